@@ -1,0 +1,16 @@
+# What is installed beside the tools, and the packages that CPack makes (.tgz, .deb).
+install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
+install(DIRECTORY samples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shardscope/samples)
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs)
+
+set(CPACK_PACKAGE_NAME shardscope)
+set(CPACK_PACKAGE_VENDOR "Shardscope")
+set(CPACK_PACKAGE_CONTACT "Shardscope developers <shardscope@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_GENERATOR "TGZ;DEB")
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libopenblas0, fonts-dejavu-core, libgl1-mesa-dri")
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION devel)
+include(CPack)

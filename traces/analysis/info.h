@@ -1,0 +1,32 @@
+// What a file holds: ranks, steps, counts of rows, configuration, whether it is whole.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shardscope::traces {
+
+struct Trace;
+
+struct TraceInfo {
+    std::string file;
+    int schema_version = 0;
+    bool ended = true;
+    std::int64_t dropped = 0;
+    std::string started_utc;  // ISO 8601
+    double duration_ms = 0;
+    int ranks = 0;
+    std::int64_t steps = 0;
+    std::string device;
+    std::vector<std::pair<std::string, std::int64_t>> counts;  // "kernels" -> rows, ...
+    std::vector<std::pair<std::string, std::string>> config;
+};
+
+TraceInfo trace_info(const Trace& trace);
+
+// Faults of a trace, each one sentence; empty: whole.
+std::vector<std::string> check_trace(const Trace& trace);
+
+}  // namespace shardscope::traces

@@ -1,0 +1,23 @@
+// Arithmetic of half-open time intervals [start, end). A set is sorted, disjoint and touching-free.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace shardscope::traces {
+
+struct Interval {
+    std::int64_t start = 0, end = 0;
+    std::int64_t length() const { return end - start; }
+    bool operator==(const Interval&) const = default;
+};
+
+using IntervalSet = std::vector<Interval>;
+
+IntervalSet make_union(std::vector<Interval> intervals);                   // sorts, merges overlapping and touching
+IntervalSet intersect(std::span<const Interval> a, std::span<const Interval> b);
+IntervalSet subtract(std::span<const Interval> a, std::span<const Interval> b);
+std::int64_t length(std::span<const Interval> set);
+
+}  // namespace shardscope::traces

@@ -1,0 +1,50 @@
+// Peak memory and what lived at the peak. Definition: docs/definitions.md, "Memory".
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "traces/analysis/selection.h"
+#include "traces/schema/enums.h"
+
+namespace shardscope::traces {
+
+struct Trace;
+
+using CategoryBytes = std::array<std::int64_t, kMemoryCategories>;
+
+struct MemoryHolder {  // a module, unit or buffer and what it held at the peak
+    std::string name;
+    std::int64_t bytes = 0;
+};
+
+struct MemoryPoint {  // the curve: totals by category right after an allocation or free
+    std::int64_t time = 0;
+    std::int64_t total = 0;
+    CategoryBytes bytes{};
+};
+
+struct RankMemory {
+    int rank = 0;
+    std::int64_t peak_bytes = 0, peak_time_ns = 0;
+    CategoryBytes at_peak{};                  // sums to peak_bytes exactly
+    std::vector<MemoryHolder> units, modules; // largest first; sums to peak_bytes exactly
+    std::int64_t reserved_bytes = 0;          // what the pool held at most; 0 unknown
+    std::int64_t predicted_peak_bytes = -1;   // the memory account's; -1 none stored
+    CategoryBytes predicted_at_peak{};
+    std::string predicted_where;
+};
+
+struct MemoryReport {
+    std::vector<RankMemory> ranks;
+};
+
+// Allocated device memory, the selection's range only; the live set before the range counts as it was.
+MemoryReport memory_report(const Trace& trace, const Selection& selection = {});
+
+// The curve of one rank (index into Trace::ranks) in one space.
+std::vector<MemoryPoint> memory_curve(const Trace& trace, int rank_index, MemorySpace space = MemorySpace::device);
+
+}  // namespace shardscope::traces

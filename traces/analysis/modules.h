@@ -1,0 +1,40 @@
+// Module View: the tree of modules with their host and device time. Definition: docs/definitions.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "traces/analysis/selection.h"
+
+namespace shardscope::traces {
+
+struct Trace;
+
+struct ModuleNode {
+    std::string name;   // "Linear_0"
+    int module = -1;    // ModuleRow::id where known
+    std::int64_t occurrences = 0, operators = 0;
+    double host_us = 0, host_self_us = 0;      // forward and backward together
+    double device_us = 0, device_self_us = 0;  // of the device work launched inside
+    double device_busy_us = 0;                 // union of the same
+    double backward_host_us = 0, backward_device_us = 0;  // the backward's share of the above
+    std::int64_t parameters = 0;               // elements, children included; 0 unknown
+    std::int64_t gathered_bytes = 0, reduced_bytes = 0;  // of the unit that it wraps, in the selection
+    double unshard_wait_us = 0;                // host time inside its rate limiter and unshard waits
+    std::int64_t peak_bytes = 0;               // largest allocated device total while a call is open
+    std::vector<ModuleNode> children;
+};
+
+struct RankModules {
+    int rank = 0;
+    std::vector<ModuleNode> modules;
+};
+
+struct ModuleView {
+    std::vector<RankModules> ranks;
+};
+
+ModuleView module_view(const Trace& trace, const Selection& selection = {});
+
+}  // namespace shardscope::traces

@@ -1,0 +1,19 @@
+// What part of a trace an analysis looks at: `--rank`, `--step A:B`, `--range A:B`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace shardscope::traces {
+
+struct Selection {
+    std::optional<int> rank;  // the rank's number, not its index
+    std::optional<std::int64_t> first_step, last_step;  // inclusive step numbers
+    std::optional<std::int64_t> from_ns, to_ns;         // half-open time range
+
+    bool has_step(std::int64_t n) const {
+        return (!first_step || n >= *first_step) && (!last_step || n <= *last_step);
+    }
+};
+
+}  // namespace shardscope::traces

@@ -1,0 +1,46 @@
+// Execution Summary: where the time of a step went. Definition: docs/definitions.md, "Execution Summary"
+// (the categories of PyTorch's TensorBoard profiler plugin).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "traces/analysis/selection.h"
+
+namespace shardscope::traces {
+
+struct Trace;
+
+// In order of priority: each instant of a step's window goes to the first category that covers it.
+enum class TimeCategory { kernel, memcpy, memset, communication, runtime, data_loader, cpu_exec, other };
+inline constexpr int kTimeCategories = 8;
+inline constexpr std::array<std::string_view, kTimeCategories> kTimeCategoryNames = {
+    "Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CPU Exec", "Other"};
+
+struct StepSummary {
+    std::int64_t number = 0;
+    std::int64_t window_start = 0, window_end = 0;
+    std::array<std::int64_t, kTimeCategories> ns{};  // sums to the window exactly
+};
+
+struct RankSummary {
+    int rank = 0;
+    std::vector<StepSummary> steps;      // the kept steps
+    std::int64_t cut_steps = 0;          // last steps left out because they were cut off
+    double average_step_us = 0;          // mean window of the kept steps
+    std::array<double, kTimeCategories> average_us{};
+    double percent(TimeCategory c) const {
+        return average_step_us > 0 ? 100.0 * average_us[static_cast<std::size_t>(c)] / average_step_us : 0.0;
+    }
+};
+
+struct ExecutionSummary {
+    std::vector<RankSummary> ranks;
+};
+
+// A run without any step is one step from its first to its last event.
+ExecutionSummary summarize(const Trace& trace, const Selection& selection = {});
+
+}  // namespace shardscope::traces

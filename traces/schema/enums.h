@@ -1,0 +1,103 @@
+// Values that are stored in the database and shared by every room: what an event is, where memory lives,
+// which part of a step the work belongs to. The numbers are the file format: never renumber, only append.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace shardscope::traces {
+
+// What an allocation holds. The names are PyTorch's for FSDP; see docs/schema.md.
+enum class MemoryCategory : std::uint8_t {
+    parameters = 0,            // shards of the parameters (all of them where nothing is sharded)
+    unsharded_parameters = 1,  // gathered flat parameters
+    gradients = 2,             // shards of the gradients
+    unsharded_gradients = 3,   // weight gradients and the flat gradient before its reduction
+    optimizer_state = 4,
+    activations = 5,  // with input, target and activation gradients
+    communication = 6,
+    other = 7,
+};
+inline constexpr int kMemoryCategories = 8;
+inline constexpr std::array<std::string_view, kMemoryCategories> kMemoryCategoryNames = {
+    "parameters",      "unsharded_parameters", "gradients",     "unsharded_gradients",
+    "optimizer_state", "activations",          "communication", "other"};
+
+enum class MemorySpace : std::uint8_t { device = 0, pinned = 1, host = 2 };
+inline constexpr int kMemorySpaces = 3;
+inline constexpr std::array<std::string_view, kMemorySpaces> kMemorySpaceNames = {"device", "pinned", "host"};
+
+// The part of a step that an operation belongs to.
+enum class Phase : std::uint8_t {
+    none = 0,
+    setup = 1,
+    data = 2,
+    forward = 3,
+    backward = 4,
+    recompute = 5,
+    optimizer = 6,
+    validation = 7,
+    save = 8,
+};
+inline constexpr int kPhases = 9;
+inline constexpr std::array<std::string_view, kPhases> kPhaseNames = {
+    "none", "setup", "data", "forward", "backward", "recompute", "optimizer", "validation", "save"};
+
+// Collective operations under NCCL's names; the text is what tables and JSON print.
+enum class Operation : std::uint8_t {
+    all_gather = 0,
+    reduce_scatter = 1,
+    all_reduce = 2,
+    broadcast = 3,
+    barrier = 4,
+    reduce = 5,
+    all_to_all = 6,
+    gather = 7,
+    scatter = 8,
+    send = 9,
+    recv = 10,
+    other = 11,
+};
+inline constexpr int kOperations = 12;
+inline constexpr std::array<std::string_view, kOperations> kOperationNames = {
+    "all_gather", "reduce_scatter", "all_reduce", "broadcast", "barrier", "reduce",
+    "all_to_all", "gather",         "scatter",    "send",      "recv",    "other"};
+// As NCCL spells them: "ncclDevKernel_<this>_<engine>", "nccl<this>".
+inline constexpr std::array<std::string_view, kOperations> kOperationNcclNames = {
+    "AllGather", "ReduceScatter", "AllReduce", "Broadcast", "Barrier", "Reduce",
+    "AlltoAll",  "Gather",        "Scatter",   "Send",      "Recv",    "Generic"};
+
+inline std::string_view name(MemoryCategory v) { return kMemoryCategoryNames[static_cast<std::size_t>(v)]; }
+inline std::string_view name(MemorySpace v) { return kMemorySpaceNames[static_cast<std::size_t>(v)]; }
+inline std::string_view name(Phase v) { return kPhaseNames[static_cast<std::size_t>(v)]; }
+inline std::string_view name(Operation v) { return kOperationNames[static_cast<std::size_t>(v)]; }
+
+// NVTX_EVENTS.eventType, as Nsight Systems numbers them.
+inline constexpr int kNvtxCategory = 33;
+inline constexpr int kNvtxMark = 34;
+inline constexpr int kNvtxThreadName = 39;
+inline constexpr int kNvtxPushPop = 59;
+inline constexpr int kNvtxStartEnd = 60;
+inline constexpr int kNvtxDomainCreate = 75;
+
+// ENUM_CUDA_MEMCPY_OPER and ENUM_CUDA_MEM_KIND, as Nsight Systems numbers them.
+inline constexpr int kCopyHostToDevice = 1;
+inline constexpr int kCopyDeviceToHost = 2;
+inline constexpr int kCopyDeviceToDevice = 8;
+inline constexpr int kCopyHostToHost = 9;
+inline constexpr int kMemKindPageable = 0;
+inline constexpr int kMemKindPinned = 1;
+inline constexpr int kMemKindDevice = 2;
+
+// ENUM_CUPTI_SYNC_TYPE.
+inline constexpr int kSyncEvent = 1;
+inline constexpr int kSyncStreamWait = 2;
+inline constexpr int kSyncStream = 3;
+inline constexpr int kSyncContext = 4;
+
+// Nsight's serialized ids: hardware id 0, virtual machine id 1, then 24 bits of pid and 24 bits of tid.
+constexpr std::int64_t global_pid(std::int64_t pid) { return (std::int64_t{1} << 48) | (pid & 0xFFFFFF) << 24; }
+constexpr std::int64_t global_tid(std::int64_t pid, std::int64_t tid) { return global_pid(pid) | (tid & 0xFFFFFF); }
+
+}  // namespace shardscope::traces

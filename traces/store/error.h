@@ -1,0 +1,13 @@
+// The one exception of the store: a sentence that says what, where and what to do.
+#pragma once
+
+#include <stdexcept>
+
+namespace shardscope::traces {
+
+class StoreError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+}  // namespace shardscope::traces

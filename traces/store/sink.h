@@ -1,0 +1,44 @@
+// Where events go: the one interface between a source of events (the recorder, an importer) and a place for
+// them (the database writer, columns in memory). Not thread safe: one thread feeds a sink.
+#pragma once
+
+#include <string_view>
+
+#include "traces/store/rows.h"
+
+namespace shardscope::traces {
+
+class EventSink {
+  public:
+    virtual ~EventSink() = default;
+
+    // The id of a string in this sink; equal strings give equal ids.
+    virtual StringId intern(std::string_view text) = 0;
+
+    virtual void add(const KernelRow& row) = 0;
+    virtual void add(const MemcpyRow& row) = 0;
+    virtual void add(const MemsetRow& row) = 0;
+    virtual void add(const RuntimeRow& row) = 0;
+    virtual void add(const SynchronizationRow& row) = 0;
+    virtual void add(const RangeRow& row) = 0;
+    virtual void add(const CollectiveRow& row) = 0;
+    virtual void add(const MemoryRow& row) = 0;
+    virtual void add(const CounterRow& row) = 0;
+    virtual void add(const StepRow& row) = 0;
+    virtual void add(const LossRow& row) = 0;
+
+    virtual void add(const RunInfoRow& row) = 0;
+    virtual void add(const RankRow& row) = 0;
+    virtual void add(const ProcessRow& row) = 0;
+    virtual void add(const ThreadRow& row) = 0;
+    virtual void add(const StreamRow& row) = 0;
+    virtual void add(const ModuleRow& row) = 0;
+    virtual void add(const UnitRow& row) = 0;
+    virtual void add(const PredictionRow& row) = 0;
+    virtual void add(const DiagnosticRow& row) = 0;
+
+    // Everything added so far becomes durable (a database commits).
+    virtual void commit() = 0;
+};
+
+}  // namespace shardscope::traces

@@ -1,0 +1,66 @@
+// The database end of EventSink: one SQLite file, written while the job runs.
+//
+// WAL journal with synchronous=NORMAL, 16 KiB pages, multi-row inserts, no indexes while recording; finish()
+// checkpoints, indexes and leaves a single file that opens read-only. The file is created for its owner only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "traces/store/error.h"
+#include "traces/store/sink.h"
+
+namespace shardscope::traces {
+
+struct WriterOptions {
+    std::string path;
+    bool overwrite = false;            // replace an existing file; otherwise its existence is an error
+    std::int64_t start_utc_ns = 0;     // wall clock at capture time 0
+    std::int64_t start_system_ns = 0;  // CLOCK_MONOTONIC at capture time 0
+};
+
+class DatabaseWriter final : public EventSink {
+  public:
+    // Creates the file with all tables, enums and views. Throws StoreError,
+    // whose text is one sentence that names the file.
+    explicit DatabaseWriter(const WriterOptions& options);
+    ~DatabaseWriter() override;  // without finish(): the file stays as after a crash (open, "did not end")
+
+    StringId intern(std::string_view text) override;
+    void add(const KernelRow& row) override;
+    void add(const MemcpyRow& row) override;
+    void add(const MemsetRow& row) override;
+    void add(const RuntimeRow& row) override;
+    void add(const SynchronizationRow& row) override;
+    void add(const RangeRow& row) override;
+    void add(const CollectiveRow& row) override;
+    void add(const MemoryRow& row) override;
+    void add(const CounterRow& row) override;
+    void add(const StepRow& row) override;
+    void add(const LossRow& row) override;
+    void add(const RunInfoRow& row) override;
+    void add(const RankRow& row) override;
+    void add(const ProcessRow& row) override;
+    void add(const ThreadRow& row) override;
+    void add(const StreamRow& row) override;
+    void add(const ModuleRow& row) override;
+    void add(const UnitRow& row) override;
+    void add(const PredictionRow& row) override;
+    void add(const DiagnosticRow& row) override;
+
+    void commit() override;
+
+    // Marks the run as ended, builds indexes, checkpoints and closes. `dropped` = events that were lost.
+    void finish(std::int64_t duration_ns, std::int64_t dropped);
+
+    // Whether `path` could be created now (or replaced with `overwrite`); throws StoreError with the reason.
+    // Touches nothing.
+    static void check_output(const std::string& path, bool overwrite);
+
+  private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace shardscope::traces
