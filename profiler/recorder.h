@@ -1,0 +1,73 @@
+// The in-process recorder: many threads write events, one background writer turns them into rows of a sink.
+//
+//   Recorder recorder(std::make_unique<traces::DatabaseWriter>(...));
+//   NameId gemm = recorder.name("sgemm_nt");            // off the hot path
+//   ThreadLog* log = recorder.attach_thread("rank 0", 0);  // once per thread; the log is that thread's alone
+//   log->push(forward); ... log->pop();                  // hot path: a time stamp and a store
+//   recorder.finish();                                   // drains, finishes the sink
+//
+// The hot path takes no lock, allocates nothing and does no atomic read-modify-write. Time stamps are raw
+// ticks (clock.h); the writer converts them. Names are interned off the path.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "profiler/thread_log.h"
+#include "traces/store/sink.h"
+
+namespace shardscope::profiler {
+
+struct RecorderOptions {
+    std::size_t max_bytes_per_thread = std::size_t{64} << 20;  // beyond that, events are dropped and counted
+    std::chrono::milliseconds drain_period{20};
+    std::chrono::milliseconds commit_period{500};
+};
+
+class Recorder {
+  public:
+    // `on_finish(sink, duration_ns, dropped)` runs on the writer thread after the last row (a DatabaseWriter is
+    // finished there). Time 0 of the trace is the construction of the recorder.
+    using FinishSink = std::function<void(traces::EventSink&, std::int64_t duration_ns, std::int64_t dropped)>;
+    Recorder(std::unique_ptr<traces::EventSink> sink, FinishSink on_finish, RecorderOptions options = {});
+    ~Recorder();  // calls finish(); a failure there is swallowed (call finish() to see it)
+
+    Recorder(const Recorder&) = delete;
+    Recorder& operator=(const Recorder&) = delete;
+
+    // The id of a name (of a kernel, range, runtime call, buffer, counter or NVTX domain). Thread safe, locks.
+    NameId name(std::string_view text);
+
+    // The calling thread's log; `rank` -1 for a thread of no rank. The same thread gets the same log again.
+    ThreadLog* attach_thread(std::string_view thread_name, int rank);
+
+    // Rows that describe the run (RunInfoRow, RankRow, StreamRow, ModuleRow, UnitRow, PredictionRow, LossRow,
+    // DiagnosticRow, ProcessRow): any thread, any time before finish().
+    template <typename Row>
+    void describe(Row row) {
+        enqueue([row = std::move(row)](traces::EventSink& sink) { sink.add(row); });
+    }
+
+    // Drains every log, runs on_finish, joins the writer. Rethrows the sink's first failure. Idempotent.
+    // Every thread that records must have stopped recording.
+    void finish();
+
+    // True once the sink failed (disk full): recording goes on as a no-op, finish() tells the reason.
+    bool failed() const;
+    std::int64_t dropped() const;
+
+    // Trace time (ns) of a raw tick count, and of now.
+    std::int64_t to_ns(std::uint64_t ticks) const;
+    std::int64_t now_ns() const;
+
+  private:
+    void enqueue(std::function<void(traces::EventSink&)> row);
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace shardscope::profiler
