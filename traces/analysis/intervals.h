@@ -20,4 +20,9 @@ IntervalSet intersect(std::span<const Interval> a, std::span<const Interval> b);
 IntervalSet subtract(std::span<const Interval> a, std::span<const Interval> b);
 std::int64_t length(std::span<const Interval> set);
 
+// Adds an interval that starts at or after the last one's start, merging as make_union would; empty: nothing.
+void append_merged(IntervalSet& set, Interval next);
+// For each of the windows (sorted by start, disjoint; empty ones allowed): how much of the set lies in it.
+std::vector<std::int64_t> length_inside(std::span<const Interval> set, std::span<const Interval> windows);
+
 }  // namespace shardscope::traces

@@ -1,0 +1,47 @@
+// Prints analysis results: a table for people, JSON or CSV for programs. Every text ends with a newline.
+// Only printing: every number comes from the result struct. JSON and CSV carry full precision.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace shardscope::traces {
+
+struct CollectivesReport;
+struct Comparison;
+struct ExecutionSummary;
+struct MemoryReport;
+struct ModuleView;
+struct TraceInfo;
+
+enum class Format { table, json, csv };
+
+// JSON shapes: docs and --help call them by the verb ("summary", "modules" ...). Times in us unless the key
+// says otherwise, sizes in bytes. CSV has one header line and one line per row of the result.
+std::string render(const ExecutionSummary& summary, Format format);
+std::string render(const ModuleView& view, Format format);
+std::string render(const MemoryReport& report, Format format);
+std::string render(const CollectivesReport& report, Format format);
+std::string render(const Comparison& comparison, Format format);
+std::string render(const TraceInfo& info, Format format);
+
+// One value of a free-form result: nothing (NULL), a whole number, a real number or text. Text need not be
+// valid UTF-8 (a blob): bytes that are not are shown as U+FFFD.
+using Cell = std::variant<std::monostate, std::int64_t, double, std::string>;
+
+struct Column {
+    std::string name;
+};
+
+// A free-form result such as a query's. Table: numbers right-aligned, NULL as an empty cell.
+// JSON: {"columns":["a",...],"rows":[[1,"x"],...]}.
+std::string render_rows(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
+                        Format format);
+
+// The faults that check_trace found. Table: one sentence a line, or that the trace is whole.
+// JSON: {"file":"...","whole":true,"faults":[...]}.
+std::string render_check(const std::string& file, const std::vector<std::string>& faults, Format format);
+
+}  // namespace shardscope::traces
