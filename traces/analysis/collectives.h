@@ -16,11 +16,11 @@ struct Trace;
 struct OperationStats {
     Operation operation = Operation::other;
     std::int64_t count = 0;
-    std::int64_t bytes = 0;    // sum of full-buffer bytes
-    double us = 0;             // sum of device durations
-    double transfer_us = 0;    // sum of transfers: the shortest duration among the ranks of each
-    double waiting_us = 0;     // us - transfer_us
-    double exposed_us = 0;     // part of the union outside compute kernels
+    std::int64_t bytes = 0;  // sum of full-buffer bytes
+    double us = 0;           // sum of device durations
+    double transfer_us = 0;  // sum of transfers: the shortest duration among the ranks of each
+    double waiting_us = 0;   // us - transfer_us
+    double exposed_us = 0;   // part of the union outside compute kernels
     double algbw_gbps = 0, busbw_gbps = 0;
     double count_per_step = 0, bytes_per_step = 0;  // over the kept steps; work outside steps not counted
 };

@@ -20,14 +20,15 @@ struct RunColumn {
     std::string file;
     std::vector<std::pair<std::string, std::string>> config;  // only the keys that differ between the runs
     int ranks = 0;
-    double average_step_us = 0, median_step_us = 0, spread_step_us = 0;  // spread: half the interquartile range
+    double average_step_us = 0, median_step_us = 0,
+           spread_step_us = 0;  // spread: half the interquartile range
     std::array<double, kTimeCategories> categories_us{};
     std::int64_t peak_bytes = 0;  // of the rank with the largest
     CategoryBytes at_peak{};
-    double communication_us = 0;          // per step: union of communication
-    double exposed_communication_us = 0;  // per step: outside compute
-    double memcpy_us = 0;                 // per step: union of memcpy
-    double device_busy_percent = 0;       // union of all device events / window
+    double communication_us = 0;              // per step: union of communication
+    double exposed_communication_us = 0;      // per step: outside compute
+    double memcpy_us = 0;                     // per step: union of memcpy
+    double device_busy_percent = 0;           // union of all device events / window
     std::vector<OperationStats> collectives;  // rank-averaged, by operation
 };
 

@@ -15,7 +15,7 @@ struct Interval {
 
 using IntervalSet = std::vector<Interval>;
 
-IntervalSet make_union(std::vector<Interval> intervals);                   // sorts, merges overlapping and touching
+IntervalSet make_union(std::vector<Interval> intervals);  // sorts, merges overlapping and touching
 IntervalSet intersect(std::span<const Interval> a, std::span<const Interval> b);
 IntervalSet subtract(std::span<const Interval> a, std::span<const Interval> b);
 std::int64_t length(std::span<const Interval> set);

@@ -29,10 +29,10 @@ struct MemoryPoint {  // the curve: totals by category right after an allocation
 struct RankMemory {
     int rank = 0;
     std::int64_t peak_bytes = 0, peak_time_ns = 0;
-    CategoryBytes at_peak{};                  // sums to peak_bytes exactly
-    std::vector<MemoryHolder> units, modules; // largest first; sums to peak_bytes exactly
-    std::int64_t reserved_bytes = 0;          // what the pool held at most; 0 unknown
-    std::int64_t predicted_peak_bytes = -1;   // the memory account's; -1 none stored
+    CategoryBytes at_peak{};                   // sums to peak_bytes exactly
+    std::vector<MemoryHolder> units, modules;  // largest first; sums to peak_bytes exactly
+    std::int64_t reserved_bytes = 0;           // what the pool held at most; 0 unknown
+    std::int64_t predicted_peak_bytes = -1;    // the memory account's; -1 none stored
     CategoryBytes predicted_at_peak{};
     std::string predicted_where;
 };
@@ -45,6 +45,7 @@ struct MemoryReport {
 MemoryReport memory_report(const Trace& trace, const Selection& selection = {});
 
 // The curve of one rank (index into Trace::ranks) in one space.
-std::vector<MemoryPoint> memory_curve(const Trace& trace, int rank_index, MemorySpace space = MemorySpace::device);
+std::vector<MemoryPoint> memory_curve(const Trace& trace, int rank_index,
+                                      MemorySpace space = MemorySpace::device);
 
 }  // namespace shardscope::traces

@@ -12,17 +12,17 @@ namespace shardscope::traces {
 struct Trace;
 
 struct ModuleNode {
-    std::string name;   // "Linear_0"
-    int module = -1;    // ModuleRow::id where known
+    std::string name;  // "Linear_0"
+    int module = -1;   // ModuleRow::id where known
     std::int64_t occurrences = 0, operators = 0;
-    double host_us = 0, host_self_us = 0;      // forward and backward together
-    double device_us = 0, device_self_us = 0;  // of the device work launched inside
-    double device_busy_us = 0;                 // union of the same
+    double host_us = 0, host_self_us = 0;                 // forward and backward together
+    double device_us = 0, device_self_us = 0;             // of the device work launched inside
+    double device_busy_us = 0;                            // union of the same
     double backward_host_us = 0, backward_device_us = 0;  // the backward's share of the above
-    std::int64_t parameters = 0;               // elements, children included; 0 unknown
-    std::int64_t gathered_bytes = 0, reduced_bytes = 0;  // of the unit that it wraps, in the selection
-    double unshard_wait_us = 0;                // host time inside its rate limiter and unshard waits
-    std::int64_t peak_bytes = 0;               // largest allocated device total while a call is open
+    std::int64_t parameters = 0;                          // elements, children included; 0 unknown
+    std::int64_t gathered_bytes = 0, reduced_bytes = 0;   // of the unit that it wraps, in the selection
+    double unshard_wait_us = 0;   // host time inside its rate limiter and unshard waits
+    std::int64_t peak_bytes = 0;  // largest allocated device total while a call is open
     std::vector<ModuleNode> children;
 };
 

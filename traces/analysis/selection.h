@@ -7,7 +7,7 @@
 namespace shardscope::traces {
 
 struct Selection {
-    std::optional<int> rank;  // the rank's number, not its index
+    std::optional<int> rank;                            // the rank's number, not its index
     std::optional<std::int64_t> first_step, last_step;  // inclusive step numbers
     std::optional<std::int64_t> from_ns, to_ns;         // half-open time range
 

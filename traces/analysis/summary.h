@@ -27,9 +27,9 @@ struct StepSummary {
 
 struct RankSummary {
     int rank = 0;
-    std::vector<StepSummary> steps;      // the kept steps
-    std::int64_t cut_steps = 0;          // last steps left out because they were cut off
-    double average_step_us = 0;          // mean window of the kept steps
+    std::vector<StepSummary> steps;  // the kept steps
+    std::int64_t cut_steps = 0;      // last steps left out because they were cut off
+    double average_step_us = 0;      // mean window of the kept steps
     std::array<double, kTimeCategories> average_us{};
     double percent(TimeCategory c) const {
         return average_step_us > 0 ? 100.0 * average_us[static_cast<std::size_t>(c)] / average_step_us : 0.0;
