@@ -1,0 +1,87 @@
+// Ticks of an axis: round numbers, with units, inside the range and not too many.
+#include "viewer/draw/axis.h"
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace shardscope::viewer {
+namespace {
+
+std::vector<std::string> labels(const std::vector<Tick>& ticks) {
+    std::vector<std::string> texts;
+    for (const Tick& tick : ticks) texts.push_back(tick.label);
+    return texts;
+}
+
+TEST(Axis, StepsAreOneTwoOrFiveTimesAPowerOfTen) {
+    EXPECT_DOUBLE_EQ(nice_step(1), 1);
+    EXPECT_DOUBLE_EQ(nice_step(1.1), 2);
+    EXPECT_DOUBLE_EQ(nice_step(2.01), 5);
+    EXPECT_DOUBLE_EQ(nice_step(5.1), 10);
+    EXPECT_DOUBLE_EQ(nice_step(0.03), 0.05);
+}
+
+TEST(Axis, BytesAreRoundInTheUnitShown) {
+    const double mb = 1 << 20;
+    const auto ticks = make_ticks(0, 115 * mb, 6, AxisUnit::bytes);
+    EXPECT_THAT(labels(ticks), testing::ElementsAre("0 MB", "20 MB", "40 MB", "60 MB", "80 MB", "100 MB"));
+    EXPECT_DOUBLE_EQ(ticks[1].value, 20 * mb);
+}
+
+TEST(Axis, TimesChooseTheUnitOfTheRange) {
+    EXPECT_THAT(labels(make_ticks(0, 2.1e6, 5, AxisUnit::nanoseconds)),
+                testing::ElementsAre("0.0 ms", "0.5 ms", "1.0 ms", "1.5 ms", "2.0 ms"));
+    EXPECT_THAT(labels(make_ticks(0, 400, 4, AxisUnit::nanoseconds)),
+                testing::ElementsAre("0 ns", "200 ns", "400 ns"));
+    EXPECT_THAT(labels(make_ticks(10.2e9, 10.9e9, 4, AxisUnit::nanoseconds)),
+                testing::ElementsAre("10.2 s", "10.4 s", "10.6 s", "10.8 s"));
+}
+
+TEST(Axis, CountsAreWhole) {
+    EXPECT_THAT(labels(make_ticks(0, 2, 10, AxisUnit::count)), testing::ElementsAre("0", "1", "2"));
+}
+
+TEST(Axis, AnEmptyRangeHasNoTicks) {
+    EXPECT_TRUE(make_ticks(5, 5, 5, AxisUnit::bytes).empty());
+    EXPECT_TRUE(make_ticks(5, 4, 5, AxisUnit::bytes).empty());
+    EXPECT_TRUE(make_ticks(0, 1, 0, AxisUnit::bytes).empty());
+}
+
+TEST(Axis, TicksLieInsideAndAreNeverMoreThanAskedFor) {
+    std::mt19937 random(7);
+    std::uniform_real_distribution<double> exponent(0, 13), share(0, 1);
+    for (int i = 0; i < 2000; ++i) {
+        const double low = std::pow(10, exponent(random)) * (share(random) < 0.3 ? 0 : 1);
+        const double high = low + std::pow(10, exponent(random));
+        const int most = 2 + static_cast<int>(share(random) * 9);
+        for (const AxisUnit unit :
+             {AxisUnit::count, AxisUnit::bytes, AxisUnit::nanoseconds, AxisUnit::percent}) {
+            const auto ticks = make_ticks(low, high, most, unit);
+            ASSERT_LE(ticks.size(), static_cast<std::size_t>(most)) << low << ".." << high;
+            for (const Tick& tick : ticks) {
+                ASSERT_GE(tick.value, low - 1e-6 * (high - low));
+                ASSERT_LE(tick.value, high + 1e-6 * (high - low));
+            }
+        }
+    }
+}
+
+TEST(Axis, TheScaleGoesBothWays) {
+    const LinearScale scale{100, 300, 10, 20};
+    EXPECT_DOUBLE_EQ(scale.pixel(100), 10);
+    EXPECT_DOUBLE_EQ(scale.pixel(250), 17.5);
+    EXPECT_DOUBLE_EQ(scale.value(17.5), 250);
+    EXPECT_DOUBLE_EQ((LinearScale{5, 5, 10, 20}.pixel(5)), 10) << "an empty range has one place";
+}
+
+TEST(Axis, TheTopLeavesRoom) {
+    EXPECT_GT(axis_top(100), 100);
+    EXPECT_GT(axis_top(0), 0);
+}
+
+}  // namespace
+}  // namespace shardscope::viewer

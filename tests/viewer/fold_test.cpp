@@ -1,0 +1,132 @@
+// Folding a memory curve into pixel columns loses no extreme and invents none.
+#include "viewer/draw/fold.h"
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::MemoryPoint;
+
+// A point whose bytes are all activations.
+MemoryPoint point(std::int64_t time, std::int64_t total) {
+    MemoryPoint p;
+    p.time = time;
+    p.total = total;
+    p.bytes[static_cast<std::size_t>(traces::MemoryCategory::activations)] = total;
+    return p;
+}
+
+TEST(Fold, AColumnHoldsTheLowestAndHighestWithinIt) {
+    // 0..10: 5, then 9 at 12, 2 at 18, and so until the end.
+    const std::vector<MemoryPoint> curve = {point(0, 5), point(12, 9), point(18, 2)};
+    const auto columns = fold_curve(curve, 0, 30, 3);
+    ASSERT_EQ(columns.size(), 3U);
+    EXPECT_EQ(columns[0].lowest, 5);
+    EXPECT_EQ(columns[0].highest, 5);
+    EXPECT_EQ(columns[1].lowest, 2);
+    EXPECT_EQ(columns[1].highest, 9);
+    EXPECT_EQ(columns[2].lowest, 2);
+    EXPECT_EQ(columns[2].highest, 2);
+}
+
+TEST(Fold, BeforeTheFirstPointNothingLives) {
+    const std::vector<MemoryPoint> curve = {point(15, 4)};
+    const auto columns = fold_curve(curve, 0, 20, 2);
+    EXPECT_EQ(columns[0].highest, 0);
+    EXPECT_EQ(columns[1].lowest, 0);  // 10..15
+    EXPECT_EQ(columns[1].highest, 4);
+}
+
+TEST(Fold, AValueThatEndsWhereTheColumnBeginsDoesNotCount) {
+    const std::vector<MemoryPoint> curve = {point(0, 8), point(10, 3)};
+    const auto columns = fold_curve(curve, 0, 20, 2);
+    EXPECT_EQ(columns[1].highest, 3);
+}
+
+TEST(Fold, APeakOfOneInstantIsSeen) {
+    // Allocated and freed in the same nanosecond: no width, but it is the peak.
+    const std::vector<MemoryPoint> curve = {point(0, 1), point(5, 100), point(5, 1)};
+    const auto columns = fold_curve(curve, 0, 1000, 2);
+    EXPECT_EQ(columns[0].highest, 100);
+    EXPECT_EQ(columns[0].at_highest[static_cast<std::size_t>(traces::MemoryCategory::activations)], 100);
+    EXPECT_EQ(columns[1].highest, 1);
+}
+
+TEST(Fold, MoreColumnsThanNanosecondsRepeatTheValue) {
+    const std::vector<MemoryPoint> curve = {point(0, 1), point(1, 2), point(2, 3)};
+    const auto columns = fold_curve(curve, 0, 3, 12);
+    ASSERT_EQ(columns.size(), 12U);
+    EXPECT_EQ(columns.front().highest, 1);
+    EXPECT_EQ(columns.back().highest, 3);
+    const bool rising = std::is_sorted(columns.begin(), columns.end(),
+                                       [](const auto& a, const auto& b) { return a.highest < b.highest; });
+    EXPECT_TRUE(rising);
+}
+
+TEST(Fold, EmptyRangesGiveNoColumns) {
+    EXPECT_TRUE(fold_curve({}, 5, 5, 10).empty());
+    EXPECT_TRUE(fold_curve({}, 0, 5, 0).empty());
+    EXPECT_EQ(fold_curve({}, 0, 5, 2)[0].highest, 0) << "no curve: nothing lives";
+}
+
+// Against the slow, obvious way: the value at every nanosecond of the column, and every point in it.
+TEST(Fold, AgreesWithLookingAtEveryNanosecond) {
+    std::mt19937 random(11);
+    for (int round = 0; round < 200; ++round) {
+        std::vector<MemoryPoint> curve;
+        std::int64_t time = static_cast<std::int64_t>(random() % 20);
+        const int size = static_cast<int>(random() % 40);
+        for (int i = 0; i < size; ++i) {
+            curve.push_back(point(time, static_cast<std::int64_t>(random() % 1000)));
+            time += static_cast<std::int64_t>(random() % 5);  // several at the same instant too
+        }
+        const std::int64_t from = static_cast<std::int64_t>(random() % 30);
+        const int columns = 1 + static_cast<int>(random() % 9);
+        const std::int64_t width = 1 + static_cast<std::int64_t>(random() % 12);
+        const auto folded = fold_curve(curve, from, from + columns * width, columns);
+        for (int i = 0; i < columns; ++i) {
+            std::int64_t lowest = INT64_MAX, highest = INT64_MIN;
+            for (std::int64_t t = from + i * width; t < from + (i + 1) * width; ++t) {
+                const MemoryPoint* held = point_at(curve, t);
+                lowest = std::min(lowest, held ? held->total : 0);
+                highest = std::max(highest, held ? held->total : 0);
+                for (const MemoryPoint& p : curve) {
+                    if (p.time != t) continue;
+                    lowest = std::min(lowest, p.total);
+                    highest = std::max(highest, p.total);
+                }
+            }
+            ASSERT_EQ(folded[static_cast<std::size_t>(i)].lowest, lowest)
+                << "round " << round << " column " << i;
+            ASSERT_EQ(folded[static_cast<std::size_t>(i)].highest, highest)
+                << "round " << round << " column " << i;
+        }
+    }
+}
+
+TEST(Fold, EqualNeighboursBecomeOneRun) {
+    const std::vector<MemoryPoint> curve = {point(0, 5), point(20, 9)};
+    const auto columns = fold_curve(curve, 0, 40, 4);
+    const auto runs = equal_runs(columns);
+    ASSERT_EQ(runs.size(), 2U);
+    EXPECT_EQ(runs[0].first, 0);
+    EXPECT_EQ(runs[0].count, 2);
+    EXPECT_EQ(runs[1].first, 2);
+    EXPECT_EQ(runs[1].count, 2);
+}
+
+TEST(Fold, ThePointAtAnInstantIsTheLastOneUpToIt) {
+    const std::vector<MemoryPoint> curve = {point(10, 1), point(10, 2), point(20, 3)};
+    EXPECT_EQ(point_at(curve, 9), nullptr);
+    EXPECT_EQ(point_at(curve, 10)->total, 2);
+    EXPECT_EQ(point_at(curve, 19)->total, 2);
+    EXPECT_EQ(point_at(curve, 500)->total, 3);
+}
+
+}  // namespace
+}  // namespace shardscope::viewer

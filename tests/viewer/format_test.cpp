@@ -1,0 +1,72 @@
+// Numbers as people read them.
+#include "viewer/draw/format.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+namespace shardscope::viewer {
+namespace {
+
+TEST(Format, CountsAreGroupedByThousands) {
+    EXPECT_EQ(format_count(0), "0");
+    EXPECT_EQ(format_count(999), "999");
+    EXPECT_EQ(format_count(1000), "1,000");
+    EXPECT_EQ(format_count(52133082), "52,133,082");
+    EXPECT_EQ(format_count(-113348608), "-113,348,608");
+}
+
+TEST(Format, DecimalsRoundAndNeverShowMinusZero) {
+    EXPECT_EQ(format_decimal(1234567.891, 1), "1,234,567.9");
+    EXPECT_EQ(format_decimal(-0.04, 1), "0.0");
+    EXPECT_EQ(format_decimal(-1234.5, 0), "-1,234");  // half to even, as printf rounds
+    EXPECT_EQ(format_decimal(std::nan(""), 1), "n/a");
+}
+
+TEST(Format, MegabytesAreTwoToTheTwenty) {
+    EXPECT_EQ(format_mb(std::int64_t{1} << 20), "1.0 MB");
+    // The FSDP talk's root wrap at laptop scale: 113,348,608 / 1,048,576 = 108.098
+    EXPECT_EQ(format_mb(113348608), "108.1 MB");
+    EXPECT_EQ(format_mb(113348608, false), "108.1");
+    EXPECT_EQ(format_mb(std::int64_t{45317} << 20), "45,317.0 MB");
+}
+
+TEST(Format, SizesChooseTheirUnit) {
+    EXPECT_EQ(format_size(812), "812 B");
+    EXPECT_EQ(format_size(3277), "3.2 KB");
+    EXPECT_EQ(format_size(113348608), "108.1 MB");
+    EXPECT_EQ(format_size(std::int64_t{1} << 30), "1.0 GB");
+    EXPECT_EQ(format_size((std::int64_t{1} << 20) - 1), "1.0 MB");  // not "1,024.0 KB"
+}
+
+TEST(Format, DurationsChooseTheirUnit) {
+    EXPECT_EQ(format_duration(0), "0 ns");
+    EXPECT_EQ(format_duration(812), "812 ns");
+    EXPECT_EQ(format_duration(3214), "3.21 \u00b5s");
+    EXPECT_EQ(format_duration(12345678), "12.35 ms");
+    EXPECT_EQ(format_duration(999960), "1.00 ms");  // not "1000.0 us"
+    EXPECT_EQ(format_duration(1.2044e9), "1.204 s");
+    EXPECT_EQ(format_duration(-3214), "-3.21 \u00b5s");
+}
+
+TEST(Format, PercentHasTwoDecimals) {
+    EXPECT_EQ(format_percent(89.036), "89.04 %");
+}
+
+TEST(Format, ChangeIsSignedAndSaysNewWhereThereWasNothing) {
+    EXPECT_EQ(format_change(46157824, 113348608), "-59.3 %");
+    EXPECT_EQ(format_change(105, 100), "+5.0 %");
+    EXPECT_EQ(format_change(100.01, 100), "0.0 %");
+    EXPECT_EQ(format_change(0, 0), "0.0 %");
+    EXPECT_EQ(format_change(7, 0), "new");
+}
+
+TEST(Format, LongTextKeepsBothEnds) {
+    EXPECT_EQ(shorten_middle("root.sqlite", 20), "root.sqlite");
+    const std::string shortened = shorten_middle("/home/someone/traces/gpt_block.sqlite", 20);
+    EXPECT_EQ(shortened, "/home/so...ck.sqlite");
+    EXPECT_EQ(shortened.size(), 20U);
+}
+
+}  // namespace
+}  // namespace shardscope::viewer

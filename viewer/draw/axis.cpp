@@ -1,0 +1,82 @@
+// See axis.h.
+#include "viewer/draw/axis.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "viewer/draw/format.h"
+
+namespace shardscope::viewer {
+namespace {
+
+struct Scale {
+    double size;  // base units in one of these
+    const char* suffix;
+};
+
+// The largest unit that leaves at least one whole of it in `extent`.
+Scale choose_scale(double extent, AxisUnit unit) {
+    if (unit == AxisUnit::bytes) {
+        if (extent >= 1024.0 * 1024 * 1024) return {1024.0 * 1024 * 1024, " GB"};
+        if (extent >= 1024.0 * 1024) return {1024.0 * 1024, " MB"};
+        if (extent >= 1024.0) return {1024.0, " KB"};
+        return {1, " B"};
+    }
+    if (unit == AxisUnit::nanoseconds) {
+        if (extent >= 1e9) return {1e9, " s"};
+        if (extent >= 1e6) return {1e6, " ms"};
+        if (extent >= 1e3) return {1e3, " \u00b5s"};
+        return {1, " ns"};
+    }
+    return {1, unit == AxisUnit::percent ? " %" : ""};
+}
+
+int decimals_of(double step) {
+    int decimals = 0;
+    while (decimals < 9 && std::abs(step - std::round(step)) > 1e-9 * std::max(1.0, std::abs(step))) {
+        step *= 10;
+        ++decimals;
+    }
+    return decimals;
+}
+
+}  // namespace
+
+double nice_step(double value) {
+    const double power = std::pow(10.0, std::floor(std::log10(value)));
+    for (const double factor : {1.0, 2.0, 5.0, 10.0}) {
+        if (factor * power >= value * (1 - 1e-12)) return factor * power;
+    }
+    return 10 * power;
+}
+
+std::vector<Tick> make_ticks(double low, double high, int max_ticks, AxisUnit unit) {
+    std::vector<Tick> ticks;
+    if (!(high > low) || max_ticks < 1 || !std::isfinite(low) || !std::isfinite(high)) return ticks;
+    const Scale scale = choose_scale(std::max(std::abs(low), std::abs(high)), unit);
+    const double from = low / scale.size, to = high / scale.size;
+    double step = nice_step((to - from) / max_ticks);
+    const bool whole = scale.size == 1 && unit != AxisUnit::percent;  // half a byte or nanosecond is no tick
+    if (whole) step = std::max(step, 1.0);
+    double first = std::ceil(from / step - 1e-9);
+    double last = std::floor(to / step + 1e-9);
+    if (last - first + 1 > max_ticks) {  // both ends are ticks: one more than asked for
+        step = nice_step(step * 1.01);
+        first = std::ceil(from / step - 1e-9);
+        last = std::floor(to / step + 1e-9);
+    }
+    const int decimals = decimals_of(step);
+    for (double i = first; i <= last; ++i) {
+        const double value = i * step;
+        ticks.push_back({value * scale.size, format_decimal(value, decimals) + scale.suffix});
+    }
+    return ticks;
+}
+
+double axis_top(double largest) {
+    return largest > 0 ? largest * 1.06 : 1.0;
+}
+
+}  // namespace shardscope::viewer

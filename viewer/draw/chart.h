@@ -1,0 +1,72 @@
+// Charts on an ImDrawList: a frame with axes, a stacked area of a folded curve, stacked bars, a donut, a
+// marker and a cross-hair. They draw what they are given; numbers come from traces/analysis, arithmetic from
+// axis.h and fold.h. Drawing layer (Dear ImGui); frame thread only. Screen pixels; colours are the caller's.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <imgui.h>
+
+#include "viewer/draw/axis.h"
+#include "viewer/draw/fold.h"
+
+namespace shardscope::viewer {
+
+// The inside of a chart: where it is, how values map to pixels, whether the mouse is in it.
+struct Chart {
+    ImVec2 min, max;
+    LinearScale x, y;  // y grows upwards: y.from is the bottom
+    ImDrawList* draw = nullptr;
+    bool hovered = false;
+    float width() const { return max.x - min.x; }
+    float height() const { return max.y - min.y; }
+};
+
+struct ChartAxes {
+    double x_low = 0, x_high = 1, y_high = 1;
+    double x_zero = 0;  // subtracted from what the ticks of x say
+    AxisUnit x_unit = AxisUnit::nanoseconds, y_unit = AxisUnit::bytes;
+    bool x_ticks = true;
+};
+
+// Takes `size` in the current window, draws ground, grid, ticks and labels, and catches the mouse.
+Chart begin_chart(const char* id, ImVec2 size, const ChartAxes& axes);
+
+using CategoryColors = std::array<ImU32, traces::kMemoryCategories>;
+
+// The stack of every column: solid what was there throughout the column, pale up to the highest in it.
+void stacked_area(const Chart& chart, std::span<const FoldedColumn> columns, const CategoryColors& colors);
+
+// A horizontal line at y with a label above its left or right end.
+void level_line(const Chart& chart, double y, ImU32 color, std::string_view label, bool label_right = true);
+// A vertical line at x; the label stands beside its top where it fits.
+void marker_line(const Chart& chart, double x, ImU32 color, std::string_view label);
+// A thin vertical line under the mouse over the chart's height.
+void crosshair(const Chart& chart);
+
+struct Segment {
+    double value = 0;
+    ImU32 color = 0;
+    std::string label;  // for the tooltip and, where it fits, on the bar
+};
+
+// A horizontal bar of segments, `full` being the value that the whole width stands for. Returns the index of
+// the segment under the mouse or -1. Segments narrower than their text show none.
+int stacked_bar(ImVec2 at, ImVec2 size, std::span<const Segment> segments, double full, bool labels);
+
+// A ring of segments clockwise from the top with two lines of text in the middle. Takes size x size pixels.
+// Returns the index of the segment under the mouse or -1.
+int donut(const char* id, float size, std::span<const Segment> segments, std::string_view big,
+          std::string_view small);
+
+// Black or white, whichever reads better on `color`.
+ImU32 text_on(ImU32 color);
+// The colour at `share` of its opacity.
+ImU32 faded(ImU32 color, float share);
+
+}  // namespace shardscope::viewer

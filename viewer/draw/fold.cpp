@@ -1,0 +1,72 @@
+// See fold.h.
+#include "viewer/draw/fold.h"
+
+#include <algorithm>
+
+namespace shardscope::viewer {
+
+using traces::MemoryPoint;
+
+const MemoryPoint* point_at(std::span<const MemoryPoint> points, std::int64_t time) {
+    const auto after = std::upper_bound(points.begin(), points.end(), time,
+                                        [](std::int64_t t, const MemoryPoint& p) { return t < p.time; });
+    return after == points.begin() ? nullptr : &*(after - 1);
+}
+
+std::vector<FoldedColumn> fold_curve(std::span<const MemoryPoint> points, std::int64_t from, std::int64_t to,
+                                     int columns) {
+    if (columns <= 0 || to <= from) return {};
+    std::vector<FoldedColumn> folded(static_cast<std::size_t>(columns));
+    const double span = static_cast<double>(to - from);
+    const auto edge = [&](int i) { return from + static_cast<std::int64_t>(span * i / columns); };
+
+    auto next = std::lower_bound(points.begin(), points.end(), from,
+                                 [](const MemoryPoint& p, std::int64_t t) { return p.time < t; });
+    MemoryPoint held = next == points.begin() ? MemoryPoint{} : *(next - 1);
+    for (int i = 0; i < columns; ++i) {
+        const std::int64_t begin = edge(i);
+        const std::int64_t end = i + 1 == columns ? to : edge(i + 1);
+        FoldedColumn& column = folded[static_cast<std::size_t>(i)];
+        if (end <=
+            begin) {  // narrower than a nanosecond: what holds there; the points count in the column after
+            const MemoryPoint* here =
+                next != points.end() && next->time == begin ? point_at(points, begin) : &held;
+            column = {here->total, here->total, here->bytes, here->bytes};
+            continue;
+        }
+        // The value carried in from the left counts unless a point replaces it at the very first instant.
+        bool filled = false;
+        if (next == points.end() || next->time > begin) {
+            column = {held.total, held.total, held.bytes, held.bytes};
+            filled = true;
+        }
+        for (; next != points.end() && next->time < end; ++next) {
+            if (!filled || next->total < column.lowest) {
+                column.lowest = next->total;
+                column.at_lowest = next->bytes;
+            }
+            if (!filled || next->total > column.highest) {
+                column.highest = next->total;
+                column.at_highest = next->bytes;
+            }
+            filled = true;
+            held = *next;
+        }
+    }
+    return folded;
+}
+
+std::vector<ColumnRun> equal_runs(std::span<const FoldedColumn> columns) {
+    std::vector<ColumnRun> runs;
+    for (int i = 0; i < static_cast<int>(columns.size()); ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        if (i > 0 && columns[at] == columns[at - 1]) {
+            ++runs.back().count;
+        } else {
+            runs.push_back({i, 1});
+        }
+    }
+    return runs;
+}
+
+}  // namespace shardscope::viewer

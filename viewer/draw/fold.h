@@ -1,0 +1,35 @@
+// Folds a step curve (memory by category over time) into pixel columns without losing its extremes.
+// Pure arithmetic, no drawing; any thread. Times in nanoseconds, values in bytes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "traces/analysis/memory.h"
+
+namespace shardscope::viewer {
+
+// One pixel column: the curve's lowest and highest total within it, each with its split by category.
+struct FoldedColumn {
+    std::int64_t lowest = 0, highest = 0;
+    traces::CategoryBytes at_lowest{}, at_highest{};
+    bool operator==(const FoldedColumn&) const = default;
+};
+
+// Column i covers [from + i*span/columns, from + (i+1)*span/columns). The curve holds its value until the
+// next point and is zero before the first; every point of a column counts, also one that another of the same
+// instant follows, so that the highest column shows the peak exactly. Points must be sorted by time.
+std::vector<FoldedColumn> fold_curve(std::span<const traces::MemoryPoint> points, std::int64_t from,
+                                     std::int64_t to, int columns);
+
+// The last point at or before `time`, or nullptr.
+const traces::MemoryPoint* point_at(std::span<const traces::MemoryPoint> points, std::int64_t time);
+
+// Neighbouring equal columns as one: first column and how many. What is drawn is one rectangle per run.
+struct ColumnRun {
+    int first = 0, count = 0;
+};
+std::vector<ColumnRun> equal_runs(std::span<const FoldedColumn> columns);
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,52 @@
+// Text that panels share: right-aligned numbers, names that shorten to their cell, legends, tooltips made
+// alike. Drawing layer (Dear ImGui); frame thread only; draws into the current window.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <imgui.h>
+
+namespace shardscope::viewer {
+
+// Right-aligned in what is left of the current cell or line.
+void text_right(std::string_view text);
+void text_right_dim(std::string_view text);
+
+// Shortened in the middle to the width that is left; the whole text then shows on hover.
+void text_fit(const std::string& text);
+// The same for a place of ours: `text` shortened to `width` pixels.
+std::string fit_text(const std::string& text, float width);
+
+// Dimmed text that wraps: an explanation, a reason why there is nothing to show.
+void note(std::string_view text);
+
+// A heading with a thin line behind it.
+void heading(std::string_view text);
+
+// A table cell with a bar of `share` (0..1) behind right-aligned text.
+void cell_bar(double share, ImU32 color, std::string_view text);
+
+struct LegendItem {
+    std::string label;
+    ImU32 color = 0;
+};
+// Colour squares with labels, in as many lines as the width asks for.
+void legend(std::span<const LegendItem> items);
+// A colour square the height of a capital, then SameLine: for table rows and tooltips.
+void swatch(ImU32 color);
+
+// A tooltip is a title and rows of label and right-aligned value; begin, rows, end.
+void begin_tip(std::string_view title);
+void tip_row(std::string_view label, std::string_view value, ImU32 color = 0);
+void end_tip();
+
+// Columns of numbers: header cells right-aligned as the numbers under them; sortable tables stay sortable.
+void headers_row(int first_number_column);
+
+inline void text(std::string_view t) {
+    ImGui::TextUnformatted(t.data(), t.data() + t.size());
+}
+
+}  // namespace shardscope::viewer
