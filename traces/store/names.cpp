@@ -1,0 +1,66 @@
+#include "traces/store/names.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+
+namespace shardscope::traces {
+
+namespace {
+
+constexpr std::string_view kStepPrefix = "ProfilerStep#";
+
+bool contains_backward(std::string_view text) {
+    constexpr std::string_view kWord = "backward";
+    return std::search(text.begin(), text.end(), kWord.begin(), kWord.end(), [](char a, char b) {
+               return std::tolower(static_cast<unsigned char>(a)) == b;
+           }) != text.end();
+}
+
+}  // namespace
+
+bool is_communication_kernel(std::string_view short_name) {
+    return short_name.starts_with("nccl") || short_name.starts_with("rccl") ||
+           short_name.starts_with("oneccl") || short_name.find("ncclKernel") != std::string_view::npos ||
+           short_name.find("ncclDevKernel") != std::string_view::npos;
+}
+
+std::string_view without_version_suffix(std::string_view api_name) {
+    const auto mark = api_name.rfind("_v");
+    if (mark == std::string_view::npos || mark == 0) return api_name;
+    const std::string_view digits = api_name.substr(mark + 2);
+    const bool all_digits =
+        std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isdigit(c); });
+    return digits.size() >= 3 && all_digits ? api_name.substr(0, mark) : api_name;
+}
+
+RangeKind range_kind(std::string_view text, std::string_view domain, bool ours) {
+    if (domain == "NCCL") return RangeKind::communication;
+    if (text.starts_with("nn.Module: ")) return RangeKind::module;
+    if (text.starts_with(kStepPrefix)) return RangeKind::step;
+    if (text.starts_with("enumerate(DataLoader)#") || text.starts_with("enumerate(DataPipe)#")) {
+        return RangeKind::data_loader;
+    }
+    return ours && contains_backward(text) ? RangeKind::backward : RangeKind::annotation;
+}
+
+std::optional<std::int64_t> profiler_step(std::string_view text) {
+    if (!text.starts_with(kStepPrefix)) return std::nullopt;
+    const std::string_view digits = text.substr(kStepPrefix.size());
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+    return number;
+}
+
+std::string_view memcpy_name(int copy_kind) {
+    constexpr std::array<std::string_view, 14> kNames = {
+        "Memcpy",      "Memcpy HtoD",     "Memcpy DtoH",     "Memcpy HtoA",    "Memcpy AtoH",
+        "Memcpy AtoA", "Memcpy AtoD",     "Memcpy DtoA",     "Memcpy DtoD",    "Memcpy HtoH",
+        "Memcpy PtoP", "Memcpy UVM HtoD", "Memcpy UVM DtoH", "Memcpy UVM DtoD"};
+    const auto index = static_cast<std::size_t>(copy_kind);
+    return copy_kind >= 0 && index < kNames.size() ? kNames[index] : kNames[0];
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,28 @@
+// What a name says about an event: the rules of docs/definitions.md, "Kinds of event", in one place.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "traces/store/trace.h"
+
+namespace shardscope::traces {
+
+// Kernels of NCCL (old and new names), RCCL and oneCCL.
+bool is_communication_kernel(std::string_view short_name);
+
+// "cudaLaunchKernel_v7000" -> "cudaLaunchKernel". Other endings ("cuMemcpy_v2", "x_v") with fewer than three
+// digits are part of the name and stay.
+std::string_view without_version_suffix(std::string_view api_name);
+
+// `ours`: the range carries a ModuleRow::id.
+RangeKind range_kind(std::string_view text, std::string_view domain, bool ours);
+
+// N of "ProfilerStep#N".
+std::optional<std::int64_t> profiler_step(std::string_view text);
+
+// "Memcpy HtoD" and its kin, by ENUM_CUDA_MEMCPY_OPER.
+std::string_view memcpy_name(int copy_kind);
+
+}  // namespace shardscope::traces

@@ -1,0 +1,76 @@
+// One sweep over starts and instants with a stack of open ranges for each thread.
+#include "traces/store/nesting.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace shardscope::traces {
+
+namespace {
+
+class OpenRanges {
+  public:
+    OpenRanges(std::span<const std::int64_t> end, std::vector<std::uint16_t>& depth)
+        : end_(end), depth_(depth) {}
+
+    // Drops what has ended by `time`. Ended ranges below an open one stay until it ends too.
+    void advance(std::int64_t time) {
+        while (!stack_.empty() && end_of(stack_.back()) <= time) stack_.pop_back();
+    }
+    // The innermost open range that ends at or after `end` and is still open at `time`.
+    std::int32_t enclosing(std::int64_t time, std::int64_t end) const {
+        for (auto it = stack_.rbegin(); it != stack_.rend(); ++it) {
+            if (end_of(*it) >= end && end_of(*it) > time) return *it;
+        }
+        return -1;
+    }
+    std::int32_t innermost() const { return stack_.empty() ? -1 : stack_.back(); }
+    void open(std::int32_t range) {
+        int next = stack_.empty() ? 0 : depth_[static_cast<std::size_t>(stack_.back())] + 1;
+        next = std::min<int>(next, std::numeric_limits<std::uint16_t>::max());
+        depth_[static_cast<std::size_t>(range)] = static_cast<std::uint16_t>(next);
+        stack_.push_back(range);
+    }
+
+  private:
+    std::int64_t end_of(std::int32_t range) const { return end_[static_cast<std::size_t>(range)]; }
+
+    std::span<const std::int64_t> end_;
+    std::vector<std::uint16_t>& depth_;
+    std::vector<std::int32_t> stack_;
+};
+
+}  // namespace
+
+Nesting nest(std::span<const std::int64_t> start, std::span<const std::int64_t> end,
+             std::span<const std::uint16_t> thread, std::span<const std::int64_t> instants,
+             std::span<const std::uint16_t> instant_thread) {
+    Nesting result;
+    result.parent.assign(start.size(), -1);
+    result.depth.assign(start.size(), 0);
+    result.innermost.assign(instants.size(), -1);
+
+    std::size_t threads = 0;
+    for (const auto t : thread) threads = std::max<std::size_t>(threads, t + std::size_t{1});
+    for (const auto t : instant_thread) threads = std::max<std::size_t>(threads, t + std::size_t{1});
+    std::vector<OpenRanges> open(threads, OpenRanges(end, result.depth));
+
+    const auto answer = [&](std::size_t i) {
+        OpenRanges& stack = open[instant_thread[i]];
+        stack.advance(instants[i]);
+        result.innermost[i] = stack.innermost();
+    };
+    std::size_t next_instant = 0;
+    for (std::size_t r = 0; r < start.size(); ++r) {
+        // A range that starts at an instant is around it, so only earlier instants come first.
+        while (next_instant < instants.size() && instants[next_instant] < start[r]) answer(next_instant++);
+        OpenRanges& stack = open[thread[r]];
+        stack.advance(start[r]);
+        result.parent[r] = stack.enclosing(start[r], end[r]);
+        stack.open(static_cast<std::int32_t>(r));
+    }
+    while (next_instant < instants.size()) answer(next_instant++);
+    return result;
+}
+
+}  // namespace shardscope::traces
