@@ -29,10 +29,10 @@ struct MemoryPoint {  // the curve: totals by category right after an allocation
 struct RankMemory {
     int rank = 0;
     std::int64_t peak_bytes = 0, peak_time_ns = 0;
-    CategoryBytes at_peak{};                   // sums to peak_bytes exactly
-    std::vector<MemoryHolder> units, modules;  // largest first; sums to peak_bytes exactly
-    std::int64_t reserved_bytes = 0;           // what the pool held at most; 0 unknown
-    std::int64_t predicted_peak_bytes = -1;    // the memory account's; -1 none stored
+    CategoryBytes at_peak{};                            // sums to peak_bytes exactly
+    std::vector<MemoryHolder> units, modules, buffers;  // largest first; each sums to peak_bytes exactly
+    std::int64_t reserved_bytes = 0;                    // what the pool held at most; 0 unknown
+    std::int64_t predicted_peak_bytes = -1;             // the memory account's; -1 none stored
     CategoryBytes predicted_at_peak{};
     std::string predicted_where;
 };
@@ -41,7 +41,10 @@ struct MemoryReport {
     std::vector<RankMemory> ranks;
 };
 
-// Allocated device memory, the selection's range only; the live set before the range counts as it was.
+// Allocated device memory. With steps or a range selected the peak is that of the time from the first
+// selected step's host start to the last one's host end, within the range; what was live before counts as it
+// was. Otherwise it is that of the whole trace after set-up: events of the set-up phase that lead are not
+// looked at.
 MemoryReport memory_report(const Trace& trace, const Selection& selection = {});
 
 // The curve of one rank (index into Trace::ranks) in one space.
