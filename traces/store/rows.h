@@ -75,6 +75,7 @@ struct RangeRow {
     std::int64_t global_tid = 0;
     std::optional<std::uint32_t> color;  // ARGB
     int module = -1;
+    std::optional<std::uint32_t> category;  // NVTX category; a kNvtxCategory row carries its name
 };
 
 struct CollectiveRow {
