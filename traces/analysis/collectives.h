@@ -37,4 +37,18 @@ struct CollectivesReport {
 
 CollectivesReport collectives_report(const Trace& trace, const Selection& selection = {});
 
+// One collective of one rank beside its counterparts on the other ranks.
+struct MatchedCollective {
+    std::int64_t transfer_ns = -1;  // the shortest duration among the ranks; -1: no rank has a device event
+    bool unmatched = false;         // fewer ranks took part than the group has
+    bool bytes_differ = false;      // from a counterpart's
+};
+
+// By row of Trace::collectives: matched by (group, operation, sequence number), by order within (group,
+// operation) where there are no sequence numbers and the ranks' counts agree.
+std::vector<MatchedCollective> match_collectives(const Trace& trace);
+
+// busbw / algbw of nccl-tests for n ranks.
+double bus_factor(Operation operation, int ranks);
+
 }  // namespace shardscope::traces
