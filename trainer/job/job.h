@@ -1,5 +1,6 @@
 // A training job: what is trained, on what, sharded how. Plain values, complete and checked once load_job
-// returned them; nothing here opens the data or the trace. Sizes are counts of elements, bucket sizes MB (2^20).
+// returned them; nothing here opens the data or the trace. Sizes are counts of elements, bucket sizes MB
+// (2^20).
 #pragma once
 
 #include <array>
@@ -11,7 +12,8 @@
 
 namespace shardscope::trainer {
 
-// The message is one sentence for the user: where, which key, what is wrong, what to do. The tool exits with 2.
+// The message is one sentence for the user: where, which key, what is wrong, what to do. The tool exits
+// with 2.
 class JobError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
@@ -52,9 +54,9 @@ struct RunSection {
 struct ModelSection {
     ModelType type = ModelType::mlp;
     int width = 256;
-    int layers = 8;    // mlp: Linear layers; gpt: blocks
-    bool bias = true;  // mlp
-    int heads = 4;     // gpt
+    int layers = 8;     // mlp: Linear layers; gpt: blocks
+    bool bias = true;   // mlp
+    int heads = 4;      // gpt
     int context = 128;  // gpt: tokens per sample
 };
 
@@ -84,10 +86,10 @@ struct DdpSection {
 struct OptimizerSection {
     OptimizerType type = OptimizerType::sgd;
     double lr = 0.01;
-    double momentum = 0.0;                      // sgd
+    double momentum = 0.0;                       // sgd
     std::array<double, 2> betas = {0.9, 0.999};  // adamw
-    double eps = 1e-8;                          // adamw
-    double weight_decay = 0.0;                  // load_job makes it 0.01 for adamw unless it is given
+    double eps = 1e-8;                           // adamw
+    double weight_decay = 0.0;                   // load_job makes it 0.01 for adamw unless it is given
 };
 
 struct Job {
@@ -107,9 +109,9 @@ struct Override {
     bool operator==(const Override&) const = default;
 };
 
-// Takes every "--section.key=value" and "--section.key value" (a word with a dot in it) out of `arguments`, so
-// that a command-line parser sees the others only. A switch (bool) may stand without a value: true. Keys are
-// checked by load_job, not here; JobError if a value is missing.
+// Takes every "--section.key=value" and "--section.key value" (a word with a dot in it) out of `arguments`,
+// so that a command-line parser sees the others only. A switch (bool) may stand without a value: true. Keys
+// are checked by load_job, not here; JobError if a value is missing.
 std::vector<Override> take_overrides(std::vector<std::string>& arguments);
 
 // Reads a job file, applies the overrides in their order and checks the whole. JobError if anything is wrong.

@@ -1,0 +1,228 @@
+// Every mistake in a job is one sentence: where, which key, what is wrong, what to do.
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "trainer/job/job.h"
+#include "trainer/job/nearest.h"
+
+namespace shardscope::trainer {
+namespace {
+
+// The sentence, or "no error".
+std::string error_of(const std::string& toml, const std::vector<Override>& overrides = {}) {
+    try {
+        parse_job(toml, "job.toml", overrides);
+    } catch (const JobError& error) {
+        return error.what();
+    }
+    return "no error";
+}
+
+struct Mistake {
+    std::string toml, sentence;
+};
+
+TEST(JobErrors, InTheFileNameTheLineAndTheNearestRightName) {
+    const Mistake mistakes[] = {
+        {"[model]\n\nwidht = 3", "job.toml:3: there is no key widht in [model]; did you mean width?"},
+        {"[modle]\nwidth = 3", "job.toml:1: there is no section [modle]; did you mean model?"},
+        {"[xyzzy]",
+         "job.toml:1: there is no section [xyzzy]; the sections are run, model, data, parallel, fsdp, ddp, "
+         "optimizer"},
+        {"[parallel]\nfoobarbaz = 1",
+         "job.toml:2: there is no key foobarbaz in [parallel]; its keys are mode"},
+        {"[run]\nbatch = 8", "job.toml:2: there is no key batch in [run]; did you mean data.batch?"},
+        {"steps = 3", "job.toml:1: the key steps stands in no section; write it below a line like [run]"},
+        {"run = 3", "job.toml:1: run is a section; write [run] on a line of its own and its keys below it"},
+        {"[[run]]\nsteps = 3",
+         "job.toml:1: run is a section; write [run] on a line of its own and its keys below it"},
+        {"[model]\ntype = 'mpl'",
+         "job.toml:2: model.type: \"mpl\" is not known; did you mean mlp? use \"mlp\" or \"gpt\""},
+        {"[fsdp]\nbackward_prefetch = 'pre'",
+         "job.toml:2: fsdp.backward_prefetch: \"pre\" is not known; use \"BACKWARD_PRE\" or "
+         "\"BACKWARD_POST\" or "
+         "\"NONE\""},
+    };
+    for (const Mistake& mistake : mistakes) EXPECT_EQ(error_of(mistake.toml), mistake.sentence);
+}
+
+TEST(JobErrors, OfTypeSayWhatWasExpectedAndWhatWasFound) {
+    const Mistake mistakes[] = {
+        {"[run]\nsteps = 'ten'",
+         "job.toml:2: run.steps: expected an integer, found the text \"ten\"; use 1 to 1000000000"},
+        {"[run]\nsteps = 2.5",
+         "job.toml:2: run.steps: expected an integer, found the number 2.5; use 1 to 1000000000"},
+        {"[run]\noverwrite = 1",
+         "job.toml:2: run.overwrite: expected true or false, found the integer 1; use true or false"},
+        {"[run]\ntrace = true", "job.toml:2: run.trace: expected a text, found true; use a text"},
+        {"[optimizer]\nlr = []", "job.toml:2: optimizer.lr: expected a number, found a list; use 0 to 1000"},
+        {"[optimizer.lr]\nx = 1",
+         "job.toml:1: optimizer.lr: expected a number, found a table; use 0 to 1000"},
+        {"[optimizer]\nbetas = ['a', 1]",
+         "job.toml:2: optimizer.betas: expected a list of numbers, found a list with the text \"a\"; use 2 "
+         "numbers from 0 to below "
+         "1"},
+        {"[run]\nseed = 1979-05-27",
+         "job.toml:2: run.seed: expected an integer, found a date or time; use 0 to 9007199254740992"},
+    };
+    for (const Mistake& mistake : mistakes) EXPECT_EQ(error_of(mistake.toml), mistake.sentence);
+}
+
+TEST(JobErrors, OfRangeSayTheRange) {
+    const Mistake mistakes[] = {
+        {"[run]\nranks = 0", "job.toml:2: run.ranks: 0 is out of range; use 1 to 256"},
+        {"[run]\nranks = 257", "job.toml:2: run.ranks: 257 is out of range; use 1 to 256"},
+        {"[run]\nsteps = -1", "job.toml:2: run.steps: -1 is out of range; use 1 to 1000000000"},
+        {"[optimizer]\nlr = -0.5", "job.toml:2: optimizer.lr: -0.5 is out of range; use 0 to 1000"},
+        {"[optimizer]\nlr = nan", "job.toml:2: optimizer.lr: nan is out of range; use 0 to 1000"},
+        {"[optimizer]\nlr = inf", "job.toml:2: optimizer.lr: inf is out of range; use 0 to 1000"},
+        {"[optimizer]\nbetas = [0.9, 1]",
+         "job.toml:2: optimizer.betas: [0.9, 1] does not fit; use 2 numbers from 0 to below 1"},
+        {"[optimizer]\nbetas = [0.9]",
+         "job.toml:2: optimizer.betas: [0.9] does not fit; use 2 numbers from 0 to below 1"},
+    };
+    for (const Mistake& mistake : mistakes) EXPECT_EQ(error_of(mistake.toml), mistake.sentence);
+}
+
+TEST(JobErrors, OfTomlNameTheLine) {
+    for (const std::string broken :
+         {"[run", "[run]\nsteps =", "[run]\nsteps = 1\nsteps = 2", "[run]\n[run]", "\xff\xfe"}) {
+        EXPECT_THAT(error_of(broken),
+                    ::testing::MatchesRegex("job\\.toml:[12]?3?: not TOML: .*; correct this line"))
+            << broken;
+    }
+}
+
+TEST(JobErrors, OnTheCommandLineNameTheOption) {
+    const std::pair<Override, std::string> mistakes[] = {
+        {{"model.widht", "3"},
+         "command line: --model.widht: there is no key widht in [model]; did you mean width?"},
+        {{"modle.width", "3"},
+         "command line: --modle.width: there is no section [modle]; did you mean model?"},
+        {{"model.width", "wide"}, "command line: model.width: \"wide\" is not an integer; use 1 to 65536"},
+        {{"model.width", "1e3"}, "command line: model.width: \"1e3\" is not an integer; use 1 to 65536"},
+        {{"model.width", ""}, "command line: model.width: \"\" is not an integer; use 1 to 65536"},
+        {{"model.width", "99999999999999999999"},
+         "command line: model.width: \"99999999999999999999\" is not an integer; use 1 to 65536"},
+        {{"model.width", "0"}, "command line: model.width: 0 is out of range; use 1 to 65536"},
+        {{"run.overwrite", "maybe"},
+         "command line: run.overwrite: \"maybe\" is not true or false; use true or false"},
+        {{"optimizer.betas", "0.9;0.99"},
+         "command line: optimizer.betas: \"0.9;0.99\" is not a list of numbers; use 2 numbers from 0 to "
+         "below "
+         "1"},
+    };
+    for (const auto& [given, sentence] : mistakes) EXPECT_EQ(error_of("", {given}), sentence);
+
+    std::vector<std::string> arguments = {"job.toml", "--model.width"};
+    EXPECT_THROW(take_overrides(arguments), JobError);
+    arguments = {"--model.width", "--model.layers=3"};
+    EXPECT_THROW(take_overrides(arguments), JobError);
+}
+
+TEST(JobErrors, OfAWrapPolicySayWhichPartIsWrong) {
+    const std::string use = "; use root, module:NAME[,NAME] or size:N";
+    const std::pair<std::string, std::string> mistakes[] = {
+        {"", "\"\" is no wrap policy" + use},
+        {"Linear", "\"Linear\" is no wrap policy" + use},
+        {"module:", "\"module:\" is no wrap policy: \"\" is no class name" + use},
+        {"module:Linear,", "\"module:Linear,\" is no wrap policy: \"\" is no class name" + use},
+        {"module:a b", "\"module:a b\" is no wrap policy: \"a b\" is no class name" + use},
+        {"size:", "\"size:\" is no wrap policy: \"\" is no number of parameters from 1 up" + use},
+        {"size:0", "\"size:0\" is no wrap policy: \"0\" is no number of parameters from 1 up" + use},
+        {"size:1e6", "\"size:1e6\" is no wrap policy: \"1e6\" is no number of parameters from 1 up" + use},
+    };
+    for (const auto& [wrap, sentence] : mistakes) {
+        EXPECT_EQ(error_of("[fsdp]\nwrap = '" + wrap + "'"), "job.toml:2: fsdp.wrap: " + sentence);
+        EXPECT_EQ(error_of("", {{"fsdp.wrap", wrap}}), "command line: fsdp.wrap: " + sentence);
+    }
+}
+
+TEST(JobErrors, AcrossKeysNameTheKeyToChange) {
+    const Mistake mistakes[] = {
+        {"[run]\nranks = 4\n[parallel]\nmode = 'none'",
+         "job.toml:4: parallel.mode: \"none\" trains with one rank, but run.ranks is 4; set run.ranks to 1, "
+         "or "
+         "parallel.mode to \"fsdp\" or \"ddp\""},
+        {"[model]\ntype = 'gpt'",
+         "job.toml:2: data.type: a gpt trains on \"text\"; set data.type to \"text\" and data.path to a file "
+         "or "
+         "folder"},
+        {"[data]\ntype = 'text'\npath = 'x'",
+         "job.toml:2: data.type: an mlp trains on \"synthetic\" data; set data.type to \"synthetic\", or "
+         "model.type to "
+         "\"gpt\""},
+        {"[model]\ntype = 'gpt'\n[data]\ntype = 'text'",
+         "job.toml:4: data.path: \"text\" data needs a path; set data.path to a file or folder"},
+        {"[model]\ntype = 'gpt'\nwidth = 100\nheads = 3\n[data]\ntype = 'text'\npath = 'x'",
+         "job.toml:4: model.heads: 3 heads do not divide model.width 100; choose a width that is a multiple "
+         "of the "
+         "heads"},
+    };
+    for (const Mistake& mistake : mistakes) EXPECT_EQ(error_of(mistake.toml), mistake.sentence);
+    EXPECT_THAT(error_of("[run]\nranks = 4", {{"parallel.mode", "none"}}),
+                ::testing::StartsWith("command line: parallel.mode: \"none\" trains with one rank"));
+}
+
+class JobFile : public ::testing::Test {
+  protected:
+    JobFile() {
+        std::string pattern = (std::filesystem::temp_directory_path() / "job-XXXXXX").string();
+        folder_ = mkdtemp(pattern.data());
+    }
+    ~JobFile() override { std::filesystem::remove_all(folder_); }
+    std::string error_of_file(const std::string& path) {
+        try {
+            load_job(path);
+        } catch (const JobError& error) {
+            return error.what();
+        }
+        return "no error";
+    }
+    std::filesystem::path folder_;
+};
+
+TEST_F(JobFile, IsReadFromItsPath) {
+    const std::string path = folder_ / "a.toml";
+    std::ofstream(path) << "[run]\nsteps = 3\n";
+    EXPECT_EQ(load_job(path, {{"run.ranks", "2"}}).run.steps, 3);
+    std::ofstream(path) << "[run]\nstep = 3\n";
+    EXPECT_EQ(error_of_file(path), path + ":2: there is no key step in [run]; did you mean steps?");
+}
+
+TEST_F(JobFile, ThatIsNoneIsRefused) {
+    const std::string missing = folder_ / "missing.toml";
+    EXPECT_EQ(error_of_file(missing), missing + ": there is no such job file; give the path of a .toml file");
+    EXPECT_EQ(error_of_file(folder_), folder_.string() + ": this is a folder; give the path of a .toml file");
+    const std::string large = folder_ / "large.toml";
+    std::ofstream(large) << std::string((1 << 20) + 1, '#');
+    EXPECT_EQ(error_of_file(large),
+              large + ": larger than 1 MB, so no job file; give the path of a .toml file");
+}
+
+TEST(Nearest, CountsInsertionsDeletionsReplacementsAndSwaps) {
+    EXPECT_EQ(edit_distance("width", "width"), 0);
+    EXPECT_EQ(edit_distance("widht", "width"), 1);   // a swap
+    EXPECT_EQ(edit_distance("with", "width"), 1);    // an insertion
+    EXPECT_EQ(edit_distance("widths", "width"), 1);  // a deletion
+    EXPECT_EQ(edit_distance("wedth", "width"), 1);   // a replacement
+    EXPECT_EQ(edit_distance("WIDTH", "width"), 0);   // case is no difference
+    EXPECT_EQ(edit_distance("", "abc"), 3);
+    EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
+}
+
+TEST(Nearest, OffersNothingThatIsTooFar) {
+    const std::string_view names[] = {"steps", "seed", "ranks"};
+    EXPECT_EQ(nearest("step", names), "steps");
+    EXPECT_EQ(nearest("rnaks", names), "ranks");
+    EXPECT_EQ(nearest("entirely", names), "");
+    EXPECT_EQ(nearest("", names), "");
+    EXPECT_EQ(nearest("x", {}), "");
+}
+
+}  // namespace
+}  // namespace shardscope::trainer

@@ -1,0 +1,50 @@
+// The key part of --help, and a job's keys as text: both are the table read aloud.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "trainer/job/keys.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+// "steps = 20", with a text in quotes, as a job file has it.
+std::string with_default(const Key& key, const Job& defaults) {
+    const std::string value = to_text(key.get(defaults));
+    return key.type == ValueType::text ? fmt::format("{} = \"{}\"", key.name, value)
+                                       : fmt::format("{} = {}", key.name, value);
+}
+
+// What the default does not say; empty where it says all.
+std::string limits(const Key& key) {
+    if (key.type == ValueType::boolean || (key.type == ValueType::text && key.choices.empty())) return {};
+    return fmt::format(" [{}]", allowed(key));
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> describe(const Job& job) {
+    std::vector<std::pair<std::string, std::string>> rows;
+    for (const Key& key : keys()) rows.emplace_back(key.full_name(), to_text(key.get(job)));
+    return rows;
+}
+
+std::string job_help() {
+    const Job defaults;
+    std::size_t width = 0;
+    for (const Key& key : keys()) width = std::max(width, with_default(key, defaults).size());
+
+    std::string text = "Keys of a job file (TOML), with their defaults; --SECTION.KEY=VALUE overrides one:\n";
+    for (const Section& section : sections()) {
+        text += fmt::format("\n  [{}]  # {}\n", section.name, section.help);
+        for (const Key& key : keys()) {
+            if (key.section != section.name) continue;
+            text +=
+                fmt::format("  {:<{}}  # {}{}\n", with_default(key, defaults), width, key.help, limits(key));
+        }
+    }
+    return text;
+}
+
+}  // namespace shardscope::trainer

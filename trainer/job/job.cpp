@@ -1,0 +1,153 @@
+// Reads a job file: TOML to keys, key by key through the table.
+#include "trainer/job/job.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include "trainer/job/overrides.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+constexpr std::uintmax_t kMaxFileBytes = 1 << 20;  // a job file is a page; more is a mistake
+
+std::string at(const std::string& file, const toml::source_region& source) {
+    return source.begin.line > 0 ? fmt::format("{}:{}", file, source.begin.line) : file;
+}
+
+// The node as the key's type, or nothing. An integer stands where a number is wanted.
+std::optional<Value> value_of(const toml::node& node, ValueType type) {
+    switch (type) {
+        case ValueType::boolean:
+            if (const auto* boolean = node.as_boolean()) return Value(boolean->get());
+            break;
+        case ValueType::integer:
+            if (const auto* integer = node.as_integer()) return Value(integer->get());
+            break;
+        case ValueType::number:
+            if (node.is_number()) return Value(*node.value<double>());
+            break;
+        case ValueType::text:
+            if (const auto* text = node.as_string()) return Value(text->get());
+            break;
+        case ValueType::numbers:
+            if (const auto* array = node.as_array()) {
+                std::vector<double> numbers;
+                for (const toml::node& element : *array) {
+                    if (!element.is_number()) return std::nullopt;
+                    numbers.push_back(*element.value<double>());
+                }
+                return Value(std::move(numbers));
+            }
+            break;
+    }
+    return std::nullopt;
+}
+
+std::string found(const toml::node& node) {
+    switch (node.type()) {
+        case toml::node_type::table:
+            return "a table";
+        case toml::node_type::array:
+            for (const toml::node& element : *node.as_array()) {
+                if (!element.is_number()) return fmt::format("a list with {}", found(element));
+            }
+            return "a list";
+        case toml::node_type::string:
+            return fmt::format("the text \"{}\"", node.as_string()->get());
+        case toml::node_type::integer:
+            return fmt::format("the integer {}", node.as_integer()->get());
+        case toml::node_type::floating_point:
+            return fmt::format("the number {}", node.as_floating_point()->get());
+        case toml::node_type::boolean:
+            return node.as_boolean()->get() ? "true" : "false";
+        default:
+            return "a date or time";
+    }
+}
+
+void read_section(Job& job, const std::string& file, std::string_view section, const toml::table& table,
+                  Origins& origins) {
+    for (const auto& [key_name, node] : table) {
+        const std::string where = at(file, key_name.source());
+        const Key* key = find_key(section, key_name.str());
+        if (key == nullptr)
+            throw JobError(fmt::format("{}: {}", where, unknown_key(section, key_name.str())));
+        const auto value = value_of(node, key->type);
+        if (!value) {
+            throw JobError(fmt::format("{}: {}: expected {}, found {}; use {}", where, key->full_name(),
+                                       name(key->type), found(node), allowed(*key)));
+        }
+        set_key(job, *key, *value, where, origins);
+    }
+}
+
+std::string read_file(const std::string& path) {
+    std::error_code error;
+    const auto status = std::filesystem::status(path, error);
+    if (!std::filesystem::exists(status)) {
+        throw JobError(fmt::format("{}: there is no such job file; give the path of a .toml file", path));
+    }
+    if (std::filesystem::is_directory(status)) {
+        throw JobError(fmt::format("{}: this is a folder; give the path of a .toml file", path));
+    }
+    std::ifstream stream(path, std::ios::binary);
+    if (!stream)
+        throw JobError(
+            fmt::format("{}: cannot be read ({}); check its permissions", path, std::strerror(errno)));
+    std::string text(kMaxFileBytes + 1, '\0');
+    stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<std::size_t>(stream.gcount()));
+    if (text.size() > kMaxFileBytes) {
+        throw JobError(
+            fmt::format("{}: larger than 1 MB, so no job file; give the path of a .toml file", path));
+    }
+    return text;
+}
+
+}  // namespace
+
+Job parse_job(const std::string& toml, const std::string& file, const std::vector<Override>& overrides) {
+    Job job;
+    Origins origins;
+    toml::table root;
+    try {
+        root = toml::parse(toml, file);
+    } catch (const toml::parse_error& error) {
+        throw JobError(fmt::format("{}: not TOML: {}; correct this line", at(file, error.source()),
+                                   std::string(error.description())));
+    }
+    for (const auto& [section, node] : root) {
+        const std::string where = at(file, section.source());
+        bool known = false;
+        for (const Section& candidate : sections()) known = known || candidate.name == section.str();
+        if (!known) {
+            if (node.is_table()) throw JobError(fmt::format("{}: {}", where, unknown_section(section.str())));
+            throw JobError(
+                fmt::format("{}: the key {} stands in no section; write it below a line like [run]", where,
+                            section.str()));
+        }
+        if (!node.is_table()) {
+            throw JobError(
+                fmt::format("{}: {} is a section; write [{}] on a line of its own and its keys below it",
+                            where, section.str(), section.str()));
+        }
+        read_section(job, file, section.str(), *node.as_table(), origins);
+    }
+    for (const Override& override : overrides) apply(job, override, origins);
+    finish(job, file, origins);
+    return job;
+}
+
+Job load_job(const std::string& path, const std::vector<Override>& overrides) {
+    return parse_job(read_file(path), path, overrides);
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,54 @@
+// The one table of a job's keys: parsing, overrides, errors, --help and the trace's configuration come from
+// it.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/job/job.h"
+#include "trainer/job/value.h"
+
+namespace shardscope::trainer {
+
+struct Key {
+    std::string_view section, name, help;
+    ValueType type = ValueType::text;
+    std::vector<std::string_view> choices;  // text: the allowed ones; empty: any
+    // integer, number, numbers: what is allowed, ends included unless `open`
+    double low = -std::numeric_limits<double>::infinity();
+    double high = std::numeric_limits<double>::infinity();
+    bool high_open = false;
+    std::size_t count = 0;  // numbers: how many
+    // set: the value has the key's type and passed `problem`
+    std::function<void(Job&, const Value&)> set;
+    std::function<Value(const Job&)> get;
+
+    std::string full_name() const;
+};
+
+struct Section {
+    std::string_view name, help;
+};
+
+std::span<const Section> sections();
+std::span<const Key> keys();
+
+// Null if there is none of that name.
+const Key* find_key(std::string_view section, std::string_view name);
+
+// What is wrong with `value` for `key`, as the second half of a sentence with what to do; empty if nothing
+// is.
+std::string problem(const Key& key, const Value& value);
+
+// What a key takes: "1 to 256", "\"mlp\" or \"gpt\"", "true or false".
+std::string allowed(const Key& key);
+
+// For "trainer.widht": what is not known and what was probably meant.
+std::string unknown_section(std::string_view section);
+std::string unknown_key(std::string_view section, std::string_view name);
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,18 @@
+// The right name that a mistyped one is nearest to.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace shardscope::trainer {
+
+// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`;
+// letters that differ only in case are the same.
+int edit_distance(std::string_view a, std::string_view b);
+
+// The candidate nearest to `word`, the first of equals; empty if none is near enough to be what was meant
+// (more than a third of its letters, and more than two, would have to change).
+std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
+
+}  // namespace shardscope::trainer

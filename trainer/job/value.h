@@ -1,0 +1,31 @@
+// A key's value before it has found its place in the job: the few types that TOML and the command line share.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace shardscope::trainer {
+
+enum class ValueType : std::uint8_t { boolean, integer, number, text, numbers };
+
+// In the order of ValueType.
+using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<double>>;
+
+inline ValueType type_of(const Value& value) {
+    return static_cast<ValueType>(value.index());
+}
+
+// As a sentence names it: "an integer".
+std::string_view name(ValueType type);
+
+// What was typed on a command line, read as `type`; nothing if it is not one.
+std::optional<Value> parse_value(ValueType type, std::string_view text);
+
+// As a job file writes it; texts without quotes.
+std::string to_text(const Value& value);
+
+}  // namespace shardscope::trainer

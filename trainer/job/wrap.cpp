@@ -1,0 +1,75 @@
+// The wrap policy as text and back.
+#include <cctype>
+#include <charconv>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "trainer/job/job.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& text, std::string_view why) {
+    throw JobError(
+        fmt::format("\"{}\" is no wrap policy{}; use root, module:NAME[,NAME] or size:N", text, why));
+}
+
+bool is_class_name(std::string_view name) {
+    if (name.empty() || std::isdigit(static_cast<unsigned char>(name.front())) != 0) return false;
+    for (const char c : name) {
+        if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_') return false;
+    }
+    return true;
+}
+
+std::vector<std::string> class_names(const std::string& text, std::string_view list) {
+    std::vector<std::string> names;
+    for (;;) {
+        const auto comma = list.find(',');
+        std::string_view name = list.substr(0, comma);
+        while (name.starts_with(' ')) name.remove_prefix(1);
+        while (name.ends_with(' ')) name.remove_suffix(1);
+        if (!is_class_name(name)) refuse(text, fmt::format(": \"{}\" is no class name", name));
+        names.emplace_back(name);
+        if (comma == std::string_view::npos) return names;
+        list.remove_prefix(comma + 1);
+    }
+}
+
+}  // namespace
+
+Wrap parse_wrap(const std::string& text) {
+    constexpr std::string_view kModule = "module:", kSize = "size:";
+    const std::string_view view = text;
+    if (view == "root") return {};
+    if (view.starts_with(kModule)) {
+        return {.kind = Wrap::Kind::module, .names = class_names(text, view.substr(kModule.size()))};
+    }
+    if (view.starts_with(kSize)) {
+        const std::string_view digits = view.substr(kSize.size());
+        Wrap wrap{.kind = Wrap::Kind::size};
+        const auto [end, error] =
+            std::from_chars(digits.data(), digits.data() + digits.size(), wrap.threshold);
+        if (error != std::errc{} || end != digits.data() + digits.size() || wrap.threshold < 1) {
+            refuse(text, fmt::format(": \"{}\" is no number of parameters from 1 up", digits));
+        }
+        return wrap;
+    }
+    refuse(text, "");
+}
+
+std::string to_text(const Wrap& wrap) {
+    switch (wrap.kind) {
+        case Wrap::Kind::module:
+            return fmt::format("module:{}", fmt::join(wrap.names, ","));
+        case Wrap::Kind::size:
+            return fmt::format("size:{}", wrap.threshold);
+        case Wrap::Kind::root:
+            break;
+    }
+    return "root";
+}
+
+}  // namespace shardscope::trainer
