@@ -35,6 +35,12 @@ struct ModuleView {
     std::vector<RankModules> ranks;
 };
 
+// The tree is the nesting of the ranges of kind `module` by thread; rows with the same path are one. Ranges
+// of kind `backward`, and annotations with a module id outside every forward call (FSDP's backward hooks),
+// are the backward part of their module's row; so is a module's range inside one of those (recomputation). An
+// instant of a thread belongs to the innermost of these ranges, a device event to the one its launching call
+// ran in; a row's totals are its own and its children's. With steps or a range selected, host time is clipped
+// to it, and calls and launches count that start in it.
 ModuleView module_view(const Trace& trace, const Selection& selection = {});
 
 }  // namespace shardscope::traces

@@ -79,6 +79,12 @@ int RankSteps::step_at(std::int64_t t) const {
     return t < step->host.end || t == step->host.start ? static_cast<int>(step - steps.begin()) : -1;
 }
 
+std::int64_t launched_at(const Trace& trace, std::size_t device_event) {
+    const std::int32_t launch = trace.device.launch[device_event];
+    return launch >= 0 ? trace.runtime.start[static_cast<std::size_t>(launch)]
+                       : trace.device.start[device_event];
+}
+
 TraceSteps find_steps(const Trace& trace) {
     TraceSteps result;
     result.ranks.resize(trace.ranks.size());
@@ -90,11 +96,8 @@ TraceSteps find_steps(const Trace& trace) {
     for (std::size_t r = 0; r < spans.size(); ++r) spans[r].resize(result.ranks[r].steps.size());
     for (std::size_t i = 0; i < device.size(); ++i) {
         RankSteps& rank = result.ranks[device.rank[i]];
-        const std::int32_t launch = device.launch[i];
-        const std::int64_t launched =
-            launch >= 0 ? trace.runtime.start[static_cast<std::size_t>(launch)] : device.start[i];
         // Without steps in the trace everything belongs to the one that stands for the whole.
-        const int step = trace.steps.empty() ? 0 : rank.step_at(launched);
+        const int step = trace.steps.empty() ? 0 : rank.step_at(launched_at(trace, i));
         result.event[i] = step;
         if (step < 0) continue;
         ++rank.steps[static_cast<std::size_t>(step)].device_events;

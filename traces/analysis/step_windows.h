@@ -36,6 +36,9 @@ struct TraceSteps {
 // A trace without any step is one step (number 0) a rank, from the rank's first to its last event.
 TraceSteps find_steps(const Trace& trace);
 
+// When a device event was launched; its own start where no launch is known.
+std::int64_t launched_at(const Trace& trace, std::size_t device_event);
+
 // --- what a selection leaves -----------------------------------------------------------------------
 
 std::vector<int> selected_ranks(const Trace& trace, const Selection& selection);  // indices into Trace::ranks

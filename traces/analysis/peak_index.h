@@ -1,0 +1,27 @@
+// The largest allocated total of one rank in any stretch of time: a segment tree over its allocations and
+// frees. Building takes O(n), a question O(log n). Times in nanoseconds, sizes in bytes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "traces/schema/enums.h"
+
+namespace shardscope::traces {
+
+struct Trace;
+
+class PeakIndex {
+  public:
+    // `rank_index` is an index into Trace::ranks.
+    PeakIndex(const Trace& trace, int rank_index, MemorySpace space = MemorySpace::device);
+
+    // The largest total at any instant of [start, end), the one that holds at `start` included.
+    std::int64_t most(std::int64_t start, std::int64_t end) const;
+
+  private:
+    std::vector<std::int64_t> times_;
+    std::vector<std::int64_t> tree_;  // leaves from times_.size() on: the total after each row
+};
+
+}  // namespace shardscope::traces
