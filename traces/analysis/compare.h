@@ -16,6 +16,12 @@ namespace shardscope::traces {
 
 struct Trace;
 
+// A mean's company: the middle of the per-step values and half their interquartile range. A step's value is
+// the mean over the ranks that kept the step.
+struct Spread {
+    double median = 0, spread = 0;
+};
+
 struct RunColumn {
     std::string file;
     std::vector<std::pair<std::string, std::string>> config;  // only the keys that differ between the runs
@@ -29,16 +35,27 @@ struct RunColumn {
     double exposed_communication_us = 0;      // per step: outside compute
     double memcpy_us = 0;                     // per step: union of memcpy
     double device_busy_percent = 0;           // union of all device events / window
-    std::vector<OperationStats> collectives;  // rank-averaged, by operation
+    std::vector<OperationStats> collectives;  // rank-averaged, by operation; whole run
+
+    std::int64_t steps = 0;                  // kept, of the rank with the most
+    std::int64_t predicted_peak_bytes = -1;  // the memory account's, of the same rank; -1 none stored
+    std::array<Spread, kTimeCategories> categories_spread{};
+    Spread communication_spread, exposed_communication_spread, memcpy_spread, device_busy_spread;
 };
 
 struct Comparison {
     std::vector<RunColumn> runs;
 };
 
+// Keys that name the output of a run ("run.trace", "run.overwrite") are no difference between runs.
 Comparison compare(const std::vector<const Trace*>& traces);
 
 // True where |a - b| lies inside the larger spread of the two runs: no difference can be claimed.
 bool inside_spread(const RunColumn& a, const RunColumn& b);
+// The same for any figure: two means and the spreads of their steps.
+bool inside_spread(double a, double a_spread, double b, double b_spread);
+
+// Median and half the interquartile range (quartiles by linear interpolation); zeros for no values.
+Spread spread_of(std::vector<double> values);
 
 }  // namespace shardscope::traces

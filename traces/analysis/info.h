@@ -26,7 +26,10 @@ struct TraceInfo {
 
 TraceInfo trace_info(const Trace& trace);
 
-// Faults of a trace, each one sentence; empty: whole.
+// Faults of a trace, each one sentence; empty: whole. Looks for: a run that did not end, dropped and invalid
+// events, errors that the recorder noted, device events without a launch, overlapping work on a stream,
+// collectives without device event or counterpart or with differing bytes, memory freed twice or never
+// allocated, steps that overlap, predictions whose categories do not sum.
 std::vector<std::string> check_trace(const Trace& trace);
 
 }  // namespace shardscope::traces

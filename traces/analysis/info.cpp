@@ -1,0 +1,83 @@
+// See info.h.
+#include "traces/analysis/info.h"
+
+#include <array>
+#include <set>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "traces/store/trace.h"
+
+namespace shardscope::traces {
+namespace {
+
+// "2026-03-01T12:34:56.789Z"; "" where the trace does not tell.
+std::string iso_8601(std::int64_t utc_ns) {
+    if (utc_ns <= 0) return {};
+    const std::int64_t seconds = utc_ns / 1'000'000'000;
+    const std::int64_t milliseconds = utc_ns % 1'000'000'000 / 1'000'000;
+    return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(static_cast<std::time_t>(seconds)),
+                       milliseconds);
+}
+
+// The devices' names, each once, in rank order.
+std::string device_names(const Trace& trace) {
+    std::string names;
+    std::set<std::string_view> seen;
+    for (const Rank& rank : trace.ranks) {
+        if (rank.device_name.empty() || !seen.insert(rank.device_name).second) continue;
+        if (!names.empty()) names += ", ";
+        names += rank.device_name;
+    }
+    return names;
+}
+
+// Steps of the run: the most that any rank has.
+std::int64_t steps_of_run(const Trace& trace) {
+    std::vector<std::int64_t> counts(trace.ranks.size(), 0);
+    std::int64_t most = 0;
+    for (const Step& step : trace.steps) most = std::max(most, ++counts[static_cast<std::size_t>(step.rank)]);
+    return most;
+}
+
+}  // namespace
+
+TraceInfo trace_info(const Trace& trace) {
+    TraceInfo info;
+    info.file = trace.path;
+    info.schema_version = trace.schema_version;
+    info.ended = trace.ended;
+    info.dropped = trace.dropped;
+    info.started_utc = iso_8601(trace.start_utc_ns);
+    info.duration_ms = static_cast<double>(trace.last_ns - trace.first_ns) * 1e-6;
+    info.ranks = static_cast<int>(trace.ranks.size());
+    info.steps = steps_of_run(trace);
+    info.device = device_names(trace);
+    info.config = trace.config;
+
+    std::array<std::int64_t, kDeviceKinds> kinds{};
+    for (const DeviceKind kind : trace.device.kind) ++kinds[static_cast<std::size_t>(kind)];
+    const auto rows = [](const auto& columns) { return static_cast<std::int64_t>(columns.size()); };
+    info.counts = {
+        {"kernels", kinds[static_cast<std::size_t>(DeviceKind::kernel)]},
+        {"communication", kinds[static_cast<std::size_t>(DeviceKind::communication)]},
+        {"memcpys", kinds[static_cast<std::size_t>(DeviceKind::memcpy)]},
+        {"memsets", kinds[static_cast<std::size_t>(DeviceKind::memset)]},
+        {"collectives", rows(trace.collectives)},
+        {"runtime_calls", rows(trace.runtime)},
+        {"ranges", rows(trace.ranges)},
+        {"memory_events", rows(trace.memory)},
+        {"counter_values", rows(trace.counters)},
+        {"steps", rows(trace.steps)},
+        {"modules", rows(trace.modules)},
+        {"units", rows(trace.units)},
+        {"streams", rows(trace.streams)},
+        {"threads", rows(trace.threads)},
+        {"diagnostics", rows(trace.diagnostics)},
+        {"invalid_events", trace.invalid_events},
+    };
+    return info;
+}
+
+}  // namespace shardscope::traces
