@@ -1,0 +1,69 @@
+// The one statement of what a trace database holds: tables, enum tables, views and indexes, each column with
+// its unit and meaning. CREATE statements, docs/schema.md and the tests are made from it.
+// Everything here is constant data; any thread may read it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace shardscope::traces {
+
+// PRAGMA user_version of the files that we write, and the newest that we read.
+inline constexpr int kSchemaVersion = 1;
+// PRAGMA application_id, "SHRD": tells our files from other SQLite files.
+inline constexpr int kApplicationId = 0x53485244;
+// The version of Nsight Systems' export schema whose names and values we follow.
+inline constexpr std::string_view kNsightSchemaVersion = "3.25.0";
+
+struct Column {
+    std::string_view name;
+    std::string_view type;  // SQL type with its constraints; empty for a view's column
+    std::string_view unit;  // "ns", "bytes", "id" ...; empty: none
+    std::string_view meaning;
+};
+
+struct EnumRow {
+    int id = 0;
+    std::string_view name, label;
+};
+
+struct Table {
+    std::string_view name;
+    std::string_view meaning;
+    std::span<const Column> columns;
+    std::span<const EnumRow> rows = {};  // of an enum table: what it is filled with
+};
+
+struct View {
+    std::string_view name;
+    std::string_view meaning;
+    std::span<const Column> columns;  // in the order of the SELECT
+    std::string_view select;
+};
+
+struct Index {
+    std::string_view table, column;
+};
+
+// Nsight Systems' tables, in its spelling.
+std::span<const Table> nsight_tables();
+std::span<const Table> nsight_enums();
+// What Nsight has no table for.
+std::span<const Table> shard_tables();
+std::span<const Table> shard_enums();
+std::span<const View> views();
+// Made when a run ends; none exist while it is recorded.
+std::span<const Index> indexes();
+
+// Null where there is no such table.
+const Table* find_table(std::string_view name);
+
+// All CREATE statements, and the INSERTs that fill the enum tables.
+std::string creation_sql();
+std::string indexing_sql();
+
+// The text of docs/schema.md.
+std::string schema_markdown();
+
+}  // namespace shardscope::traces

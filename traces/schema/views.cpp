@@ -1,0 +1,251 @@
+// Views with plain names for people: names resolved, the rank on every row, times in ns.
+#include <array>
+
+#include "traces/schema/schema.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+constexpr Column kRank = {"rank", "", "rank", "The rank; NULL where the device or thread belongs to none."};
+constexpr Column kDevice = {"device", "", "id", "The rank's device."};
+constexpr Column kStream = {"stream", "", "id", "The stream within the rank."};
+constexpr Column kStreamName = {"stream_name", "", "", "What the stream is for."};
+constexpr Column kThread = {"thread", "", "", "The host thread's name."};
+constexpr Column kStart = {"start_ns", "", "ns", "When it began, since the start of the capture."};
+constexpr Column kEnd = {"end_ns", "", "ns", "When it was over."};
+constexpr Column kDuration = {"duration_ns", "", "ns", "How long it took."};
+constexpr Column kCorrelation = {"correlation", "", "id", "Ties work to the call that launched it."};
+constexpr Column kUnit = {"unit", "", "", "The FSDP unit's name."};
+constexpr Column kModule = {"module", "", "", "The module's name."};
+constexpr Column kPhase = {"phase", "", "", "The part of the step."};
+
+constexpr std::array kKernels = {
+    kRank,
+    kDevice,
+    kStream,
+    kStreamName,
+    Column{"name", "", "", "Short name of the kernel."},
+    Column{"full_name", "", "", "Name with its signature."},
+    Column{"communication", "", "0/1", "1: the kernel of a collective."},
+    kStart,
+    kEnd,
+    kDuration,
+    kCorrelation,
+};
+constexpr std::string_view kKernelsSql = R"(SELECT r.rank AS rank, k.deviceId AS device, k.streamId AS stream,
+       t.name AS stream_name, s.value AS name, d.value AS full_name,
+       s.value LIKE 'nccl%' OR s.value LIKE 'rccl%' OR s.value LIKE 'oneccl%' OR s.value LIKE '%ncclKernel%'
+           AS communication,
+       k.start AS start_ns, k."end" AS end_ns, k."end" - k.start AS duration_ns, k.correlationId AS correlation
+FROM CUPTI_ACTIVITY_KIND_KERNEL k
+LEFT JOIN StringIds s ON s.id = k.shortName
+LEFT JOIN StringIds d ON d.id = k.demangledName
+LEFT JOIN SHARD_RANKS r ON r.deviceId = k.deviceId
+LEFT JOIN SHARD_STREAMS t ON t.rank = r.rank AND t.streamId = k.streamId)";
+
+constexpr std::array kMemcpys = {
+    kRank,
+    kDevice,
+    kStream,
+    kStreamName,
+    Column{"kind", "", "", "From where to where: \"Host-to-Device\"."},
+    Column{"bytes", "", "bytes", "Copied."},
+    Column{"source", "", "", "Memory that was read."},
+    Column{"destination", "", "", "Memory that was written."},
+    kStart,
+    kEnd,
+    kDuration,
+    kCorrelation,
+};
+constexpr std::string_view kMemcpysSql = R"(SELECT r.rank AS rank, c.deviceId AS device, c.streamId AS stream,
+       t.name AS stream_name, o.label AS kind, c.bytes AS bytes, a.label AS source, b.label AS destination,
+       c.start AS start_ns, c."end" AS end_ns, c."end" - c.start AS duration_ns, c.correlationId AS correlation
+FROM CUPTI_ACTIVITY_KIND_MEMCPY c
+LEFT JOIN ENUM_CUDA_MEMCPY_OPER o ON o.id = c.copyKind
+LEFT JOIN ENUM_CUDA_MEM_KIND a ON a.id = c.srcKind
+LEFT JOIN ENUM_CUDA_MEM_KIND b ON b.id = c.dstKind
+LEFT JOIN SHARD_RANKS r ON r.deviceId = c.deviceId
+LEFT JOIN SHARD_STREAMS t ON t.rank = r.rank AND t.streamId = c.streamId)";
+
+constexpr std::array kCollectives = {
+    kRank,
+    Column{"operation", "", "", "all_gather, reduce_scatter, all_reduce ..."},
+    Column{"bytes", "", "bytes", "Of the full buffer, the gathered size."},
+    Column{"padding", "", "bytes", "Of that: padding."},
+    Column{"group_id", "", "id", "The communicator."},
+    Column{"group_size", "", "ranks", "Ranks in it."},
+    Column{"sequence", "", "", "Number in the communicator, equal on all its ranks."},
+    kUnit,
+    kPhase,
+    kStream,
+    kStart,
+    kEnd,
+    kDuration,
+    kCorrelation,
+};
+constexpr std::string_view kCollectivesSql =
+    R"(SELECT c.rank AS rank, o.name AS operation, c.bytes AS bytes, c.padding AS padding,
+       c.groupId AS group_id, c.groupSize AS group_size, c.sequence AS sequence, u.name AS unit, p.name AS phase,
+       k.streamId AS stream, k.start AS start_ns, k."end" AS end_ns, k."end" - k.start AS duration_ns,
+       c.correlationId AS correlation
+FROM SHARD_COLLECTIVES c
+LEFT JOIN CUPTI_ACTIVITY_KIND_KERNEL k ON k.correlationId = c.correlationId
+LEFT JOIN SHARD_ENUM_OPERATION o ON o.id = c.operation
+LEFT JOIN SHARD_ENUM_PHASE p ON p.id = c.phase
+LEFT JOIN SHARD_UNITS u ON u.id = c.unit)";
+
+constexpr std::array kUnits = {
+    kRank,
+    Column{"id", "", "id", "The unit. SHARD_UNITS.id"},
+    Column{"name", "", "", "The unit's name."},
+    kModule,
+    Column{"elements", "", "elements", "Parameters in it."},
+    Column{"padded_elements", "", "elements", "The same with padding."},
+    Column{"shard_bytes", "", "bytes", "What the rank keeps."},
+    Column{"bytes", "", "bytes", "What a gather yields."},
+    Column{"gathers", "", "count", "all_gathers of it in the whole run."},
+    Column{"gathered_bytes", "", "bytes", "Their bytes."},
+    Column{"gather_ns", "", "ns", "Their time on the device."},
+    Column{"reductions", "", "count", "reduce_scatters and all_reduces of its gradients in the whole run."},
+    Column{"reduced_bytes", "", "bytes", "Their bytes."},
+    Column{"reduce_ns", "", "ns", "Their time on the device."},
+};
+constexpr std::string_view kUnitsSql =
+    R"(SELECT r.rank AS rank, u.id AS id, u.name AS name, m.name AS module, u.elements AS elements,
+       u.paddedElements AS padded_elements, u.shardBytes AS shard_bytes, u.bytes AS bytes,
+       coalesce(w.gathers, 0) AS gathers, coalesce(w.gathered_bytes, 0) AS gathered_bytes,
+       coalesce(w.gather_ns, 0) AS gather_ns, coalesce(w.reductions, 0) AS reductions,
+       coalesce(w.reduced_bytes, 0) AS reduced_bytes, coalesce(w.reduce_ns, 0) AS reduce_ns
+FROM SHARD_RANKS r
+CROSS JOIN SHARD_UNITS u
+LEFT JOIN SHARD_MODULES m ON m.id = u.module
+LEFT JOIN (SELECT c.rank AS rank, c.unit AS unit,
+                  sum(c.operation = 0) AS gathers,
+                  sum(CASE WHEN c.operation = 0 THEN c.bytes ELSE 0 END) AS gathered_bytes,
+                  sum(CASE WHEN c.operation = 0 THEN k."end" - k.start ELSE 0 END) AS gather_ns,
+                  sum(c.operation IN (1, 2)) AS reductions,
+                  sum(CASE WHEN c.operation IN (1, 2) THEN c.bytes ELSE 0 END) AS reduced_bytes,
+                  sum(CASE WHEN c.operation IN (1, 2) THEN k."end" - k.start ELSE 0 END) AS reduce_ns
+           FROM SHARD_COLLECTIVES c
+           LEFT JOIN CUPTI_ACTIVITY_KIND_KERNEL k ON k.correlationId = c.correlationId
+           GROUP BY c.rank, c.unit) w ON w.rank = r.rank AND w.unit = u.id)";
+
+constexpr std::array kModules = {
+    kRank,
+    Column{"id", "", "id", "The module. SHARD_MODULES.id"},
+    Column{"parent", "", "id", "The module around it."},
+    Column{"name", "", "", "As ranges show it: \"Linear_0\"."},
+    Column{"class", "", "", "\"Linear\"."},
+    Column{"path", "", "", "PyTorch's full name: \"net.0\"."},
+    kUnit,
+    Column{"parameters", "", "elements", "Of its own, without its children's."},
+    Column{"calls", "", "count", "Forward calls in the whole run."},
+    Column{"host_ns", "", "ns", "Time of these calls on the host, children included."},
+};
+constexpr std::string_view kModulesSql =
+    R"(SELECT r.rank AS rank, m.id AS id, m.parent AS parent, m.name AS name, m.className AS class, m.path AS path,
+       u.name AS unit, m.parameters AS parameters, coalesce(w.calls, 0) AS calls, coalesce(w.host_ns, 0) AS host_ns
+FROM SHARD_RANKS r
+CROSS JOIN SHARD_MODULES m
+LEFT JOIN SHARD_UNITS u ON u.id = m.unit
+LEFT JOIN (SELECT t.rank AS rank, n.int64Value AS module, count(*) AS calls, sum(n."end" - n.start) AS host_ns
+           FROM NVTX_EVENTS n
+           JOIN SHARD_THREADS t ON t.globalTid = n.globalTid
+           WHERE n.int64Value IS NOT NULL AND n.text LIKE 'nn.Module: %'
+           GROUP BY t.rank, n.int64Value) w ON w.rank = r.rank AND w.module = m.id)";
+
+constexpr std::array kSteps = {
+    kRank,
+    Column{"step", "", "", "The step's number."},
+    kStart,
+    kEnd,
+    Column{"duration_ns", "", "ns", "Host time; device work may end later."},
+    Column{"loss", "", "", "Mean over the global batch."},
+};
+constexpr std::string_view kStepsSql =
+    R"(SELECT s.rank AS rank, s.step AS step, s.start AS start_ns, s."end" AS end_ns, s."end" - s.start AS duration_ns,
+       l.loss AS loss
+FROM SHARD_STEPS s
+LEFT JOIN SHARD_LOSSES l ON l.step = s.step)";
+
+constexpr std::array kMemory = {
+    kRank,
+    Column{"time_ns", "", "ns", "When, in the host program's order."},
+    Column{"bytes", "", "bytes", "More than 0: allocated; less: freed."},
+    Column{"category", "", "", "What it holds."},
+    Column{"space", "", "", "device, pinned or host."},
+    kPhase,
+    kUnit,
+    kModule,
+    Column{"name", "", "", "The buffer's name."},
+    Column{"address", "", "address", "Of the block; ties a free to its allocation."},
+    kStream,
+};
+constexpr std::string_view kMemorySql =
+    R"(SELECT e.rank AS rank, e.time AS time_ns, e.bytes AS bytes, c.name AS category, a.name AS space, p.name AS phase,
+       u.name AS unit, m.name AS module, s.value AS name, e.address AS address, e.streamId AS stream
+FROM SHARD_MEMORY e
+LEFT JOIN SHARD_ENUM_CATEGORY c ON c.id = e.category
+LEFT JOIN SHARD_ENUM_SPACE a ON a.id = e.space
+LEFT JOIN SHARD_ENUM_PHASE p ON p.id = e.phase
+LEFT JOIN SHARD_UNITS u ON u.id = e.unit
+LEFT JOIN SHARD_MODULES m ON m.id = e.module
+LEFT JOIN StringIds s ON s.id = e.nameId)";
+
+constexpr std::array kRanges = {
+    kRank,
+    kThread,
+    Column{"name", "", "", "The range's name."},
+    Column{"domain", "", "", "NULL for the default domain, else its name: \"NCCL\"."},
+    kModule,
+    kStart,
+    kEnd,
+    kDuration,
+};
+constexpr std::string_view kRangesSql =
+    R"(SELECT t.rank AS rank, h.value AS thread, coalesce(n.text, s.value) AS name, d.text AS domain, m.name AS module,
+       n.start AS start_ns, n."end" AS end_ns, n."end" - n.start AS duration_ns
+FROM NVTX_EVENTS n
+LEFT JOIN StringIds s ON s.id = n.textId
+LEFT JOIN SHARD_THREADS t ON t.globalTid = n.globalTid
+LEFT JOIN (SELECT globalTid, min(nameId) AS nameId FROM ThreadNames GROUP BY globalTid) w ON w.globalTid = n.globalTid
+LEFT JOIN StringIds h ON h.id = w.nameId
+LEFT JOIN (SELECT domainId, min(text) AS text FROM NVTX_EVENTS WHERE eventType = 75 GROUP BY domainId) d
+       ON d.domainId = n.domainId
+LEFT JOIN SHARD_MODULES m ON m.id = n.int64Value
+WHERE n.eventType IN (59, 60))";
+
+constexpr std::array kCalls = {
+    kRank,        kThread, Column{"name", "", "", "The call's name, with CUDA's version suffix."},
+    kStart,       kEnd,    kDuration,
+    kCorrelation,
+};
+constexpr std::string_view kCallsSql =
+    R"(SELECT t.rank AS rank, h.value AS thread, s.value AS name, c.start AS start_ns, c."end" AS end_ns,
+       c."end" - c.start AS duration_ns, c.correlationId AS correlation
+FROM CUPTI_ACTIVITY_KIND_RUNTIME c
+LEFT JOIN StringIds s ON s.id = c.nameId
+LEFT JOIN SHARD_THREADS t ON t.globalTid = c.globalTid
+LEFT JOIN (SELECT globalTid, min(nameId) AS nameId FROM ThreadNames GROUP BY globalTid) w ON w.globalTid = c.globalTid
+LEFT JOIN StringIds h ON h.id = w.nameId)";
+
+constexpr std::array<View, 9> kViews = {{
+    {"kernels", "Kernels on devices.", kKernels, kKernelsSql},
+    {"memcpys", "Copies between memories.", kMemcpys, kMemcpysSql},
+    {"collectives", "Collectives with their times on the device.", kCollectives, kCollectivesSql},
+    {"units", "FSDP units, for each rank, and what gathering and reducing them took.", kUnits, kUnitsSql},
+    {"modules", "The module tree, for each rank, and its forward calls.", kModules, kModulesSql},
+    {"steps", "Training steps.", kSteps, kStepsSql},
+    {"memory", "Allocations and frees.", kMemory, kMemorySql},
+    {"ranges", "Ranges on host threads.", kRanges, kRangesSql},
+    {"calls", "Calls of the runtime and driver API.", kCalls, kCallsSql},
+}};
+
+}  // namespace
+
+std::span<const View> views() {
+    return kViews;
+}
+
+}  // namespace shardscope::traces
