@@ -1,0 +1,35 @@
+// What a model is trained on: samples that are functions of (seed, sample number), so that any rank makes its
+// own and the numbers do not depend on how many ranks there are. Filled from any number of threads at once.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+
+namespace shardscope::trainer {
+
+// The data cannot be used; one sentence that names the key and the path.
+class DataError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+class Dataset {
+  public:
+    virtual ~Dataset() = default;
+
+    // Bytes of one sample's input and of its target.
+    virtual std::int64_t input_bytes() const = 0;
+    virtual std::int64_t target_bytes() const = 0;
+
+    // Samples first_sample … first_sample + count - 1, one after the other; the element type is the
+    // dataset's. first_sample >= 0.
+    virtual void fill(std::int64_t first_sample, int count, void* input, void* target) const = 0;
+};
+
+// The first sample of a rank's batch: in step s, rank r of n takes rows s*n*b + r*b … of the stream of
+// samples.
+constexpr std::int64_t first_sample_of(std::int64_t step, int ranks, int rank, int batch) {
+    return step * ranks * batch + static_cast<std::int64_t>(rank) * batch;
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,55 @@
+// OpenBLAS, opened at run time (no link-time dependency): the matrix product that the kernels call.
+// One instance for the process, made on first use. sgemm may be called by many threads at once; with one BLAS
+// thread (the default) each call runs in its caller. Sizes and leading dimensions are in elements.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace shardscope::trainer::kernels {
+
+// The library cannot be used; the text says what to install.
+class BlasError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+class Blas {
+  public:
+    // Opens the library at the first call. The environment's OPENBLAS_CORETYPE is removed before (an
+    // inherited value halves the speed and changes results), so call it before other threads read the
+    // environment. Throws BlasError.
+    static Blas& get();
+
+    // c[m,n] = alpha * op(a)[m,k] * op(b)[k,n] + beta * c, all row-major; op transposes where asked: a is
+    // then stored as [k,m], b as [n,k]. lda, ldb, ldc: elements from one stored row to the next.
+    void sgemm(bool transpose_a, bool transpose_b, int m, int n, int k, float alpha, const float* a, int lda,
+               const float* b, int ldb, float beta, float* c, int ldc) const;
+
+    // How many threads one call may use. Not while a call runs. Results are compared only at one thread
+    // count.
+    void set_threads(int threads);
+    int threads() const;
+
+    const std::string& core() const { return core_; }      // the kernels in use, as "SkylakeX"
+    const std::string& config() const { return config_; }  // the library's own description of its build
+
+    // What was changed to get these kernels, one sentence each; empty when nothing had to be.
+    const std::vector<std::string>& notes() const { return notes_; }
+
+  private:
+    using Gemm = void (*)(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
+                          const float* a, int lda, const float* b, int ldb, float beta, float* c, int ldc);
+
+    Blas();
+
+    Gemm gemm_ = nullptr;
+    void (*set_threads_)(int) = nullptr;
+    int (*get_threads_)() = nullptr;
+    std::string core_;
+    std::string config_;
+    std::vector<std::string> notes_;
+};
+
+}  // namespace shardscope::trainer::kernels

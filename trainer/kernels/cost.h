@@ -1,0 +1,141 @@
+// What each kernel costs: floating-point operations (a multiplication and an addition are two; exp, division
+// and square root count as one) and bytes that it must read and write once. The Plan stores these with its
+// operations. Sizes in elements of fp32 (4 bytes); tokens and targets are 4 bytes too. Everything is
+// constexpr and thread safe.
+#pragma once
+
+#include <cstdint>
+
+namespace shardscope::trainer::kernels {
+
+struct Cost {
+    std::int64_t flops = 0;
+    std::int64_t bytes = 0;
+};
+
+constexpr Cost operator+(Cost a, Cost b) {
+    return {a.flops + b.flops, a.bytes + b.bytes};
+}
+constexpr bool operator==(Cost a, Cost b) {
+    return a.flops == b.flops && a.bytes == b.bytes;
+}
+
+using Count = std::int64_t;
+
+// c[m,n] += a[m,k] b[k,n]: 2mnk operations, three matrices.
+constexpr Cost matrix_product_cost(Count m, Count n, Count k) {
+    return {2 * m * n * k, 4 * (m * k + k * n + m * n)};
+}
+
+constexpr Cost linear_forward_cost(Count rows, Count in, Count out, bool bias) {
+    return matrix_product_cost(rows, out, in) + (bias ? Cost{rows * out, 4 * out} : Cost{});
+}
+constexpr Cost linear_backward_input_cost(Count rows, Count in, Count out) {
+    return matrix_product_cost(rows, in, out);
+}
+constexpr Cost linear_backward_weight_cost(Count rows, Count in, Count out) {
+    return matrix_product_cost(out, in, rows);
+}
+constexpr Cost linear_backward_bias_cost(Count rows, Count out) {
+    return {rows * out, 4 * (rows * out + out)};
+}
+
+constexpr Cost relu_forward_cost(Count n) {
+    return {n, 4 * 2 * n};
+}
+constexpr Cost relu_backward_cost(Count n) {
+    return {n, 4 * 3 * n};
+}
+// exp is one operation here: u takes 5, the share 4, the product 1.
+constexpr Cost gelu_forward_cost(Count n) {
+    return {10 * n, 4 * 2 * n};
+}
+constexpr Cost gelu_backward_cost(Count n) {
+    return {19 * n, 4 * 3 * n};
+}
+
+constexpr Cost add_cost(Count n) {
+    return {n, 4 * 3 * n};
+}
+constexpr Cost accumulate_cost(Count n) {
+    return {n, 4 * 3 * n};
+}
+constexpr Cost scale_cost(Count n) {
+    return {n, 4 * 2 * n};
+}
+constexpr Cost copy_cost(Count n) {
+    return {0, 4 * 2 * n};
+}
+constexpr Cost sum_ranks_cost(Count ranks, Count n) {
+    return {ranks * n, 4 * (ranks + 1) * n};
+}
+
+constexpr Cost layer_norm_forward_cost(Count rows, Count cols) {
+    return {8 * rows * cols, 4 * (2 * rows * cols + 2 * cols + 2 * rows)};
+}
+constexpr Cost layer_norm_backward_input_cost(Count rows, Count cols) {
+    return {14 * rows * cols, 4 * (3 * rows * cols + cols + 2 * rows)};
+}
+constexpr Cost layer_norm_backward_parameters_cost(Count rows, Count cols) {
+    return {5 * rows * cols, 4 * (2 * rows * cols + 2 * cols + 2 * rows)};
+}
+
+// Pairs (query, key) that a causal head looks at: 1 + 2 + … + context.
+constexpr Count causal_pairs(Count context) {
+    return context * (context + 1) / 2;
+}
+
+// Per head and pair 2d for the score, 2d for the output and 5 for scale and softmax (d = width / heads).
+// Counted are the pairs that are needed, not the half squares on the diagonal that are computed and thrown
+// away.
+constexpr Cost attention_forward_cost(Count batch, Count context, Count width, Count heads) {
+    const Count pairs = causal_pairs(context);
+    return {batch * pairs * (4 * width + 5 * heads),
+            4 * batch * (4 * context * width + heads * context * context)};
+}
+// Twice the products of the forward (dv, dp, dq, dk), and 4 per pair for the softmax's gradient.
+constexpr Cost attention_backward_cost(Count batch, Count context, Count width, Count heads) {
+    const Count pairs = causal_pairs(context);
+    return {batch * pairs * (8 * width + 4 * heads),
+            4 * batch * (7 * context * width + heads * context * context)};
+}
+
+constexpr Cost embedding_forward_cost(Count rows, Count width) {
+    return {0, 4 * (rows + 2 * rows * width)};
+}
+constexpr Cost embedding_backward_cost(Count rows, Count entries, Count width) {
+    return {rows * width, 4 * (rows + 3 * rows * width + entries * width)};
+}
+// With an input that the position is added to.
+constexpr Cost position_embedding_forward_cost(Count rows, Count context, Count width) {
+    return {rows * width, 4 * (2 * rows * width + context * width)};
+}
+constexpr Cost position_embedding_backward_cost(Count rows, Count entries, Count width) {
+    return {rows * width, 4 * (rows * width + entries * width)};
+}
+
+constexpr Cost cross_entropy_forward_cost(Count rows, Count classes) {
+    return {4 * rows * classes, 4 * (2 * rows * classes + rows)};
+}
+constexpr Cost cross_entropy_backward_cost(Count rows, Count classes) {
+    return {rows * classes, 4 * (2 * rows * classes + rows)};
+}
+constexpr Cost mse_forward_cost(Count n) {
+    return {3 * n, 4 * 2 * n};
+}
+constexpr Cost mse_backward_cost(Count n) {
+    return {2 * n, 4 * 3 * n};
+}
+
+constexpr Cost sgd_cost(Count n, bool momentum) {
+    return momentum ? Cost{6 * n, 4 * 5 * n} : Cost{4 * n, 4 * 3 * n};
+}
+constexpr Cost adamw_cost(Count n) {
+    return {14 * n, 4 * 7 * n};
+}
+
+constexpr Cost random_cost(Count n) {
+    return {0, 4 * n};
+}
+
+}  // namespace shardscope::trainer::kernels

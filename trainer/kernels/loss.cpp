@@ -1,0 +1,53 @@
+// Cross-entropy and mean squared error; see loss.h.
+#include "trainer/kernels/loss.h"
+
+#include <cmath>
+
+#include "trainer/kernels/vectorize.h"
+
+namespace shardscope::trainer::kernels {
+
+SHARDSCOPE_VECTOR_CLONES
+void cross_entropy_forward(const float* logits, const std::int32_t* targets, float* probabilities,
+                           double* mean, int rows, int classes) {
+    const std::size_t n = static_cast<std::size_t>(classes);
+    double total = 0.0;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(rows); ++i) {
+        const float* row = logits + i * n;
+        const double logit = row[targets[i]];  // read before softmax_row may overwrite it
+        const SoftmaxTerms terms = softmax_row(row, probabilities + i * n, n);
+        total += std::log(static_cast<double>(terms.sum)) + static_cast<double>(terms.largest) - logit;
+    }
+    *mean = total / rows;
+}
+
+SHARDSCOPE_VECTOR_CLONES
+void cross_entropy_backward(const float* probabilities, const std::int32_t* targets, float* dlogits, int rows,
+                            int classes) {
+    const std::size_t n = static_cast<std::size_t>(classes);
+    const float share = 1.0f / static_cast<float>(rows);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(rows); ++i) {
+        const float* p = probabilities + i * n;
+        float* gradient = dlogits + i * n;
+        const float of_target = (p[targets[i]] - 1.0f) * share;
+        for (std::size_t j = 0; j < n; ++j) gradient[j] = p[j] * share;
+        gradient[targets[i]] = of_target;
+    }
+}
+
+SHARDSCOPE_VECTOR_CLONES
+void mse_forward(const float* y, const float* target, double* mean, std::size_t n) {
+    const double sum = lane_sum<double>(n, [=](std::size_t i) SHARDSCOPE_INLINE_LAMBDA {
+        const double d = static_cast<double>(y[i]) - static_cast<double>(target[i]);
+        return d * d;
+    });
+    *mean = sum / static_cast<double>(n);
+}
+
+SHARDSCOPE_VECTOR_CLONES
+void mse_backward(const float* y, const float* target, float* dy, std::size_t n) {
+    const float factor = static_cast<float>(2.0 / static_cast<double>(n));
+    for (std::size_t i = 0; i < n; ++i) dy[i] = (y[i] - target[i]) * factor;
+}
+
+}  // namespace shardscope::trainer::kernels

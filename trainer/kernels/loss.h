@@ -1,0 +1,25 @@
+// The two losses, forward and backward. fp32 in, sums in double with a fixed order; the mean is over this
+// call's rows or elements. Thread safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace shardscope::trainer::kernels {
+
+// *mean = mean over the rows of -log softmax(logits)[target]; logits and probabilities [rows,classes],
+// targets in [0, classes). probabilities = softmax(logits), kept for the backward; may be logits.
+void cross_entropy_forward(const float* logits, const std::int32_t* targets, float* probabilities,
+                           double* mean, int rows, int classes);
+
+// dlogits = (probabilities - onehot(target)) / rows; may be probabilities.
+void cross_entropy_backward(const float* probabilities, const std::int32_t* targets, float* dlogits, int rows,
+                            int classes);
+
+// *mean = mean of (y - target)^2 over n elements.
+void mse_forward(const float* y, const float* target, double* mean, std::size_t n);
+
+// dy = 2 (y - target) / n; may be y.
+void mse_backward(const float* y, const float* target, float* dy, std::size_t n);
+
+}  // namespace shardscope::trainer::kernels

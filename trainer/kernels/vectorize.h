@@ -1,0 +1,104 @@
+// What the kernels' loops have in common: one loop compiled for several instruction sets, sums whose order is
+// fixed, and exp as plain arithmetic. Internal to trainer/kernels; thread safe (no state); no unit.
+//
+// Every result here depends on the values and the count alone: the order of each sum is written out (lanes,
+// blocks), nothing is contracted to FMA (see CMakeLists.txt), and so scalar, AVX2 and AVX-512 code agree in
+// all bits, whatever the alignment.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+// The loader picks the clone for the processor (ifunc). Sanitizers start too late for ifunc resolvers.
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define SHARDSCOPE_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define SHARDSCOPE_VECTOR_CLONES
+#endif
+
+// Clones must contain what they call; a call would leave for code compiled for the oldest processor.
+#define SHARDSCOPE_INLINE inline __attribute__((always_inline))
+#define SHARDSCOPE_INLINE_LAMBDA __attribute__((always_inline))
+
+namespace shardscope::trainer::kernels {
+
+inline constexpr std::size_t kLanes = 16;        // partial sums side by side: one AVX-512 register of floats
+inline constexpr std::size_t kColumnTile = 128;  // columns summed together: partial sums stay in the L1 cache
+inline constexpr std::size_t kRowBlock = 64;     // rows summed in float before the sum goes on in double
+
+// Sum of value(i) for i in [0, n). Lane l adds i = l, l + 16, l + 32 …; then the lanes are added pairwise.
+// The same as `for (i) sum += value(i)`, up to rounding. value may have effects; it is called once for each
+// i.
+template <class T = float, class Value>
+SHARDSCOPE_INLINE T lane_sum(std::size_t n, Value value) {
+    T lanes[kLanes] = {};
+    std::size_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+        for (std::size_t l = 0; l < kLanes; ++l) lanes[l] += value(i + l);
+    }
+    for (std::size_t l = 0; i + l < n; ++l) lanes[l] += value(i + l);
+    for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
+        for (std::size_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+    }
+    return lanes[0];
+}
+
+// The largest of x[0 … n), n >= 1. Not-a-numbers may be passed over: whoever subtracts this sees them again.
+SHARDSCOPE_INLINE float lane_max(const float* x, std::size_t n) {
+    float lanes[kLanes];
+    for (std::size_t l = 0; l < kLanes; ++l) lanes[l] = x[0];
+    std::size_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+        for (std::size_t l = 0; l < kLanes; ++l) lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
+    }
+    for (std::size_t l = 0; i + l < n; ++l) lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
+    for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
+        for (std::size_t l = 0; l < half; ++l)
+            lanes[l] = lanes[l + half] > lanes[l] ? lanes[l + half] : lanes[l];
+    }
+    return lanes[0];
+}
+
+// e^x within 2 units in the last place for -87 < x < 88; held at the ends of that range; NaN stays NaN.
+// x = k ln 2 + r with |r| <= ln 2 / 2; e^r by its series to r^7 (the next term is below 1e-8 of the sum); 2^k
+// is set as exponent bits. Adding and subtracting 1.5 * 2^23 rounds to the nearest integer.
+SHARDSCOPE_INLINE float exp_approximate(float x) {
+    constexpr float kRound = 12582912.0f;
+    x = x < -87.0f ? -87.0f : x;
+    x = x > 88.0f ? 88.0f : x;
+    const float shifted = x * 1.44269504f + kRound;
+    const float k = shifted - kRound;
+    // ln 2 in two parts, the first with so few bits that k times it is exact.
+    const float r = (x - k * 0.693359375f) - k * -2.12194440e-4f;
+    float p = 1.0f / 5040.0f;
+    p = p * r + 1.0f / 720.0f;
+    p = p * r + 1.0f / 120.0f;
+    p = p * r + 1.0f / 24.0f;
+    p = p * r + 1.0f / 6.0f;
+    p = p * r + 0.5f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    return p * std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) << 23) + 0x3f800000u);
+}
+
+// Softmax of x[0 … n) into y (which may be x): the largest entry and the sum of e^(x - largest) are handed
+// back, so that the logarithm of a probability is x - largest - log(sum).
+struct SoftmaxTerms {
+    float largest;
+    float sum;
+};
+SHARDSCOPE_INLINE SoftmaxTerms softmax_row(const float* x, float* y, std::size_t n) {
+    const float largest = lane_max(x, n);
+    const float sum = lane_sum(n, [=](std::size_t i) SHARDSCOPE_INLINE_LAMBDA {
+        const float e = exp_approximate(x[i] - largest);
+        y[i] = e;
+        return e;
+    });
+    const float scale = 1.0f / sum;
+    for (std::size_t i = 0; i < n; ++i) y[i] *= scale;
+    return {largest, sum};
+}
+
+}  // namespace shardscope::trainer::kernels
