@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# From a clone to a picture: builds Shardscope, trains a small GPT under FSDP wrapped two ways, compares them.
+#
+#   ./quickstart.sh [--no-view]
+#
+# Installs the Debian packages that are missing, builds the four tools, and trains samples/gpt.toml with one FSDP
+# unit per block and again with a single unit. Then it opens the viewer on both traces, or, where there is no
+# display or with --no-view, draws its panels to PNG. All it writes is in build/ and quickstart-out/.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+view=true
+for argument in "$@"; do
+    case $argument in
+        --no-view) view=false ;;
+        -h | --help)
+            sed -n '2,/^set /{/^set /d; s/^# \{0,1\}//; p}' "${BASH_SOURCE[0]}"
+            exit 0
+            ;;
+        *)
+            echo "quickstart.sh: \"$argument\" is no option; use --no-view or nothing." >&2
+            exit 2
+            ;;
+    esac
+done
+
+say() { printf '\n== %s\n' "$*"; }
+
+say "Packages"
+scripts/packages.sh build view
+
+say "Build"
+scripts/build.sh release shardscope-train shardscope-record shardscope-trace shardscope-view
+bin=build/release/bin
+out=quickstart-out
+mkdir -p "$out"
+
+say "Train a GPT with 4 ranks under FULL_SHARD, one FSDP unit per block"
+"$bin/shardscope-train" samples/gpt.toml --trace "$out/gpt-block.sqlite" --overwrite
+
+say "The same with the whole model as one unit"
+"$bin/shardscope-train" samples/gpt.toml --fsdp.wrap=root --trace "$out/gpt-root.sqlite" --overwrite
+
+say "Both compared"
+"$bin/shardscope-trace" compare "$out/gpt-block.sqlite" "$out/gpt-root.sqlite"
+
+if $view && [[ -n ${DISPLAY:-}${WAYLAND_DISPLAY:-} ]]; then
+    say "Viewer (close its window to end; --no-view draws pictures instead)"
+    if "$bin/shardscope-view" "$out/gpt-block.sqlite" "$out/gpt-root.sqlite" --panel compare; then
+        exit 0
+    fi
+    echo "quickstart.sh: the viewer could not open its window; drawing its panels instead." >&2
+fi
+
+say "Pictures"
+for panel in modules summary memory timeline; do
+    "$bin/shardscope-view" "$out/gpt-block.sqlite" --panel "$panel" --screenshot "$out/$panel.png"
+done
+"$bin/shardscope-view" "$out/gpt-block.sqlite" "$out/gpt-root.sqlite" --panel compare --screenshot "$out/compare.png"
+say "Done: traces and pictures are in $out/"
+ls -1sh "$out"
+echo "Look closer with: $bin/shardscope-view $out/gpt-block.sqlite $out/gpt-root.sqlite"

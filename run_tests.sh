@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds everything and runs every test.
+#
+#   ./run_tests.sh [CTEST-OPTION ...]
+#
+# First the optimized build with all tests; then the trainer's, the recorder's and the store's tests under the
+# address and thread sanitizers. With options for CTest (such as -R job or -L viewer) only those tests of the
+# optimized build run, without the sanitizers.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+say() { printf '\n== %s\n' "$*"; }
+jobs=$(nproc)
+
+say "Packages"
+scripts/packages.sh build view test
+
+say "Optimized build"
+scripts/build.sh release -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=ON
+say "Tests"
+ctest --test-dir build/release --output-on-failure --no-tests=error -j "$jobs" "$@"
+(($# == 0)) || exit 0
+
+# The thread sanitizer needs the address space where it expects it: no randomization, where that may be had.
+fixed=()
+if setarch "$(uname -m)" --addr-no-randomize true 2>/dev/null; then
+    fixed=(setarch "$(uname -m)" --addr-no-randomize)
+fi
+for sanitizer in asan tsan; do
+    say "Build for $sanitizer"
+    scripts/build.sh "$sanitizer" -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=ON -DSHARDSCOPE_BUILD_VIEWER=OFF
+    say "Tests under $sanitizer"
+    "${fixed[@]}" ctest --test-dir "build/$sanitizer" --output-on-failure --no-tests=error -j "$jobs" \
+        -L 'trainer|profiler|store'
+done

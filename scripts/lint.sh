@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Layout, scripts and code are checked: clang-format, shellcheck, clang-tidy.
+#
+#   scripts/lint.sh [BASE]
+#
+# With BASE (a commit) clang-tidy looks only at sources that changed since then, or that include a header which
+# did; without it, at all. The other two are quick and always look at everything.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+base=${1:-}
+
+mapfile -t sources < <(git ls-files '*.cpp' '*.h' '*.c')
+echo "-- clang-format: ${#sources[@]} files"
+clang-format --dry-run --Werror "${sources[@]}"
+
+mapfile -t scripts < <(git ls-files '*.sh' .ci/run)
+echo "-- shellcheck: ${#scripts[@]} files"
+shellcheck "${scripts[@]}"
+
+tree=build/release
+scripts/packages.sh build view test
+cmake --preset release -DSHARDSCOPE_BUILD_TESTS=ON >/dev/null
+# Sources that this configuration compiles (a target whose library is absent is not there).
+mapfile -t compiled < <(sed -n 's|^ *"file": "'"$PWD"'/\(.*\)",\{0,1\}$|\1|p' "$tree/compile_commands.json" | sort -u)
+if [[ -n $base ]]; then
+    mapfile -t changed < <({ git diff --name-only --diff-filter=d "$base" -- && git ls-files -o --exclude-standard; } |
+        sort -u)
+    patterns=()
+    for file in "${changed[@]}"; do
+        case $file in
+            *.h) patterns+=(-e "#include \"$file\"") ;;
+        esac
+    done
+    mapfile -t compiled < <({
+        printf '%s\n' "${changed[@]}"
+        ((${#patterns[@]} == 0)) || grep -lF "${patterns[@]}" "${compiled[@]}" || true
+    } | sort -u | comm -12 - <(printf '%s\n' "${compiled[@]}"))
+fi
+echo "-- clang-tidy: ${#compiled[@]} files"
+((${#compiled[@]})) || exit 0
+if ! printf '%s\0' "${compiled[@]}" | xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p "$tree" 2>/dev/null; then
+    echo "lint.sh: clang-tidy found what is printed above; correct it, or say why not with a NOLINT comment." >&2
+    exit 1
+fi
