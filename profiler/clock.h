@@ -1,11 +1,56 @@
 // Raw time stamps: the processor's time-stamp counter where it is invariant, else CLOCK_MONOTONIC in ns.
-// Only the recorder turns them into nanoseconds.
+// Only the recorder turns them into nanoseconds (calibration.h). Any thread; no state but a constant.
 #pragma once
 
 #include <cstdint>
+#include <ctime>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
 
 namespace shardscope::profiler {
 
-std::uint64_t ticks();
+// Where ticks come from. The numbers are stored in mapped record files: never renumber.
+enum class ClockSource : std::uint32_t { monotonic = 0, counter = 1 };
+
+// CLOCK_MONOTONIC in nanoseconds.
+inline std::int64_t monotonic_ns() {
+    timespec t;
+    ::clock_gettime(CLOCK_MONOTONIC, &t);
+    return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+// One reading of the given source. `counter` only where clock_source() of this machine says so.
+inline std::uint64_t read_ticks(ClockSource source) {
+#if defined(__x86_64__)
+    if (source == ClockSource::counter) return __rdtsc();
+#elif defined(__aarch64__)
+    if (source == ClockSource::counter) {
+        std::uint64_t value;
+        asm volatile("mrs %0, cntvct_el0" : "=r"(value));
+        return value;
+    }
+#else
+    (void)source;
+#endif
+    return static_cast<std::uint64_t>(monotonic_ns());
+}
+
+namespace detail {
+struct DetectedClock {
+    DetectedClock();
+    ClockSource source;
+};
+extern const DetectedClock detected_clock;  // made before any other object of this program
+}  // namespace detail
+
+// The source of ticks() in this process: the counter if all cores share one of constant rate.
+inline ClockSource clock_source() {
+    return detail::detected_clock.source;
+}
+
+inline std::uint64_t ticks() {
+    return read_ticks(clock_source());
+}
 
 }  // namespace shardscope::profiler

@@ -26,23 +26,28 @@ struct RecorderOptions {
     std::size_t max_bytes_per_thread = std::size_t{64} << 20;  // beyond that, events are dropped and counted
     std::chrono::milliseconds drain_period{20};
     std::chrono::milliseconds commit_period{500};
+    // CLOCK_MONOTONIC at time 0 of the trace (as WriterOptions::start_system_ns); 0: the construction.
+    std::int64_t start_system_ns = 0;
 };
 
 class Recorder {
   public:
-    // `on_finish(sink, duration_ns, dropped)` runs on the writer thread after the last row (a DatabaseWriter is
-    // finished there). Time 0 of the trace is the construction of the recorder.
-    using FinishSink = std::function<void(traces::EventSink&, std::int64_t duration_ns, std::int64_t dropped)>;
+    // `on_finish(sink, duration_ns, dropped)` runs on the writer thread after the last row (a DatabaseWriter
+    // is finished there); it is not called when the sink has failed.
+    using FinishSink =
+        std::function<void(traces::EventSink&, std::int64_t duration_ns, std::int64_t dropped)>;
     Recorder(std::unique_ptr<traces::EventSink> sink, FinishSink on_finish, RecorderOptions options = {});
     ~Recorder();  // calls finish(); a failure there is swallowed (call finish() to see it)
 
     Recorder(const Recorder&) = delete;
     Recorder& operator=(const Recorder&) = delete;
 
-    // The id of a name (of a kernel, range, runtime call, buffer, counter or NVTX domain). Thread safe, locks.
+    // The id of a name (of a kernel, range, runtime call, buffer, counter or NVTX domain). Thread safe,
+    // locks.
     NameId name(std::string_view text);
 
     // The calling thread's log; `rank` -1 for a thread of no rank. The same thread gets the same log again.
+    // The log is good as long as the recorder is; what is recorded after finish() is ignored.
     ThreadLog* attach_thread(std::string_view thread_name, int rank);
 
     // Rows that describe the run (RunInfoRow, RankRow, StreamRow, ModuleRow, UnitRow, PredictionRow, LossRow,
@@ -52,8 +57,8 @@ class Recorder {
         enqueue([row = std::move(row)](traces::EventSink& sink) { sink.add(row); });
     }
 
-    // Drains every log, runs on_finish, joins the writer. Rethrows the sink's first failure. Idempotent.
-    // Every thread that records must have stopped recording.
+    // Drains every log, closes open ranges at this moment, runs on_finish, joins the writer. Rethrows the
+    // sink's first failure. Idempotent. Every thread that records must have stopped recording.
     void finish();
 
     // True once the sink failed (disk full): recording goes on as a no-op, finish() tells the reason.

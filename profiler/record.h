@@ -1,0 +1,202 @@
+// The record format: what a recording thread writes, in memory (recorder.h) or in a file mapped by an
+// injected program and by shardscope-record (inject/). Plain data, native byte order, 8-byte aligned, no
+// pointers. Times are raw ticks (clock.h).
+//
+// A log is one thread's records in order, cut into chunks. A chunk is a header and then whole records. Its
+// owner appends and publishes with one release store to `used`; the reader frees a sealed chunk.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace shardscope::profiler {
+
+// Changes with any change of the structs below: tool and injected library must agree.
+inline constexpr std::uint32_t kRecordFormat = 1;
+
+enum class RecordKind : std::uint8_t {
+    none = 0,
+    push,             // RangeRecord
+    pop,              // PopRecord
+    mark,             // RangeRecord
+    range_start,      // RangeRecord, `id` set
+    range_end,        // RangeEndRecord
+    runtime,          // RuntimeRecord
+    synchronization,  // SynchronizationRecord
+    kernel,           // WorkRecord
+    memcpy,           // WorkRecord
+    memset,           // WorkRecord
+    collective,       // CollectiveRecord
+    memory,           // MemoryRecord
+    counter,          // CounterRecord
+    step,             // StepRecord
+    gap,              // GapRecord
+    define_name,      // TextRecord: header.name = id
+    thread_name,      // TextRecord: owner = tid
+    category_name,    // TextRecord: header.name = category, owner = domain
+    thread_end,       // PopRecord: the thread writes no more
+};
+
+struct RecordHeader {
+    std::uint16_t bytes;  // of the whole record, a multiple of 8
+    RecordKind kind;
+    std::uint8_t flags;
+    std::uint32_t name;  // id of a name; 0: none, or the text that follows
+};
+
+// RecordHeader::flags of a RangeRecord.
+inline constexpr std::uint8_t kHasColor = 1;
+inline constexpr std::uint8_t kHasCategory = 2;
+inline constexpr std::uint8_t kHasText = 4;  // NUL-terminated text follows the struct
+inline constexpr std::uint8_t kDomainStack =
+    8;  // NVTX: each domain nests for itself; ours: one stack per thread
+
+// Longest text that a record holds, with its NUL; longer ones are cut.
+inline constexpr std::size_t kMaxText = 4096;
+
+struct RangeRecord {  // push, mark, range_start
+    RecordHeader header;
+    std::uint64_t ticks;
+    std::uint32_t domain;  // name id of the domain; 0: the default domain
+    std::uint32_t depth;   // push: how many ranges of this thread and domain are open around it
+    std::int32_t module;   // ModuleRow::id or -1
+    std::uint32_t color;
+    std::uint64_t id;  // range_start: unique in the process
+    std::uint32_t category;
+    std::uint32_t reserved;
+};
+
+// The hot case, without what only NVTX has: the first part of a RangeRecord.
+struct PlainRangeRecord {
+    RecordHeader header;
+    std::uint64_t ticks;
+    std::uint32_t domain;
+    std::uint32_t depth;
+    std::int32_t module;
+    std::uint32_t color;
+};
+static_assert(sizeof(PlainRangeRecord) == 32 && offsetof(RangeRecord, id) == sizeof(PlainRangeRecord));
+
+struct PopRecord {
+    RecordHeader header;
+    std::uint64_t ticks;
+    std::uint32_t domain;  // with kDomainStack: whose stack
+    std::uint32_t depth;   // that of the push it closes
+};
+
+struct RangeEndRecord {
+    RecordHeader header;
+    std::uint64_t ticks;
+    std::uint64_t id;
+};
+
+struct RuntimeRecord {
+    RecordHeader header;
+    std::uint64_t start, end;
+    std::int64_t correlation;
+};
+
+struct SynchronizationRecord {
+    RecordHeader header;
+    std::uint64_t start, end;
+    std::int64_t correlation;
+    std::int64_t event_id;
+    std::int32_t device, stream;
+    std::int32_t sync_type, reserved;
+};
+
+struct WorkRecord {
+    RecordHeader header;
+    std::uint64_t start, end;
+    std::int64_t correlation;
+    std::int64_t bytes;
+    std::int32_t device, stream;
+    std::int32_t copy_kind;
+    std::int16_t src_kind, dst_kind;
+};
+
+struct CollectiveRecord {
+    RecordHeader header;
+    std::int64_t correlation;
+    std::int64_t bytes, padding;
+    std::int64_t group, sequence;
+    std::int32_t rank, group_size;
+    std::int32_t unit;
+    std::uint8_t operation, phase;
+    std::uint16_t reserved;
+};
+
+struct MemoryRecord {
+    RecordHeader header;
+    std::uint64_t ticks;
+    std::uint64_t address;
+    std::int64_t bytes;
+    std::int32_t rank, unit, module, stream;
+    std::uint8_t category, space, phase, reserved[5];
+};
+
+struct CounterRecord {
+    RecordHeader header;
+    std::uint64_t ticks;
+    double value;
+    std::int64_t rank;
+};
+
+struct StepRecord {
+    RecordHeader header;
+    std::uint64_t start, end;
+    std::int64_t number;
+    std::int64_t rank;
+};
+
+// Records were lost between the one before and the one after, because no chunk was free.
+struct GapRecord {
+    RecordHeader header;
+    std::uint64_t ticks;      // when the first was lost
+    std::uint64_t count;      // how many
+    std::uint64_t min_depth;  // open ranges of this depth or deeper may have lost their end
+};
+
+struct TextRecord {
+    RecordHeader header;
+    std::uint64_t ticks;
+    std::uint64_t owner;
+    // text follows
+};
+
+// --- chunks ------------------------------------------------------------------------------------------
+
+enum class ChunkState : std::uint32_t { free = 0, active = 1, sealed = 2 };
+
+struct ChunkHeader {
+    std::atomic<ChunkState> state;
+    std::uint32_t log;  // number of the log in its process; 0: names
+    std::uint32_t tid;
+    std::uint32_t reserved;
+    std::uint64_t sequence;           // 0, 1, 2 … in the log
+    std::atomic<std::uint64_t> used;  // bytes of published records
+    // Of the log, up to now. While records are being lost the chunk is full and the gap is open.
+    std::atomic<std::uint64_t> dropped;
+    std::atomic<std::uint64_t> gap_ticks;  // 0: no gap is open
+    std::atomic<std::uint64_t> gap_min_depth;
+    std::uint64_t reserved_too;
+};
+static_assert(sizeof(ChunkHeader) == 64);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "chunks are shared between processes");
+
+inline std::byte* chunk_data(ChunkHeader* chunk) {
+    return reinterpret_cast<std::byte*>(chunk + 1);
+}
+inline const std::byte* chunk_data(const ChunkHeader* chunk) {
+    return reinterpret_cast<const std::byte*>(chunk + 1);
+}
+
+// What writers and the reader of a set of chunks share.
+struct ArenaControl {
+    std::atomic<std::uint32_t> chunks;    // how many exist; they never go away
+    std::atomic<std::uint32_t> released;  // counts chunks that the reader freed (wraps)
+    std::atomic<std::uint64_t> lost;      // records of threads that never got a chunk
+};
+
+}  // namespace shardscope::profiler

@@ -1,0 +1,77 @@
+// Turns the records of one process (record.h) into rows of a sink: ticks into trace time, ids into names,
+// pushes and pops into closed ranges. One thread. The only place that knows what a record means, whether it
+// came from the recorder's own logs or from a file that an injected program mapped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "profiler/calibration.h"
+#include "profiler/record.h"
+#include "traces/store/sink.h"
+
+namespace shardscope::profiler {
+
+class RecordConverter {
+  public:
+    // Trace time is CLOCK_MONOTONIC minus origin_ns. References must outlive the converter.
+    RecordConverter(traces::EventSink& sink, const Calibration& clock, std::int64_t origin_ns,
+                    std::int64_t pid);
+
+    // Gives a name to an id that records carry; ids are small and dense.
+    void define_name(std::uint32_t id, std::string_view text);
+
+    // Whole records of one log, in order. Stops at the first that is damaged; the rest is counted as damage.
+    void convert(std::uint32_t log, std::uint32_t tid, std::span<const std::byte> records);
+
+    // Records of a log were lost from `ticks` on: its open ranges of that depth or deeper end there.
+    void close_after_loss(std::uint32_t log, std::uint64_t ticks, std::uint64_t min_depth);
+
+    // Ranges that are still open end at trace time end_ns.
+    void close_open_ranges(std::int64_t end_ns);
+
+    std::int64_t to_trace_ns(std::uint64_t ticks) const { return clock_.to_ns(ticks) - origin_ns_; }
+    std::int64_t rows() const { return rows_; }  // added to the sink so far
+    std::int64_t damaged() const { return damaged_; }
+    // Names that threads gave to threads (NVTX), and every thread that wrote, by tid.
+    const std::map<std::uint32_t, std::string>& threads() const { return threads_; }
+
+  private:
+    struct Open {
+        traces::RangeRow row;
+        std::uint32_t depth = 0;
+    };
+    using Stack = std::vector<Open>;
+    using Log = std::unordered_map<std::uint32_t, Stack>;  // by domain (0 for logs that have one stack)
+
+    template <typename Row>
+    void emit(const Row& row) {
+        sink_.add(row);
+        ++rows_;
+    }
+    bool convert_one(std::uint32_t log, std::int64_t global_tid, const std::byte* bytes, std::size_t size);
+    bool convert_range(std::uint32_t log, std::int64_t global_tid, const std::byte* bytes, std::size_t size);
+    bool convert_text(const std::byte* bytes, std::size_t size);
+    void close(Open& open, std::int64_t end_ns);
+    void close_deeper(Stack& stack, std::uint64_t min_depth, std::int64_t end_ns);
+    traces::StringId name(std::uint32_t id) const;
+
+    traces::EventSink& sink_;
+    const Calibration& clock_;
+    std::int64_t origin_ns_, pid_;
+    std::int64_t rows_ = 0, damaged_ = 0;
+    std::vector<traces::StringId> names_;
+    std::unordered_map<std::uint32_t, Log> logs_;
+    std::unordered_map<std::uint64_t, traces::RangeRow> started_;  // start/end ranges, by id
+    std::unordered_map<std::uint64_t, std::int64_t> early_ends_;   // whose start another log still holds
+    std::map<std::uint32_t, std::string> threads_;
+};
+
+}  // namespace shardscope::profiler

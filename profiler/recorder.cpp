@@ -1,0 +1,302 @@
+#include "profiler/recorder.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "profiler/calibration.h"
+#include "profiler/chunk_reader.h"
+#include "profiler/record_converter.h"
+#include "profiler/thread_arena.h"
+
+namespace shardscope::profiler {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kRowsPerCommit = 100'000;
+
+// Which log this thread has in which recorder. Recorders are told apart by a number that is never used again,
+// so an entry of one that is gone is never found.
+struct AttachedLog {
+    std::uint64_t recorder;
+    ThreadLog* log;
+};
+thread_local std::vector<AttachedLog> attached_logs;
+
+std::uint64_t next_recorder_number() {
+    static std::atomic<std::uint64_t> number{0};
+    return number.fetch_add(1) + 1;
+}
+
+// One attached thread: its memory, its writing end (that thread's alone) and its reading end (the writer's).
+struct AttachedThread {
+    AttachedThread(std::size_t max_bytes, std::uint32_t number, std::uint32_t tid,
+                   std::string_view thread_name, int of_rank)
+        : arena(max_bytes),
+          log(&arena.arena(), number, tid),
+          reader(arena.base(), ThreadArena::kChunkBytes, arena.max_chunks(), arena.control()),
+          name(thread_name),
+          rank(of_rank),
+          global_tid(traces::global_tid(::getpid(), tid)) {}
+
+    ThreadArena arena;
+    ThreadLog log;
+    ChunkReader reader;
+    std::string name;
+    int rank;
+    std::int64_t global_tid;
+};
+
+}  // namespace
+
+struct Recorder::Impl {
+    Impl(std::unique_ptr<traces::EventSink> to, FinishSink finish_sink, RecorderOptions with)
+        : options(with),
+          sink(std::move(to)),
+          on_finish(std::move(finish_sink)),
+          clock(clock_source()),
+          origin_ns(with.start_system_ns != 0 ? with.start_system_ns : monotonic_ns()),
+          converter(*sink, clock, origin_ns, ::getpid()) {}
+
+    // --- the writer's thread -------------------------------------------------------------------------
+    void run();
+    void drain();
+    void drain_threads();
+    void commit_if_due(bool now);
+    void end_run();
+    void fail(std::exception_ptr reason);
+
+    const RecorderOptions options;
+    const std::uint64_t number = next_recorder_number();
+    const std::unique_ptr<traces::EventSink> sink;
+    const FinishSink on_finish;
+
+    std::mutex clock_mutex;  // the writer alone changes the clock, and reads it without
+    Calibration clock;
+    const std::int64_t origin_ns;
+
+    std::mutex threads_mutex;
+    std::deque<AttachedThread> threads;  // only grows
+
+    std::mutex names_mutex;
+    std::deque<std::string> names{""};  // by id
+    std::unordered_map<std::string_view, std::uint32_t> name_ids{{"", 0}};
+
+    std::mutex rows_mutex;
+    std::vector<std::function<void(traces::EventSink&)>> described;
+
+    std::mutex stop_mutex;
+    std::condition_variable stop_changed;
+    bool stop = false;
+
+    std::mutex finish_mutex;
+    std::thread writer;
+    std::atomic<bool> failed{false};
+    std::exception_ptr failure;  // read after the writer was joined
+
+    // The writer's own.
+    RecordConverter converter;
+    std::vector<AttachedThread*> known_threads;
+    std::set<std::int64_t> described_threads;
+    std::size_t names_defined = 1;
+    std::int64_t rows_committed = 0;
+    Clock::time_point last_commit = Clock::now();
+};
+
+// --- the writer's thread ---------------------------------------------------------------------------------
+
+void Recorder::Impl::run() {
+    ::pthread_setname_np(::pthread_self(), "trace writer");
+    try {
+        for (bool last = false; !last;) {
+            const auto next = Clock::now() + options.drain_period;
+            {
+                std::unique_lock lock(stop_mutex);
+                last = stop_changed.wait_until(lock, next, [this] { return stop; });
+            }
+            drain();
+        }
+        end_run();
+    } catch (...) {
+        fail(std::current_exception());
+    }
+}
+
+void Recorder::Impl::drain() {
+    {
+        std::lock_guard lock(threads_mutex);
+        for (std::size_t i = known_threads.size(); i < threads.size(); ++i)
+            known_threads.push_back(&threads[i]);
+    }
+    for (AttachedThread* thread : known_threads) thread->reader.snapshot();
+
+    // Everything that the records seen refer to was there before them: collected from here on.
+    {
+        std::lock_guard lock(clock_mutex);
+        clock.update();
+    }
+    {
+        std::lock_guard lock(names_mutex);
+        for (; names_defined < names.size(); ++names_defined) {
+            converter.define_name(static_cast<std::uint32_t>(names_defined), names[names_defined]);
+        }
+    }
+    std::vector<std::function<void(traces::EventSink&)>> rows;
+    {
+        std::lock_guard lock(rows_mutex);
+        rows.swap(described);
+    }
+    for (const auto& row : rows) row(*sink);
+    drain_threads();
+    commit_if_due(false);
+}
+
+void Recorder::Impl::drain_threads() {
+    for (AttachedThread* thread : known_threads) {
+        // A thread number is used again by the system after its thread has ended; the first name stays.
+        if (described_threads.insert(thread->global_tid).second) {
+            sink->add(traces::ThreadRow{thread->global_tid, thread->name, thread->rank});
+        }
+    }
+    for (std::size_t i = 0; i < known_threads.size(); ++i) {
+        AttachedThread& thread = *known_threads[i];
+        thread.reader.drain([&](std::uint32_t log, std::uint32_t tid, std::span<const std::byte> records) {
+            converter.convert(log, tid, records);
+            if (converter.rows() - rows_committed >= kRowsPerCommit) commit_if_due(true);
+        });
+        thread.arena.arena().provide_spare();
+    }
+}
+
+void Recorder::Impl::commit_if_due(bool now) {
+    if (!now && Clock::now() - last_commit < options.commit_period) return;
+    sink->commit();
+    rows_committed = converter.rows();
+    last_commit = Clock::now();
+}
+
+void Recorder::Impl::end_run() {
+    const std::int64_t duration = monotonic_ns() - origin_ns;
+    std::int64_t dropped = 0;
+    for (AttachedThread* thread : known_threads) {
+        thread->reader.open_gaps([&](std::uint32_t log, std::uint64_t ticks, std::uint64_t min_depth) {
+            converter.close_after_loss(log, ticks, min_depth);
+        });
+        dropped += static_cast<std::int64_t>(thread->log.dropped());
+    }
+    converter.close_open_ranges(duration);
+    sink->commit();
+    if (on_finish) on_finish(*sink, duration, dropped);
+}
+
+void Recorder::Impl::fail(std::exception_ptr reason) {
+    failure = std::move(reason);
+    failed.store(true, std::memory_order_release);
+    // No chunk is read or handed out any more: each thread fills the one that it has and then only counts.
+    std::lock_guard lock(threads_mutex);
+    for (AttachedThread& thread : threads) thread.arena.arena().close();
+}
+
+// --- any thread --------------------------------------------------------------------------------------------
+
+Recorder::Recorder(std::unique_ptr<traces::EventSink> sink, FinishSink on_finish, RecorderOptions options)
+    : impl_(std::make_unique<Impl>(std::move(sink), std::move(on_finish), options)) {
+    // The writer takes no signals: those are the business of the program's own threads.
+    sigset_t all, before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+        impl_->writer = std::thread([impl = impl_.get()] { impl->run(); });
+    } catch (...) {
+        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw;
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Recorder::~Recorder() {
+    try {
+        finish();
+    } catch (...) {  // whoever wants to know calls finish()
+    }
+}
+
+NameId Recorder::name(std::string_view text) {
+    std::lock_guard lock(impl_->names_mutex);
+    if (const auto it = impl_->name_ids.find(text); it != impl_->name_ids.end()) return NameId{it->second};
+    const auto id = static_cast<std::uint32_t>(impl_->names.size());
+    impl_->names.emplace_back(text);
+    impl_->name_ids.emplace(impl_->names.back(), id);
+    return NameId{id};
+}
+
+ThreadLog* Recorder::attach_thread(std::string_view thread_name, int rank) {
+    for (const AttachedLog& attached : attached_logs) {
+        if (attached.recorder == impl_->number) return attached.log;
+    }
+    const auto tid = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+    std::lock_guard lock(impl_->threads_mutex);
+    const auto log_number = static_cast<std::uint32_t>(impl_->threads.size()) + 1;  // 0 is for names
+    AttachedThread& thread =
+        impl_->threads.emplace_back(impl_->options.max_bytes_per_thread, log_number, tid, thread_name, rank);
+    if (impl_->failed.load(std::memory_order_acquire)) thread.arena.arena().close();
+    attached_logs.push_back({impl_->number, &thread.log});
+    return &thread.log;
+}
+
+void Recorder::enqueue(std::function<void(traces::EventSink&)> row) {
+    if (failed()) return;
+    std::lock_guard lock(impl_->rows_mutex);
+    impl_->described.push_back(std::move(row));
+}
+
+void Recorder::finish() {
+    std::lock_guard lock(impl_->finish_mutex);
+    if (impl_->writer.joinable()) {
+        {
+            std::lock_guard stop_lock(impl_->stop_mutex);
+            impl_->stop = true;
+        }
+        impl_->stop_changed.notify_all();
+        impl_->writer.join();
+    }
+    if (impl_->failure) std::rethrow_exception(impl_->failure);
+}
+
+bool Recorder::failed() const {
+    return impl_->failed.load(std::memory_order_acquire);
+}
+
+std::int64_t Recorder::dropped() const {
+    std::lock_guard lock(impl_->threads_mutex);
+    std::int64_t sum = 0;
+    for (const AttachedThread& thread : impl_->threads)
+        sum += static_cast<std::int64_t>(thread.log.dropped());
+    return sum;
+}
+
+std::int64_t Recorder::to_ns(std::uint64_t ticks) const {
+    std::lock_guard lock(impl_->clock_mutex);
+    return impl_->clock.to_ns(ticks) - impl_->origin_ns;
+}
+
+std::int64_t Recorder::now_ns() const {
+    return monotonic_ns() - impl_->origin_ns;
+}
+
+}  // namespace shardscope::profiler
