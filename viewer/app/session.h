@@ -1,0 +1,84 @@
+// What panels share, and nothing else: the open traces, which of them and which rank is looked at, the time
+// ranges, the selection, and the analyses. Frame thread only; files are opened on threads inside.
+// Times in nanoseconds since the start of the capture. No Dear ImGui.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "viewer/app/analysis_cache.h"
+
+namespace shardscope::viewer {
+
+struct TimeRange {  // half-open
+    std::int64_t from = 0, to = 0;
+    std::int64_t length() const { return to - from; }
+    bool operator==(const TimeRange&) const = default;
+};
+
+// A file that was asked for: being read, read, or refused.
+struct OpenTrace {
+    std::string path;
+    std::string name;                // the file's name, with its folder where two are called alike
+    TracePtr trace;                  // nullptr while it is being read and where it could not be
+    std::string error;               // one sentence where it could not be read
+    double progress = 0;             // 0..1 while it is being read
+    int color = 0;                   // index for run_color(): stays with the trace while it is open
+    TimeRange visible;               // what the timeline shows
+    std::optional<TimeRange> limit;  // what analyses look at; none: the whole trace
+
+    bool loading() const { return trace == nullptr && error.empty(); }
+};
+
+enum class EventKind { none, device, range, runtime };
+
+// An event of the active trace that was clicked: an index into DeviceEvents, HostRanges or RuntimeCalls.
+struct SelectedEvent {
+    EventKind kind = EventKind::none;
+    std::int64_t index = -1;
+    bool operator==(const SelectedEvent&) const = default;
+};
+
+class Session {
+  public:
+    Session();
+    ~Session();  // cancels files that are still being read
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+
+    // --- open files ---
+    std::vector<OpenTrace> open;  // in the order they were asked for; change only by the calls below
+    std::size_t active = 0;       // index into `open`; use set_active() to change
+    void open_file(const std::string& path);                  // starts to read it on a thread
+    void add_trace(TracePtr trace, const std::string& name);  // one that is in memory already
+    void close(std::size_t index);                            // also cancels its reading
+    void set_active(std::size_t index);                       // another trace: the selections end
+    void poll();                                              // once a frame: takes over what was read
+    bool loading() const;                                     // any file is being read
+    bool working() const { return loading() || analyses.busy(); }
+
+    OpenTrace* current();  // the active entry; nullptr where nothing is open
+    const OpenTrace* current() const;
+    TracePtr trace() const;               // of the active entry; nullptr where it is not there (yet)
+    std::vector<TracePtr> ready() const;  // all that are read, in order: what compare shows
+    // What analyses of this entry look at: its limit range. Ranks are all; panels pick theirs.
+    static traces::Selection selection(const OpenTrace& entry);
+
+    // --- what is looked at ---
+    int rank = 0;  // index into Trace::ranks of the active trace; within its bounds
+    SelectedEvent selected;
+    int selected_module = -1;  // ModuleRow::id
+    std::string wanted_panel;  // a panel's name: the shell shows it next frame and clears this
+
+    AnalysisCache analyses;
+
+  private:
+    struct Loads;
+    std::unique_ptr<Loads> loads_;
+};
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,37 @@
+// A panel is one page of the viewer: one file that draws one subject from the session. The shell draws one
+// panel at a time into a window that it has begun; the panel fills ImGui's content region. Frame thread only.
+// This header has no Dear ImGui; the panels' .cpp files do.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+namespace shardscope::viewer {
+
+class Session;
+
+struct Frame {
+    float scale = 1;              // of the display: multiply pixel sizes by it
+    float width = 0, height = 0;  // of the panel's content region, in pixels
+    double seconds = 0;           // since the start; stands still headless, so that pictures repeat
+    bool headless = false;        // a picture is drawn: no mouse, nothing that depends on time
+};
+
+class Panel {
+  public:
+    virtual ~Panel() = default;
+    virtual std::string_view name() const = 0;   // as in --panel: "timeline"
+    virtual std::string_view title() const = 0;  // on its tab: "Timeline"
+    // False: draw() is also called while no trace is ready. Otherwise Session::trace() is there.
+    virtual bool needs_trace() const { return true; }
+    virtual void draw(Session& session, const Frame& frame) = 0;
+};
+
+std::unique_ptr<Panel> make_runs_panel();
+std::unique_ptr<Panel> make_timeline_panel();
+std::unique_ptr<Panel> make_modules_panel();
+std::unique_ptr<Panel> make_summary_panel();
+std::unique_ptr<Panel> make_memory_panel();
+std::unique_ptr<Panel> make_compare_panel();
+
+}  // namespace shardscope::viewer
