@@ -82,9 +82,9 @@ struct CollectiveRow {
     int rank = 0;
     std::int64_t correlation = 0;  // that of its KernelRow
     Operation operation = Operation::other;
-    std::int64_t bytes = 0;       // of the full buffer (nccl-tests' S: the gathered size)
-    std::int64_t padding = 0;     // bytes of that which are padding
-    std::int64_t group = 0;       // id of the communicator
+    std::int64_t bytes = 0;    // of the full buffer (nccl-tests' S: the gathered size)
+    std::int64_t padding = 0;  // bytes of that which are padding
+    std::int64_t group = 0;    // id of the communicator
     int group_size = 0;
     std::int64_t sequence = 0;  // per communicator, in issue order, equal on all ranks
     int unit = -1;              // UnitRow::id

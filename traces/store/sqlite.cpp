@@ -1,0 +1,202 @@
+#include "traces/store/sqlite.h"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+namespace shardscope::traces {
+
+namespace {
+
+constexpr int kBusyTimeoutMs = 5000;
+
+// A path as a URI: everything that is not plain is percent-encoded.
+std::string to_uri(const std::string& path, std::string_view query) {
+    std::string uri = "file:";
+    for (const char c : path) {
+        const auto byte = static_cast<unsigned char>(c);
+        const bool plain = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
+                           (byte >= 'A' && byte <= 'Z') || byte == '/' || byte == '.' || byte == '-' ||
+                           byte == '_';
+        if (plain) {
+            uri += c;
+        } else {
+            fmt::format_to(std::back_inserter(uri), "%{:02X}", byte);
+        }
+    }
+    return uri + std::string(query);
+}
+
+}  // namespace
+
+Database::Database(std::string path, Mode mode) : path_(std::move(path)) {
+    int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI;
+    flags |= mode == Mode::read_write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
+    std::string absolute = path_;
+    if (!absolute.empty() && absolute[0] != '/') absolute = "./" + absolute;
+    sqlite3* handle = nullptr;
+    const int code = sqlite3_open_v2(to_uri(absolute, mode == Mode::immutable ? "?immutable=1" : "").c_str(),
+                                     &handle, flags, nullptr);
+    handle_.reset(handle);
+    if (code != SQLITE_OK) throw error(code, "opening it");
+    sqlite3_extended_result_codes(handle, 1);
+    sqlite3_busy_timeout(handle, kBusyTimeoutMs);
+}
+
+void Database::Close::operator()(sqlite3* handle) const {
+    sqlite3_close_v2(handle);
+}
+
+void Database::close() {
+    handle_.reset();
+}
+
+StoreError Database::error(int code, std::string_view doing) const {
+    const int system = handle_ ? sqlite3_system_errno(handle_.get()) : 0;
+    switch (code & 0xFF) {
+        case SQLITE_FULL:
+            return StoreError(
+                fmt::format("{}: the disk is full; free some space or write the trace elsewhere", path_));
+        case SQLITE_IOERR:
+            if (system == ENOSPC || system == EDQUOT || system == EFBIG) {
+                return StoreError(fmt::format(
+                    "{}: there is no space left ({}); free some space or write the trace elsewhere", path_,
+                    std::strerror(system)));
+            }
+            return StoreError(
+                fmt::format("{}: input or output failed while {}{}{}; check the disk and the file's folder",
+                            path_, doing, system != 0 ? ": " : "", system != 0 ? std::strerror(system) : ""));
+        case SQLITE_CORRUPT:
+            return StoreError(
+                fmt::format("{} is damaged or truncated; copy it again from where it was recorded", path_));
+        case SQLITE_NOTADB:
+            return StoreError(
+                fmt::format("{} is not an SQLite file; give a trace that was written with --trace", path_));
+        case SQLITE_CANTOPEN:
+            return StoreError(fmt::format("{} cannot be opened ({}); check the path and its permissions",
+                                          path_, system != 0 ? std::strerror(system) : "no reason given"));
+        case SQLITE_READONLY:
+            return StoreError(
+                fmt::format("{} cannot be written; check the permissions of the file and its folder", path_));
+        case SQLITE_BUSY:
+        case SQLITE_LOCKED:
+            return StoreError(
+                fmt::format("{} is locked by another program; close that and try again", path_));
+        case SQLITE_NOMEM:
+            return StoreError(
+                fmt::format("{}: out of memory while {}; close other programs and try again", path_, doing));
+        default:
+            return StoreError(fmt::format("{}: {} failed: {}; run shardscope-trace check on it", path_, doing,
+                                          handle_ ? sqlite3_errmsg(handle_.get()) : sqlite3_errstr(code)));
+    }
+}
+
+void Database::execute(const std::string& sql) {
+    const int code = sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr);
+    if (code != SQLITE_OK) throw error(code, "changing it");
+}
+
+bool Database::has_table(std::string_view name) {
+    Statement statement(*this, "SELECT 1 FROM sqlite_master WHERE name = ?1 AND type IN ('table', 'view')");
+    statement.bind(1, name);
+    return statement.step();
+}
+
+bool Database::has_column(std::string_view table, std::string_view column) {
+    Statement statement(*this, "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2");
+    statement.bind(1, table);
+    statement.bind(2, column);
+    return statement.step();
+}
+
+std::int64_t Database::integer(const std::string& sql) {
+    Statement statement(*this, sql);
+    return statement.step() ? statement.integer(0) : 0;
+}
+
+Statement::Statement(Database& database, std::string_view sql) : database_(&database) {
+    sqlite3_stmt* statement = nullptr;
+    const int code =
+        sqlite3_prepare_v2(database.handle(), sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
+    statement_.reset(statement);
+    if (code != SQLITE_OK) throw database.error(code, "reading it");
+}
+
+void Statement::Finalize::operator()(sqlite3_stmt* statement) const {
+    sqlite3_finalize(statement);
+}
+
+void Statement::bind(int index, std::int64_t value) {
+    sqlite3_bind_int64(statement_.get(), index, value);
+}
+void Statement::bind(int index, double value) {
+    sqlite3_bind_double(statement_.get(), index, value);
+}
+void Statement::bind(int index, std::string_view value) {
+    // An empty view may have no data, which SQLite would take for NULL.
+    sqlite3_bind_text64(statement_.get(), index, value.data() != nullptr ? value.data() : "", value.size(),
+                        SQLITE_STATIC, SQLITE_UTF8);
+}
+void Statement::bind_null(int index) {
+    sqlite3_bind_null(statement_.get(), index);
+}
+
+bool Statement::step() {
+    const int code = sqlite3_step(statement_.get());
+    if (code == SQLITE_ROW) return true;
+    if (code == SQLITE_DONE) return false;
+    throw database_->error(code, sqlite3_stmt_readonly(statement_.get()) != 0 ? "reading it" : "writing it");
+}
+
+void Statement::run() {
+    step();
+    reset();
+}
+
+void Statement::reset() {
+    sqlite3_reset(statement_.get());
+}
+
+ValueType Statement::type(int column) const {
+    switch (sqlite3_column_type(statement_.get(), column)) {
+        case SQLITE_INTEGER:
+            return ValueType::integer;
+        case SQLITE_FLOAT:
+            return ValueType::real;
+        case SQLITE_TEXT:
+            return ValueType::text;
+        case SQLITE_BLOB:
+            return ValueType::blob;
+        default:
+            return ValueType::null;
+    }
+}
+
+std::int64_t Statement::integer(int column) const {
+    return sqlite3_column_int64(statement_.get(), column);
+}
+double Statement::real(int column) const {
+    return sqlite3_column_double(statement_.get(), column);
+}
+
+std::string_view Statement::text(int column) const {
+    const void* data = type(column) == ValueType::blob
+                           ? sqlite3_column_blob(statement_.get(), column)
+                           : static_cast<const void*>(sqlite3_column_text(statement_.get(), column));
+    const int size = sqlite3_column_bytes(statement_.get(), column);
+    return data != nullptr ? std::string_view(static_cast<const char*>(data), static_cast<std::size_t>(size))
+                           : std::string_view();
+}
+
+int Statement::column_count() const {
+    return sqlite3_column_count(statement_.get());
+}
+std::string Statement::column_name(int column) const {
+    const char* name = sqlite3_column_name(statement_.get(), column);
+    return name != nullptr ? name : "";
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,83 @@
+// RAII over SQLite: a connection and its statements. Every failure is a StoreError that names the file, says
+// what happened and what to do. A connection and its statements belong to one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "traces/store/error.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace shardscope::traces {
+
+class Database {
+  public:
+    enum class Mode {
+        read_only,
+        read_write,  // the file must exist
+        immutable,   // read-only, and nobody else writes: no locks, no files beside it
+    };
+    Database(std::string path, Mode mode);
+
+    const std::string& path() const { return path_; }
+    sqlite3* handle() const { return handle_.get(); }
+
+    void execute(const std::string& sql);  // any number of statements, results ignored
+    bool has_table(std::string_view name);
+    bool has_column(std::string_view table, std::string_view column);
+    std::int64_t integer(const std::string& sql);  // first column of the first row, 0 where there is none
+
+    // The sentence for the connection's latest error.
+    StoreError error(int code, std::string_view doing) const;
+
+    // Closes the connection; every Statement must be gone.
+    void close();
+
+  private:
+    struct Close {
+        void operator()(sqlite3* handle) const;
+    };
+    std::string path_;
+    std::unique_ptr<sqlite3, Close> handle_;
+};
+
+enum class ValueType { null, integer, real, text, blob };
+
+class Statement {
+  public:
+    Statement(Database& database, std::string_view sql);
+
+    void bind(int index, std::int64_t value);  // from 1
+    void bind(int index, double value);
+    void bind(int index, std::string_view value);  // the text must live until the next step() or reset()
+    void bind_null(int index);
+
+    bool step();  // true: a row is there
+    void run();   // one step, no row expected, then reset
+    void reset();
+
+    ValueType type(int column) const;  // from 0
+    std::int64_t integer(int column) const;
+    double real(int column) const;
+    std::string_view text(int column) const;  // valid until the next step()
+    bool is_null(int column) const { return type(column) == ValueType::null; }
+    std::int64_t integer_or(int column, std::int64_t otherwise) const {
+        return is_null(column) ? otherwise : integer(column);
+    }
+
+    int column_count() const;
+    std::string column_name(int column) const;
+
+  private:
+    struct Finalize {
+        void operator()(sqlite3_stmt* statement) const;
+    };
+    Database* database_;
+    std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+};
+
+}  // namespace shardscope::traces
