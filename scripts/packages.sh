@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The Debian packages that Shardscope needs, by purpose, and their installation.
 #
-#   scripts/packages.sh [--list] PURPOSE ...      PURPOSE: build, view, test or lint
+#   scripts/packages.sh [--list] PURPOSE ...      PURPOSE: build, view, test, lint or package
 #
 # Installs those that are missing, and only those, with apt-get and without questions (by sudo where the user is
 # not root). --list prints the names instead. Where that cannot be done it names what is missing and stops.
@@ -18,8 +18,10 @@ packages_of() {
         # To build and run the tests; a display that is only memory for the viewer's window.
         test) echo libgtest-dev libgmock-dev sqlite3 xvfb xauth ;;
         lint) echo clang-format clang-tidy shellcheck git ;;
+        # For cpack: it asks these what a .deb depends on.
+        package) echo dpkg-dev file ;;
         *)
-            echo "packages.sh: there is no purpose \"$1\"; use build, view, test or lint." >&2
+            echo "packages.sh: there is no purpose \"$1\"; use build, view, test, lint or package." >&2
             exit 2
             ;;
     esac
@@ -31,7 +33,7 @@ if [[ ${1:-} == --list ]]; then
     shift
 fi
 if (($# == 0)); then
-    echo "packages.sh: say what for; use build, view, test or lint." >&2
+    echo "packages.sh: say what for; use build, view, test, lint or package." >&2
     exit 2
 fi
 
