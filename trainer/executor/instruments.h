@@ -1,0 +1,44 @@
+// What the cpu executor tells the recorder: names made ready once, off the hot path. Without a recorder nothing
+// of it is used.
+#pragma once
+
+#include <array>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "profiler/recorder.h"
+#include "trainer/plan/plan.h"
+
+namespace shardscope::trainer {
+
+class Program;
+
+class Instruments {
+  public:
+    Instruments(profiler::Recorder& recorder, const Program& program);
+
+    profiler::Recorder& recorder() { return recorder_; }
+
+    struct PlanNames {
+        std::vector<profiler::NameId> names;    // by Op::name
+        std::vector<profiler::NameId> buffers;  // by BufferId
+    };
+    const PlanNames& of(const Plan& plan) const { return plans_.at(&plan); }
+
+    // Runtime calls, under CUDA's names.
+    profiler::NameId launch_kernel, launch_collective, memcpy_async, memset_async, event_record, stream_wait_event,
+        event_synchronize, malloc_device, malloc_host;
+    std::array<profiler::NameId, traces::kOperations> collective_kernel, collective_call;
+    profiler::NameId nccl_domain, reserved_bytes;
+
+  private:
+    void add(const Plan& plan);
+    profiler::Recorder& recorder_;
+    std::unordered_map<const Plan*, PlanNames> plans_;
+};
+
+// Rows that describe the run: configuration, ranks' streams, modules, units, prediction.
+void describe_program(profiler::Recorder& recorder, const Program& program);
+
+}  // namespace shardscope::trainer

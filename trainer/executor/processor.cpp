@@ -1,0 +1,30 @@
+#include "trainer/executor/processor.h"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace shardscope::trainer {
+
+std::string processor_name() {
+    std::ifstream cpuinfo("/proc/cpuinfo");
+    for (std::string line; std::getline(cpuinfo, line);) {
+        if (!line.starts_with("model name")) continue;
+        const auto colon = line.find(": ");
+        if (colon != std::string::npos) return line.substr(colon + 2);
+    }
+    utsname name{};
+    return uname(&name) == 0 ? name.machine : "CPU";
+}
+
+std::string host_name() {
+    utsname name{};
+    return uname(&name) == 0 ? name.nodename : "localhost";
+}
+
+std::int64_t physical_memory() {
+    return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace shardscope::trainer

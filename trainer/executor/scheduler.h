@@ -1,0 +1,127 @@
+// Streams on a CPU: queues of work, carried out in order per stream by one pool of workers for all ranks.
+//
+// An event is a (stream, sequence) pair: it has happened when the stream has completed that many items. No
+// worker ever waits: an item is taken only when it heads its stream and its events have happened. A
+// collective is met by one item per rank: an item that could run *arrives*; when all have arrived, every
+// rank's part becomes work, and the streams go on when all parts are done. Workers prefer communication to
+// copies to compute.
+//
+// One lock guards all queues; work itself runs without it. Hosts enqueue and wait, workers run.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace shardscope::trainer {
+
+using StreamIndex = std::int32_t;  // over all ranks of the process
+
+struct StreamEvent {
+    StreamIndex stream = -1;
+    std::uint64_t sequence = 0;  // happened when the stream has completed this many items; 0: at once
+};
+
+enum class Priority : std::uint8_t { communication = 0, copy = 1, compute = 2 };
+inline constexpr std::size_t kPriorities = 3;
+
+// Runs on a worker; the argument is the worker's index.
+using Work = std::function<void(int worker)>;
+
+// One collective of one group: a part per rank, released together.
+class Meeting {
+  public:
+    explicit Meeting(std::size_t ranks) : parts_(ranks) {}
+    // Times are ticks: of this rank's arrival, of the end of its part, of the end of the last part.
+    using Completion =
+        std::function<void(std::uint64_t arrived, std::uint64_t done, std::uint64_t last_done, int worker)>;
+
+    // Before the rank's arrival is enqueued. `work` moves its data; `completion` is called once all parts are
+    // done, by the worker that ended the last one, before any stream goes on.
+    void set_part(std::size_t part, Work work) { parts_[part].work = std::move(work); }
+    void on_part_complete(std::size_t part, Completion completion) { parts_[part].completion = std::move(completion); }
+
+  private:
+    friend class Scheduler;
+    struct Part {
+        Work work;
+        Completion completion;
+        std::uint64_t arrived = 0, done = 0;
+    };
+    std::vector<Part> parts_;
+    std::vector<StreamIndex> streams_;
+    std::size_t finished_ = 0;
+};
+
+class Scheduler {
+  public:
+    // `on_worker_start(worker)` runs first on each worker's thread.
+    Scheduler(int workers, std::function<void(int worker)> on_worker_start);
+    ~Scheduler();  // everything enqueued is finished first, unless it failed
+    Scheduler(const Scheduler&) = delete;
+    Scheduler& operator=(const Scheduler&) = delete;
+
+    // Before any thread enqueues.
+    StreamIndex add_stream();
+
+    // Appends an item that waits for `waits` at the head of its stream; returns its event.
+    StreamEvent enqueue(StreamIndex stream, Priority priority, std::vector<StreamEvent> waits, Work work);
+    // Appends this rank's arrival at a meeting.
+    StreamEvent enqueue_arrival(StreamIndex stream, std::vector<StreamEvent> waits, std::shared_ptr<Meeting> meeting,
+                                std::size_t part);
+    // What the stream holds now: happens when all of it is done.
+    StreamEvent last(StreamIndex stream) const;
+
+    bool happened(StreamEvent event) const;  // takes no lock
+    // Blocks a host thread. Rethrows the first failure of any work.
+    void wait(StreamEvent event);
+    void wait_all();
+
+    // Stops everything because of `error`; every waiting host gets it.
+    void fail(std::exception_ptr error);
+
+  private:
+    struct Item {
+        Priority priority = Priority::compute;
+        std::vector<StreamEvent> waits;
+        Work work;
+        std::shared_ptr<Meeting> meeting;
+        std::size_t part = 0;
+    };
+    struct Queue {
+        std::deque<Item> items;           // the head may be running
+        bool head_taken = false;          // running, or arrived at its meeting
+        std::uint64_t enqueued = 0;
+        std::atomic<std::uint64_t> completed{0};
+        std::vector<StreamIndex> blocked;  // streams whose head waits for this one
+    };
+    struct Ready {
+        StreamIndex stream = -1;           // an ordinary item: the head of this stream
+        std::shared_ptr<Meeting> meeting;  // or a part of a meeting
+        std::size_t part = 0;
+    };
+
+    StreamEvent append(StreamIndex stream, Item item);
+    void try_head(StreamIndex stream);
+    void complete_head(StreamIndex stream);
+    void run(int worker);
+
+    mutable std::mutex mutex_;
+    std::condition_variable work_available_, progress_;
+    std::deque<Queue> queues_;  // a deque: add_stream moves no queue
+    std::array<std::deque<Ready>, kPriorities> ready_;
+    std::vector<std::thread> workers_;
+    std::size_t waiting_hosts_ = 0;
+    std::exception_ptr error_;
+    bool stop_ = false;
+};
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,42 @@
+#include "trainer/model/mlp.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "trainer/kernels/cost.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+std::unique_ptr<Sequential> make_net(int layers, int width, bool bias) {
+    std::vector<std::unique_ptr<Module>> net;
+    for (int i = 0; i < layers; ++i) {
+        if (i > 0) net.push_back(std::make_unique<ReLU>(std::to_string(net.size())));
+        net.push_back(std::make_unique<Linear>(std::to_string(net.size()), width, width, bias));
+    }
+    return std::make_unique<Sequential>("net", std::move(net));
+}
+
+}  // namespace
+
+Mlp::Mlp(int layers, int width, bool bias) : Module("MLP", "") { add_child(make_net(layers, width, bias)); }
+
+Tensor mse_loss(Graph& graph, const Tensor& output, const Tensor& target) {
+    const std::int64_t n = output.floats();
+    Tensor loss = graph.builder.new_tensor("loss", MemoryCategory::other,
+                                           std::max<std::int64_t>(output.bytes(), sizeof(double)));
+    {
+        const PlanBuilder::Range range(graph.builder, "aten::mse_loss");
+        graph.builder.kernel(Kernel::mse_forward, "mse_loss_forward", {loss, output, target}, {n}, kernels::mse_forward_cost(n).flops);
+    }
+    graph.tape.node("MseLossBackward0", [&graph, output, target, n] {
+        Tensor dout = graph.activation("output.grad", n);
+        graph.builder.kernel(Kernel::mse_backward, "mse_loss_backward", {dout, output, target}, {n}, kernels::mse_backward_cost(n).flops);
+        graph.tape.accumulate(output.value, std::move(dout));
+    });
+    return loss;
+}
+
+}  // namespace shardscope::trainer

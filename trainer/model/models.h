@@ -1,0 +1,28 @@
+// The models that a job can name, and what surrounds them: the batch's shape and the loss.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "trainer/model/module.h"
+
+namespace shardscope::trainer {
+
+struct Job;
+
+// Bytes of one rank's micro-batch.
+struct BatchShape {
+    std::int64_t input_bytes = 0, target_bytes = 0;
+    std::int64_t samples = 0;
+    std::int64_t tokens = 0;  // 0: the model does not count tokens
+};
+
+std::unique_ptr<Module> make_model(const Job& job);
+BatchShape batch_shape(const Job& job);
+
+// Mean squared error or cross-entropy over the rank's rows, by the model's kind; leaves its tape node. The
+// result's first 8 bytes are the loss as a double. As in PyTorch a mean-squared-error scalar keeps the storage
+// of its unreduced form (rows x features), which is why its size is that of the output.
+Tensor loss(Graph& graph, const Job& job, const Tensor& output, const Tensor& target);
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,112 @@
+// Modules: the tree that a model is, written like the PyTorch program that it stands for. forward() runs at
+// planning time: it writes operations and leaves a tape node for its backward; no arithmetic happens here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/plan/builder.h"
+#include "trainer/plan/tape.h"
+
+namespace shardscope::trainer {
+
+enum class InitKind : std::uint8_t { constant, uniform, normal };
+
+// How a parameter starts; a = value | low | mean, b = - | high | standard deviation.
+struct Init {
+    InitKind kind = InitKind::constant;
+    float a = 0, b = 0;
+};
+
+struct Parameter {
+    std::string name;  // "weight"
+    std::int64_t elements = 0;
+    Init init;
+    // Filled in by number_modules:
+    int id = -1;       // index into ModuleTree::parameters
+    std::string path;  // "net.0.weight", whatever the wrap
+};
+
+// Where parameters live and what happens to their gradients: the part that parallelism plays. Implemented
+// by trainer/sharding.
+class ParameterStore {
+  public:
+    virtual ~ParameterStore() = default;
+    // The parameter's values, as a kernel of this moment reads them.
+    virtual Arg parameter(const Parameter& parameter) = 0;
+    // Memory for the parameter's gradient, allocated now.
+    virtual Tensor new_gradient(const Parameter& parameter) = 0;
+    // That gradient was just enqueued on the compute stream.
+    virtual void gradient_ready(const Parameter& parameter, Tensor gradient) = 0;
+};
+
+// What a forward() works with.
+struct Graph {
+    PlanBuilder& builder;
+    Tape& tape;
+    ParameterStore& store;
+
+    Tensor activation(std::string name, std::int64_t floats) const {
+        return builder.new_tensor(std::move(name), MemoryCategory::activations,
+                                  floats * static_cast<std::int64_t>(sizeof(float)));
+    }
+    Tensor gradient(const Parameter& parameter) const { return store.new_gradient(parameter); }
+};
+
+class Module {
+  public:
+    Module(std::string class_name, std::string attribute)
+        : class_name_(std::move(class_name)), attribute_(std::move(attribute)) {}
+    virtual ~Module() = default;
+    Module(const Module&) = delete;
+    Module& operator=(const Module&) = delete;
+
+    virtual Tensor forward(Graph& graph, const Tensor& input) = 0;
+
+    const std::string& class_name() const { return class_name_; }
+    const std::string& attribute() const { return attribute_; }  // its name in the parent: "net", "0"
+    std::vector<std::unique_ptr<Module>>& children() { return children_; }
+    const std::vector<std::unique_ptr<Module>>& children() const { return children_; }
+    std::vector<Parameter>& parameters() { return parameters_; }
+    const std::vector<Parameter>& parameters() const { return parameters_; }
+
+    // Wrappers (FullyShardedDataParallel, DistributedDataParallel) do not appear in parameter paths.
+    virtual bool is_wrapper() const { return false; }
+
+    int id = -1;        // position in ModuleTree::modules; set by number_modules
+    std::string name;   // "Linear_0"; set by number_modules
+    std::string path;   // "net.0"; set by number_modules
+
+  protected:
+    // Children are reached by position, never by a kept reference: wrapping puts the wrapper in the child's place.
+    Module& child(std::size_t position) { return *children_[position]; }
+    void add_child(std::unique_ptr<Module> child) { children_.push_back(std::move(child)); }
+    Parameter& add_parameter(std::string name_of, std::int64_t elements, Init init) {
+        return parameters_.emplace_back(Parameter{std::move(name_of), elements, init});
+    }
+
+  private:
+    std::string class_name_, attribute_;
+    std::vector<std::unique_ptr<Module>> children_;
+    std::vector<Parameter> parameters_;
+};
+
+// Calls a module as nn.Module.__call__ does: inside its range.
+Tensor call(Graph& graph, Module& module, const Tensor& input);
+
+// The numbered tree: modules in the order of their first call, classes counted from 0 as PyTorch's profiler
+// counts them, parameters in the same order.
+struct ModuleTree {
+    std::unique_ptr<Module> root;
+    std::vector<Module*> modules;
+    std::vector<int> parents;  // of modules, -1 the root's
+    std::vector<Parameter*> parameters;
+    std::vector<int> owners;  // the module id of each parameter
+};
+
+ModuleTree number_modules(std::unique_ptr<Module> root);
+
+}  // namespace shardscope::trainer

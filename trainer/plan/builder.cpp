@@ -1,0 +1,128 @@
+#include "trainer/plan/builder.h"
+
+#include <utility>
+
+namespace shardscope::trainer {
+
+Storage::~Storage() { builder_->free(buffer_); }
+
+PlanBuilder::Scope::Scope(PlanBuilder& builder, Phase phase, int module, int unit)
+    : builder_(builder), phase_(builder.phase_), module_(builder.module_), unit_(builder.unit_) {
+    builder_.phase_ = phase;
+    builder_.module_ = module;
+    builder_.unit_ = unit;
+}
+
+PlanBuilder::Scope::~Scope() {
+    builder_.phase_ = phase_;
+    builder_.module_ = module_;
+    builder_.unit_ = unit_;
+}
+
+PlanBuilder::Range::Range(PlanBuilder& builder, std::string_view name, int module) : builder_(builder) {
+    Op& op = builder_.emit(OpKind::push_range, Stream::host);
+    op.name = builder_.intern(name);
+    op.range_module = module;
+}
+
+PlanBuilder::Range::~Range() { builder_.emit(OpKind::pop_range, Stream::host); }
+
+PlanBuilder::PlanBuilder(PlanKind kind, std::vector<Buffer> persistent) {
+    plan_.kind = kind;
+    plan_.buffers = std::move(persistent);
+    intern("");
+}
+
+Op& PlanBuilder::emit(OpKind kind, Stream stream) {
+    Op& op = plan_.ops.emplace_back();
+    op.kind = kind;
+    op.stream = stream;
+    op.phase = phase_;
+    op.module = module_;
+    op.unit = unit_;
+    return op;
+}
+
+std::int32_t PlanBuilder::intern(std::string_view name) {
+    auto [it, fresh] = names_.try_emplace(std::string(name), static_cast<std::int32_t>(plan_.names.size()));
+    if (fresh) plan_.names.emplace_back(name);
+    return it->second;
+}
+
+BufferId PlanBuilder::new_buffer(Buffer buffer) {
+    plan_.buffers.push_back(std::move(buffer));
+    return static_cast<BufferId>(plan_.buffers.size() - 1);
+}
+
+Tensor PlanBuilder::new_tensor(std::string name, MemoryCategory category, std::int64_t bytes, Stream stream,
+                               MemorySpace space) {
+    const BufferId id = new_buffer({std::move(name), category, space, bytes, unit_, module_});
+    allocate(id, stream);
+    return {std::make_shared<Storage>(*this, id), whole(id), -1};
+}
+
+void PlanBuilder::allocate(BufferId buffer, Stream stream) {
+    emit(OpKind::allocate, stream).args = {whole(buffer)};
+}
+
+void PlanBuilder::free(BufferId buffer) { emit(OpKind::free, Stream::host).args = {whole(buffer)}; }
+
+void PlanBuilder::record(EventId event, Stream stream) { emit(OpKind::record_event, stream).event = event; }
+
+void PlanBuilder::wait(EventId event, Stream stream) { emit(OpKind::wait_event, stream).event = event; }
+
+void PlanBuilder::host_wait(EventId event) { emit(OpKind::host_wait, Stream::host).event = event; }
+
+void PlanBuilder::order(Stream earlier, Stream later) {
+    const EventId event = new_event();
+    record(event, earlier);
+    wait(event, later);
+}
+
+Op& PlanBuilder::kernel(Kernel kernel, std::string_view name, std::vector<Arg> args,
+                        std::array<std::int64_t, 4> dims, std::int64_t flops, Stream stream) {
+    const std::int32_t id = intern(name);
+    Op& op = emit(OpKind::kernel, stream);
+    op.kernel = kernel;
+    op.name = id;
+    op.args = std::move(args);
+    op.dims = dims;
+    op.flops = flops;
+    for (const Arg& arg : op.args) op.bytes += arg.bytes;
+    return op;
+}
+
+void PlanBuilder::memcpy(const Arg& to, const Arg& from, int copy_kind, Stream stream) {
+    Op& op = emit(OpKind::memcpy, stream);
+    op.args = {to, from};
+    op.copy_kind = static_cast<std::uint8_t>(copy_kind);
+    op.bytes = to.bytes;
+}
+
+void PlanBuilder::memset(const Arg& to, Stream stream) {
+    Op& op = emit(OpKind::memset, stream);
+    op.args = {to};
+    op.bytes = to.bytes;
+}
+
+void PlanBuilder::collective(Operation operation, const Arg& output, const Arg& input, std::int64_t full_bytes,
+                             std::int64_t padding, bool average, Stream stream) {
+    Op& op = emit(OpKind::collective, stream);
+    op.collective = operation;
+    op.args = {output, input};
+    op.bytes = full_bytes;
+    op.padding = padding;
+    op.average = average;
+}
+
+void PlanBuilder::host_call(HostCall call, std::string_view name, std::vector<Arg> args) {
+    const std::int32_t id = intern(name);
+    Op& op = emit(OpKind::host_call, Stream::host);
+    op.call = call;
+    op.name = id;
+    op.args = std::move(args);
+}
+
+Plan PlanBuilder::take() { return std::move(plan_); }
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,122 @@
+// Writes a Plan, operation by operation, with the context (phase, module, unit) that each operation carries.
+//
+// Tensors are references to a buffer; the buffer is freed, as an operation of the Plan, where its last
+// reference ends. That is how PyTorch's reference counts place frees, so a Plan that is written like the
+// PyTorch program allocates and frees like it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "trainer/plan/plan.h"
+
+namespace shardscope::trainer {
+
+class PlanBuilder;
+
+// Owns one allocation of the Plan under construction: its end emits the free.
+class Storage {
+  public:
+    Storage(PlanBuilder& builder, BufferId buffer) : builder_(&builder), buffer_(buffer) {}
+    ~Storage();
+    Storage(const Storage&) = delete;
+    Storage& operator=(const Storage&) = delete;
+    BufferId buffer() const { return buffer_; }
+
+  private:
+    PlanBuilder* builder_;
+    BufferId buffer_;
+};
+
+// A shared reference to (part of) a buffer. `value` is its identity for the tape: the gradient of a value is
+// kept under that number; -1 needs no gradient.
+struct Tensor {
+    std::shared_ptr<Storage> storage;  // null: the buffer's life is managed elsewhere (parameters)
+    Arg view;
+    int value = -1;
+
+    explicit operator bool() const { return view.buffer >= 0; }
+    std::int64_t bytes() const { return view.bytes; }
+    std::int64_t floats() const { return view.bytes / static_cast<std::int64_t>(sizeof(float)); }
+    operator const Arg&() const { return view; }
+};
+
+class PlanBuilder {
+  public:
+    explicit PlanBuilder(PlanKind kind, std::vector<Buffer> persistent);
+
+    // Context of the operations that follow; restored by ~Scope.
+    class Scope {
+      public:
+        Scope(PlanBuilder& builder, Phase phase, int module, int unit);
+        ~Scope();
+        Scope(const Scope&) = delete;
+        Scope& operator=(const Scope&) = delete;
+
+      private:
+        PlanBuilder& builder_;
+        Phase phase_;
+        int module_, unit_;
+    };
+    Phase phase() const { return phase_; }
+    int module() const { return module_; }
+    int unit() const { return unit_; }
+
+    // A named range until the end of the scope. `module` >= 0: the range stands for that module's work.
+    class Range {
+      public:
+        Range(PlanBuilder& builder, std::string_view name, int module = -1);
+        ~Range();
+        Range(const Range&) = delete;
+        Range& operator=(const Range&) = delete;
+
+      private:
+        PlanBuilder& builder_;
+    };
+
+    // Buffers. new_tensor allocates now and frees at the end of its last reference; allocate and free are for
+    // buffers whose life is a decision of the schedule.
+    Tensor new_tensor(std::string name, MemoryCategory category, std::int64_t bytes, Stream stream = Stream::compute,
+                      MemorySpace space = MemorySpace::device);
+    BufferId new_buffer(Buffer buffer);
+    void allocate(BufferId buffer, Stream stream);
+    void free(BufferId buffer);
+    Arg whole(BufferId buffer) const { return {buffer, 0, buffers()[static_cast<std::size_t>(buffer)].bytes}; }
+    const std::vector<Buffer>& buffers() const { return plan_.buffers; }
+
+    // Events and waits.
+    EventId new_event() { return plan_.events++; }
+    void reserve_events(EventId count) { plan_.events = std::max(plan_.events, count); }
+    void record(EventId event, Stream stream);
+    void wait(EventId event, Stream stream);
+    void host_wait(EventId event);
+    // `later` does nothing more until all that `earlier` holds now is done.
+    void order(Stream earlier, Stream later);
+
+    // Work on streams.
+    Op& kernel(Kernel kernel, std::string_view name, std::vector<Arg> args, std::array<std::int64_t, 4> dims,
+               std::int64_t flops = 0, Stream stream = Stream::compute);
+    void memcpy(const Arg& to, const Arg& from, int copy_kind, Stream stream = Stream::compute);
+    void memset(const Arg& to, Stream stream = Stream::compute);
+    void collective(Operation operation, const Arg& output, const Arg& input, std::int64_t full_bytes,
+                    std::int64_t padding, bool average, Stream stream);
+    void host_call(HostCall call, std::string_view name, std::vector<Arg> args);
+
+    void carry(EventId from, EventId to) { plan_.carry.emplace_back(from, to); }
+    Plan take();
+
+  private:
+    Op& emit(OpKind kind, Stream stream);
+    std::int32_t intern(std::string_view name);
+
+    Plan plan_;
+    std::unordered_map<std::string, std::int32_t> names_;
+    Phase phase_ = Phase::none;
+    int module_ = -1, unit_ = -1;
+};
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,52 @@
+#include "trainer/plan/tape.h"
+
+#include <stdexcept>
+#include <utility>
+
+namespace shardscope::trainer {
+
+void Tape::node(std::string name, std::function<void()> run) {
+    nodes_.push_back({std::move(name), builder_.module(), builder_.unit(), std::move(run)});
+}
+
+void Tape::accumulate(int value, Tensor gradient) {
+    if (value < 0) return;
+    auto [it, first] = gradients_.try_emplace(value, gradient);
+    if (first) return;
+    Tensor& sum = it->second;
+    const std::int64_t n = sum.floats();
+    if (sum.storage.use_count() == 1) {
+        builder_.kernel(Kernel::accumulate, "elementwise_add", {sum, gradient}, {n}, n);
+        return;
+    }
+    Tensor fresh = builder_.new_tensor("gradient sum", MemoryCategory::activations, sum.bytes());
+    builder_.kernel(Kernel::add, "elementwise_add", {fresh, sum, gradient}, {n}, n);
+    sum = std::move(fresh);
+}
+
+Tensor Tape::take_gradient(int value) {
+    auto it = gradients_.find(value);
+    if (it == gradients_.end()) throw std::logic_error("a value is used in the backward that has no gradient");
+    Tensor gradient = std::move(it->second);
+    gradients_.erase(it);
+    return gradient;
+}
+
+void Tape::backward() {
+    while (!nodes_.empty()) {
+        Node node = std::move(nodes_.back());
+        nodes_.pop_back();
+        const PlanBuilder::Scope scope(builder_, Phase::backward, node.module, node.unit);
+        if (node.name.empty()) {
+            node.run();
+        } else {
+            const PlanBuilder::Range range(builder_, "autograd::engine::evaluate_function: " + node.name, node.module);
+            const PlanBuilder::Range inner(builder_, node.name);
+            node.run();
+            node.run = nullptr;  // the saved tensors end inside the node's range, as in the engine
+        }
+    }
+    gradients_.clear();
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,46 @@
+// Autograd at planning time: the forward pass of a model leaves nodes on a tape; the backward pass runs them
+// in reverse and so writes the backward half of the Plan. A node's closure holds the tensors that PyTorch's
+// node would save, and is destroyed right after it ran: that frees them, as there.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "trainer/plan/builder.h"
+
+namespace shardscope::trainer {
+
+class Tape {
+  public:
+    explicit Tape(PlanBuilder& builder) : builder_(builder) {}
+
+    // A new identity for a tensor whose gradient will be wanted.
+    int new_value() { return next_value_++; }
+
+    // `name`: PyTorch's node ("AddmmBackward0"), shown as autograd's range; empty: `run` makes its own ranges.
+    // Phase and module of the moment are those of the backward, too.
+    void node(std::string name, std::function<void()> run);
+
+    // Gradients of values. The first one accumulated becomes the gradient; a later one is added to it, in place
+    // where nobody else holds it, as PyTorch does. take_gradient hands it over; the value then has none.
+    void accumulate(int value, Tensor gradient);
+    Tensor take_gradient(int value);
+
+    // Runs all nodes, last first.
+    void backward();
+
+  private:
+    struct Node {
+        std::string name;
+        int module = -1, unit = -1;
+        std::function<void()> run;
+    };
+    PlanBuilder& builder_;
+    std::vector<Node> nodes_;
+    std::unordered_map<int, Tensor> gradients_;
+    int next_value_ = 0;
+};
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,62 @@
+// What a parallel mode decides about a step: where parameters live, when they are gathered, when gradients are
+// reduced. One implementation per mode (replicated.h, ddp.h, fsdp.h); program.h calls them in the order of a
+// PyTorch training loop. They write operations; they carry nothing out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainer/model/module.h"
+#include "trainer/sharding/optimizer.h"
+
+namespace shardscope::trainer {
+
+// An FSDP unit or DDP bucket, as the trace describes it.
+struct UnitInfo {
+    int module = -1;
+    std::string name;
+    std::int64_t elements = 0, padded_elements = 0, shard_elements = 0;
+};
+
+class Parallelism : public ParameterStore {
+  public:
+    explicit Parallelism(const OptimizerSection& optimizer) : optimizer_(optimizer) {}
+
+    virtual const std::vector<UnitInfo>& units() const = 0;
+    virtual int unit_of(const Parameter& parameter) const = 0;
+
+    // Once: parameters and other lasting buffers, initial values.
+    virtual void setup(PlanBuilder& builder) = 0;
+
+    // A Plan of a step is written between begin_step and end_step, in this order: zero_grad, forward of the
+    // root module, backward, end_backward, optimizer step.
+    virtual void begin_step(PlanBuilder& builder) { builder_ = &builder; }
+    virtual void end_backward() {}
+    virtual void end_step() { builder_ = nullptr; }
+
+    OptimizerPlanner& optimizer() { return optimizer_; }
+    const std::vector<Buffer>& persistent() const { return persistent_; }
+
+    // Event slots [0, lasting_events) mean something between Plans.
+    virtual EventId lasting_events() const { return 0; }
+
+    // Equal keys: the next Plan is the same. Differs while a run warms up.
+    virtual std::string state_key() const {
+        return std::string(optimizer_.has_state() ? "s" : "-") + (optimizer_.has_gradients() ? "g" : "-");
+    }
+
+  protected:
+    PlanBuilder& builder() { return *builder_; }
+    // Writes the initial values of the part of `parameter` that a rank holds: `first` is the parameter's first
+    // element in the flat sequence that `to` is a piece of, `per_rank` the elements of a piece (0: all).
+    static void initialize(PlanBuilder& builder, const Parameter& parameter, const Arg& to, std::int64_t first,
+                           std::int64_t per_rank);
+
+    OptimizerPlanner optimizer_;
+    std::vector<Buffer> persistent_;
+
+  private:
+    PlanBuilder* builder_ = nullptr;
+};
+
+}  // namespace shardscope::trainer

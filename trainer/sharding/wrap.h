@@ -1,0 +1,32 @@
+// Wrap policies: which modules become FSDP units. The recursion is PyTorch's (fsdp/wrap.py): bottom up, a
+// policy judges a module by the parameters in it that no unit inside has taken; the root is wrapped last.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "trainer/job/job.h"
+#include "trainer/model/module.h"
+
+namespace shardscope::trainer {
+
+// nn.Module wrapper of one unit: calls the engine's hooks around the inner module. See fsdp.h.
+class Fsdp;
+
+class FullyShardedDataParallel final : public Module {
+  public:
+    explicit FullyShardedDataParallel(std::unique_ptr<Module> inner);
+    Tensor forward(Graph& graph, const Tensor& input) override;
+    bool is_wrapper() const override { return true; }
+    Module& inner() { return child(0); }
+
+    Fsdp* engine = nullptr;  // set by the engine
+    int unit = -1;           // -1: no parameter is left to it
+    bool is_root = false;
+};
+
+// Wraps by the policy and then the root. Throws JobError where a policy by class matches nothing.
+std::unique_ptr<Module> apply_wrap(std::unique_ptr<Module> root, const Wrap& wrap);
+
+}  // namespace shardscope::trainer
