@@ -74,7 +74,7 @@ struct Sums {
     OperationStats stats;
     std::int64_t ns = 0, transfer_ns = 0;
     double timed_bytes = 0, timed_bus_bytes = 0;
-    std::int64_t stepped = 0, stepped_bytes = 0;
+    std::int64_t stepped = 0, stepped_bytes = 0, stepped_ns = 0;
     IntervalSet when;  // union of the device events
 };
 
@@ -106,6 +106,7 @@ OperationStats finish(Sums& sums, std::span<const Interval> compute, std::int64_
     if (steps > 0) {
         stats.count_per_step = static_cast<double>(sums.stepped) / static_cast<double>(steps);
         stats.bytes_per_step = static_cast<double>(sums.stepped_bytes) / static_cast<double>(steps);
+        stats.us_per_step = static_cast<double>(sums.stepped_ns) * 1e-3 / static_cast<double>(steps);
     }
     return stats;
 }
@@ -200,6 +201,7 @@ CollectivesReport collectives_report(const Trace& trace, const Selection& select
         if (step < 0 || step >= steps.ranks[rank].kept()) continue;
         ++operation.stepped;
         operation.stepped_bytes += collectives.bytes[i];
+        operation.stepped_ns += duration(trace, i);
     }
     const DeviceEvents& device = trace.device;  // sorted by start, as a union grows
     for (std::size_t i = 0; i < device.size(); ++i) {

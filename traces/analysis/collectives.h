@@ -22,7 +22,8 @@ struct OperationStats {
     double waiting_us = 0;   // us - transfer_us
     double exposed_us = 0;   // part of the union outside compute kernels
     double algbw_gbps = 0, busbw_gbps = 0;
-    double count_per_step = 0, bytes_per_step = 0;  // over the kept steps; work outside steps not counted
+    // Over the kept steps; work outside steps is not counted.
+    double count_per_step = 0, bytes_per_step = 0, us_per_step = 0;
 };
 
 struct RankCollectives {

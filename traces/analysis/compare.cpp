@@ -134,6 +134,7 @@ void fill_collectives(const Trace& trace, RunColumn& run) {
             mean.exposed_us += stats.exposed_us * share;
             mean.count_per_step += stats.count_per_step * share;
             mean.bytes_per_step += stats.bytes_per_step * share;
+            mean.us_per_step += stats.us_per_step * share;
             alg_bytes[stats.operation] += stats.algbw_gbps * stats.transfer_us * share;
             bus_bytes[stats.operation] += stats.busbw_gbps * stats.transfer_us * share;
         }

@@ -1,0 +1,194 @@
+// Runs side by side: one column a run, then its difference from the first. MB = 2^20 bytes.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "traces/report/formats.h"
+#include "traces/report/text_table.h"
+
+namespace shardscope::traces {
+namespace {
+
+constexpr double kMb = 1 << 20;
+
+struct Value {
+    double mean = 0, spread = 0;
+};
+
+// One figure of every run.
+struct Figure {
+    std::string title;
+    int decimals = 1;
+    std::function<Value(const RunColumn&)> of;
+};
+
+std::string base_name(const std::string& path) {
+    const auto slash = path.find_last_of('/');
+    return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+// File names without their folders where these tell the runs apart.
+std::vector<std::string> run_titles(const Comparison& comparison) {
+    std::map<std::string, int> times;
+    for (const RunColumn& run : comparison.runs) ++times[base_name(run.file)];
+    std::vector<std::string> titles;
+    for (const RunColumn& run : comparison.runs) {
+        const std::string base = base_name(run.file);
+        titles.push_back(times[base] == 1 ? base : run.file);
+    }
+    return titles;
+}
+
+// "-12.3 (-4.56 %)", with "~" before it where the spread of the steps explains the difference.
+std::string difference(const Value& run, const Value& first, int decimals) {
+    const double more = run.mean - first.mean;
+    if (more == 0) return "=";
+    std::string text = (more > 0 ? "+" : "") + grouped(more, decimals);
+    if (first.mean != 0) {
+        const double percent = 100.0 * more / std::abs(first.mean);
+        text += fmt::format(" ({}{} %)", percent > 0 ? "+" : "", grouped(percent, 2));
+    }
+    const bool claimed = !inside_spread(run.mean, run.spread, first.mean, first.spread);
+    return claimed ? text : "~ " + text;
+}
+
+const OperationStats* find(const RunColumn& run, Operation operation) {
+    const auto at = std::find_if(run.collectives.begin(), run.collectives.end(),
+                                 [operation](const OperationStats& o) { return o.operation == operation; });
+    return at == run.collectives.end() ? nullptr : &*at;
+}
+
+std::vector<Figure> time_figures() {
+    std::vector<Figure> figures = {
+        {"Step time, mean (us)", 1,
+         [](const RunColumn& r) {
+             return Value{r.average_step_us, r.spread_step_us};
+         }},
+        {"Step time, median (us)", 1,
+         [](const RunColumn& r) {
+             return Value{r.median_step_us, r.spread_step_us};
+         }},
+        {"Step time, spread (us)", 1,
+         [](const RunColumn& r) {
+             return Value{r.spread_step_us, 0};
+         }},
+    };
+    for (std::size_t c = 0; c < kTimeCategoryNames.size(); ++c) {
+        figures.push_back({fmt::format("  {} (us)", kTimeCategoryNames[c]), 1, [c](const RunColumn& r) {
+                               return Value{r.categories_us[c], r.categories_spread[c].spread};
+                           }});
+    }
+    figures.push_back({"Communication (us/step)", 1, [](const RunColumn& r) {
+                           return Value{r.communication_us, r.communication_spread.spread};
+                       }});
+    figures.push_back({"  exposed (us/step)", 1, [](const RunColumn& r) {
+                           return Value{r.exposed_communication_us, r.exposed_communication_spread.spread};
+                       }});
+    figures.push_back({"Memcpy (us/step)", 1, [](const RunColumn& r) {
+                           return Value{r.memcpy_us, r.memcpy_spread.spread};
+                       }});
+    figures.push_back({"Device busy (%)", 2, [](const RunColumn& r) {
+                           return Value{r.device_busy_percent, r.device_busy_spread.spread};
+                       }});
+    return figures;
+}
+
+std::vector<Figure> memory_figures(const Comparison& comparison) {
+    std::vector<Figure> figures = {{"Peak memory (MB)", 2, [](const RunColumn& r) {
+                                        return Value{static_cast<double>(r.peak_bytes) / kMb, 0};
+                                    }}};
+    for (std::size_t c = 0; c < kMemoryCategoryNames.size(); ++c) {
+        const bool any = std::any_of(comparison.runs.begin(), comparison.runs.end(),
+                                     [c](const RunColumn& r) { return r.at_peak[c] != 0; });
+        if (!any) continue;
+        figures.push_back({fmt::format("  {} (MB)", kMemoryCategoryNames[c]), 2, [c](const RunColumn& r) {
+                               return Value{static_cast<double>(r.at_peak[c]) / kMb, 0};
+                           }});
+    }
+    return figures;
+}
+
+std::vector<Figure> collective_figures(const Comparison& comparison) {
+    std::vector<Figure> figures;
+    for (int o = 0; o < kOperations; ++o) {
+        const auto operation = static_cast<Operation>(o);
+        const bool any = std::any_of(comparison.runs.begin(), comparison.runs.end(),
+                                     [&](const RunColumn& r) { return find(r, operation) != nullptr; });
+        if (!any) continue;
+        const auto add = [&](const char* what, int decimals, double OperationStats::*member, double unit) {
+            figures.push_back({fmt::format("{} {}", name(operation), what), decimals,
+                               [operation, member, unit](const RunColumn& r) {
+                                   const OperationStats* stats = find(r, operation);
+                                   return Value{stats != nullptr ? stats->*member / unit : 0.0, 0};
+                               }});
+        };
+        add("(count/step)", 2, &OperationStats::count_per_step, 1);
+        add("(MB/step)", 2, &OperationStats::bytes_per_step, kMb);
+        add("(us/step)", 1, &OperationStats::us_per_step, 1);
+    }
+    return figures;
+}
+
+void add_rows(TextTable& table, const Comparison& comparison, const std::vector<Figure>& figures) {
+    for (const Figure& figure : figures) {
+        std::vector<std::string> cells = {figure.title};
+        const Value first = figure.of(comparison.runs.front());
+        for (std::size_t r = 0; r < comparison.runs.size(); ++r) {
+            const Value value = figure.of(comparison.runs[r]);
+            cells.push_back(grouped(value.mean, figure.decimals));
+            if (r > 0) cells.push_back(difference(value, first, figure.decimals));
+        }
+        table.row(std::move(cells));
+    }
+}
+
+}  // namespace
+
+std::string table_text(const Comparison& comparison) {
+    if (comparison.runs.empty()) return "No runs to compare.\n";
+    const std::vector<std::string> titles = run_titles(comparison);
+    std::vector<std::string> header = {"Per rank, mean of the ranks"};
+    std::vector<Align> align = {Align::left};
+    for (std::size_t r = 0; r < titles.size(); ++r) {
+        header.push_back(titles[r]);
+        align.push_back(Align::right);
+        if (r == 0) continue;
+        header.push_back("against the first");
+        align.push_back(Align::right);
+    }
+    TextTable table(align);
+    table.header(std::move(header));
+    const auto add_text = [&](const std::string& title,
+                              const std::function<std::string(const RunColumn&)>& of) {
+        std::vector<std::string> cells = {title};
+        for (std::size_t r = 0; r < comparison.runs.size(); ++r) {
+            cells.push_back(of(comparison.runs[r]));
+            if (r > 0) cells.emplace_back();
+        }
+        table.row(std::move(cells));
+    };
+    for (std::size_t k = 0; k < comparison.runs.front().config.size(); ++k) {
+        add_text(comparison.runs.front().config[k].first, [k](const RunColumn& run) {
+            const std::string& value = run.config[k].second;
+            return value.empty() ? std::string("-") : value;
+        });
+    }
+    add_text("Ranks", [](const RunColumn& run) { return std::to_string(run.ranks); });
+    add_text("Steps", [](const RunColumn& run) { return grouped(run.steps); });
+    table.rule();
+    add_rows(table, comparison, time_figures());
+    table.rule();
+    add_rows(table, comparison, memory_figures(comparison));
+    const std::vector<Figure> collectives = collective_figures(comparison);
+    if (!collectives.empty()) table.rule();
+    add_rows(table, comparison, collectives);
+    return table.text() +
+           "MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the difference lies inside the "
+           "spread "
+           "of the steps (half the interquartile range).\n";
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,166 @@
+// Results as CSV (RFC 4180, but lines end with one newline): one header line, full precision.
+#include <fmt/format.h>
+
+#include "traces/report/formats.h"
+
+namespace shardscope::traces {
+namespace {
+
+using Cells = std::vector<Cell>;
+using Rows = std::vector<Cells>;
+
+std::string quoted(const std::string& text) {
+    if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+    std::string result = "\"";
+    for (const char c : text) {
+        if (c == '"') result += '"';
+        result += c;
+    }
+    return result + '"';
+}
+
+std::string cell_text(const Cell& cell) {
+    if (const auto* whole = std::get_if<std::int64_t>(&cell)) return fmt::format("{}", *whole);
+    if (const auto* real = std::get_if<double>(&cell)) return fmt::format("{}", *real);
+    if (const auto* text = std::get_if<std::string>(&cell)) return quoted(*text);
+    return {};
+}
+
+Cell whole(std::int64_t value) {
+    return value;
+}
+Cell text(std::string_view value) {
+    return std::string(value);
+}
+
+void add_modules(int rank, const std::string& above, const std::vector<ModuleNode>& nodes, Rows& rows) {
+    for (const ModuleNode& n : nodes) {
+        const std::string path = above.empty() ? n.name : above + '/' + n.name;
+        rows.push_back({whole(rank), path, n.name, n.occurrences, n.operators, n.host_us, n.host_self_us,
+                        n.device_us, n.device_self_us, n.device_busy_us, n.backward_host_us,
+                        n.backward_device_us, n.parameters, n.gathered_bytes, n.reduced_bytes,
+                        n.unshard_wait_us, n.peak_bytes});
+        add_modules(rank, path, n.children, rows);
+    }
+}
+
+std::vector<Column> columns(std::initializer_list<const char*> names) {
+    std::vector<Column> all;
+    for (const char* name : names) all.push_back({name});
+    return all;
+}
+
+}  // namespace
+
+std::string csv_text(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows) {
+    std::string result;
+    const auto add_line = [&](const auto& cells, const auto& text_of) {
+        for (std::size_t i = 0; i < cells.size(); ++i) {
+            if (i > 0) result += ',';
+            result += text_of(cells[i]);
+        }
+        result += '\n';
+    };
+    add_line(columns, [](const Column& column) { return quoted(column.name); });
+    for (const std::vector<Cell>& row : rows) add_line(row, cell_text);
+    return result;
+}
+
+std::string csv_text(const ExecutionSummary& summary) {
+    Rows rows;
+    for (const RankSummary& rank : summary.ranks) {
+        const auto steps = static_cast<std::int64_t>(rank.steps.size());
+        rows.push_back({whole(rank.rank), steps, text("Average Step Time"), rank.average_step_us,
+                        rank.average_step_us > 0 ? 100.0 : 0.0});
+        for (int c = 0; c < kTimeCategories; ++c) {
+            const auto at = static_cast<std::size_t>(c);
+            rows.push_back({whole(rank.rank), steps, text(kTimeCategoryNames[at]), rank.average_us[at],
+                            rank.percent(static_cast<TimeCategory>(c))});
+        }
+    }
+    return csv_text(columns({"rank", "steps", "category", "us", "percent"}), rows);
+}
+
+std::string csv_text(const ModuleView& view) {
+    Rows rows;
+    for (const RankModules& rank : view.ranks) add_modules(rank.rank, "", rank.modules, rows);
+    return csv_text(
+        columns({"rank", "path", "name", "occurrences", "operators", "host_us", "host_self_us", "device_us",
+                 "device_self_us", "device_busy_us", "backward_host_us", "backward_device_us", "parameters",
+                 "gathered_bytes", "reduced_bytes", "unshard_wait_us", "peak_bytes"}),
+        rows);
+}
+
+std::string csv_text(const MemoryReport& report) {
+    Rows rows;
+    for (const RankMemory& rank : report.ranks) {
+        const auto add = [&](const char* by, std::string_view name, std::int64_t bytes, Cell predicted) {
+            rows.push_back({whole(rank.rank), text(by), text(name), bytes, std::move(predicted)});
+        };
+        const bool predicted = rank.predicted_peak_bytes >= 0;
+        add("peak", "total", rank.peak_bytes, predicted ? whole(rank.predicted_peak_bytes) : Cell());
+        for (std::size_t c = 0; c < rank.at_peak.size(); ++c) {
+            add("category", kMemoryCategoryNames[c], rank.at_peak[c],
+                predicted ? whole(rank.predicted_at_peak[c]) : Cell());
+        }
+        for (const MemoryHolder& holder : rank.units) add("unit", holder.name, holder.bytes, {});
+        for (const MemoryHolder& holder : rank.modules) add("module", holder.name, holder.bytes, {});
+        for (const MemoryHolder& holder : rank.buffers) add("buffer", holder.name, holder.bytes, {});
+    }
+    return csv_text(columns({"rank", "by", "name", "bytes", "predicted_bytes"}), rows);
+}
+
+std::string csv_text(const CollectivesReport& report) {
+    Rows rows;
+    for (const RankCollectives& rank : report.ranks) {
+        for (const OperationStats& o : rank.operations) {
+            rows.push_back({whole(rank.rank), text(name(o.operation)), o.count, o.bytes, o.us, o.transfer_us,
+                            o.waiting_us, o.exposed_us, o.algbw_gbps, o.busbw_gbps, o.count_per_step,
+                            o.bytes_per_step, o.us_per_step});
+        }
+    }
+    return csv_text(
+        columns({"rank", "name", "count", "bytes", "us", "transfer_us", "waiting_us", "exposed_us",
+                 "algbw_gbps", "busbw_gbps", "count_per_step", "bytes_per_step", "us_per_step"}),
+        rows);
+}
+
+std::string csv_text(const Comparison& comparison) {
+    std::vector<Column> names = columns({"file", "ranks", "steps", "average_step_us", "median_step_us",
+                                         "spread_step_us", "peak_bytes", "communication_us",
+                                         "exposed_communication_us", "memcpy_us", "device_busy_percent"});
+    for (const auto category : kTimeCategoryNames) names.push_back({fmt::format("{}_us", category)});
+    for (const auto category : kMemoryCategoryNames) names.push_back({fmt::format("{}_bytes", category)});
+    if (!comparison.runs.empty()) {
+        for (const auto& [key, value] : comparison.runs.front().config) names.push_back({key});
+    }
+    Rows rows;
+    for (const RunColumn& run : comparison.runs) {
+        Cells row = {text(run.file),      whole(run.ranks),       run.steps,
+                     run.average_step_us, run.median_step_us,     run.spread_step_us,
+                     run.peak_bytes,      run.communication_us,   run.exposed_communication_us,
+                     run.memcpy_us,       run.device_busy_percent};
+        row.insert(row.end(), run.categories_us.begin(), run.categories_us.end());
+        row.insert(row.end(), run.at_peak.begin(), run.at_peak.end());
+        for (const auto& [key, value] : run.config) row.emplace_back(value);
+        rows.push_back(std::move(row));
+    }
+    return csv_text(names, rows);
+}
+
+std::string csv_text(const TraceInfo& info) {
+    Rows rows = {{text("file"), info.file},
+                 {text("schema_version"), whole(info.schema_version)},
+                 {text("ended"), text(info.ended ? "true" : "false")},
+                 {text("dropped"), info.dropped},
+                 {text("started_utc"), info.started_utc},
+                 {text("duration_ms"), info.duration_ms},
+                 {text("ranks"), whole(info.ranks)},
+                 {text("steps"), info.steps},
+                 {text("device"), info.device}};
+    for (const auto& [what, count] : info.counts) rows.push_back({what, count});
+    for (const auto& [key, value] : info.config) rows.push_back({key, value});
+    return csv_text(columns({"key", "value"}), rows);
+}
+
+}  // namespace shardscope::traces

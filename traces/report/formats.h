@@ -1,0 +1,42 @@
+// The three ways to print each result; report.h chooses between them. Inside the room only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "traces/analysis/collectives.h"
+#include "traces/analysis/compare.h"
+#include "traces/analysis/info.h"
+#include "traces/analysis/memory.h"
+#include "traces/analysis/modules.h"
+#include "traces/analysis/summary.h"
+#include "traces/report/report.h"
+
+namespace shardscope::traces {
+
+std::string table_text(const ExecutionSummary& summary);
+std::string table_text(const ModuleView& view);
+std::string table_text(const MemoryReport& report);
+std::string table_text(const CollectivesReport& report);
+std::string table_text(const Comparison& comparison);
+std::string table_text(const TraceInfo& info);
+std::string table_text(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows);
+
+std::string json_text(const ExecutionSummary& summary);
+std::string json_text(const ModuleView& view);
+std::string json_text(const MemoryReport& report);
+std::string json_text(const CollectivesReport& report);
+std::string json_text(const Comparison& comparison);
+std::string json_text(const TraceInfo& info);
+std::string json_text(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows);
+std::string check_json(const std::string& file, const std::vector<std::string>& faults);
+
+std::string csv_text(const ExecutionSummary& summary);
+std::string csv_text(const ModuleView& view);
+std::string csv_text(const MemoryReport& report);
+std::string csv_text(const CollectivesReport& report);
+std::string csv_text(const Comparison& comparison);
+std::string csv_text(const TraceInfo& info);
+std::string csv_text(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows);
+
+}  // namespace shardscope::traces

@@ -1,0 +1,225 @@
+// Results as JSON; keys that programs rely on are never renamed. Times in us unless the key says otherwise.
+#include <nlohmann/json.hpp>
+
+#include "traces/report/formats.h"
+
+namespace shardscope::traces {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const Json& json) {
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+template <typename Ranks, typename ToJson>
+std::string ranks_text(const Ranks& ranks, ToJson to_json) {
+    Json all = Json::array();
+    for (const auto& rank : ranks) all.push_back(to_json(rank));
+    return text_of({{"ranks", std::move(all)}});
+}
+
+Json bytes_by_category(const CategoryBytes& bytes) {
+    Json json = Json::object();
+    for (std::size_t c = 0; c < bytes.size(); ++c) json[std::string(kMemoryCategoryNames[c])] = bytes[c];
+    return json;
+}
+
+Json holders(const std::vector<MemoryHolder>& all) {
+    Json json = Json::array();
+    for (const MemoryHolder& holder : all) json.push_back({{"name", holder.name}, {"bytes", holder.bytes}});
+    return json;
+}
+
+Json module_json(const ModuleNode& node) {
+    Json children = Json::array();
+    for (const ModuleNode& child : node.children) children.push_back(module_json(child));
+    return {{"name", node.name},
+            {"occurrences", node.occurrences},
+            {"operators", node.operators},
+            {"host_us", node.host_us},
+            {"host_self_us", node.host_self_us},
+            {"device_us", node.device_us},
+            {"device_self_us", node.device_self_us},
+            {"device_busy_us", node.device_busy_us},
+            {"backward_host_us", node.backward_host_us},
+            {"backward_device_us", node.backward_device_us},
+            {"parameters", node.parameters},
+            {"gathered_bytes", node.gathered_bytes},
+            {"reduced_bytes", node.reduced_bytes},
+            {"unshard_wait_us", node.unshard_wait_us},
+            {"peak_bytes", node.peak_bytes},
+            {"children", std::move(children)}};
+}
+
+Json operation_json(const OperationStats& o) {
+    return {{"name", std::string(name(o.operation))},
+            {"count", o.count},
+            {"bytes", o.bytes},
+            {"us", o.us},
+            {"transfer_us", o.transfer_us},
+            {"waiting_us", o.waiting_us},
+            {"exposed_us", o.exposed_us},
+            {"algbw_gbps", o.algbw_gbps},
+            {"busbw_gbps", o.busbw_gbps},
+            {"count_per_step", o.count_per_step},
+            {"bytes_per_step", o.bytes_per_step},
+            {"us_per_step", o.us_per_step}};
+}
+
+Json operations_json(const std::vector<OperationStats>& operations) {
+    Json json = Json::array();
+    for (const OperationStats& o : operations) json.push_back(operation_json(o));
+    return json;
+}
+
+Json cell_json(const Cell& cell) {
+    if (const auto* whole = std::get_if<std::int64_t>(&cell)) return *whole;
+    if (const auto* real = std::get_if<double>(&cell)) return *real;
+    if (const auto* text = std::get_if<std::string>(&cell)) return *text;
+    return nullptr;
+}
+
+Json pairs(const std::vector<std::pair<std::string, std::string>>& all) {
+    Json json = Json::object();
+    for (const auto& [key, value] : all) json[key] = value;
+    return json;
+}
+
+}  // namespace
+
+std::string json_text(const ExecutionSummary& summary) {
+    return ranks_text(summary.ranks, [](const RankSummary& rank) {
+        Json categories = Json::object();
+        for (int c = 0; c < kTimeCategories; ++c) {
+            const auto at = static_cast<std::size_t>(c);
+            categories[std::string(kTimeCategoryNames[at])] = {
+                {"us", rank.average_us[at]}, {"percent", rank.percent(static_cast<TimeCategory>(c))}};
+        }
+        Json json = {{"rank", rank.rank},
+                     {"steps", rank.steps.size()},
+                     {"cut_steps", rank.cut_steps},
+                     {"average_step_us", rank.average_step_us},
+                     {"categories", std::move(categories)}};
+        Json per_step = Json::array();
+        for (const StepSummary& step : rank.steps) {
+            Json ns = Json::object();
+            for (std::size_t c = 0; c < step.ns.size(); ++c)
+                ns[std::string(kTimeCategoryNames[c])] = step.ns[c];
+            per_step.push_back({{"step", step.number},
+                                {"start_ns", step.window_start},
+                                {"end_ns", step.window_end},
+                                {"categories_ns", std::move(ns)}});
+        }
+        json["per_step"] = std::move(per_step);
+        return json;
+    });
+}
+
+std::string json_text(const ModuleView& view) {
+    return ranks_text(view.ranks, [](const RankModules& rank) {
+        Json modules = Json::array();
+        for (const ModuleNode& node : rank.modules) modules.push_back(module_json(node));
+        return Json{{"rank", rank.rank}, {"modules", std::move(modules)}};
+    });
+}
+
+std::string json_text(const MemoryReport& report) {
+    return ranks_text(report.ranks, [](const RankMemory& rank) {
+        Json json = {{"rank", rank.rank},
+                     {"peak_bytes", rank.peak_bytes},
+                     {"peak_time_ns", rank.peak_time_ns},
+                     {"at_peak", bytes_by_category(rank.at_peak)},
+                     {"reserved_bytes", rank.reserved_bytes},
+                     {"predicted_peak_bytes", nullptr},
+                     {"units", holders(rank.units)},
+                     {"modules", holders(rank.modules)},
+                     {"buffers", holders(rank.buffers)}};
+        if (rank.predicted_peak_bytes >= 0) {
+            json["predicted_peak_bytes"] = rank.predicted_peak_bytes;
+            json["predicted_at_peak"] = bytes_by_category(rank.predicted_at_peak);
+            json["predicted_where"] = rank.predicted_where;
+        }
+        return json;
+    });
+}
+
+std::string json_text(const CollectivesReport& report) {
+    return ranks_text(report.ranks, [](const RankCollectives& rank) {
+        return Json{{"rank", rank.rank},
+                    {"operations", operations_json(rank.operations)},
+                    {"unmatched", rank.unmatched}};
+    });
+}
+
+std::string json_text(const Comparison& comparison) {
+    Json runs = Json::array();
+    for (const RunColumn& run : comparison.runs) {
+        Json categories = Json::object();
+        for (std::size_t c = 0; c < run.categories_us.size(); ++c) {
+            categories[std::string(kTimeCategoryNames[c])] = {{"us", run.categories_us[c]},
+                                                              {"median_us", run.categories_spread[c].median},
+                                                              {"spread_us", run.categories_spread[c].spread}};
+        }
+        Json json = {{"file", run.file},
+                     {"config", pairs(run.config)},
+                     {"ranks", run.ranks},
+                     {"steps", run.steps},
+                     {"average_step_us", run.average_step_us},
+                     {"median_step_us", run.median_step_us},
+                     {"spread_step_us", run.spread_step_us},
+                     {"categories", std::move(categories)},
+                     {"peak_bytes", run.peak_bytes},
+                     {"at_peak", bytes_by_category(run.at_peak)},
+                     {"predicted_peak_bytes", nullptr},
+                     {"communication_us", run.communication_us},
+                     {"communication_spread_us", run.communication_spread.spread},
+                     {"exposed_communication_us", run.exposed_communication_us},
+                     {"exposed_communication_spread_us", run.exposed_communication_spread.spread},
+                     {"memcpy_us", run.memcpy_us},
+                     {"memcpy_spread_us", run.memcpy_spread.spread},
+                     {"device_busy_percent", run.device_busy_percent},
+                     {"device_busy_spread_percent", run.device_busy_spread.spread},
+                     {"collectives", operations_json(run.collectives)}};
+        if (run.predicted_peak_bytes >= 0) json["predicted_peak_bytes"] = run.predicted_peak_bytes;
+        if (&run != &comparison.runs.front()) {
+            json["step_inside_spread_of_first"] = inside_spread(comparison.runs.front(), run);
+        }
+        runs.push_back(std::move(json));
+    }
+    return text_of({{"runs", std::move(runs)}});
+}
+
+std::string json_text(const TraceInfo& info) {
+    Json counts = Json::object();
+    for (const auto& [what, count] : info.counts) counts[what] = count;
+    return text_of({{"file", info.file},
+                    {"schema_version", info.schema_version},
+                    {"ended", info.ended},
+                    {"dropped", info.dropped},
+                    {"started_utc", info.started_utc},
+                    {"duration_ms", info.duration_ms},
+                    {"ranks", info.ranks},
+                    {"steps", info.steps},
+                    {"device", info.device},
+                    {"counts", std::move(counts)},
+                    {"config", pairs(info.config)}});
+}
+
+std::string json_text(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows) {
+    Json names = Json::array();
+    for (const Column& column : columns) names.push_back(column.name);
+    Json all = Json::array();
+    for (const std::vector<Cell>& row : rows) {
+        Json cells = Json::array();
+        for (const Cell& cell : row) cells.push_back(cell_json(cell));
+        all.push_back(std::move(cells));
+    }
+    return text_of({{"columns", std::move(names)}, {"rows", std::move(all)}});
+}
+
+std::string check_json(const std::string& file, const std::vector<std::string>& faults) {
+    return text_of({{"file", file}, {"whole", faults.empty()}, {"faults", faults}});
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,76 @@
+// One result, three formats; see report.h.
+#include <fmt/format.h>
+
+#include "traces/report/formats.h"
+#include "traces/report/text_table.h"
+
+namespace shardscope::traces {
+namespace {
+
+template <typename Result>
+std::string render_as(const Result& result, Format format) {
+    switch (format) {
+        case Format::table:
+            return table_text(result);
+        case Format::json:
+            return json_text(result);
+        case Format::csv:
+            return csv_text(result);
+    }
+    return {};
+}
+
+}  // namespace
+
+std::string render(const ExecutionSummary& summary, Format format) {
+    return render_as(summary, format);
+}
+std::string render(const ModuleView& view, Format format) {
+    return render_as(view, format);
+}
+std::string render(const MemoryReport& report, Format format) {
+    return render_as(report, format);
+}
+std::string render(const CollectivesReport& report, Format format) {
+    return render_as(report, format);
+}
+std::string render(const Comparison& comparison, Format format) {
+    return render_as(comparison, format);
+}
+std::string render(const TraceInfo& info, Format format) {
+    return render_as(info, format);
+}
+
+std::string render_rows(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
+                        Format format) {
+    switch (format) {
+        case Format::table:
+            return table_text(columns, rows);
+        case Format::json:
+            return json_text(columns, rows);
+        case Format::csv:
+            return csv_text(columns, rows);
+    }
+    return {};
+}
+
+std::string render_check(const std::string& file, const std::vector<std::string>& faults, Format format) {
+    switch (format) {
+        case Format::json:
+            return check_json(file, faults);
+        case Format::csv: {
+            std::vector<std::vector<Cell>> rows;
+            for (const std::string& fault : faults) rows.push_back({file, fault});
+            return csv_text({{"file"}, {"fault"}}, rows);
+        }
+        case Format::table:
+            break;
+    }
+    if (faults.empty()) return fmt::format("{}: whole.\n", printable(file));
+    std::string text;
+    for (const std::string& fault : faults)
+        text += fmt::format("{}: {}\n", printable(file), printable(fault));
+    return text;
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,270 @@
+// Results as tables for people: aligned, a unit in every header. MB = 2^20 bytes.
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "traces/report/formats.h"
+#include "traces/report/text_table.h"
+
+namespace shardscope::traces {
+namespace {
+
+std::string us(double value) {
+    return grouped(value, 1);
+}
+std::string mb(double bytes) {
+    return grouped(bytes / (1 << 20), 2);
+}
+std::string mb(std::int64_t bytes) {
+    return mb(static_cast<double>(bytes));
+}
+std::string percent(double part, double whole) {
+    return grouped(whole > 0 ? 100.0 * part / whole : 0.0, 2);
+}
+std::string percent(std::int64_t part, std::int64_t whole) {
+    return percent(static_cast<double>(part), static_cast<double>(whole));
+}
+std::string milliseconds(std::int64_t ns) {
+    return grouped(static_cast<double>(ns) * 1e-6, 3);
+}
+
+constexpr std::string_view kNoRank = "No rank of this trace is selected.\n";
+
+// --- modules -----------------------------------------------------------------------------------------
+
+struct ModuleColumn {
+    std::string title;
+    std::function<std::string(const ModuleNode&)> cell;
+    std::function<bool(const ModuleNode&)> known;  // a column that no row knows is not shown
+};
+
+const std::vector<ModuleColumn>& module_columns() {
+    const auto always = [](const ModuleNode&) { return true; };
+    static const std::vector<ModuleColumn> columns = {
+        {"Calls", [](const ModuleNode& n) { return grouped(n.occurrences); }, always},
+        {"Operators", [](const ModuleNode& n) { return grouped(n.operators); }, always},
+        {"Host (us)", [](const ModuleNode& n) { return us(n.host_us); }, always},
+        {"Host self (us)", [](const ModuleNode& n) { return us(n.host_self_us); }, always},
+        {"Device (us)", [](const ModuleNode& n) { return us(n.device_us); }, always},
+        {"Device self (us)", [](const ModuleNode& n) { return us(n.device_self_us); }, always},
+        {"Backward device (us)", [](const ModuleNode& n) { return us(n.backward_device_us); },
+         [](const ModuleNode& n) { return n.backward_device_us > 0; }},
+        {"Parameters", [](const ModuleNode& n) { return grouped(n.parameters); },
+         [](const ModuleNode& n) { return n.parameters > 0; }},
+        {"Gathered (MB)", [](const ModuleNode& n) { return mb(n.gathered_bytes); },
+         [](const ModuleNode& n) { return n.gathered_bytes > 0; }},
+        {"Reduced (MB)", [](const ModuleNode& n) { return mb(n.reduced_bytes); },
+         [](const ModuleNode& n) { return n.reduced_bytes > 0; }},
+        {"Unshard wait (us)", [](const ModuleNode& n) { return us(n.unshard_wait_us); },
+         [](const ModuleNode& n) { return n.unshard_wait_us > 0; }},
+        {"Peak (MB)", [](const ModuleNode& n) { return mb(n.peak_bytes); },
+         [](const ModuleNode& n) { return n.peak_bytes > 0; }},
+    };
+    return columns;
+}
+
+bool any_node(const std::vector<ModuleNode>& nodes, const std::function<bool(const ModuleNode&)>& holds) {
+    return std::any_of(nodes.begin(), nodes.end(),
+                       [&](const ModuleNode& n) { return holds(n) || any_node(n.children, holds); });
+}
+
+// `above`: the tree lines of the ancestors, before this level's own.
+void add_modules(TextTable& table, const std::vector<const ModuleColumn*>& columns,
+                 const std::vector<ModuleNode>& nodes, const std::string& above, bool root) {
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+        const bool last = i + 1 == nodes.size();
+        const char* branch = last ? "└─ " : "├─ ";
+        std::vector<std::string> cells = {root ? nodes[i].name : above + branch + nodes[i].name};
+        for (const ModuleColumn* column : columns) cells.push_back(column->cell(nodes[i]));
+        table.row(std::move(cells));
+        add_modules(table, columns, nodes[i].children, root ? std::string() : above + (last ? "   " : "│  "),
+                    false);
+    }
+}
+
+// --- memory ------------------------------------------------------------------------------------------
+
+std::string memory_headline(const RankMemory& rank) {
+    std::string line = fmt::format("Rank {}: peak {} MB ({} bytes) at {} ms", rank.rank, mb(rank.peak_bytes),
+                                   grouped(rank.peak_bytes), milliseconds(rank.peak_time_ns));
+    if (rank.predicted_peak_bytes >= 0) {
+        const std::int64_t more = rank.peak_bytes - rank.predicted_peak_bytes;
+        line += fmt::format("; predicted {} bytes", grouped(rank.predicted_peak_bytes));
+        line += more == 0
+                    ? std::string(" (the same)")
+                    : fmt::format(" ({}{} bytes)", more > 0 ? "measured +" : "measured ", grouped(more));
+        if (!rank.predicted_where.empty()) line += fmt::format(", in {}", printable(rank.predicted_where));
+    }
+    if (rank.reserved_bytes > 0) line += fmt::format("; reserved {} MB", mb(rank.reserved_bytes));
+    return line + "\n";
+}
+
+std::string category_table(const RankMemory& rank) {
+    const bool predicted = rank.predicted_peak_bytes >= 0;
+    std::vector<std::string> header = {"At the peak", "MB", "Bytes", "Share (%)"};
+    if (predicted) header.insert(header.end(), {"Predicted MB", "Difference (bytes)"});
+    std::vector<Align> align(header.size(), Align::right);
+    align.front() = Align::left;
+    TextTable table(align);
+    table.header(header);
+    const auto add = [&](std::string_view name, std::int64_t bytes, std::int64_t expected) {
+        std::vector<std::string> cells = {std::string(name), mb(bytes), grouped(bytes),
+                                          percent(bytes, rank.peak_bytes)};
+        if (predicted) cells.insert(cells.end(), {mb(expected), grouped(bytes - expected)});
+        table.row(std::move(cells));
+    };
+    for (std::size_t c = 0; c < rank.at_peak.size(); ++c) {
+        add(kMemoryCategoryNames[c], rank.at_peak[c], rank.predicted_at_peak[c]);
+    }
+    table.rule();
+    add("total", rank.peak_bytes, rank.predicted_peak_bytes);
+    return table.text();
+}
+
+constexpr std::size_t kShownHolders = 12;
+
+std::string holder_table(std::string_view title, const std::vector<MemoryHolder>& holders,
+                         std::int64_t peak) {
+    if (holders.empty() || (holders.size() == 1 && holders[0].name.starts_with('('))) return {};
+    TextTable table({Align::left, Align::right, Align::right, Align::right});
+    table.header({std::string(title), "MB", "Bytes", "Share (%)"});
+    const std::size_t shown = holders.size() <= kShownHolders + 1 ? holders.size() : kShownHolders;
+    for (std::size_t i = 0; i < shown; ++i) {
+        const MemoryHolder& holder = holders[i];
+        table.row({holder.name, mb(holder.bytes), grouped(holder.bytes), percent(holder.bytes, peak)});
+    }
+    std::int64_t rest = 0;
+    for (std::size_t i = shown; i < holders.size(); ++i) rest += holders[i].bytes;
+    if (shown < holders.size()) {
+        table.row(
+            {fmt::format("… {} more", holders.size() - shown), mb(rest), grouped(rest), percent(rest, peak)});
+    }
+    return "\n" + table.text();
+}
+
+// --- info --------------------------------------------------------------------------------------------
+
+std::string pairs_table(const std::vector<std::pair<std::string, std::string>>& pairs, Align values) {
+    TextTable table({Align::left, values});
+    for (const auto& [key, value] : pairs) table.row({key, value});
+    return table.text();
+}
+
+}  // namespace
+
+std::string table_text(const ExecutionSummary& summary) {
+    if (summary.ranks.empty()) return std::string(kNoRank);
+    std::string text;
+    for (const RankSummary& rank : summary.ranks) {
+        if (!text.empty()) text += '\n';
+        text += fmt::format("Rank {}: mean of {} step{}", rank.rank, grouped(std::int64_t(rank.steps.size())),
+                            rank.steps.size() == 1 ? "" : "s");
+        if (rank.cut_steps > 0) {
+            text += fmt::format(" ({} at the end cut off and left out)", grouped(rank.cut_steps));
+        }
+        text += '\n';
+        TextTable table({Align::left, Align::right, Align::right});
+        table.header({"Category", "Time (us)", "Percent"});
+        table.row({"Average Step Time", us(rank.average_step_us),
+                   percent(rank.average_step_us, rank.average_step_us)});
+        for (std::size_t c = 0; c < rank.average_us.size(); ++c) {
+            table.row({std::string(kTimeCategoryNames[c]), us(rank.average_us[c]),
+                       percent(rank.average_us[c], rank.average_step_us)});
+        }
+        text += table.text();
+    }
+    return text;
+}
+
+std::string table_text(const ModuleView& view) {
+    if (view.ranks.empty()) return std::string(kNoRank);
+    std::string text;
+    for (const RankModules& rank : view.ranks) {
+        if (!text.empty()) text += '\n';
+        if (rank.modules.empty()) {
+            text += fmt::format("Rank {}: no module ranges\n", rank.rank);
+            continue;
+        }
+        text += fmt::format("Rank {} (MB = 2^20 bytes)\n", rank.rank);
+        std::vector<const ModuleColumn*> columns;
+        std::vector<std::string> header = {"Module"};
+        std::vector<Align> align = {Align::left};
+        for (const ModuleColumn& column : module_columns()) {
+            if (!any_node(rank.modules, column.known)) continue;
+            columns.push_back(&column);
+            header.push_back(column.title);
+            align.push_back(Align::right);
+        }
+        TextTable table(align);
+        table.header(std::move(header));
+        add_modules(table, columns, rank.modules, "", true);
+        text += table.text();
+    }
+    return text;
+}
+
+std::string table_text(const MemoryReport& report) {
+    if (report.ranks.empty()) return std::string(kNoRank);
+    std::string text = "Allocated device memory; MB = 2^20 bytes\n";
+    for (const RankMemory& rank : report.ranks) {
+        text += '\n' + memory_headline(rank) + category_table(rank);
+        text += holder_table("By unit", rank.units, rank.peak_bytes);
+        text += holder_table("By module", rank.modules, rank.peak_bytes);
+    }
+    return text;
+}
+
+std::string table_text(const CollectivesReport& report) {
+    if (report.ranks.empty()) return std::string(kNoRank);
+    const std::vector<std::string> header = {"Rank",         "Operation",     "Count",        "MB",
+                                             "Time (us)",    "Transfer (us)", "Waiting (us)", "Exposed (us)",
+                                             "algbw (GB/s)", "busbw (GB/s)",  "Count/step",   "MB/step"};
+    std::vector<Align> align(header.size(), Align::right);
+    align[1] = Align::left;
+    TextTable table(align);
+    table.header(header);
+    std::int64_t rows = 0, unmatched = 0;
+    for (const RankCollectives& rank : report.ranks) {
+        unmatched += rank.unmatched;
+        for (const OperationStats& o : rank.operations) {
+            ++rows;
+            table.row({std::to_string(rank.rank), std::string(name(o.operation)), grouped(o.count),
+                       mb(o.bytes), us(o.us), us(o.transfer_us), us(o.waiting_us), us(o.exposed_us),
+                       grouped(o.algbw_gbps, 3), grouped(o.busbw_gbps, 3), grouped(o.count_per_step, 2),
+                       mb(o.bytes_per_step)});
+        }
+    }
+    if (rows == 0) return "No collectives.\n";
+    std::string text = "MB = 2^20 bytes of the full buffer, GB = 10^9 bytes\n" + table.text();
+    if (unmatched > 0) {
+        text += fmt::format(
+            "{} without a counterpart on another rank: their whole duration counts as transfer.\n",
+            grouped(unmatched));
+    }
+    return text;
+}
+
+std::string table_text(const TraceInfo& info) {
+    std::vector<std::pair<std::string, std::string>> facts = {
+        {"File", info.file},
+        {"Schema",
+         info.schema_version > 0 ? std::to_string(info.schema_version) : "not written by Shardscope"},
+        {"State", info.ended ? "ended" : "did not end (killed, or still running)"},
+        {"Started (UTC)", info.started_utc.empty() ? "unknown" : info.started_utc},
+        {"Duration (ms)", grouped(info.duration_ms, 3)},
+        {"Ranks", std::to_string(info.ranks)},
+        {"Steps", grouped(info.steps)},
+        {"Device", info.device.empty() ? "unknown" : info.device},
+        {"Dropped events", grouped(info.dropped)},
+    };
+    std::string text = pairs_table(facts, Align::left);
+    std::vector<std::pair<std::string, std::string>> counts;
+    for (const auto& [what, count] : info.counts) counts.emplace_back(what, grouped(count));
+    text += "\nRows\n" + pairs_table(counts, Align::right);
+    if (!info.config.empty()) text += "\nConfiguration\n" + pairs_table(info.config, Align::left);
+    return text;
+}
+
+}  // namespace shardscope::traces
