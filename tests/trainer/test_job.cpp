@@ -166,6 +166,7 @@ TEST(Describe, GivesEveryKeyAsTextThatSetsItAgain) {
                 ::testing::Contains(std::pair<std::string, std::string>("optimizer.betas", "[0.5, 0.25]")));
 
     std::vector<Override> overrides;
+    overrides.reserve(rows.size());
     for (const auto& [key, value] : rows) overrides.push_back({key, value});
     EXPECT_EQ(describe(read("", overrides)), rows);
 }
@@ -190,6 +191,27 @@ TEST(Keys, AreInAKnownSectionOnceAndHoldTheirOwnDefault) {
         EXPECT_FALSE(key.help.empty()) << key.full_name();
         EXPECT_EQ(problem(key, key.get(Job{})), "") << key.full_name();
     }
+}
+
+TEST(Samples, AreJobsThatHaveFourRanksAndKeepTheirMode) {
+    const std::string folder = SHARDSCOPE_SAMPLES;
+    const Job mlp = load_job(folder + "/mlp.toml");
+    EXPECT_EQ(mlp.run.ranks, 4);
+    EXPECT_EQ(mlp.model.layers, 8);
+    EXPECT_EQ(mlp.data.batch, 8);
+    EXPECT_EQ(mlp.parallel.mode, ParallelMode::fsdp);
+    EXPECT_EQ(mlp.optimizer.type, OptimizerType::sgd);
+
+    const Job gpt = load_job(folder + "/gpt.toml");
+    EXPECT_EQ(gpt.run.ranks, 4);
+    EXPECT_EQ(gpt.model.type, ModelType::gpt);
+    EXPECT_EQ(gpt.data.path, "/usr/share/common-licenses");
+    EXPECT_EQ(to_text(gpt.fsdp.wrap), "module:Block");
+    EXPECT_EQ(load_job(folder + "/gpt.toml", {{"fsdp.wrap", "root"}}).fsdp.wrap, Wrap{});
+
+    const Job ddp = load_job(folder + "/ddp.toml");
+    EXPECT_EQ(ddp.run.ranks, 4);
+    EXPECT_EQ(ddp.parallel.mode, ParallelMode::ddp);
 }
 
 }  // namespace
