@@ -1,0 +1,105 @@
+// The scripts a newcomer meets first: what they install, and what they say where they cannot. Package
+// managers are played by small scripts in a folder that stands first in PATH; nothing is installed.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/tools/run_command.h"
+
+namespace shardscope::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string kScripts = SHARDSCOPE_SCRIPTS;
+
+class Packages : public ::testing::Test {
+  protected:
+    // A program of that name that runs `body` under bash.
+    void play(const std::string& name, const std::string& body) {
+        std::ofstream(folder_ / name) << "#!/bin/bash\n" << body << "\n";
+        fs::permissions(folder_ / name, fs::perms::owner_all);
+    }
+    // dpkg-query that knows all packages but `missing`; apt-get that writes down what it is asked and exits
+    // with `status`; sudo that just goes on.
+    void play_debian(const std::string& missing, int status) {
+        play("dpkg-query", "[[ \" " + missing + " \" == *\" ${*: -1} \"* ]] && exit 1; echo -n installed");
+        play("apt-get", "echo \"$*\" >>" + log() + "; exit " + std::to_string(status));
+        play("sudo", "exec \"$@\"");
+    }
+    Outcome run(const std::vector<std::string>& arguments) {
+        std::vector<std::string> command = {"env", "PATH=" + folder_.path() + ":/usr/bin:/bin", "bash",
+                                            kScripts + "/scripts/packages.sh"};
+        command.insert(command.end(), arguments.begin(), arguments.end());
+        return run_command(command);
+    }
+    std::string log() const { return folder_ / "apt-get.log"; }
+    std::string asked() const {
+        std::ifstream stream(log());
+        return {std::istreambuf_iterator<char>(stream), {}};
+    }
+
+    TemporaryFolder folder_;
+};
+
+TEST_F(Packages, ThatAreThereAreLeftAlone) {
+    play_debian("", 0);
+    const Outcome outcome = run({"build", "view", "test"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.out + outcome.err, "");
+    EXPECT_EQ(asked(), "");  // not even an update
+}
+
+TEST_F(Packages, ThatAreMissingAndOnlyThoseAreInstalledWithoutQuestions) {
+    play_debian("libfmt-dev ninja-build", 0);
+    const Outcome outcome = run({"build"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, "-- installing ninja-build libfmt-dev\n");
+    EXPECT_THAT(asked(), HasSubstr(" update\n"));
+    EXPECT_THAT(asked(), EndsWith(" install --yes --no-install-recommends ninja-build libfmt-dev\n"));
+}
+
+TEST_F(Packages, ThatCannotBeInstalledAreNamed) {
+    play_debian("libfmt-dev ninja-build", 100);
+    const Outcome outcome = run({"build"});
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_THAT(outcome.err,
+                EndsWith("install these packages, then run this again: ninja-build libfmt-dev\n"));
+}
+
+TEST_F(Packages, AreNamedOnASystemWithoutApt) {
+    const Outcome outcome =
+        run_command({"env", "PATH=/nonexistent", "/bin/bash", kScripts + "/scripts/packages.sh", "lint"});
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_THAT(outcome.err, HasSubstr("this system has no apt-get"));
+    EXPECT_THAT(outcome.err, EndsWith(": clang-format clang-tidy shellcheck git\n"));
+}
+
+TEST_F(Packages, AreForAPurposeThatIsKnown) {
+    for (const std::vector<std::string>& wrong : {std::vector<std::string>{}, {"biuld"}, {"--list"}}) {
+        const Outcome outcome = run(wrong);
+        EXPECT_EQ(outcome.status, 2);
+        EXPECT_THAT(outcome.err, HasSubstr("use build, view, test, lint or package"));
+        EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
+    }
+}
+
+TEST(Quickstart, ExplainsItselfAndRefusesWhatItDoesNotKnow) {
+    const Outcome help = run_command({kScripts + "/quickstart.sh", "--help"});
+    EXPECT_EQ(help.status, 0);
+    EXPECT_THAT(help.out, HasSubstr("quickstart.sh [--no-view]"));
+    EXPECT_THAT(help.out, Not(HasSubstr("#")));
+    const Outcome wrong = run_command({kScripts + "/quickstart.sh", "--noview"});
+    EXPECT_EQ(wrong.status, 2);
+    EXPECT_EQ(wrong.err, "quickstart.sh: \"--noview\" is no option; use --no-view or nothing.\n");
+}
+
+}  // namespace
+}  // namespace shardscope::tools
