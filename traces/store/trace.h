@@ -93,8 +93,7 @@ struct RuntimeCalls {
     std::vector<std::int64_t> correlation;
     std::vector<StringId> name;  // without CUDA's version suffix: "cudaLaunchKernel"
     std::vector<std::uint16_t> thread;
-    std::vector<std::int32_t>
-        range;  // index of the innermost HostRanges row around the call's start, -1 none
+    std::vector<std::int32_t> range;  // the innermost HostRanges row around the call's start, -1 none
     std::size_t size() const { return start.size(); }
 };
 

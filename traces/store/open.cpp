@@ -1,0 +1,137 @@
+#include "traces/store/open.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "traces/schema/schema.h"
+
+namespace shardscope::traces {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// The parts of the 100 bytes that every SQLite file begins with which tell whether the file is whole.
+struct Header {
+    std::int64_t page_size = 0, pages = 0;
+    bool pages_valid = false;
+    bool wal = false;
+};
+
+Header read_header(const std::string& path) {
+    std::array<char, 100> bytes{};
+    std::ifstream file(path, std::ios::binary);
+    if (!file) {
+        throw StoreError(
+            fmt::format("{} cannot be read ({}); check its permissions", path, std::strerror(errno)));
+    }
+    file.read(bytes.data(), bytes.size());
+    const auto got = static_cast<std::size_t>(file.gcount());
+    constexpr std::string_view kMagic("SQLite format 3\0", 16);
+    if (got == 0) throw StoreError(fmt::format("{} is empty; record it again", path));
+    if (std::string_view(bytes.data(), std::min(got, kMagic.size())) != kMagic.substr(0, got)) {
+        throw StoreError(
+            fmt::format("{} is not an SQLite file; give a trace that was written with --trace", path));
+    }
+    if (got < bytes.size()) {
+        throw StoreError(
+            fmt::format("{} is truncated: it ends within its first {} bytes; copy it again", path, got));
+    }
+    const auto number = [&](std::size_t at, std::size_t size) {
+        std::int64_t value = 0;
+        for (std::size_t i = at; i < at + size; ++i)
+            value = value << 8 | static_cast<unsigned char>(bytes[i]);
+        return value;
+    };
+    Header header;
+    header.page_size = number(16, 2) == 1 ? 65536 : number(16, 2);
+    header.pages = number(28, 4);
+    header.pages_valid = number(24, 4) == number(92, 4);  // else the size was written by an ancient version
+    header.wal = bytes[18] == 2 || bytes[19] == 2;
+    return header;
+}
+
+bool has_content(const std::string& path) {
+    std::error_code error;
+    const auto size = fs::file_size(path, error);
+    return !error && size > 0;
+}
+
+// How to open the file so that a finished one is left alone.
+Database::Mode choose_mode(const std::string& path) {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (status.type() == fs::file_type::not_found) {
+        throw StoreError(fmt::format("{} does not exist; check the path", path));
+    }
+    if (fs::is_directory(status))
+        throw StoreError(fmt::format("{} is a folder; give the trace file in it", path));
+    if (!fs::exists(status)) {
+        throw StoreError(fmt::format("{} cannot be reached ({}); check the path and its permissions", path,
+                                     error.message()));
+    }
+    if (!fs::is_regular_file(status)) {
+        throw StoreError(fmt::format("{} is no plain file; copy the trace to a file first", path));
+    }
+
+    const Header header = read_header(path);
+    if (has_content(path + "-wal")) {
+        const fs::path parent = fs::path(path).parent_path();
+        if (!has_content(path + "-shm") && ::access(parent.empty() ? "." : parent.c_str(), W_OK) != 0) {
+            throw StoreError(
+                fmt::format("{0} was not finished and its folder is read-only; copy {0} and {0}-wal to a "
+                            "writable folder",
+                            path));
+        }
+        return Database::Mode::read_only;
+    }
+    const auto size = static_cast<std::int64_t>(fs::file_size(path, error));
+    if (header.pages_valid && size < header.page_size * header.pages) {
+        throw StoreError(
+            fmt::format("{} is truncated: {} bytes of {}; copy it again from where it was recorded", path,
+                        size, header.page_size * header.pages));
+    }
+    return header.wal ? Database::Mode::immutable : Database::Mode::read_only;
+}
+
+void check_is_trace(Database& database) {
+    const int version = static_cast<int>(database.integer("PRAGMA user_version"));
+    if (database.has_table("SHARD_STATE")) {
+        if (version > kSchemaVersion) {
+            throw StoreError(
+                fmt::format("{} has schema version {}, newer than the {} that this tool reads; use the "
+                            "Shardscope that recorded it, or a newer one",
+                            database.path(), version, kSchemaVersion));
+        }
+        return;
+    }
+    for (const char* table : {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY",
+                              "CUPTI_ACTIVITY_KIND_MEMSET", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"}) {
+        if (database.has_table(table)) return;
+    }
+    throw StoreError(
+        fmt::format("{} is an SQLite file but no trace: it has neither Shardscope's nor Nsight Systems' "
+                    "tables; give a trace that was written with --trace",
+                    database.path()));
+}
+
+}  // namespace
+
+Database open_trace(const std::string& path) {
+    Database database(path, choose_mode(path));
+    database.execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA query_only = ON;");
+    check_is_trace(database);
+    return database;
+}
+
+int schema_version(Database& database) {
+    return database.has_table("SHARD_STATE") ? static_cast<int>(database.integer("PRAGMA user_version")) : 0;
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,18 @@
+// Opens a trace that somebody else may have made: read-only, trusting nothing in it. Internal to traces/.
+#pragma once
+
+#include <string>
+
+#include "traces/store/sqlite.h"
+
+namespace shardscope::traces {
+
+// Throws StoreError where `path` is missing, a folder, unreadable, no SQLite file, truncated, no trace or of
+// a newer schema. A finished file is read without writing anything beside it; one with a journal (its run was
+// killed or still runs) is read with what the journal holds.
+Database open_trace(const std::string& path);
+
+// PRAGMA user_version of one of our files; 0 for other exports.
+int schema_version(Database& database);
+
+}  // namespace shardscope::traces
