@@ -1,0 +1,161 @@
+// Builds small runs for tests of the analyses, in memory, in nanoseconds. Each rank has one device, one host
+// thread and streams by number; a device event is launched by a runtime call of 1 ns on the rank's thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "traces/store/column_sink.h"
+
+namespace shardscope::traces {
+
+struct TestCollective {
+    Operation operation = Operation::all_gather;
+    std::int64_t bytes = 0;
+    std::int64_t sequence = 0;
+    std::int64_t group = 0;
+    int group_size = 1;
+    int unit = -1;
+    std::optional<std::int64_t> launched = {};
+    int stream = 20;
+};
+
+struct TestMemory {
+    MemoryCategory category = MemoryCategory::other;
+    int unit = -1, module = -1;
+    Phase phase = Phase::none;
+    MemorySpace space = MemorySpace::device;
+    std::string_view name = "";
+};
+
+class RunBuilder {
+  public:
+    explicit RunBuilder(int ranks = 1) {
+        for (int r = 0; r < ranks; ++r) {
+            sink_.add(RankRow{.rank = r,
+                              .device = r,
+                              .global_pid = pid(r),
+                              .global_tid = tid(r),
+                              .host = "host",
+                              .device_name = "processor"});
+            sink_.add(ThreadRow{.global_tid = tid(r), .name = "rank", .rank = r});
+        }
+    }
+
+    static std::int64_t pid(int rank) { return global_pid(100 + rank); }
+    static std::int64_t tid(int rank) { return global_tid(100 + rank, 100 + rank); }
+    // A second host thread of a rank, as autograd has.
+    static std::int64_t other_tid(int rank) { return global_tid(100 + rank, 200 + rank); }
+
+    ColumnSink& sink() { return sink_; }
+
+    void step(int rank, std::int64_t number, std::int64_t start, std::int64_t end) {
+        sink_.add(StepRow{.rank = rank, .step = number, .start = start, .end = end, .global_tid = tid(rank)});
+    }
+
+    // `launched`: when the launching call starts; none: the event has no launch. Returns the correlation id.
+    std::int64_t kernel(int rank, std::int64_t start, std::int64_t end,
+                        std::optional<std::int64_t> launched = {}, int stream = 7,
+                        std::string_view name = "gemm") {
+        const std::int64_t id = launch(rank, launched);
+        sink_.add(KernelRow{.start = start,
+                            .end = end,
+                            .device = rank,
+                            .stream = stream,
+                            .correlation = id,
+                            .global_pid = pid(rank),
+                            .short_name = sink_.intern(name)});
+        return id;
+    }
+    void memcpy(int rank, std::int64_t start, std::int64_t end, std::optional<std::int64_t> launched = {},
+                int stream = 8) {
+        sink_.add(MemcpyRow{.start = start,
+                            .end = end,
+                            .device = rank,
+                            .stream = stream,
+                            .correlation = launch(rank, launched),
+                            .global_pid = pid(rank),
+                            .bytes = 64});
+    }
+    void memset(int rank, std::int64_t start, std::int64_t end, std::optional<std::int64_t> launched = {},
+                int stream = 9) {
+        sink_.add(MemsetRow{.start = start,
+                            .end = end,
+                            .device = rank,
+                            .stream = stream,
+                            .correlation = launch(rank, launched),
+                            .global_pid = pid(rank),
+                            .bytes = 64});
+    }
+    void collective(int rank, std::int64_t start, std::int64_t end, const TestCollective& c) {
+        const std::int64_t id = kernel(rank, start, end, c.launched, c.stream, "ncclDevKernel_Something");
+        sink_.add(CollectiveRow{.rank = rank,
+                                .correlation = id,
+                                .operation = c.operation,
+                                .bytes = c.bytes,
+                                .group = c.group,
+                                .group_size = c.group_size,
+                                .sequence = c.sequence,
+                                .unit = c.unit});
+    }
+    void runtime(int rank, std::int64_t start, std::int64_t end,
+                 std::string_view name = "cudaStreamWaitEvent") {
+        sink_.add(RuntimeRow{.start = start,
+                             .end = end,
+                             .global_tid = tid(rank),
+                             .correlation = ++last_id_,
+                             .name = sink_.intern(name)});
+    }
+    void range(int rank, std::int64_t start, std::int64_t end, std::string_view name, int module = -1,
+               std::string_view domain = "") {
+        range_on(tid(rank), start, end, name, module, domain);
+    }
+    void range_on(std::int64_t thread, std::int64_t start, std::int64_t end, std::string_view name,
+                  int module = -1, std::string_view domain = "") {
+        sink_.add(RangeRow{.start = start,
+                           .end = end,
+                           .text = sink_.intern(name),
+                           .domain = sink_.intern(domain),
+                           .global_tid = thread,
+                           .module = module});
+    }
+    void allocate(int rank, std::int64_t time, std::uint64_t address, std::int64_t bytes,
+                  const TestMemory& m = {}) {
+        sink_.add(MemoryRow{.time = time,
+                            .rank = rank,
+                            .address = address,
+                            .bytes = bytes,
+                            .category = m.category,
+                            .space = m.space,
+                            .phase = m.phase,
+                            .unit = m.unit,
+                            .module = m.module,
+                            .name = sink_.intern(m.name)});
+    }
+    void free(int rank, std::int64_t time, std::uint64_t address, std::int64_t bytes,
+              const TestMemory& m = {}) {
+        allocate(rank, time, address, -bytes, m);
+    }
+
+    std::unique_ptr<Trace> take() { return sink_.take(); }
+
+  private:
+    std::int64_t launch(int rank, std::optional<std::int64_t> launched) {
+        const std::int64_t id = ++last_id_;
+        if (launched) {
+            sink_.add(RuntimeRow{.start = *launched,
+                                 .end = *launched + 1,
+                                 .global_tid = tid(rank),
+                                 .correlation = id,
+                                 .name = sink_.intern("cudaLaunchKernel_v7000")});
+        }
+        return id;
+    }
+
+    ColumnSink sink_;
+    std::int64_t last_id_ = 0;
+};
+
+}  // namespace shardscope::traces
