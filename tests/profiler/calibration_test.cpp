@@ -1,0 +1,97 @@
+// Ticks become nanoseconds of CLOCK_MONOTONIC: by straight lines between measured anchors.
+#include "profiler/calibration.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace shardscope::profiler {
+namespace {
+
+TEST(Ticks, never_run_backwards_on_a_thread) {
+    std::uint64_t last = ticks();
+    for (int i = 0; i < 100'000; ++i) {
+        const std::uint64_t now = ticks();
+        ASSERT_GE(now, last);
+        last = now;
+    }
+}
+
+TEST(Calibration, agrees_with_the_monotonic_clock) {
+    Calibration clock(clock_source());
+    for (int i = 0; i < 5; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        // The tick lies between two readings of the clock, and so must its conversion, but for the error of
+        // an anchor (well under 20 us, even where this thread is interrupted while it reads both).
+        const std::int64_t before = monotonic_ns();
+        const std::uint64_t tick = ticks();
+        const std::int64_t after = monotonic_ns();
+        clock.update();
+        EXPECT_GE(clock.to_ns(tick), before - 20'000);
+        EXPECT_LE(clock.to_ns(tick), after + 20'000);
+    }
+}
+
+TEST(Calibration, is_monotone_across_anchors) {
+    Calibration clock(clock_source());
+    const std::uint64_t first = ticks();
+    for (int i = 0; i < 10; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        clock.update();
+    }
+    const std::uint64_t last = ticks();
+    std::int64_t before = clock.to_ns(first - 1000);
+    for (std::uint64_t t = first; t < last + (last - first); t += (last - first) / 5000) {
+        const std::int64_t now = clock.to_ns(t);
+        ASSERT_GE(now, before);
+        before = now;
+    }
+}
+
+TEST(Calibration, of_the_monotonic_source_is_the_identity) {
+    const Calibration clock(ClockSource::monotonic);
+    EXPECT_EQ(clock.to_ns(123'456'789), 123'456'789);
+}
+
+// From here on anchors are given, in a future that the real ones of the constructor never reach.
+class GivenAnchors : public ::testing::Test {
+  protected:
+    Calibration clock_{ClockSource::counter};
+    const std::uint64_t t_ = ticks() + (std::uint64_t{1} << 50);
+    const std::int64_t ns_ = monotonic_ns() + (std::int64_t{1} << 50);
+};
+
+TEST_F(GivenAnchors, are_met_exactly_and_joined_by_lines) {
+    clock_.add({t_, ns_});
+    clock_.add({t_ + 1000, ns_ + 500});   // 0.5 ns per tick
+    clock_.add({t_ + 2000, ns_ + 2500});  // then 2
+    EXPECT_EQ(clock_.to_ns(t_), ns_);
+    EXPECT_EQ(clock_.to_ns(t_ + 500), ns_ + 250);
+    EXPECT_EQ(clock_.to_ns(t_ + 1000), ns_ + 500);
+    EXPECT_EQ(clock_.to_ns(t_ + 1250), ns_ + 500 + 500);
+    EXPECT_EQ(clock_.to_ns(t_ + 2000), ns_ + 2500);
+}
+
+TEST_F(GivenAnchors, that_do_not_advance_are_ignored) {
+    clock_.add({t_, ns_});
+    const std::size_t anchors = clock_.anchors();
+    clock_.add({t_, ns_ + 10});
+    clock_.add({t_ + 10, ns_});
+    EXPECT_EQ(clock_.anchors(), anchors);
+}
+
+TEST_F(GivenAnchors, are_thinned_but_stay_true) {
+    for (std::uint64_t i = 0; i < 4 * Calibration::kMaxAnchors; ++i) {
+        clock_.add({t_ + i * 1000, ns_ + static_cast<std::int64_t>(i) * 2000});
+    }
+    EXPECT_LE(clock_.anchors(), Calibration::kMaxAnchors);
+    // All lie on one line, which the anchors that are left must still give (the first few may be gone).
+    for (std::uint64_t i = Calibration::kMaxAnchors; i < 4 * Calibration::kMaxAnchors; i += 777) {
+        EXPECT_EQ(clock_.to_ns(t_ + i * 1000), ns_ + static_cast<std::int64_t>(i) * 2000);
+    }
+}
+
+}  // namespace
+}  // namespace shardscope::profiler

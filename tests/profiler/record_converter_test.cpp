@@ -1,0 +1,211 @@
+// What records mean: given these records of a log, those rows.
+#include "profiler/record_converter.h"
+
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/profiler/memory_sink.h"
+
+namespace shardscope::profiler {
+namespace {
+
+constexpr std::uint32_t kPid = 100, kTid = 107;
+constexpr std::int64_t kOrigin = 1000;
+
+// Records one behind the other, as they lie in a chunk. Ticks are nanoseconds here.
+class Bytes {
+  public:
+    template <typename Record>
+    Bytes& add(Record record, RecordKind kind, std::uint32_t name = 0, std::uint8_t flags = 0,
+               std::string_view text = {}) {
+        const std::size_t padded = text.empty() ? 0 : (text.size() + 1 + 7) / 8 * 8;
+        record.header = {static_cast<std::uint16_t>(sizeof record + padded), kind, flags, name};
+        const std::size_t at = bytes_.size();
+        bytes_.resize(at + sizeof record + padded);
+        std::memcpy(bytes_.data() + at, &record, sizeof record);
+        if (!text.empty()) std::memcpy(bytes_.data() + at + sizeof record, text.data(), text.size());
+        return *this;
+    }
+    Bytes& push(std::uint64_t at, std::uint32_t name, std::uint32_t depth, std::uint32_t domain = 0) {
+        return add(PlainRangeRecord{{}, at, domain, depth, -1, 0}, RecordKind::push, name);
+    }
+    Bytes& pop(std::uint64_t at, std::uint32_t depth) {
+        return add(PopRecord{{}, at, 0, depth}, RecordKind::pop);
+    }
+    std::vector<std::byte>& raw() { return bytes_; }
+
+  private:
+    std::vector<std::byte> bytes_;
+};
+
+class Conversion : public ::testing::Test {
+  protected:
+    Conversion() {
+        converter_.define_name(1, "outer");
+        converter_.define_name(2, "inner");
+        converter_.define_name(3, "NCCL");
+    }
+    void convert(Bytes& bytes, std::uint32_t log = 1) { converter_.convert(log, kTid, bytes.raw()); }
+
+    testing::Received got_;
+    testing::MemorySink sink_{got_};
+    Calibration clock_{ClockSource::monotonic};
+    RecordConverter converter_{sink_, clock_, kOrigin, kPid};
+};
+
+TEST_F(Conversion, closes_nested_ranges_innermost_first) {
+    convert(Bytes().push(1010, 1, 0).push(1020, 2, 1, 3).pop(1030, 1).pop(1050, 0));
+    ASSERT_EQ(got_.ranges.size(), 2u);
+    const auto& inner = got_.ranges[0];
+    EXPECT_EQ(got_.text(inner.text), "inner");
+    EXPECT_EQ(got_.text(inner.domain), "NCCL");
+    EXPECT_EQ(inner.start, 20);
+    EXPECT_EQ(inner.end, 30);
+    const auto& outer = got_.ranges[1];
+    EXPECT_EQ(got_.text(outer.text), "outer");
+    EXPECT_EQ(outer.start, 10);
+    EXPECT_EQ(outer.end, 50);
+    EXPECT_EQ(outer.event_type, traces::kNvtxPushPop);
+    EXPECT_EQ(outer.global_tid, traces::global_tid(kPid, kTid));
+}
+
+TEST_F(Conversion, gives_ranges_that_stay_open_the_end_of_the_run) {
+    convert(Bytes().push(1010, 1, 0).push(1020, 2, 1));
+    EXPECT_TRUE(got_.ranges.empty());
+    converter_.close_open_ranges(500);
+    ASSERT_EQ(got_.ranges.size(), 2u);
+    EXPECT_EQ(got_.range("outer").end, 500);
+    EXPECT_EQ(got_.range("inner").end, 500);
+}
+
+TEST_F(Conversion, ignores_the_pop_of_a_range_that_it_never_saw) {
+    convert(Bytes().push(1010, 1, 0).pop(1020, 1).pop(1030, 0));  // the push of depth 1 was lost
+    ASSERT_EQ(got_.ranges.size(), 1u);
+    EXPECT_EQ(got_.ranges[0].end, 30);
+}
+
+TEST_F(Conversion, ends_ranges_in_doubt_where_records_were_lost) {
+    // outer(0) inner(1), then a gap in which something of depth 1 ended: inner is over, outer is not.
+    Bytes bytes;
+    bytes.push(1010, 1, 0).push(1020, 2, 1);
+    bytes.add(GapRecord{{}, 1025, 3, 1}, RecordKind::gap);
+    bytes.pop(1040, 0);
+    convert(bytes);
+    EXPECT_EQ(got_.range("inner").end, 25);
+    EXPECT_EQ(got_.range("outer").end, 40);
+}
+
+TEST_F(Conversion, keeps_a_stack_per_domain_for_nvtx) {
+    // Two domains, interleaved: NVTX lets each nest for itself.
+    Bytes bytes;
+    bytes.add(RangeRecord{{}, 1010, 0, 0, -1, 0, 0, 0, 0}, RecordKind::push, 1, kDomainStack);
+    bytes.add(RangeRecord{{}, 1020, 3, 0, -1, 0, 0, 0, 0}, RecordKind::push, 2, kDomainStack);
+    bytes.add(PopRecord{{}, 1030, 0, 0}, RecordKind::pop, 0, kDomainStack);
+    bytes.add(PopRecord{{}, 1040, 3, 0}, RecordKind::pop, 0, kDomainStack);
+    convert(bytes);
+    EXPECT_EQ(got_.range("outer").end, 30);
+    EXPECT_EQ(got_.range("inner").end, 40);
+}
+
+TEST_F(Conversion, takes_text_color_and_category_of_a_range) {
+    Bytes bytes;
+    bytes.add(RangeRecord{{}, 1010, 0, 0, -1, 0xFF00FF00, 0, 7, 0}, RecordKind::mark, 0,
+              kHasText | kHasColor | kHasCategory, "a text that no one registered");
+    convert(bytes);
+    ASSERT_EQ(got_.ranges.size(), 1u);
+    EXPECT_EQ(got_.text(got_.ranges[0].text), "a text that no one registered");
+    EXPECT_EQ(got_.ranges[0].color, 0xFF00FF00u);
+    EXPECT_EQ(got_.ranges[0].category, 7u);
+    EXPECT_EQ(got_.ranges[0].event_type, traces::kNvtxMark);
+    EXPECT_FALSE(got_.ranges[0].end.has_value());
+}
+
+TEST_F(Conversion, joins_start_and_end_across_threads_in_either_order) {
+    Bytes start, end;
+    start.add(RangeRecord{{}, 1010, 0, 0, -1, 0, 42, 0, 0}, RecordKind::range_start, 1);
+    end.add(RangeEndRecord{{}, 1090, 42}, RecordKind::range_end);
+    convert(start, 1);
+    convert(end, 2);
+    start.raw().clear();
+    end.raw().clear();
+    start.add(RangeRecord{{}, 1110, 0, 0, -1, 0, 43, 0, 0}, RecordKind::range_start, 2);
+    end.add(RangeEndRecord{{}, 1190, 43}, RecordKind::range_end);
+    convert(end, 1);  // this log is read first
+    convert(start, 2);
+    ASSERT_EQ(got_.ranges.size(), 2u);
+    EXPECT_EQ(got_.range("outer").start, 10);
+    EXPECT_EQ(got_.range("outer").end, 90);
+    EXPECT_EQ(got_.range("outer").event_type, traces::kNvtxStartEnd);
+    EXPECT_EQ(got_.range("inner").start, 110);
+    EXPECT_EQ(got_.range("inner").end, 190);
+}
+
+TEST_F(Conversion, takes_names_of_threads_and_categories) {
+    Bytes bytes;
+    bytes.add(TextRecord{{}, 1005, 4711}, RecordKind::thread_name, 0, 0, "loader");
+    bytes.add(TextRecord{{}, 1006, 3}, RecordKind::category_name, 7, 0, "io");
+    convert(bytes);
+    EXPECT_EQ(converter_.threads().at(4711), "loader");
+    ASSERT_EQ(got_.ranges.size(), 2u);
+    EXPECT_EQ(got_.ranges[0].event_type, traces::kNvtxThreadName);
+    EXPECT_EQ(got_.ranges[0].global_tid, traces::global_tid(kPid, 4711));
+    EXPECT_EQ(got_.ranges[1].event_type, traces::kNvtxCategory);
+    EXPECT_EQ(got_.ranges[1].category, 7u);
+    EXPECT_EQ(got_.text(got_.ranges[1].domain), "NCCL");
+}
+
+TEST_F(Conversion, ends_the_ranges_of_a_thread_that_ended) {
+    Bytes bytes;
+    bytes.push(1010, 1, 0);
+    bytes.add(PopRecord{{}, 1033, 0, 0}, RecordKind::thread_end);
+    convert(bytes);
+    EXPECT_EQ(got_.range("outer").end, 33);
+}
+
+TEST_F(Conversion, stops_at_damage_and_counts_it) {
+    Bytes bytes;
+    bytes.push(1010, 1, 0).pop(1020, 0).push(1030, 2, 0).pop(1040, 0);
+    const std::size_t third = sizeof(PlainRangeRecord) + sizeof(PopRecord);
+
+    Bytes wrong_size = bytes;
+    wrong_size.raw()[third] = std::byte{0xFF};  // a size that is no multiple of 8
+    convert(wrong_size);
+    EXPECT_EQ(got_.ranges.size(), 1u);
+    EXPECT_EQ(converter_.damaged(), 1);
+
+    Bytes wrong_kind = bytes;
+    wrong_kind.raw()[third + offsetof(RecordHeader, kind)] = std::byte{200};
+    convert(wrong_kind, 2);
+    EXPECT_EQ(got_.ranges.size(), 2u);
+    EXPECT_EQ(converter_.damaged(), 2);
+
+    Bytes cut_short = bytes;
+    cut_short.raw().resize(third + 8);
+    convert(cut_short, 3);
+    EXPECT_EQ(got_.ranges.size(), 3u);
+    EXPECT_EQ(converter_.damaged(), 3);
+}
+
+TEST_F(Conversion, of_any_bytes_never_crashes) {
+    // A cheap generator of arbitrary bytes; sizes are made plausible so that the kinds are reached.
+    std::uint32_t state = 1;
+    for (int round = 0; round < 2000; ++round) {
+        std::vector<std::byte> noise(256);
+        for (auto& b : noise) {
+            state = state * 1664525 + 1013904223;
+            b = static_cast<std::byte>(state >> 24);
+        }
+        noise[0] = static_cast<std::byte>((round % 16) * 8);
+        noise[1] = std::byte{0};
+        noise[2] = static_cast<std::byte>(round % 22);
+        converter_.convert(static_cast<std::uint32_t>(round % 3), kTid, noise);
+    }
+    converter_.close_open_ranges(1);
+    EXPECT_GT(converter_.damaged(), 0);
+}
+
+}  // namespace
+}  // namespace shardscope::profiler
