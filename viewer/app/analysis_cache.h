@@ -3,6 +3,7 @@
 // Frame thread only (the worker is inside). No Dear ImGui.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,6 +44,15 @@ class AnalysisCache {
     // Several runs, in this order; the first is the base.
     Result<traces::Comparison> comparison(const std::vector<TracePtr>& traces);
 
+    // Anything else that is made from traces alone and takes long, for example an index for drawing. `name`
+    // tells it from everything else made from the same traces.
+    template <class T, class Make>
+    Result<T> get(const std::string& name, const std::vector<TracePtr>& traces, Make make) {
+        return std::static_pointer_cast<const T>(find_or_start(
+            name, traces,
+            [make, traces]() -> Result<void> { return std::make_shared<const T>(make(traces)); }));
+    }
+
     bool busy() const;  // an analysis that was asked for is not finished
     // The sentence of the latest analysis that failed, empty where none did. Its result stays nullptr.
     std::string failure() const;
@@ -50,6 +60,8 @@ class AnalysisCache {
     void forget(const TracePtr& trace);
 
   private:
+    Result<void> find_or_start(const std::string& name, const std::vector<TracePtr>& traces,
+                               std::function<Result<void>()> make);
     struct Impl;
     std::unique_ptr<Impl> impl_;
 };

@@ -69,7 +69,9 @@ class Session {
     static traces::Selection selection(const OpenTrace& entry);
 
     // --- what is looked at ---
-    int rank = 0;  // index into Trace::ranks of the active trace; within its bounds
+    std::optional<TimeRange> first_range;  // visible and limit range of traces from now on (--range)
+    void fit();                            // the active trace's visible range becomes all of it
+    int rank = 0;                          // index into Trace::ranks of the active trace; within its bounds
     SelectedEvent selected;
     int selected_module = -1;  // ModuleRow::id
     std::string wanted_panel;  // a panel's name: the shell shows it next frame and clears this

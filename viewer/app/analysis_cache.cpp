@@ -1,0 +1,198 @@
+// See analysis_cache.h. The worker holds the mutex only to take a job and to put a result away; an entry's
+// traces are kept alive by it, so that no address is used twice for different traces.
+#include "viewer/app/analysis_cache.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace shardscope::viewer {
+namespace {
+
+constexpr std::size_t kMostEntries = 256;  // then the one asked for longest ago makes room
+
+std::string text_of(const std::optional<std::int64_t>& value) {
+    return value ? fmt::format("{}", *value) : "-";
+}
+
+std::string key_of(std::string_view analysis, const traces::Selection& s) {
+    return fmt::format("{}/{}/{}:{}/{}:{}", analysis, s.rank ? fmt::format("{}", *s.rank) : "-",
+                       text_of(s.first_step), text_of(s.last_step), text_of(s.from_ns), text_of(s.to_ns));
+}
+
+}  // namespace
+
+struct AnalysisCache::Impl {
+    enum class State { waiting, running, done };
+    struct Entry {
+        State state = State::waiting;
+        std::vector<TracePtr> traces;
+        std::function<Result<void>()> make;
+        Result<void> value;
+        std::uint64_t asked = 0;  // grows with each question; the newest question is answered first
+    };
+
+    mutable std::mutex mutex;
+    std::condition_variable changed;
+    std::map<std::string, std::shared_ptr<Entry>> entries;
+    std::uint64_t questions = 0;
+    std::string failure;
+    bool stop = false;
+    std::thread worker{[this] { work(); }};
+
+    ~Impl() {
+        {
+            const std::lock_guard lock(mutex);
+            stop = true;
+        }
+        changed.notify_all();
+        worker.join();
+    }
+
+    std::shared_ptr<Entry> next() const {
+        std::shared_ptr<Entry> best;
+        for (const auto& [key, entry] : entries) {
+            if (entry->state == State::waiting && (!best || entry->asked > best->asked)) best = entry;
+        }
+        return best;
+    }
+
+    void work() {
+        std::unique_lock lock(mutex);
+        for (;;) {
+            std::shared_ptr<Entry> entry;
+            changed.wait(lock, [&] { return stop || (entry = next()) != nullptr; });
+            if (stop) return;
+            entry->state = State::running;
+            lock.unlock();
+            Result<void> value;
+            std::string error;
+            try {
+                value = entry->make();
+            } catch (const std::exception& e) {
+                error = e.what();
+            }
+            lock.lock();
+            entry->value = std::move(value);
+            entry->make = nullptr;
+            entry->state = State::done;
+            if (!error.empty()) failure = "An analysis failed: " + error;
+        }
+    }
+
+    void make_room() {
+        while (entries.size() >= kMostEntries) {
+            auto oldest = entries.end();
+            for (auto it = entries.begin(); it != entries.end(); ++it) {
+                if (it->second->state == State::running) continue;
+                if (oldest == entries.end() || it->second->asked < oldest->second->asked) oldest = it;
+            }
+            if (oldest == entries.end()) return;
+            entries.erase(oldest);
+        }
+    }
+};
+
+AnalysisCache::AnalysisCache() : impl_(std::make_unique<Impl>()) {}
+AnalysisCache::~AnalysisCache() = default;
+
+AnalysisCache::Result<void> AnalysisCache::find_or_start(const std::string& name,
+                                                         const std::vector<TracePtr>& traces,
+                                                         std::function<Result<void>()> make) {
+    std::string key = name;
+    for (const TracePtr& trace : traces) key += fmt::format("|{}", static_cast<const void*>(trace.get()));
+    const std::lock_guard lock(impl_->mutex);
+    auto it = impl_->entries.find(key);
+    if (it == impl_->entries.end()) {
+        impl_->make_room();
+        auto entry = std::make_shared<Impl::Entry>();
+        entry->traces = traces;
+        entry->make = std::move(make);
+        it = impl_->entries.emplace(std::move(key), std::move(entry)).first;
+        impl_->changed.notify_all();
+    }
+    it->second->asked = ++impl_->questions;
+    return it->second->value;
+}
+
+AnalysisCache::Result<traces::ExecutionSummary> AnalysisCache::summary(const TracePtr& trace,
+                                                                       const traces::Selection& selection) {
+    return get<traces::ExecutionSummary>(key_of("summary", selection), {trace}, [selection](const auto& t) {
+        return traces::summarize(*t.front(), selection);
+    });
+}
+
+AnalysisCache::Result<traces::ModuleView> AnalysisCache::modules(const TracePtr& trace,
+                                                                 const traces::Selection& selection) {
+    return get<traces::ModuleView>(key_of("modules", selection), {trace}, [selection](const auto& t) {
+        return traces::module_view(*t.front(), selection);
+    });
+}
+
+AnalysisCache::Result<traces::MemoryReport> AnalysisCache::memory(const TracePtr& trace,
+                                                                  const traces::Selection& selection) {
+    return get<traces::MemoryReport>(key_of("memory", selection), {trace}, [selection](const auto& t) {
+        return traces::memory_report(*t.front(), selection);
+    });
+}
+
+AnalysisCache::Result<traces::CollectivesReport> AnalysisCache::collectives(
+    const TracePtr& trace, const traces::Selection& selection) {
+    return get<traces::CollectivesReport>(
+        key_of("collectives", selection), {trace},
+        [selection](const auto& t) { return traces::collectives_report(*t.front(), selection); });
+}
+
+AnalysisCache::Result<std::vector<traces::MemoryPoint>> AnalysisCache::curve(const TracePtr& trace,
+                                                                             int rank_index,
+                                                                             traces::MemorySpace space) {
+    return get<std::vector<traces::MemoryPoint>>(
+        fmt::format("curve/{}/{}", rank_index, static_cast<int>(space)), {trace},
+        [=](const auto& t) { return traces::memory_curve(*t.front(), rank_index, space); });
+}
+
+AnalysisCache::Result<traces::TraceInfo> AnalysisCache::info(const TracePtr& trace) {
+    return get<traces::TraceInfo>("info", {trace},
+                                  [](const auto& t) { return traces::trace_info(*t.front()); });
+}
+
+AnalysisCache::Result<std::vector<std::string>> AnalysisCache::faults(const TracePtr& trace) {
+    return get<std::vector<std::string>>("faults", {trace},
+                                         [](const auto& t) { return traces::check_trace(*t.front()); });
+}
+
+AnalysisCache::Result<traces::Comparison> AnalysisCache::comparison(const std::vector<TracePtr>& runs) {
+    return get<traces::Comparison>("comparison", runs, [](const auto& t) {
+        std::vector<const traces::Trace*> plain;
+        for (const TracePtr& trace : t) plain.push_back(trace.get());
+        return traces::compare(plain);
+    });
+}
+
+bool AnalysisCache::busy() const {
+    const std::lock_guard lock(impl_->mutex);
+    return std::any_of(impl_->entries.begin(), impl_->entries.end(),
+                       [](const auto& e) { return e.second->state != Impl::State::done; });
+}
+
+std::string AnalysisCache::failure() const {
+    const std::lock_guard lock(impl_->mutex);
+    return impl_->failure;
+}
+
+void AnalysisCache::forget(const TracePtr& trace) {
+    const std::lock_guard lock(impl_->mutex);
+    std::erase_if(impl_->entries, [&](const auto& e) {
+        return std::find(e.second->traces.begin(), e.second->traces.end(), trace) != e.second->traces.end();
+    });
+}
+
+}  // namespace shardscope::viewer
