@@ -12,7 +12,6 @@
 namespace shardscope::trainer::kernels {
 namespace {
 
-constexpr const char* kLibrary = "libopenblas.so.0";
 constexpr int kRowMajor = 101;  // CBLAS's values
 constexpr int kNoTranspose = 111;
 constexpr int kTranspose = 112;
@@ -43,17 +42,17 @@ class EnvironmentValue {
     std::optional<std::string> before_;
 };
 
-void* open_library() {
+void* open_library(const char* library) {
     // One thread at the start: the library would otherwise start a pool as large as the machine while
     // loading.
     const EnvironmentValue one_thread("OPENBLAS_NUM_THREADS", "1");
-    void* handle = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+    void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
         const char* reason = dlerror();
         throw BlasError(
             fmt::format("cannot open {} ({}): install OpenBLAS, for example with `apt-get install "
                         "libopenblas0`",
-                        kLibrary, reason ? reason : "no reason given"));
+                        library, reason ? reason : "no reason given"));
     }
     return handle;
 }
@@ -62,10 +61,10 @@ template <class Function>
 Function find(void* handle, const char* name) {
     void* address = dlsym(handle, name);
     if (!address) {
-        throw BlasError(
-            fmt::format("{} has no function {}: install the OpenBLAS of your distribution, for "
-                        "example with `apt-get install libopenblas0`",
-                        kLibrary, name));
+        throw BlasError(fmt::format(
+            "the BLAS library found has no function {}, so it is not OpenBLAS: install that, for example "
+            "with `apt-get install libopenblas0`",
+            name));
     }
     return reinterpret_cast<Function>(address);
 }
@@ -113,17 +112,17 @@ Processor processor() {
 }  // namespace
 
 Blas& Blas::get() {
-    static Blas blas;
+    static Blas blas("libopenblas.so.0");
     return blas;
 }
 
-Blas::Blas() {
+Blas::Blas(const char* library) {
     if (const auto inherited = EnvironmentValue::read("OPENBLAS_CORETYPE")) {
         unsetenv("OPENBLAS_CORETYPE");
         notes_.push_back(fmt::format("OPENBLAS_CORETYPE={} was set and is overridden", *inherited));
     }
 
-    void* handle = open_library();
+    void* handle = open_library(library);
     core_ = core_of(handle);
     // OpenBLAS knows processors by model number and takes one newer than itself for an old one (0.3.21 takes
     // Emerald Rapids for Prescott, at a fifth of the speed). The core type is read only while loading: load
@@ -134,7 +133,7 @@ Blas::Blas() {
         dlclose(handle);
         {
             const EnvironmentValue coretype("OPENBLAS_CORETYPE", here.coretype);
-            handle = open_library();
+            handle = open_library(library);
         }
         core_ = core_of(handle);
         if (core_ != chosen_by_itself) {

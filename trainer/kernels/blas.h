@@ -22,6 +22,9 @@ class Blas {
     // environment. Throws BlasError.
     static Blas& get();
 
+    // Opens a library of that name; everyone but a test goes through get().
+    explicit Blas(const char* library);
+
     // c[m,n] = alpha * op(a)[m,k] * op(b)[k,n] + beta * c, all row-major; op transposes where asked: a is
     // then stored as [k,m], b as [n,k]. lda, ldb, ldc: elements from one stored row to the next.
     void sgemm(bool transpose_a, bool transpose_b, int m, int n, int k, float alpha, const float* a, int lda,
@@ -41,8 +44,6 @@ class Blas {
   private:
     using Gemm = void (*)(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
                           const float* a, int lda, const float* b, int ldb, float beta, float* c, int ldc);
-
-    Blas();
 
     Gemm gemm_ = nullptr;
     void (*set_threads_)(int) = nullptr;

@@ -1,0 +1,141 @@
+// ReLU and GELU against their plain forms, their gradients against finite differences, and what loops share.
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "tests/trainer/kernel_testing.h"
+#include "trainer/kernels/activation.h"
+#include "trainer/kernels/vectorize.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using namespace testing;
+
+constexpr std::size_t kCount = 1003;  // no multiple of a vector
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+TEST(Exp, IsWithinThreeRoundingsOfTheLibraryOverItsRange) {
+    for (float x = -87.0f; x <= 88.0f; x += 0.0137f) {
+        const double expected = std::exp(static_cast<double>(x));
+        EXPECT_NEAR(kernels::exp_approximate(x) / expected, 1.0, 1.8e-7) << x;  // 3 * 2^-24
+    }
+}
+
+TEST(Exp, IsOneAtZeroHeldBeyondItsRangeAndPassesNotANumberOn) {
+    EXPECT_EQ(kernels::exp_approximate(0.0f), 1.0f);
+    EXPECT_LT(kernels::exp_approximate(-kInfinity), 1.7e-38f);
+    EXPECT_GT(kernels::exp_approximate(kInfinity), 1.6e38f);
+    EXPECT_TRUE(std::isfinite(kernels::exp_approximate(kInfinity)));
+    EXPECT_TRUE(std::isnan(kernels::exp_approximate(NAN)));
+}
+
+// 1 + 2 + … + n is exact in fp32 here, so a lane left out or counted twice shows.
+TEST(LaneSum, CountsEveryElementOnce) {
+    for (const std::size_t n : {0, 1, 15, 16, 17, 31, 32, 33, 1000}) {
+        EXPECT_EQ(kernels::lane_sum(n, [](std::size_t i) { return static_cast<float>(i + 1); }),
+                  static_cast<float>(n * (n + 1) / 2))
+            << n;
+    }
+}
+
+TEST(LaneMax, FindsTheLargestWhereverItStands) {
+    for (const std::size_t n : {1, 5, 16, 19, 40}) {
+        for (std::size_t at = 0; at < n; ++at) {
+            Floats x(n, -3.0f);
+            x[at] = -1.0f;
+            EXPECT_EQ(kernels::lane_max(x.data(), n), -1.0f) << n << " " << at;
+        }
+    }
+}
+
+TEST(Relu, PassesWhatIsPositive) {
+    const Floats x = {-2.0f, -0.5f, 0.0f, 0.5f, 2.0f};
+    Floats y(5, NAN);
+    kernels::relu_forward(x.data(), y.data(), x.size());
+    EXPECT_EQ(y, (Floats{0.0f, 0.0f, 0.0f, 0.5f, 2.0f}));
+    const Floats dy = {1.0f, 2.0f, 3.0f, 4.0f, 5.0f};
+    Floats dx(5, NAN);
+    kernels::relu_backward(dy.data(), y.data(), dx.data(), x.size());
+    EXPECT_EQ(dx, (Floats{0.0f, 0.0f, 0.0f, 4.0f, 5.0f}));
+}
+
+TEST(Relu, DoesNotHideNotANumber) {
+    float x = NAN;
+    kernels::relu_forward(&x, &x, 1);
+    EXPECT_TRUE(std::isnan(x));
+}
+
+TEST(Relu, AgreesWithThePlainFormAndInPlace) {
+    Floats x = normals(kCount, "x");
+    const Floats dy = normals(kCount, "dy");
+    const Vector y = reference::relu_forward(in_double(x));
+    const Vector dx = reference::relu_backward(in_double(dy), y);
+    kernels::relu_forward(x.data(), x.data(), kCount);
+    EXPECT_EQ(relative_error(x, y), 0.0);
+    Floats gradient = dy;
+    kernels::relu_backward(gradient.data(), x.data(), gradient.data(), kCount);
+    EXPECT_EQ(relative_error(gradient, dx), 0.0);
+}
+
+TEST(Relu, GradientAgreesWithFiniteDifferences) {
+    const Vector x = {-1.0, -0.3, 0.2, 0.9};  // away from the bend
+    const Vector dy = {1.0, 2.0, 3.0, 4.0};
+    const auto loss = [&](const Vector& v) { return dot(dy, reference::relu_forward(v)); };
+    EXPECT_LE(
+        relative_error(reference::relu_backward(dy, reference::relu_forward(x)), finite_differences(x, loss)),
+        kFiniteDifferenceTolerance);
+}
+
+TEST(Gelu, AgreesWithThePlainForm) {
+    Floats x = normals(kCount, "x");
+    for (float& value : x) value *= 4.0f;
+    const Floats dy = normals(kCount, "dy");
+    Floats y(kCount, NAN);
+    Floats dx(kCount, NAN);
+    kernels::gelu_forward(x.data(), y.data(), kCount);
+    kernels::gelu_backward(dy.data(), x.data(), dx.data(), kCount);
+    EXPECT_LE(relative_error(y, reference::gelu_forward(in_double(x))), 1e-6);
+    EXPECT_LE(relative_error(dx, reference::gelu_backward(in_double(dy), in_double(x))), 1e-6);
+}
+
+TEST(Gelu, FarOutIsTheIdentityOrNothing) {
+    const Floats x = {-1e30f, -50.0f, 50.0f, 1e30f};
+    const Floats ones(4, 1.0f);
+    Floats y(4, NAN);
+    Floats dx(4, NAN);
+    kernels::gelu_forward(x.data(), y.data(), 4);
+    kernels::gelu_backward(ones.data(), x.data(), dx.data(), 4);
+    EXPECT_NEAR(y[1], 0.0f, 1e-30f);
+    EXPECT_EQ(y[2], 50.0f);
+    EXPECT_EQ(y[3], 1e30f);
+    EXPECT_NEAR(dx[0], 0.0f, 1e-30f);
+    EXPECT_NEAR(dx[1], 0.0f, 1e-30f);
+    EXPECT_EQ(dx[2], 1.0f);
+    EXPECT_EQ(dx[3], 1.0f);
+}
+
+TEST(Gelu, GradientAgreesWithFiniteDifferences) {
+    const Vector x = in_double(normals(20, "x"));
+    const Vector dy = in_double(normals(20, "dy"));
+    const auto loss = [&](const Vector& v) { return dot(dy, reference::gelu_forward(v)); };
+    EXPECT_LE(relative_error(reference::gelu_backward(dy, x), finite_differences(x, loss)),
+              kFiniteDifferenceTolerance);
+}
+
+// A rank that computes a part must get the bits of one that computes the whole.
+TEST(Gelu, AnyCutGivesTheSameBits) {
+    const Floats x = normals(100, "x");
+    Floats whole(100);
+    kernels::gelu_forward(x.data(), whole.data(), 100);
+    for (const std::size_t cut : {1, 7, 16, 50, 99}) {
+        Floats parts(100);
+        kernels::gelu_forward(x.data(), parts.data(), cut);
+        kernels::gelu_forward(x.data() + cut, parts.data() + cut, 100 - cut);
+        EXPECT_EQ(parts, whole) << cut;
+    }
+}
+
+}  // namespace
+}  // namespace shardscope::trainer

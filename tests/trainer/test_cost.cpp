@@ -1,0 +1,45 @@
+// Costs of kernels, worked out by hand.
+#include <gtest/gtest.h>
+
+#include "trainer/kernels/cost.h"
+
+namespace shardscope::trainer::kernels {
+namespace {
+
+// 8 rows, 16 in, 32 out: each of the 256 outputs takes 16 multiplications and 16 additions, and one for its
+// bias.
+TEST(Cost, OfALinearLayer) {
+    const Cost cost = linear_forward_cost(8, 16, 32, true);
+    EXPECT_EQ(cost.flops, 256 * 32 + 256);
+    EXPECT_EQ(cost.bytes, 4 * (8 * 16 + 32 * 16 + 8 * 32 + 32));
+    EXPECT_EQ(linear_forward_cost(8, 16, 32, false).flops, 256 * 32);
+}
+
+TEST(Cost, BothGradientsOfALinearLayerTakeAsMuchAsItsForward) {
+    const std::int64_t forward = linear_forward_cost(512, 1024, 4096, false).flops;
+    EXPECT_EQ(linear_backward_input_cost(512, 1024, 4096).flops, forward);
+    EXPECT_EQ(linear_backward_weight_cost(512, 1024, 4096).flops, forward);
+}
+
+// 3 positions look at 1 + 2 + 3 = 6; width 4 over 2 heads: a pair costs 2*2 + 2*2 per head, 16 in all, and 5
+// per head.
+TEST(Cost, OfAttentionCountsWhatIsSeen) {
+    EXPECT_EQ(causal_pairs(3), 6);
+    EXPECT_EQ(attention_forward_cost(1, 3, 4, 2).flops, 6 * (16 + 2 * 5));
+    EXPECT_EQ(attention_backward_cost(1, 3, 4, 2).flops, 6 * (32 + 2 * 4));
+}
+
+// Sizes beyond 2^31 must not wrap: 2 * 10^4 * 10^4 * 10^5 = 2e13.
+TEST(Cost, OfLargeLayersDoesNotOverflow) {
+    EXPECT_EQ(linear_backward_input_cost(100000, 10000, 10000).flops, 20000000000000);
+}
+
+// n = 10 elements of 4 ranks: 3 additions and one scaling each; 4 read, 1 written.
+TEST(Cost, OfASumOverRanks) {
+    const Cost cost = sum_ranks_cost(4, 10);
+    EXPECT_EQ(cost.flops, 40);
+    EXPECT_EQ(cost.bytes, 4 * 5 * 10);
+}
+
+}  // namespace
+}  // namespace shardscope::trainer::kernels

@@ -1,0 +1,244 @@
+// Samples as functions of (seed, number), text in windows, and what is said about data that cannot be used.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/trainer/kernel_testing.h"
+#include "trainer/data/synthetic.h"
+#include "trainer/data/text.h"
+#include "trainer/kernels/activation.h"
+#include "trainer/kernels/linear.h"
+#include "trainer/kernels/loss.h"
+#include "trainer/kernels/optimizer.h"
+
+namespace shardscope::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Floats;
+using ::testing::HasSubstr;
+
+// Step 5, 4 ranks of batch 8: a step takes 32 rows, so it starts at 160, and rank 2 at 160 + 16.
+TEST(FirstSample, RanksShareAStepsRows) {
+    EXPECT_EQ(first_sample_of(5, 4, 0, 8), 160);
+    EXPECT_EQ(first_sample_of(5, 4, 2, 8), 176);
+    EXPECT_EQ(first_sample_of(5, 1, 0, 32), 160) << "one rank with the whole batch starts at the same row";
+    EXPECT_EQ(first_sample_of(1 << 20, 1024, 1023, 1024), (1ll << 40) + 1023 * 1024) << "no overflow";
+}
+
+TEST(SyntheticDataset, SamplesDoNotDependOnHowTheyAreAskedFor) {
+    constexpr int kWidth = 37;
+    const SyntheticDataset data(11, kWidth);
+    EXPECT_EQ(data.input_bytes(), 37 * 4);
+    EXPECT_EQ(data.target_bytes(), 37 * 4);
+    Floats x(10 * kWidth), y(10 * kWidth);
+    data.fill(100, 10, x.data(), y.data());
+    for (int i = 0; i < 10; ++i) {
+        Floats x1(kWidth), y1(kWidth);
+        const SyntheticDataset again(11, kWidth);
+        again.fill(100 + i, 1, static_cast<void*>(x1.data()), static_cast<void*>(y1.data()));
+        EXPECT_TRUE(std::equal(x1.begin(), x1.end(), x.begin() + i * kWidth));
+        EXPECT_TRUE(std::equal(y1.begin(), y1.end(), y.begin() + i * kWidth));
+    }
+}
+
+TEST(SyntheticDataset, AnotherSeedGivesOtherSamples) {
+    Floats x1(8), y1(8), x2(8), y2(8);
+    SyntheticDataset(1, 8).fill(0, 1, x1.data(), y1.data());
+    SyntheticDataset(2, 8).fill(0, 1, x2.data(), y2.data());
+    EXPECT_NE(x1, x2);
+    EXPECT_NE(y1, y2);
+}
+
+// Inputs are normal: over 64,000 of them mean and variance lie within 4 deviations (4/253) of 0 and 1.
+TEST(SyntheticDataset, InputsAreNormalAndTargetsBounded) {
+    constexpr int kWidth = 64, kSamples = 1000;
+    Floats x(kWidth * kSamples), y(x.size());
+    SyntheticDataset(5, kWidth).fill(0, kSamples, x.data(), y.data());
+    double mean = 0.0, square = 0.0;
+    for (const float value : x) {
+        mean += value / x.size();
+        square += static_cast<double>(value) * value / x.size();
+    }
+    EXPECT_NEAR(mean, 0.0, 4.0 / std::sqrt(x.size()));
+    EXPECT_NEAR(square, 1.0, 4.0 * std::sqrt(2.0 / x.size()));
+    for (const float value : y) ASSERT_LT(std::abs(value), 4.0f);
+}
+
+TEST(SyntheticDataset, OneElementWideWorks) {
+    float x = NAN, y = NAN;
+    SyntheticDataset(5, 1).fill(3, 1, &x, &y);
+    EXPECT_TRUE(std::isfinite(x));
+    EXPECT_TRUE(std::isfinite(y));
+}
+
+// The whole of training in small: Linear, ReLU, Linear, squared error, SGD. A model that only knew the mean
+// of the targets would stay above half of the first loss.
+TEST(SyntheticDataset, ATwoLayerModelLearnsIt) {
+    constexpr int kWidth = 8, kHidden = 64, kBatch = 64, kTrainingSteps = 600;
+    const SyntheticDataset data(3, kWidth);
+    Floats w1(kHidden * kWidth), b1(kHidden, 0.0f), w2(kWidth * kHidden), b2(kWidth, 0.0f);
+    kernels::fill_normal(w1.data(), w1.size(), 1, 1, 0, 0.0f, 0.4f);
+    kernels::fill_normal(w2.data(), w2.size(), 1, 2, 0, 0.0f, 0.1f);
+    Floats dw1(w1.size()), db1(b1.size()), dw2(w2.size()), db2(b2.size());
+    Floats x(kBatch * kWidth), target(x.size()), h(kBatch * kHidden), y(x.size()), dy(x.size()), dh(h.size());
+    const auto step = [](Floats& param, const Floats& grad) {
+        kernels::sgd(param.data(), grad.data(), nullptr, param.size(), 0.5, 0.0, false, 0.0);
+    };
+    double first = 0.0, last = 0.0;
+    for (int s = 0; s < kTrainingSteps; ++s) {
+        data.fill(first_sample_of(s, 1, 0, kBatch), kBatch, x.data(), target.data());
+        kernels::linear_forward(x.data(), w1.data(), b1.data(), h.data(), kBatch, kWidth, kHidden);
+        kernels::relu_forward(h.data(), h.data(), h.size());
+        kernels::linear_forward(h.data(), w2.data(), b2.data(), y.data(), kBatch, kHidden, kWidth);
+        double loss = 0.0;
+        kernels::mse_forward(y.data(), target.data(), &loss, y.size());
+        kernels::mse_backward(y.data(), target.data(), dy.data(), y.size());
+        kernels::linear_backward_input(dy.data(), w2.data(), dh.data(), kBatch, kHidden, kWidth);
+        kernels::linear_backward_weight(dy.data(), h.data(), dw2.data(), kBatch, kHidden, kWidth);
+        kernels::linear_backward_bias(dy.data(), db2.data(), kBatch, kWidth);
+        kernels::relu_backward(dh.data(), h.data(), dh.data(), h.size());
+        kernels::linear_backward_weight(dh.data(), x.data(), dw1.data(), kBatch, kWidth, kHidden);
+        kernels::linear_backward_bias(dh.data(), db1.data(), kBatch, kHidden);
+        step(w1, dw1);
+        step(b1, db1);
+        step(w2, dw2);
+        step(b2, db2);
+        if (s == 0) first = loss;
+        last = loss;
+    }
+    EXPECT_LT(last, 0.2 * first);
+}
+
+// A folder of its own for each test, removed at its end.
+class TextData : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        std::string pattern = (fs::temp_directory_path() / "shardscope-text-XXXXXX").string();
+        ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+        folder_ = pattern;
+    }
+    void TearDown() override { fs::remove_all(folder_); }
+
+    std::string write(const std::string& name, const std::string& text) const {
+        std::ofstream(folder_ / name, std::ios::binary) << text;
+        return (folder_ / name).string();
+    }
+
+    static std::string error_of(const std::string& path, int context = 4) {
+        try {
+            const TextDataset data(path, 1, context);
+        } catch (const DataError& error) {
+            return error.what();
+        }
+        return "no error";
+    }
+
+    fs::path folder_;
+};
+
+TEST_F(TextData, ATargetIsItsTokensSuccessor) {
+    std::string text;
+    for (int byte = 0; byte < 256; ++byte) text += static_cast<char>(byte);  // byte i stands at position i
+    const TextDataset data(write("bytes", text), 9, 16);
+    EXPECT_EQ(data.input_bytes(), 16 * 4);
+    EXPECT_EQ(data.target_bytes(), 16 * 4);
+    testing::Tokens tokens(20 * 16), targets(20 * 16);
+    data.fill(1000, 20, tokens.data(), targets.data());
+    for (int i = 0; i < 20; ++i) {
+        for (int t = 0; t < 16; ++t) {
+            EXPECT_EQ(tokens[i * 16 + t], data.position_of(1000 + i) + t);
+            EXPECT_EQ(targets[i * 16 + t], data.position_of(1000 + i) + t + 1);
+        }
+    }
+}
+
+TEST_F(TextData, SamplesDoNotDependOnHowTheyAreAskedFor) {
+    const std::string path = write("text", std::string(1000, 'a') + std::string(1000, 'b'));
+    const TextDataset data(path, 9, 8), again(path, 9, 8), other(path, 10, 8);
+    testing::Tokens tokens(6 * 8), targets(6 * 8), one(8), one_target(8);
+    data.fill(50, 6, tokens.data(), targets.data());
+    again.fill(53, 1, static_cast<void*>(one.data()), static_cast<void*>(one_target.data()));
+    EXPECT_TRUE(std::equal(one.begin(), one.end(), tokens.begin() + 3 * 8));
+    EXPECT_TRUE(std::equal(one_target.begin(), one_target.end(), targets.begin() + 3 * 8));
+    EXPECT_NE(data.position_of(50), other.position_of(50));
+}
+
+// 7 bytes, windows of 4 + 1: positions 0, 1 and 2, each about a third of the time.
+TEST_F(TextData, EveryWindowIsDrawn) {
+    const TextDataset data(write("text", "0123456"), 9, 4);
+    int drawn[3] = {};
+    for (int i = 0; i < 3000; ++i) {
+        const std::int64_t position = data.position_of(i);
+        ASSERT_GE(position, 0);
+        ASSERT_LE(position, 2);
+        ++drawn[position];
+    }
+    for (const int times : drawn)
+        EXPECT_NEAR(times, 1000, 110);  // 4 deviations of sqrt(3000 * 1/3 * 2/3) = 26
+}
+
+TEST_F(TextData, ATextOfExactlyOneWindowWorks) {
+    const TextDataset data(write("text", "abcde"), 9, 4);
+    testing::Tokens tokens(4), targets(4);
+    data.fill(12345, 1, tokens.data(), targets.data());
+    EXPECT_EQ(tokens, (testing::Tokens{'a', 'b', 'c', 'd'}));
+    EXPECT_EQ(targets, (testing::Tokens{'b', 'c', 'd', 'e'}));
+}
+
+TEST_F(TextData, AFoldersFilesAreJoinedInTheOrderOfTheirNames) {
+    write("b", "second ");
+    write("c", "third");
+    write("a", "first ");
+    write(".hidden", "never");
+    fs::create_directory(folder_ / "0-folder");
+    fs::create_symlink(folder_ / "a", folder_ / "0-link");
+    ASSERT_EQ(mkfifo((folder_ / "0-pipe").c_str(), 0600), 0);
+    const TextDataset data(folder_.string(), 9, 4);
+    EXPECT_EQ(data.text(), "first second third");
+    EXPECT_EQ(data.files(), 3);
+}
+
+TEST_F(TextData, ANamedLinkIsFollowed) {
+    write("text", "some words");
+    fs::create_symlink(folder_ / "text", folder_ / "link");
+    EXPECT_EQ(TextDataset((folder_ / "link").string(), 9, 4).text(), "some words");
+}
+
+TEST_F(TextData, SaysWhatIsWrongAndWhatToDo) {
+    const std::string missing = (folder_ / "missing").string();
+    EXPECT_EQ(error_of(missing),
+              "data.path: " + missing + " does not exist; give a text file, or a folder of text files");
+    EXPECT_EQ(error_of(""), "data.path: is not set; give a text file, or a folder of text files");
+    const std::string empty = write("empty", "");
+    EXPECT_EQ(error_of(empty),
+              "data.path: " + empty + " is empty; name a text of at least model.context + 1 = 5 bytes");
+    const std::string short_text = write("short", "abc");
+    EXPECT_EQ(error_of(short_text),
+              "data.path: " + short_text +
+                  " has 3 bytes, and a sample needs model.context + 1 = 5; name a longer text "
+                  "or make model.context smaller");
+    fs::create_directory(folder_ / "none");
+    EXPECT_THAT(error_of((folder_ / "none").string()), HasSubstr("has no text file directly in it"));
+    ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+    EXPECT_THAT(error_of((folder_ / "pipe").string()), HasSubstr("is neither a file nor a folder"));
+    EXPECT_THAT(error_of(short_text + "/below"), HasSubstr("Not a directory"));
+}
+
+TEST_F(TextData, AnUnreadableFileIsNamedWithTheReason) {
+    const std::string path = write("secret", "some words");
+    fs::permissions(path, fs::perms::none);
+    if (geteuid() == 0) GTEST_SKIP() << "the superuser reads everything";
+    EXPECT_THAT(error_of(path), HasSubstr("cannot read " + path + ": Permission denied"));
+    EXPECT_THAT(error_of(folder_.string()), HasSubstr("cannot read " + path)) << "in a folder too";
+}
+
+}  // namespace
+}  // namespace shardscope::trainer

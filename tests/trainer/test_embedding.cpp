@@ -1,0 +1,70 @@
+// Embeddings of tokens and positions against their plain form and finite differences.
+#include <gtest/gtest.h>
+
+#include "tests/trainer/kernel_testing.h"
+#include "trainer/kernels/embedding.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using namespace testing;
+
+TEST(Embedding, LooksRowsUp) {
+    const Floats table = {1, 2, 3, 4, 5, 6};  // 3 entries, 2 wide
+    const Tokens chosen = {2, 0, 2};
+    Floats y(6, NAN);
+    kernels::embedding_forward(chosen.data(), table.data(), y.data(), 3, 2);
+    EXPECT_EQ(y, (Floats{5, 6, 1, 2, 5, 6}));
+}
+
+TEST(Embedding, GradientsOfOneEntryAddUpAndUnusedEntriesGetZero) {
+    const Floats dy = {1, 10, 2, 20, 3, 30};
+    const Tokens chosen = {2, 0, 2};
+    Floats dtable(8, NAN);  // 4 entries
+    kernels::embedding_backward(dy.data(), chosen.data(), dtable.data(), 3, 4, 2);
+    EXPECT_EQ(dtable, (Floats{2, 20, 0, 0, 4, 40, 0, 0}));
+}
+
+TEST(Embedding, GradientAgreesWithFiniteDifferences) {
+    constexpr int kRows = 6, kEntries = 4, kWidth = 3;
+    const Vector table = in_double(normals(kEntries * kWidth, "table"));
+    const Floats dy = normals(kRows * kWidth, "dy");
+    const Tokens chosen = tokens(kRows, kEntries, "tokens");
+    const auto loss = [&](const Vector& v) {
+        return dot(in_double(dy), reference::embedding_forward(chosen, v, kWidth));
+    };
+    const Vector plain = reference::embedding_backward(in_double(dy), chosen, kEntries, kWidth);
+    EXPECT_LE(relative_error(plain, finite_differences(table, loss)), kFiniteDifferenceTolerance);
+    Floats dtable(kEntries * kWidth, NAN);
+    kernels::embedding_backward(dy.data(), chosen.data(), dtable.data(), kRows, kEntries, kWidth);
+    EXPECT_LE(relative_error(dtable, plain), kFloatTolerance);
+}
+
+// A position embedding is the embedding of tokens 0, 1, … context - 1, 0, 1, …
+TEST(PositionEmbedding, IsTheEmbeddingOfThePositions) {
+    constexpr int kBatch = 3, kContext = 4, kEntries = 5, kWidth = 18, kRows = kBatch * kContext;
+    Tokens positions;
+    for (int i = 0; i < kRows; ++i) positions.push_back(i % kContext);
+    const Floats table = normals(kEntries * kWidth, "table"), dy = normals(kRows * kWidth, "dy");
+    const Floats x = normals(kRows * kWidth, "x");
+
+    Floats expected(kRows * kWidth), y(kRows * kWidth, NAN);
+    kernels::embedding_forward(positions.data(), table.data(), expected.data(), kRows, kWidth);
+    kernels::position_embedding_forward(nullptr, table.data(), y.data(), kRows, kContext, kWidth);
+    EXPECT_EQ(y, expected);
+
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += x[i];
+    kernels::position_embedding_forward(x.data(), table.data(), y.data(), kRows, kContext, kWidth);
+    EXPECT_EQ(y, expected);
+    y = x;
+    kernels::position_embedding_forward(y.data(), table.data(), y.data(), kRows, kContext, kWidth);
+    EXPECT_EQ(y, expected);
+
+    Floats gradient(kEntries * kWidth), dtable(kEntries * kWidth, NAN);
+    kernels::embedding_backward(dy.data(), positions.data(), gradient.data(), kRows, kEntries, kWidth);
+    kernels::position_embedding_backward(dy.data(), dtable.data(), kRows, kContext, kEntries, kWidth);
+    EXPECT_EQ(dtable, gradient);
+}
+
+}  // namespace
+}  // namespace shardscope::trainer

@@ -1,0 +1,78 @@
+// Layer norm against its plain form, its gradients against finite differences.
+#include <gtest/gtest.h>
+
+#include "tests/trainer/kernel_testing.h"
+#include "trainer/kernels/layer_norm.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using namespace testing;
+
+constexpr double kEps = 1e-5;
+
+// (1, 3): mean 2, deviation 1, so xhat is (-1, 1); times gamma (2, 3) plus beta (10, 20).
+TEST(LayerNorm, NormalizesARow) {
+    const Floats x = {1.0f, 3.0f}, gamma = {2.0f, 3.0f}, beta = {10.0f, 20.0f};
+    Floats y(2);
+    float mean;
+    float rstd;
+    kernels::layer_norm_forward(x.data(), gamma.data(), beta.data(), y.data(), &mean, &rstd, 1, 2, 0.0f);
+    EXPECT_EQ(y, (Floats{8.0f, 23.0f}));
+    EXPECT_EQ(mean, 2.0f);
+    EXPECT_EQ(rstd, 1.0f);
+}
+
+struct Shape {
+    int rows, cols;
+};
+
+class LayerNormShapes : public ::testing::TestWithParam<Shape> {};
+
+TEST_P(LayerNormShapes, AgreesWithThePlainForm) {
+    const auto [rows, cols] = GetParam();
+    const std::size_t n = static_cast<std::size_t>(rows) * cols;
+    Floats x = normals(n, "x");
+    for (float& value : x) value = 2.0f * value + 3.0f;
+    const Floats gamma = normals(cols, "gamma"), beta = normals(cols, "beta"), dy = normals(n, "dy");
+    Floats y(n, NAN), mean(rows, NAN), rstd(rows, NAN), dx(n, NAN), dgamma(cols, NAN), dbeta(cols, NAN);
+    kernels::layer_norm_forward(x.data(), gamma.data(), beta.data(), y.data(), mean.data(), rstd.data(), rows,
+                                cols, static_cast<float>(kEps));
+    kernels::layer_norm_backward_input(dy.data(), x.data(), gamma.data(), mean.data(), rstd.data(), dx.data(),
+                                       rows, cols);
+    kernels::layer_norm_backward_parameters(dy.data(), x.data(), mean.data(), rstd.data(), dgamma.data(),
+                                            dbeta.data(), rows, cols);
+    EXPECT_LE(relative_error(y, reference::layer_norm_forward(in_double(x), in_double(gamma), in_double(beta),
+                                                              rows, cols, kEps)),
+              kFloatTolerance);
+    const auto expected =
+        reference::layer_norm_backward(in_double(dy), in_double(x), in_double(gamma), rows, cols, kEps);
+    EXPECT_LE(relative_error(dx, expected.dx), kFloatTolerance);
+    EXPECT_LE(relative_error(dgamma, expected.dgamma), kFloatTolerance);
+    EXPECT_LE(relative_error(dbeta, expected.dbeta), kFloatTolerance);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, LayerNormShapes,
+                         ::testing::Values(Shape{1, 16}, Shape{5, 33}, Shape{130, 20}, Shape{70, 300}));
+
+TEST(LayerNormGradients, AgreeWithFiniteDifferences) {
+    constexpr int kRows = 3, kCols = 6;
+    const Vector x = in_double(normals(kRows * kCols, "x")), dy = in_double(normals(kRows * kCols, "dy"));
+    const Vector gamma = in_double(normals(kCols, "gamma")), beta = in_double(normals(kCols, "beta"));
+    const auto loss = [&](const Vector& x_, const Vector& gamma_, const Vector& beta_) {
+        return dot(dy, reference::layer_norm_forward(x_, gamma_, beta_, kRows, kCols, kEps));
+    };
+    const auto gradients = reference::layer_norm_backward(dy, x, gamma, kRows, kCols, kEps);
+    EXPECT_LE(relative_error(gradients.dx,
+                             finite_differences(x, [&](const Vector& v) { return loss(v, gamma, beta); })),
+              kFiniteDifferenceTolerance);
+    EXPECT_LE(relative_error(gradients.dgamma,
+                             finite_differences(gamma, [&](const Vector& v) { return loss(x, v, beta); })),
+              kFiniteDifferenceTolerance);
+    EXPECT_LE(relative_error(gradients.dbeta,
+                             finite_differences(beta, [&](const Vector& v) { return loss(x, gamma, v); })),
+              kFiniteDifferenceTolerance);
+}
+
+}  // namespace
+}  // namespace shardscope::trainer
