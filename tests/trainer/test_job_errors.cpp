@@ -97,6 +97,11 @@ TEST(JobErrors, OfTomlNameTheLine) {
     }
 }
 
+TEST(JobErrors, StayOnOneLineWhateverTheyQuote) {
+    EXPECT_EQ(error_of("[parallel]\n\"ab\\ncdefgh\" = 1"),
+              "job.toml:2: there is no key ab?cdefgh in [parallel]; its keys are mode");
+}
+
 TEST(JobErrors, OnTheCommandLineNameTheOption) {
     const std::pair<Override, std::string> mistakes[] = {
         {{"model.widht", "3"},

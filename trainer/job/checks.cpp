@@ -1,7 +1,7 @@
 // Checks that span several keys of a job.
 #include <fmt/format.h>
 
-#include "trainer/job/overrides.h"
+#include "trainer/job/loading.h"
 
 namespace shardscope::trainer {
 

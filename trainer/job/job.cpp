@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
-#include "trainer/job/overrides.h"
+#include "trainer/job/loading.h"
 
 namespace shardscope::trainer {
 
@@ -113,6 +113,14 @@ std::string read_file(const std::string& path) {
 }
 
 }  // namespace
+
+std::string JobError::one_line(std::string sentence) {
+    for (char& c : sentence) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte < 0x20 || byte == 0x7F) c = '?';
+    }
+    return sentence;
+}
 
 Job parse_job(const std::string& toml, const std::string& file, const std::vector<Override>& overrides) {
     Job job;

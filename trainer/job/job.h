@@ -16,7 +16,10 @@ namespace shardscope::trainer {
 // with 2.
 class JobError : public std::runtime_error {
   public:
-    using std::runtime_error::runtime_error;
+    explicit JobError(const std::string& sentence) : std::runtime_error(one_line(sentence)) {}
+
+  private:
+    static std::string one_line(std::string sentence);  // control characters of quoted input become '?'
 };
 
 enum class ModelType : std::uint8_t { mlp, gpt };

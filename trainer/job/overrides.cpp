@@ -1,7 +1,7 @@
 // Keys from the command line.
-#include "trainer/job/overrides.h"
-
 #include <fmt/format.h>
+
+#include "trainer/job/loading.h"
 
 namespace shardscope::trainer {
 
