@@ -1,0 +1,29 @@
+// What there is to say of an event: its name and every field, with units. Pure text, no drawing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "traces/store/trace.h"
+#include "viewer/app/session.h"
+
+namespace shardscope::viewer {
+
+struct Detail {
+    std::string label, value;
+};
+
+struct EventDetails {
+    std::string title;
+    std::vector<Detail> rows;
+};
+
+EventDetails describe(const traces::Trace& trace, SelectedEvent event);
+
+// The short text on a bar: "ReduceScatter net.0" for a collective, "Linear_0" for a module.
+std::string bar_label(const traces::Trace& trace, SelectedEvent event);
+
+// The ModuleRow::id that an event belongs to (launched inside, or its own range), -1 unknown.
+int module_of(const traces::Trace& trace, SelectedEvent event);
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,50 @@
+// What of a lane is drawn: bars for events that the eye can tell apart, and for the rest one strip a pixel
+// column whose height is the share of the column's time that is busy and whose colour is the kind that takes
+// most of it. Nothing is drawn that is not there: the strips' busy time and the bars' visible time add up to
+// the lane's busy time in the view, exactly, at every zoom. Pure arithmetic, any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "viewer/timeline/lane.h"
+#include "viewer/timeline/time_view.h"
+
+namespace shardscope::viewer {
+
+struct Bar {
+    float x0 = 0, x1 = 0;    // pixels, clipped to the view
+    std::uint32_t item = 0;  // in the lane
+};
+
+struct FoldedPixel {
+    int column = 0;
+    Paint paint = 0;
+    std::int64_t busy_ns = 0, column_ns = 0;
+    std::uint32_t first = 0, last = 0;  // items [first, last) that touch the column
+    double share() const {
+        return column_ns > 0 ? static_cast<double>(busy_ns) / static_cast<double>(column_ns) : 1.0;
+    }
+};
+
+struct FoldedLane {
+    int columns = 0;                  // over the view's width
+    std::vector<Bar> bars;            // left to right
+    std::vector<FoldedPixel> pixels;  // left to right; columns without a folded event are not there
+};
+
+inline constexpr double kShortestBar = 3;  // pixels; what is shorter is folded
+
+// `columns` pixel columns share the view's width (one each, or fewer where a picture has too many lanes).
+FoldedLane fold_lane(const Lane& lane, const TimeView& view, int columns);
+
+// What is under a pixel: an event, and where it is one of several, how many and how busy they are.
+struct Hit {
+    std::uint32_t item = 0;
+    int events = 1;   // more than 1: a folded column
+    double busy = 1;  // share of that column
+};
+std::optional<Hit> hit_lane(const Lane& lane, const FoldedLane& folded, const TimeView& view, double x);
+
+}  // namespace shardscope::viewer
