@@ -1,0 +1,13 @@
+// Writes a picture. The file appears whole or not at all: it is written beside its place and renamed.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace shardscope::viewer {
+
+// `rgba`: width * height * 4 bytes, top row first. Throws std::runtime_error with one sentence.
+void write_png(const std::string& path, int width, int height, std::span<const std::uint8_t> rgba);
+
+}  // namespace shardscope::viewer

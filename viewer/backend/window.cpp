@@ -1,0 +1,108 @@
+// See window.h. GLFW's state is the process's, so there is one Window at a time.
+#include "viewer/backend/window.h"
+
+#include <stdexcept>
+#include <utility>
+
+#include <GLFW/glfw3.h>
+#include <backends/imgui_impl_glfw.h>
+#include <backends/imgui_impl_opengl3.h>
+#include <imgui.h>
+
+namespace shardscope::viewer {
+namespace {
+
+constexpr int kFramesAfterInput = 3;  // ImGui settles hovers, popups and scrolling over a few frames
+
+[[noreturn]] void fail() {
+    const char* reason = nullptr;
+    glfwGetError(&reason);
+    throw std::runtime_error(std::string("No window can be opened (") + (reason ? reason : "unknown reason") +
+                             "); with --screenshot OUT.png the viewer draws without a display.");
+}
+
+}  // namespace
+
+struct Window::Impl {
+    GLFWwindow* handle = nullptr;
+    bool glfw = false, platform = false, renderer = false;
+    std::function<void(const std::string&)> drop;
+    int frames_owed = kFramesAfterInput;
+
+    ~Impl() {
+        if (renderer) ImGui_ImplOpenGL3_Shutdown();
+        if (platform) ImGui_ImplGlfw_Shutdown();
+        if (handle != nullptr) glfwDestroyWindow(handle);
+        if (glfw) glfwTerminate();
+    }
+};
+
+Window::Window(int width, int height, const std::string& title) : impl_(std::make_unique<Impl>()) {
+    impl_->glfw = glfwInit() == GLFW_TRUE;
+    if (!impl_->glfw) fail();
+    glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
+    glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
+    glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
+    glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
+    impl_->handle = glfwCreateWindow(width, height, title.c_str(), nullptr, nullptr);
+    if (impl_->handle == nullptr) fail();
+    glfwMakeContextCurrent(impl_->handle);
+    glfwSwapInterval(1);
+    glfwSetWindowUserPointer(impl_->handle, impl_.get());
+    glfwSetDropCallback(impl_->handle, [](GLFWwindow* window, int count, const char** paths) {
+        auto* impl = static_cast<Impl*>(glfwGetWindowUserPointer(window));
+        impl->frames_owed = kFramesAfterInput;
+        for (int i = 0; impl->drop && i < count; ++i) impl->drop(paths[i]);
+    });
+    impl_->platform = ImGui_ImplGlfw_InitForOpenGL(impl_->handle, true);
+    impl_->renderer = ImGui_ImplOpenGL3_Init("#version 330 core");
+    if (!impl_->platform || !impl_->renderer) fail();
+}
+
+Window::~Window() = default;
+
+float Window::scale() const {
+    float x = 1, y = 1;
+    glfwGetWindowContentScale(impl_->handle, &x, &y);
+    return x > 0 ? x : 1;
+}
+
+void Window::on_drop(std::function<void(const std::string&)> drop) {
+    impl_->drop = std::move(drop);
+}
+
+bool Window::wants_close() const {
+    return glfwWindowShouldClose(impl_->handle) == GLFW_TRUE;
+}
+
+void Window::close() {
+    glfwSetWindowShouldClose(impl_->handle, GLFW_TRUE);
+}
+
+void Window::wait(double seconds) {
+    if (impl_->frames_owed > 0) {
+        --impl_->frames_owed;
+        glfwPollEvents();
+        return;
+    }
+    const double before = glfwGetTime();
+    glfwWaitEventsTimeout(seconds);
+    if (glfwGetTime() - before < seconds * 0.95) impl_->frames_owed = kFramesAfterInput;  // input came
+}
+
+void Window::begin_frame() {
+    ImGui_ImplOpenGL3_NewFrame();
+    ImGui_ImplGlfw_NewFrame();
+}
+
+void Window::end_frame() {
+    int width = 0, height = 0;
+    glfwGetFramebufferSize(impl_->handle, &width, &height);
+    glViewport(0, 0, width, height);
+    glClearColor(0, 0, 0, 1);
+    glClear(GL_COLOR_BUFFER_BIT);
+    ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+    glfwSwapBuffers(impl_->handle);
+}
+
+}  // namespace shardscope::viewer
