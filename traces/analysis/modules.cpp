@@ -31,6 +31,7 @@ struct Node {
     int module = kNone;
     std::int64_t occurrences = 0, operators = 0;
     Part forward, backward;
+    Part total, backward_total;                     // children included; total: both parts
     std::int64_t busy = 0, busy_until = INT64_MIN;  // union of device time, children included
     std::int64_t unshard_wait = 0, gathered = 0, reduced = 0, peak = 0;
     std::vector<int> children;
@@ -78,6 +79,7 @@ class Builder {
         add_device_time();
         add_units();
         add_peaks();
+        add_totals();
         ModuleView view;
         const std::unordered_map<int, std::int64_t> parameters = parameters_with_children();
         for (const int r : ranks_) {
@@ -293,12 +295,24 @@ class Builder {
             const std::int64_t end = std::min(ranges.end[i], time.back().end);
             row.peak = std::max(row.peak, indexes.at(row.rank).most(start, end));
         }
-        // A child's call is a time inside its parent, also where the parent's backward has no range of its
-        // own.
+    }
+
+    // Sums up the tree; parents stand before their children. A child's call is a time inside its parent, also
+    // where the parent's backward has no range of its own.
+    void add_totals() {
+        for (Node& row : nodes_) {
+            row.total = {row.forward.host + row.backward.host, row.forward.device + row.backward.device};
+            row.backward_total = row.backward;
+        }
         for (std::size_t n = nodes_.size(); n-- > 0;) {
-            if (nodes_[n].parent < 0) continue;
-            Node& parent = nodes_[static_cast<std::size_t>(nodes_[n].parent)];
-            parent.peak = std::max(parent.peak, nodes_[n].peak);
+            const Node& row = nodes_[n];
+            if (row.parent < 0) continue;
+            Node& parent = nodes_[static_cast<std::size_t>(row.parent)];
+            parent.total.host += row.total.host;
+            parent.total.device += row.total.device;
+            parent.backward_total.host += row.backward_total.host;
+            parent.backward_total.device += row.backward_total.device;
+            parent.peak = std::max(parent.peak, row.peak);
         }
     }
 
@@ -332,18 +346,11 @@ class Builder {
         node.peak_bytes = row.peak;
         if (const auto sum = parameters.find(row.module); sum != parameters.end())
             node.parameters = sum->second;
-        node.host_us = node.host_self_us;
-        node.device_us = node.device_self_us;
-        node.backward_host_us = us(row.backward.host);
-        node.backward_device_us = us(row.backward.device);
-        for (const int c : row.children) {
-            node.children.push_back(result(c, parameters));
-            const ModuleNode& below = node.children.back();
-            node.host_us += below.host_us;
-            node.device_us += below.device_us;
-            node.backward_host_us += below.backward_host_us;
-            node.backward_device_us += below.backward_device_us;
-        }
+        node.host_us = us(row.total.host);
+        node.device_us = us(row.total.device);
+        node.backward_host_us = us(row.backward_total.host);
+        node.backward_device_us = us(row.backward_total.device);
+        for (const int c : row.children) node.children.push_back(result(c, parameters));
         return node;
     }
 

@@ -1,0 +1,142 @@
+// What a file holds, and the faults that check finds.
+#include "traces/analysis/info.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/traces/run_builder.h"
+
+namespace shardscope::traces {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+TEST(Info, CountsWhatTheFileHolds) {
+    RunBuilder run(2);
+    run.sink().set_path("run.sqlite");
+    run.sink().set_schema_version(1);
+    run.sink().set_start_utc_ns(1'772'368'496'789'000'000);
+    run.step(0, 0, 0, 1'500'000);
+    run.step(1, 0, 0, 1'500'000);
+    run.step(1, 1, 1'500'000, 2'500'000);
+    run.kernel(0, 10, 20, 5);
+    run.collective(1, 10, 20, {.launched = 5});
+    run.sink().add(RunInfoRow{"model.width", "256"});
+    const auto trace = run.take();
+    const TraceInfo info = trace_info(*trace);
+    EXPECT_EQ(info.file, "run.sqlite");
+    EXPECT_EQ(info.schema_version, 1);
+    EXPECT_EQ(info.started_utc, "2026-03-01T12:34:56.789Z");
+    EXPECT_DOUBLE_EQ(info.duration_ms, 2.5);
+    EXPECT_EQ(info.ranks, 2);
+    EXPECT_EQ(info.steps, 2);  // of the rank with the most
+    EXPECT_EQ(info.device, "processor");
+    EXPECT_THAT(info.counts, Contains(Pair("kernels", 1)));
+    EXPECT_THAT(info.counts, Contains(Pair("communication", 1)));
+    EXPECT_THAT(info.counts, Contains(Pair("runtime_calls", 2)));
+    EXPECT_THAT(info.config, ElementsAre(Pair("model.width", "256")));
+}
+
+TEST(Check, AWholeRunHasNoFaults) {
+    RunBuilder run(2);
+    for (int rank = 0; rank < 2; ++rank) {
+        run.step(rank, 0, 0, 100);
+        run.kernel(rank, 10, 20, 5);
+        run.kernel(rank, 20, 30, 6);
+        run.collective(rank, 10, 30, {.bytes = 8, .group_size = 2, .launched = 7});
+        run.allocate(rank, 1, 1, 10);
+        run.free(rank, 2, 1, 10);
+        run.allocate(rank, 3, 1, 20);
+    }
+    const auto trace = run.take();
+    EXPECT_THAT(check_trace(*trace), IsEmpty());
+    EXPECT_THAT(check_trace(Trace()), IsEmpty());
+}
+
+TEST(Check, NamesWhatTheRecordingLost) {
+    RunBuilder run;
+    run.sink().set_ended(false);
+    run.sink().set_dropped(12);
+    run.kernel(0, 30, 20, 5);  // ends before it starts
+    run.sink().add(DiagnosticRow{.time = 1'000'000, .severity = Severity::error, .text = "disk full"});
+    run.sink().add(DiagnosticRow{.time = 0, .severity = Severity::warning, .text = "not a fault"});
+    const auto trace = run.take();
+    EXPECT_THAT(check_trace(*trace),
+                ElementsAre(HasSubstr("did not end"), HasSubstr("12 events were dropped"),
+                            HasSubstr("1 event ends before it starts"),
+                            HasSubstr("1.000 ms the recorder noted an error: disk full")));
+}
+
+TEST(Check, NamesDeviceEventsWithoutALaunchAndThoseThatOverlapOnAStream) {
+    RunBuilder run;
+    run.kernel(0, 1'000'000, 2'000'000, {}, 7, "lonely");
+    run.kernel(0, 1'500'000, 1'600'000, 10, 7, "second");
+    run.kernel(0, 1'500'000, 1'600'000, 10, 8, "elsewhere");
+    const auto trace = run.take();
+    EXPECT_THAT(
+        check_trace(*trace),
+        ElementsAre(AllOf(HasSubstr("1 device event has no launching call"), HasSubstr("lonely of rank 0")),
+                    AllOf(HasSubstr("1 device event starts on stream 7 of rank 0"),
+                          HasSubstr("second at 1.500 ms inside lonely"))));
+}
+
+TEST(Check, NamesCollectivesThatDoNotFitTogether) {
+    RunBuilder run(2);
+    run.collective(0, 0, 10, {.bytes = 8, .sequence = 0, .group_size = 2, .launched = 0});
+    run.collective(1, 0, 10, {.bytes = 16, .sequence = 0, .group_size = 2, .launched = 0});
+    run.collective(1, 20, 30, {.bytes = 8, .sequence = 1, .group_size = 2, .launched = 1});
+    run.sink().add(CollectiveRow{.rank = 0, .correlation = 4711, .group_size = 1, .sequence = 9});
+    const auto trace = run.take();
+    EXPECT_THAT(
+        check_trace(*trace),
+        ElementsAre(HasSubstr("1 collective has no device event, the first is other 9 of group 0 on rank 0"),
+                    HasSubstr("1 collective has no counterpart on another rank, the first is all_gather 1"),
+                    HasSubstr("2 collectives have other bytes than a counterpart")));
+}
+
+TEST(Check, SaysWhenRanksAreMissing) {
+    RunBuilder run;
+    run.collective(0, 0, 10, {.group_size = 4, .launched = 0});
+    const auto trace = run.take();
+    EXPECT_THAT(check_trace(*trace), ElementsAre(HasSubstr("holds 1 of at least 4 ranks; merge the parts")));
+}
+
+TEST(Check, NamesMemoryThatIsFreedWrongly) {
+    RunBuilder run;
+    run.allocate(0, 1, 1, 100, {.name = "a"});
+    run.free(0, 2, 1, 100);
+    run.free(0, 3, 1, 100, {.name = "again"});  // freed twice: the total goes below zero
+    run.allocate(0, 4, 2, 300);
+    run.allocate(0, 5, 2, 60, {.name = "on top"});
+    run.allocate(0, 6, 3, 80);
+    run.free(0, 7, 3, 70, {.name = "short"});
+    run.allocate(0, 8, 4, 80);
+    run.free(0, 9, 4, 80, {.category = MemoryCategory::activations, .name = "moved"});
+    const auto trace = run.take();
+    EXPECT_THAT(
+        check_trace(*trace),
+        ElementsAre(AllOf(HasSubstr("1 free is of memory that is not live"), HasSubstr("again (100 bytes")),
+                    AllOf(HasSubstr("at an address that is still live"), HasSubstr("on top (60 bytes")),
+                    AllOf(HasSubstr("another size"), HasSubstr("short (70 bytes")),
+                    AllOf(HasSubstr("another category"), HasSubstr("moved (80 bytes")),
+                    HasSubstr("Live device memory of other on rank 0 goes below zero (-100 bytes)"),
+                    HasSubstr("Live device memory of activations on rank 0 goes below zero")));
+}
+
+TEST(Check, NamesStepsThatOverlapAndPredictionsThatDoNotSum) {
+    RunBuilder run;
+    run.step(0, 4, 0, 100);
+    run.step(0, 5, 90, 200);
+    run.sink().add(PredictionRow{.rank = 0, .peak_bytes = 10, .where = "forward"});
+    const auto trace = run.take();
+    EXPECT_THAT(check_trace(*trace), ElementsAre(HasSubstr("Step 5 of rank 0 starts"),
+                                                 HasSubstr("predicted peak of rank 0 is 10 bytes")));
+}
+
+}  // namespace
+}  // namespace shardscope::traces
