@@ -1,6 +1,7 @@
 // See format.h.
 #include "viewer/draw/format.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string_view>
@@ -84,6 +85,12 @@ std::string format_change(double value, double base) {
     const std::string text = format_decimal(100.0 * (value - base) / base, 1);
     const bool grows = value > base && !only_zeros(text);
     return fmt::format("{}{} %", grows ? "+" : "", text);
+}
+
+std::string spaced(std::string_view name) {
+    std::string text(name);
+    std::replace(text.begin(), text.end(), '_', ' ');
+    return text;
 }
 
 std::string shorten_middle(const std::string& text, std::size_t limit) {

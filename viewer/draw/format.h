@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace shardscope::viewer {
 
@@ -30,5 +31,8 @@ std::string format_change(double value, double base);
 
 // The same text shortened to `limit` characters with "..." in the middle: both ends of a path tell most.
 std::string shorten_middle(const std::string& text, std::size_t limit);
+
+// "unsharded_parameters" -> "unsharded parameters".
+std::string spaced(std::string_view name);
 
 }  // namespace shardscope::viewer

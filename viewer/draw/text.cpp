@@ -126,25 +126,31 @@ void end_tip() {
 }
 
 void headers_row(int first_number_column) {
-    ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
+    int lines = 1;
+    for (int i = 0; i < ImGui::TableGetColumnCount(); ++i) {
+        if (std::strchr(ImGui::TableGetColumnName(i), '\n') != nullptr) lines = 2;
+    }
+    const float height = ImGui::GetTextLineHeight() * static_cast<float>(lines);
+    ImGui::TableNextRow(ImGuiTableRowFlags_Headers, height + 2 * ImGui::GetStyle().CellPadding.y);
     for (int i = 0; i < ImGui::TableGetColumnCount(); ++i) {
         if (!ImGui::TableSetColumnIndex(i)) continue;
-        const char* name = ImGui::TableGetColumnName(i);
-        if (i < first_number_column || name[0] == '\0' || std::strncmp(name, "##", 2) == 0) {
-            ImGui::TableHeader(name);
-            continue;
-        }
-        // The header itself stays empty (it draws the sort arrow at the right); its text goes where numbers
-        // end.
-        const bool sorted = (ImGui::TableGetColumnFlags(i) & ImGuiTableColumnFlags_IsSorted) != 0;
+        // The header itself stays empty (it sorts and shows the arrow); its text goes where the numbers end.
+        const std::string_view name = ImGui::TableGetColumnName(i);
         const ImVec2 at = ImGui::GetCursorScreenPos();
-        const float arrow = sorted ? ImGui::GetFontSize() * 0.9F : 0;
-        const float space = ImGui::GetContentRegionAvail().x - width_of(name) - arrow;
+        const float width = ImGui::GetContentRegionAvail().x;
         ImGui::PushID(i);
         ImGui::TableHeader("##header");
         ImGui::PopID();
-        ImGui::GetWindowDrawList()->AddText({at.x + std::max(0.0F, space), at.y},
-                                            ImGui::GetColorU32(ImGuiCol_Text), name);
+        if (name.starts_with("##")) continue;
+        const std::size_t split = std::min(name.find('\n'), name.size());
+        float y = at.y;
+        for (const std::string_view line :
+             {name.substr(0, split), name.substr(std::min(split + 1, name.size()))}) {
+            const float x = i < first_number_column ? at.x : at.x + std::max(0.0F, width - width_of(line));
+            const ImU32 ink = ImGui::GetColorU32(y > at.y ? ImGuiCol_TextDisabled : ImGuiCol_Text);
+            ImGui::GetWindowDrawList()->AddText({x, y}, ink, line.data(), line.data() + line.size());
+            y += ImGui::GetTextLineHeight();
+        }
     }
 }
 

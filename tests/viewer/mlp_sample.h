@@ -1,0 +1,32 @@
+// A made-up run for the panels' tests and pictures: an MLP of Linear and ReLU under FULL_SHARD, wrapped at
+// the root or per Linear, with ranges, launches, collectives, allocations and a prediction as the trainer
+// writes them. Deterministic; no clock, no file. Times in nanoseconds, sizes in bytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "traces/store/sink.h"
+#include "traces/store/trace.h"
+
+namespace shardscope::viewer {
+
+struct MlpSample {
+    bool per_linear = false;
+    int ranks = 2;
+    int steps = 3;
+    int layers = 4;
+    std::int64_t width = 512;
+    std::int64_t batch = 64;
+
+    std::int64_t layer_bytes() const { return (width * width + width) * 4; }
+    std::int64_t activation_bytes() const { return batch * width * 4; }
+};
+
+// Feeds every row of the run to a sink (a database writer or columns).
+void write_mlp_sample(const MlpSample& sample, traces::EventSink& sink);
+
+// The same as columns in memory, named `path`.
+std::shared_ptr<const traces::Trace> mlp_sample(const MlpSample& sample, const char* path);
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,30 @@
+// The device rows of a short time drawn small: how busy each stream was in each pixel column, and with what.
+// Pure arithmetic, no drawing; any thread. Times in nanoseconds.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "traces/store/trace.h"
+
+namespace shardscope::viewer {
+
+// Neighbouring pixel columns that look alike: `busy` is the share of the time with an event, 0 < busy <= 1.
+struct StripRun {
+    int first = 0, count = 0;
+    float busy = 0;
+    traces::DeviceKind kind = traces::DeviceKind::kernel;  // the kind with the most time in it
+    bool operator==(const StripRun&) const = default;
+};
+
+struct StripRow {
+    std::string name;  // of the stream
+    std::vector<StripRun> runs;
+};
+
+// One row for each stream of the rank that has an event in [from, to), in the order of the trace's streams.
+std::vector<StripRow> fold_streams(const traces::Trace& trace, int rank_index, std::int64_t from,
+                                   std::int64_t to, int columns);
+
+}  // namespace shardscope::viewer

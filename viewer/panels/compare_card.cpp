@@ -1,0 +1,214 @@
+// See compare_card.h.
+#include "viewer/panels/compare_card.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include "viewer/draw/chart.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/text.h"
+#include "viewer/panels/compare_rows.h"
+#include "viewer/panels/module_rows.h"
+#include "viewer/panels/toolbar.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::MemoryCategory;
+using traces::RunColumn;
+
+void dim(std::string_view t) {
+    ImGui::PushStyleColor(ImGuiCol_Text, theme::kTextDim);
+    text(t);
+    ImGui::PopStyleColor();
+}
+
+// "-59.3 %" in the colour of better or worse; nothing on the first card.
+void change(double value, double base, bool inside_spread) {
+    const std::string t = format_change(value, base) + (inside_spread ? " ~" : "");
+    const bool same = inside_spread || t.starts_with("0.0 %");
+    ImGui::PushStyleColor(ImGuiCol_Text, same ? theme::kTextDim : value < base ? theme::kGood : theme::kBad);
+    text(t);
+    ImGui::PopStyleColor();
+}
+
+void draw_title(const CompareCard::Input& input) {
+    const float font = ImGui::GetFontSize();
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImGui::GetWindowDrawList()->AddRectFilled({at.x, at.y + font * 0.1F},
+                                              {at.x + font * 0.3F, at.y + font * 2.2F}, input.color);
+    ImGui::Indent(font * 0.8F);
+    const float width = ImGui::GetContentRegionAvail().x;
+    text(fit_text(input.title, width));
+    dim(fit_text(fmt::format("{}, {} rank{}", input.file, input.run->ranks, input.run->ranks == 1 ? "" : "s"),
+                 width));
+    ImGui::Unindent(font * 0.8F);
+}
+
+void draw_memory(const CompareCard::Input& input) {
+    const float font = ImGui::GetFontSize();
+    const RunColumn& run = *input.run;
+    const ImVec2 at = ImGui::GetCursorPos();
+    big_number(format_mb(run.peak_bytes));
+    const float right = ImGui::GetItemRectSize().x + font * 0.9F;
+    ImGui::SetCursorPos({at.x + right, at.y + font * 0.05F});
+    dim("peak allocated");
+    ImGui::SetCursorPos({at.x + right, at.y + font * 1.05F});
+    if (input.run != input.first) {
+        change(static_cast<double>(run.peak_bytes), static_cast<double>(input.first->peak_bytes), false);
+    } else {
+        dim("largest rank");
+    }
+    ImGui::SetCursorPos({at.x, at.y + font * 2.4F});
+
+    std::vector<Segment> segments;
+    for (std::size_t c = 0; c < run.at_peak.size(); ++c) {
+        segments.push_back({static_cast<double>(run.at_peak[c]),
+                            category_color(static_cast<MemoryCategory>(c)), format_mb(run.at_peak[c])});
+    }
+    const ImVec2 bar = ImGui::GetCursorScreenPos();
+    const float width = ImGui::GetContentRegionAvail().x;
+    const int hovered =
+        stacked_bar(bar, {width, font * 1.7F}, segments, static_cast<double>(input.largest_peak), true);
+    ImGui::Dummy({width, font * 1.7F});
+    if (hovered < 0) return;
+    const auto c = static_cast<std::size_t>(hovered);
+    begin_tip(spaced(traces::kMemoryCategoryNames[c]));
+    tip_row("At the peak", format_mb(run.at_peak[c]));
+    tip_row("Bytes", format_count(run.at_peak[c]));
+    end_tip();
+}
+
+// Three figures beside each other: label, value, change.
+void draw_times(const CompareCard::Input& input) {
+    struct Figure {
+        const char* label;
+        std::string value;
+        double now, base;
+        bool inside_spread;
+    };
+    const RunColumn &run = *input.run, &first = *input.first;
+    const std::string spread = " \u00b1 " + format_duration(run.spread_step_us * 1e3);
+    const Figure figures[] = {
+        {"Step time", format_duration(run.average_step_us * 1e3) + spread, run.average_step_us,
+         first.average_step_us, traces::inside_spread(first, run)},
+        {"Communication", format_duration(run.communication_us * 1e3), run.communication_us,
+         first.communication_us,
+         traces::inside_spread(first.communication_us, first.communication_spread.spread,
+                               run.communication_us, run.communication_spread.spread)},
+        {"of it exposed", format_duration(run.exposed_communication_us * 1e3), run.exposed_communication_us,
+         first.exposed_communication_us,
+         traces::inside_spread(first.exposed_communication_us, first.exposed_communication_spread.spread,
+                               run.exposed_communication_us, run.exposed_communication_spread.spread)},
+    };
+    if (!ImGui::BeginTable("times", 3, ImGuiTableFlags_NoSavedSettings)) return;
+    ImGui::TableSetupColumn("a", ImGuiTableColumnFlags_WidthStretch, 1.6F);
+    ImGui::TableSetupColumn("b", ImGuiTableColumnFlags_WidthStretch, 1);
+    ImGui::TableSetupColumn("c", ImGuiTableColumnFlags_WidthStretch, 1);
+    for (const Figure& figure : figures) {
+        ImGui::TableNextColumn();
+        dim(figure.label);
+        text(fit_text(figure.value, ImGui::GetContentRegionAvail().x));
+        if (&run != &first) {
+            change(figure.now, figure.base, figure.inside_spread);
+        } else {
+            dim("a step");
+        }
+    }
+    ImGui::EndTable();
+}
+
+void draw_tree(const CompareCard::Input& input) {
+    if (input.modules == nullptr) return dim("Working out the module tree ...");
+    const float line = ImGui::GetTextLineHeight();
+    const auto room = static_cast<std::size_t>(std::max(0.0F, ImGui::GetContentRegionAvail().y / line));
+    if (room == 0) return;
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    ImVec2 at = ImGui::GetCursorScreenPos();
+    const float step = ImGui::GetFontSize() * 0.85F, width = ImGui::GetContentRegionAvail().x;
+    for (const TreeLine& row : compact_tree(input.modules->modules, room)) {
+        const float indent = step * static_cast<float>(row.depth);
+        const std::string shown = fit_text(row.text, width - indent);
+        for (int level = 0; level < row.depth; ++level) {
+            const float x = std::floor(at.x + step * (static_cast<float>(level) + 0.3F));
+            draw->AddRectFilled({x, at.y}, {x + 1, at.y + line}, theme::kLine);
+        }
+        const bool sharded = row.text.starts_with("FullyShardedDataParallel");
+        draw->AddText({at.x + indent, at.y}, sharded ? theme::kText : theme::kTextDim, shown.c_str());
+        at.y += line;
+    }
+}
+
+}  // namespace
+
+const std::vector<StripRow>& CompareCard::folded(const Input& input, const traces::StepSummary& step,
+                                                 int columns) {
+    if (trace_ != input.trace || from_ != step.window_start || to_ != step.window_end ||
+        columns_ != columns) {
+        rows_ = fold_streams(*input.trace, 0, step.window_start, step.window_end, columns);
+        trace_ = input.trace;
+        from_ = step.window_start;
+        to_ = step.window_end;
+        columns_ = columns;
+    }
+    return rows_;
+}
+
+void CompareCard::draw_strip(const Input& input) {
+    const float font = ImGui::GetFontSize();
+    const traces::StepSummary* step = input.rank0 != nullptr ? steady_step(*input.rank0) : nullptr;
+    if (step == nullptr)
+        return dim(input.rank0 == nullptr ? "Working out the steps ..." : "No complete step.");
+    const auto length = static_cast<double>(step->window_end - step->window_start);
+    dim(fmt::format("Step {} of rank {}, its streams over {}", step->number, input.rank0->rank,
+                    format_duration(length)));
+
+    const float label = font * 6.5F, whole = std::max(font * 4, ImGui::GetContentRegionAvail().x - label);
+    // The longest step of all cards takes the whole width: lengths compare across cards.
+    const auto width = static_cast<float>(whole * length /
+                                          static_cast<double>(std::max<std::int64_t>(1, input.longest_step)));
+    const int columns = std::max(1, static_cast<int>(width));
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    ImVec2 at = ImGui::GetCursorScreenPos();
+    const float row_height = font * 1.15F, bar = font * 0.95F;
+    for (const StripRow& row : folded(input, *step, columns)) {
+        const std::string shown = fit_text(row.name, label - font * 0.5F);
+        draw->AddText({at.x, std::floor(at.y - font * 0.05F)}, theme::kTextDim, shown.c_str());
+        const float left = at.x + label;
+        draw->AddRectFilled({left, at.y}, {left + width, at.y + bar}, theme::kRaised);
+        for (const StripRun& run : row.runs) {
+            const float x = left + static_cast<float>(run.first);
+            draw->AddRectFilled({x, at.y + bar * (1 - run.busy)},
+                                {x + static_cast<float>(run.count), at.y + bar}, kind_color(run.kind));
+        }
+        at.y += row_height;
+        ImGui::Dummy({whole + label, row_height - ImGui::GetStyle().ItemSpacing.y});
+    }
+}
+
+void CompareCard::draw(const Input& input, float width, float height) {
+    const float font = ImGui::GetFontSize();
+    ImGui::PushStyleColor(ImGuiCol_ChildBg, theme::kSurface);
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {font * 0.8F, font * 0.6F});
+    ImGui::PushStyleVar(ImGuiStyleVar_ChildRounding, font * 0.3F);
+    ImGui::BeginChild("card", {width, height}, true,
+                      ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
+    const ImVec2 gap = {0, font * 0.25F};
+    draw_title(input);
+    ImGui::Dummy(gap);
+    draw_memory(input);
+    ImGui::Dummy(gap);
+    draw_times(input);
+    ImGui::Dummy(gap);
+    draw_strip(input);
+    ImGui::Dummy(gap);
+    draw_tree(input);
+    ImGui::EndChild();
+    ImGui::PopStyleVar(2);
+    ImGui::PopStyleColor();
+}
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,267 @@
+// See compare_rows.h.
+#include "viewer/panels/compare_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "viewer/draw/format.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::Comparison;
+using traces::RunColumn;
+
+constexpr std::size_t kTitleSettings = 3;
+
+// What a reader compares by, the telling settings first; other settings follow in the order of the file.
+constexpr std::array<std::string_view, 9> kTellingKeys = {"parallel.mode",
+                                                          "fsdp.sharding_strategy",
+                                                          "fsdp.wrap",
+                                                          "fsdp.layout",
+                                                          "fsdp.backward_prefetch",
+                                                          "run.ranks",
+                                                          "model.type",
+                                                          "model.width",
+                                                          "data.batch"};
+// Facts that differ from run to run without being a choice.
+constexpr std::array<std::string_view, 2> kFactKeys = {"run.trace", "run.overwrite"};
+constexpr std::array<std::string_view, 11> kJobSections = {"run",       "model",      "data",      "parallel",
+                                                           "fsdp",      "ddp",        "precision", "memory",
+                                                           "optimizer", "checkpoint", "sim"};
+
+bool is_setting(std::string_view key) {  // a choice of the job, not a fact of the run
+    if (std::find(kFactKeys.begin(), kFactKeys.end(), key) != kFactKeys.end()) return false;
+    const std::string_view section = key.substr(0, key.find('.'));
+    return section.size() < key.size() &&
+           std::find(kJobSections.begin(), kJobSections.end(), section) != kJobSections.end();
+}
+
+std::size_t rank_of(std::string_view key) {
+    const auto at = std::find(kTellingKeys.begin(), kTellingKeys.end(), key);
+    return static_cast<std::size_t>(at - kTellingKeys.begin());
+}
+
+std::string title_of(const RunColumn& run) {
+    const auto mode = std::find_if(run.config.begin(), run.config.end(),
+                                   [](const auto& setting) { return setting.first == "parallel.mode"; });
+    // A setting of fsdp says nothing of a ddp run, nor the other way round.
+    const auto applies = [&](std::string_view key) {
+        if (mode == run.config.end()) return true;
+        return !(key.starts_with("fsdp.") && mode->second != "fsdp") &&
+               !(key.starts_with("ddp.") && mode->second != "ddp");
+    };
+    std::vector<std::pair<std::string, std::string>> settings;
+    for (const auto& [key, value] : run.config) {
+        if (is_setting(key) && applies(key) && !value.empty()) settings.emplace_back(key, value);
+    }
+    std::stable_sort(settings.begin(), settings.end(),
+                     [](const auto& a, const auto& b) { return rank_of(a.first) < rank_of(b.first); });
+    std::string title;
+    for (std::size_t i = 0; i < std::min(settings.size(), kTitleSettings); ++i) {
+        const std::string_view key = settings[i].first;
+        title +=
+            fmt::format("{}{}={}", i > 0 ? "  " : "", key.substr(key.rfind('.') + 1), settings[i].second);
+    }
+    return title;
+}
+
+// Builds rows of one comparison; every figure is "smaller is better" unless it says otherwise.
+class RowBuilder {
+  public:
+    explicit RowBuilder(const Comparison& comparison) : runs_(comparison.runs) {}
+
+    void heading(std::string label) { rows_.push_back({std::move(label), true, {}}); }
+
+    using Get = std::function<double(const RunColumn&)>;
+    using Print = std::function<std::string(double)>;
+    enum class Judge { smaller_is_better, none };
+
+    // `spread`: that of the figure over a run's steps; without one every difference counts.
+    void figure(std::string label, const Get& get, const Print& print, Judge judge = Judge::smaller_is_better,
+                const Get& spread = {}) {
+        CompareRow row{std::move(label), false, {}};
+        double largest = 0;
+        for (const RunColumn& run : runs_) largest = std::max(largest, get(run));
+        for (const RunColumn& run : runs_) {
+            const double value = get(run);
+            CompareCell cell{print(value), "", Tone::neutral, largest > 0 ? value / largest : 0.0};
+            if (&run != &runs_.front()) judge_change(cell, run, get, judge, spread);
+            row.cells.push_back(std::move(cell));
+        }
+        rows_.push_back(std::move(row));
+    }
+
+    void text(std::string label, const std::function<std::string(const RunColumn&)>& get) {
+        CompareRow row{std::move(label), false, {}};
+        for (const RunColumn& run : runs_) row.cells.push_back({get(run), "", Tone::neutral, 0});
+        rows_.push_back(std::move(row));
+    }
+
+    std::vector<CompareRow> take() { return std::move(rows_); }
+
+  private:
+    void judge_change(CompareCell& cell, const RunColumn& run, const Get& get, Judge judge,
+                      const Get& spread) const {
+        const RunColumn& first = runs_.front();
+        const double value = get(run), base = get(first);
+        cell.change = format_change(value, base);
+        const bool none = cell.change == "0.0 %";
+        if (spread && !none && traces::inside_spread(base, spread(first), value, spread(run))) {
+            cell.change += " ~";
+        } else if (judge == Judge::smaller_is_better && !none) {
+            cell.tone = value < base ? Tone::better : Tone::worse;
+        }
+    }
+
+    const std::vector<RunColumn>& runs_;
+    std::vector<CompareRow> rows_;
+};
+
+std::string print_us(double us) {
+    return format_duration(us * 1e3);
+}
+std::string print_bytes(double bytes) {
+    return format_mb(static_cast<std::int64_t>(bytes));
+}
+std::string print_percent(double percent) {
+    return format_percent(percent);
+}
+std::string print_number(double number) {
+    return format_decimal(number, number == static_cast<double>(static_cast<std::int64_t>(number)) ? 0 : 1);
+}
+
+bool any_run(const Comparison& comparison, const std::function<double(const RunColumn&)>& get) {
+    return std::any_of(comparison.runs.begin(), comparison.runs.end(),
+                       [&](const RunColumn& r) { return get(r) != 0; });
+}
+
+void add_settings(const Comparison& comparison, RowBuilder& rows) {
+    std::vector<std::string> keys;
+    for (const RunColumn& run : comparison.runs) {
+        for (const auto& [key, value] : run.config) {
+            if (is_setting(key) && std::find(keys.begin(), keys.end(), key) == keys.end())
+                keys.push_back(key);
+        }
+    }
+    if (keys.empty()) return;
+    std::stable_sort(keys.begin(), keys.end(),
+                     [](const auto& a, const auto& b) { return rank_of(a) < rank_of(b); });
+    rows.heading("Settings that differ");
+    for (const std::string& key : keys) {
+        rows.text(key, [&](const RunColumn& run) {
+            const auto it = std::find_if(run.config.begin(), run.config.end(),
+                                         [&](const auto& p) { return p.first == key; });
+            return it == run.config.end() || it->second.empty() ? std::string("-") : it->second;
+        });
+    }
+}
+
+void add_collectives(const Comparison& comparison, RowBuilder& rows) {
+    for (int op = 0; op < traces::kOperations; ++op) {
+        const auto of = [op](const RunColumn& run) -> const traces::OperationStats* {
+            const auto it = std::find_if(run.collectives.begin(), run.collectives.end(),
+                                         [op](const auto& s) { return static_cast<int>(s.operation) == op; });
+            return it == run.collectives.end() ? nullptr : &*it;
+        };
+        const auto count = [&](const RunColumn& run) { return of(run) ? of(run)->count_per_step : 0.0; };
+        const auto bytes = [&](const RunColumn& run) { return of(run) ? of(run)->bytes_per_step : 0.0; };
+        if (!any_run(comparison, count)) continue;
+        const std::string name(traces::kOperationNames[static_cast<std::size_t>(op)]);
+        rows.figure(name + ", count", count, print_number, RowBuilder::Judge::none);
+        rows.figure(name + ", data", bytes, print_bytes, RowBuilder::Judge::none);
+    }
+}
+
+}  // namespace
+
+std::string file_title(const std::string& path) {
+    std::string name = path.substr(path.find_last_of('/') + 1);
+    static constexpr std::string_view kSuffix = ".sqlite";
+    if (name.size() > kSuffix.size() && name.ends_with(kSuffix)) name.resize(name.size() - kSuffix.size());
+    return name;
+}
+
+std::vector<std::string> run_titles(const Comparison& comparison) {
+    std::vector<std::string> titles;
+    for (const RunColumn& run : comparison.runs) {
+        const std::string title = title_of(run);
+        titles.push_back(title.empty() ? file_title(run.file) : title);
+    }
+    std::vector<std::string> distinct = titles;
+    for (std::size_t i = 0; i < titles.size(); ++i) {
+        const std::string file = file_title(comparison.runs[i].file);
+        if (std::count(titles.begin(), titles.end(), titles[i]) > 1 && titles[i] != file)
+            distinct[i] += "  (" + file + ")";
+    }
+    return distinct;
+}
+
+std::vector<CompareRow> compare_rows(const Comparison& comparison) {
+    if (comparison.runs.empty()) return {};
+    RowBuilder rows(comparison);
+    add_settings(comparison, rows);
+
+    rows.heading("Memory, largest rank");
+    rows.figure(
+        "Peak allocated", [](const RunColumn& r) { return static_cast<double>(r.peak_bytes); }, print_bytes);
+    for (std::size_t c = 0; c < traces::kMemoryCategories; ++c) {
+        const auto get = [c](const RunColumn& r) { return static_cast<double>(r.at_peak[c]); };
+        if (any_run(comparison, get))
+            rows.figure("  " + spaced(traces::kMemoryCategoryNames[c]), get, print_bytes);
+    }
+
+    constexpr auto kJudge = RowBuilder::Judge::smaller_is_better;
+    constexpr auto kNoJudge = RowBuilder::Judge::none;
+    const auto step_spread = [](const RunColumn& r) { return r.spread_step_us; };
+    rows.heading("Time of a step, mean over ranks");
+    rows.figure(
+        "Average step time", [](const RunColumn& r) { return r.average_step_us; }, print_us, kJudge,
+        step_spread);
+    rows.figure(
+        "Median step time", [](const RunColumn& r) { return r.median_step_us; }, print_us, kJudge,
+        step_spread);
+    rows.figure("Spread", step_spread, print_us, kNoJudge);
+    for (std::size_t c = 0; c < traces::kTimeCategories; ++c) {
+        const auto get = [c](const RunColumn& r) { return r.categories_us[c]; };
+        const auto spread = [c](const RunColumn& r) { return r.categories_spread[c].spread; };
+        if (!any_run(comparison, get)) continue;
+        rows.figure(fmt::format("  {}", traces::kTimeCategoryNames[c]), get, print_us, kNoJudge, spread);
+    }
+    rows.figure(
+        "Device busy", [](const RunColumn& r) { return r.device_busy_percent; }, print_percent, kNoJudge,
+        [](const RunColumn& r) { return r.device_busy_spread.spread; });
+
+    rows.heading("Communication of a step, mean over ranks");
+    rows.figure(
+        "Communication", [](const RunColumn& r) { return r.communication_us; }, print_us, kJudge,
+        [](const RunColumn& r) { return r.communication_spread.spread; });
+    rows.figure(
+        "  of it exposed", [](const RunColumn& r) { return r.exposed_communication_us; }, print_us, kJudge,
+        [](const RunColumn& r) { return r.exposed_communication_spread.spread; });
+    add_collectives(comparison, rows);
+    return rows.take();
+}
+
+std::int64_t largest_peak(const Comparison& comparison) {
+    std::int64_t largest = 0;
+    for (const RunColumn& run : comparison.runs) largest = std::max(largest, run.peak_bytes);
+    return largest;
+}
+
+const traces::StepSummary* steady_step(const traces::RankSummary& rank) {
+    if (rank.steps.empty()) return nullptr;
+    std::vector<const traces::StepSummary*> steps;
+    for (const traces::StepSummary& step : rank.steps) steps.push_back(&step);
+    if (steps.size() > 1) steps.erase(steps.begin());  // the first step pays for warm-up
+    std::stable_sort(steps.begin(), steps.end(), [](const auto* a, const auto* b) {
+        return a->window_end - a->window_start < b->window_end - b->window_start;
+    });
+    return steps[(steps.size() - 1) / 2];
+}
+
+}  // namespace shardscope::viewer

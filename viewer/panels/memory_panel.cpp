@@ -1,0 +1,216 @@
+// Memory: the curve of allocated device bytes of one rank by category, and what lived at the peak.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include "viewer/app/session.h"
+#include "viewer/app/theme.h"
+#include "viewer/draw/chart.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/text.h"
+#include "viewer/panels/memory_chart.h"
+#include "viewer/panels/panel.h"
+#include "viewer/panels/toolbar.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::MemoryCategory;
+using traces::MemoryHolder;
+using traces::RankMemory;
+
+constexpr ImGuiTableFlags kTableFlags =
+    ImGuiTableFlags_RowBg | ImGuiTableFlags_ScrollY | ImGuiTableFlags_NoSavedSettings;
+
+double percent_of(std::int64_t bytes, std::int64_t whole) {
+    return whole > 0 ? 100.0 * static_cast<double>(bytes) / static_cast<double>(whole) : 0.0;
+}
+
+// "of step 2, 12.3 ms after its start", or the time alone outside every step.
+std::string moment(const traces::Trace& trace, int rank_index, std::int64_t time) {
+    for (const traces::Step& step : trace.steps) {
+        if (step.rank != rank_index || time < step.start || time >= step.end) continue;
+        return fmt::format("in step {}, {} after its start", step.number,
+                           format_duration(static_cast<double>(time - step.start)));
+    }
+    return fmt::format("at {}", format_duration(static_cast<double>(time)));
+}
+
+void category_row(std::string_view name, ImU32 color, std::int64_t bytes, std::int64_t peak,
+                  const std::int64_t* predicted) {
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    if (color != 0) swatch(color);
+    text(name);
+    ImGui::TableNextColumn();
+    text_right(format_count(bytes));
+    ImGui::TableNextColumn();
+    text_right(format_mb(bytes, false));
+    ImGui::TableNextColumn();
+    const double percent = percent_of(bytes, peak);
+    cell_bar(color != 0 ? percent / 100 : 0, color, format_decimal(percent, 2));
+    if (predicted == nullptr) return;
+    ImGui::TableNextColumn();
+    text_right(format_mb(*predicted, false));
+}
+
+void draw_categories(const RankMemory& memory, ImVec2 size) {
+    const float font = ImGui::GetFontSize();
+    const bool predicted = memory.predicted_peak_bytes >= 0;
+    if (!ImGui::BeginTable("categories", predicted ? 5 : 4, kTableFlags, size)) return;
+    ImGui::TableSetupScrollFreeze(0, 1);
+    ImGui::TableSetupColumn("At the peak, by category", ImGuiTableColumnFlags_WidthStretch);
+    ImGui::TableSetupColumn("Allocated\nbytes", ImGuiTableColumnFlags_WidthFixed, font * 7.5F);
+    ImGui::TableSetupColumn("\nMB", ImGuiTableColumnFlags_WidthFixed, font * 4.5F);
+    ImGui::TableSetupColumn("Share\n%", ImGuiTableColumnFlags_WidthFixed, font * 4.5F);
+    if (predicted) ImGui::TableSetupColumn("Predicted\nMB", ImGuiTableColumnFlags_WidthFixed, font * 5);
+    headers_row(1);
+    category_row("Peak", 0, memory.peak_bytes, memory.peak_bytes,
+                 predicted ? &memory.predicted_peak_bytes : nullptr);
+    for (std::size_t c = 0; c < memory.at_peak.size(); ++c) {
+        category_row(spaced(traces::kMemoryCategoryNames[c]), category_color(static_cast<MemoryCategory>(c)),
+                     memory.at_peak[c], memory.peak_bytes,
+                     predicted ? &memory.predicted_at_peak[c] : nullptr);
+    }
+    ImGui::EndTable();
+}
+
+void draw_holders(const char* id, const char* title, const std::vector<MemoryHolder>& holders,
+                  std::int64_t peak, ImVec2 size) {
+    const float font = ImGui::GetFontSize();
+    if (!ImGui::BeginTable(id, 3, kTableFlags, size)) return;
+    ImGui::TableSetupScrollFreeze(0, 1);
+    ImGui::TableSetupColumn(title, ImGuiTableColumnFlags_WidthStretch);
+    ImGui::TableSetupColumn("Allocated\nMB", ImGuiTableColumnFlags_WidthFixed, font * 5);
+    ImGui::TableSetupColumn("Share\n%", ImGuiTableColumnFlags_WidthFixed, font * 5);
+    headers_row(1);
+    ImGuiListClipper clipper;
+    clipper.Begin(static_cast<int>(holders.size()));
+    while (clipper.Step()) {
+        for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+            const MemoryHolder& holder = holders[static_cast<std::size_t>(i)];
+            const double percent = percent_of(holder.bytes, peak);
+            ImGui::TableNextRow();
+            ImGui::TableNextColumn();
+            text_fit(holder.name);
+            ImGui::TableNextColumn();
+            text_right(format_mb(holder.bytes, false));
+            ImGui::TableNextColumn();
+            cell_bar(percent / 100, theme::kAccent, format_decimal(percent, 2));
+        }
+    }
+    ImGui::EndTable();
+}
+
+class MemoryPanel final : public Panel {
+  public:
+    std::string_view name() const override { return "memory"; }
+    std::string_view title() const override { return "Memory"; }
+
+    void draw(Session& session, const Frame&) override {
+        draw_choosers(session);
+        ImGui::NewLine();
+        const TracePtr trace = session.trace();
+        const auto report = session.analyses.memory(trace, Session::selection(*session.current()));
+        const auto curve = session.analyses.curve(trace, session.rank);
+        if (report == nullptr || curve == nullptr) return draw_waiting(session, "the memory curve");
+        const RankMemory* memory = chosen_rank(report->ranks, session);
+        if (memory == nullptr || curve->empty()) {
+            return note("This trace holds no allocations of this rank.");
+        }
+        draw_headline(*trace, session.rank, *memory);
+        draw_limit_note(session);
+        draw_legend(*memory, *curve);
+
+        const auto limit = session.current()->limit;
+        MemoryChart::Input input{trace.get(), session.rank, *curve, memory, trace->first_ns, trace->last_ns};
+        if (limit) {
+            input.from = limit->from;
+            input.to = limit->to;
+        }
+        const float tables = std::min(ImGui::GetFontSize() * 19, ImGui::GetContentRegionAvail().y * 0.48F);
+        chart_.draw(input, std::max(ImGui::GetFontSize() * 6, ImGui::GetContentRegionAvail().y - tables));
+        draw_tables(*memory);
+    }
+
+  private:
+    static void draw_headline(const traces::Trace& trace, int rank_index, const RankMemory& memory) {
+        const float font = ImGui::GetFontSize();
+        const ImVec2 at = ImGui::GetCursorPos();
+        big_number(format_mb(memory.peak_bytes));
+        const float right = ImGui::GetItemRectSize().x + font;
+        ImGui::SetCursorPos({at.x + right, at.y + font * 0.05F});
+        text(fmt::format("peak allocated of rank {}: {} bytes, {}", memory.rank,
+                         format_count(memory.peak_bytes), moment(trace, rank_index, memory.peak_time_ns)));
+        ImGui::SetCursorPos({at.x + right, at.y + font * 1.1F});
+        ImGui::PushStyleColor(ImGuiCol_Text, theme::kTextDim);
+        text(prediction(memory) + reserved(memory));
+        ImGui::PopStyleColor();
+        ImGui::SetCursorPos({at.x, at.y + font * 2.4F});
+    }
+
+    static std::string prediction(const RankMemory& memory) {
+        if (memory.predicted_peak_bytes < 0) return "No prediction is stored.";
+        const std::int64_t off = memory.peak_bytes - memory.predicted_peak_bytes;
+        return fmt::format("Predicted {}{}: {}.", format_mb(memory.predicted_peak_bytes),
+                           memory.predicted_where.empty() ? "" : " " + memory.predicted_where,
+                           off == 0 ? "exact" : fmt::format("off by {} bytes", format_count(off)));
+    }
+
+    static std::string reserved(const RankMemory& memory) {
+        return memory.reserved_bytes > 0
+                   ? fmt::format("  Reserved at most {}.", format_mb(memory.reserved_bytes))
+                   : "";
+    }
+
+    // The categories that ever hold anything, in the order of the stack.
+    void draw_legend(const RankMemory& memory, const std::vector<traces::MemoryPoint>& curve) {
+        if (legend_of_ != curve.data()) {
+            legend_of_ = curve.data();
+            used_ = memory.at_peak;
+            for (const traces::MemoryPoint& point : curve) {
+                for (std::size_t c = 0; c < used_.size(); ++c) used_[c] = std::max(used_[c], point.bytes[c]);
+            }
+        }
+        std::vector<LegendItem> items;
+        for (std::size_t c = 0; c < used_.size(); ++c) {
+            if (used_[c] > 0)
+                items.push_back({spaced(traces::kMemoryCategoryNames[c]),
+                                 category_color(static_cast<MemoryCategory>(c))});
+        }
+        legend(items);
+    }
+
+    static void draw_tables(const RankMemory& memory) {
+        const float font = ImGui::GetFontSize();
+        const ImVec2 left = ImGui::GetContentRegionAvail();
+        const bool wide = left.x > font * 80;
+        const float gap = font * 1.2F;
+        const float categories = wide ? left.x * 0.42F : left.x * 0.56F;
+        draw_categories(memory, {categories, left.y});
+        ImGui::SameLine(0, gap);
+        const float rest = left.x - categories - gap;
+        const bool by_buffer = memory.units.size() < 2;  // one unit says little: then by buffer
+        const float holders = wide ? (rest - gap) / 2 : rest;
+        draw_holders("units", by_buffer ? "By buffer" : "By FSDP unit",
+                     by_buffer ? memory.buffers : memory.units, memory.peak_bytes, {holders, left.y});
+        if (!wide) return;
+        ImGui::SameLine(0, gap);
+        draw_holders("modules", "By module", memory.modules, memory.peak_bytes, {holders, left.y});
+    }
+
+    MemoryChart chart_;
+    const void* legend_of_ = nullptr;
+    traces::CategoryBytes used_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Panel> make_memory_panel() {
+    return std::make_unique<MemoryPanel>();
+}
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,99 @@
+// See toolbar.h.
+#include "viewer/panels/toolbar.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include "viewer/app/theme.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/text.h"
+
+namespace shardscope::viewer {
+namespace {
+
+constexpr std::size_t kRankButtons = 8;  // more ranks than this are chosen from a list
+
+void choose_trace(Session& session) {
+    const OpenTrace* current = session.current();
+    ImGui::SetNextItemWidth(ImGui::GetFontSize() * 16);
+    if (!ImGui::BeginCombo("##trace", current != nullptr ? current->name.c_str() : "")) return;
+    for (std::size_t i = 0; i < session.open.size(); ++i) {
+        if (session.open[i].trace == nullptr) continue;
+        ImGui::PushID(static_cast<int>(i));
+        if (ImGui::Selectable(session.open[i].name.c_str(), i == session.active)) session.set_active(i);
+        ImGui::PopID();
+    }
+    ImGui::EndCombo();
+}
+
+void choose_rank_by_button(Session& session, const traces::Trace& trace) {
+    for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
+        const bool chosen = session.rank == static_cast<int>(i);
+        if (i > 0) ImGui::SameLine(0, 2);
+        ImGui::PushStyleColor(ImGuiCol_Button, chosen ? theme::kAccent : theme::kRaised);
+        ImGui::PushStyleColor(ImGuiCol_Text, chosen ? theme::kGround : theme::kText);
+        if (ImGui::Button(fmt::format("{}##rank", trace.ranks[i].number).c_str()))
+            session.rank = static_cast<int>(i);
+        ImGui::PopStyleColor(2);
+    }
+}
+
+void choose_rank_by_list(Session& session, const traces::Trace& trace) {
+    const auto index = std::min(static_cast<std::size_t>(std::max(0, session.rank)), trace.ranks.size() - 1);
+    ImGui::SetNextItemWidth(ImGui::GetFontSize() * 6);
+    if (!ImGui::BeginCombo("##rank", fmt::format("{}", trace.ranks[index].number).c_str())) return;
+    for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
+        if (ImGui::Selectable(fmt::format("{}", trace.ranks[i].number).c_str(), i == index))
+            session.rank = static_cast<int>(i);
+    }
+    ImGui::EndCombo();
+}
+
+}  // namespace
+
+void draw_choosers(Session& session, bool with_rank) {
+    const float gap = ImGui::GetFontSize() * 1.2F;
+    bool drawn = false;
+    if (session.ready().size() > 1) {
+        choose_trace(session);
+        ImGui::SameLine(0, gap);
+        drawn = true;
+    }
+    const TracePtr trace = session.trace();
+    if (with_rank && trace != nullptr && trace->ranks.size() > 1) {
+        ImGui::AlignTextToFramePadding();
+        ImGui::TextDisabled("Rank");
+        ImGui::SameLine();
+        if (trace->ranks.size() <= kRankButtons) {
+            choose_rank_by_button(session, *trace);
+        } else {
+            choose_rank_by_list(session, *trace);
+        }
+        ImGui::SameLine(0, gap);
+        drawn = true;
+    }
+    if (!drawn) ImGui::Dummy({0, 0});
+}
+
+void draw_waiting(const Session& session, std::string_view what) {
+    const std::string failure = session.analyses.failure();
+    note(failure.empty() ? fmt::format("Working out {} ...", what) : failure);
+}
+
+void draw_limit_note(const Session& session) {
+    const OpenTrace* entry = session.current();
+    if (entry == nullptr || !entry->limit) return;
+    note(fmt::format("Only {} to {} of the trace: a limit range is set.",
+                     format_duration(static_cast<double>(entry->limit->from)),
+                     format_duration(static_cast<double>(entry->limit->to))));
+}
+
+void big_number(std::string_view t, float times) {
+    ImGui::SetWindowFontScale(times);
+    text(t);
+    ImGui::SetWindowFontScale(1);
+}
+
+}  // namespace shardscope::viewer
