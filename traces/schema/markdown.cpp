@@ -7,10 +7,10 @@ namespace shardscope::traces {
 
 namespace {
 
-void append_columns(std::string& text, std::span<const Column> columns, bool with_type) {
+void append_columns(std::string& text, std::span<const SchemaColumn> columns, bool with_type) {
     text += with_type ? "| column | type | unit | meaning |\n| --- | --- | --- | --- |\n"
                       : "| column | unit | meaning |\n| --- | --- | --- |\n";
-    for (const Column& c : columns) {
+    for (const SchemaColumn& c : columns) {
         if (with_type) {
             fmt::format_to(std::back_inserter(text), "| `{}` | {} | {} | {} |\n", c.name, c.type, c.unit,
                            c.meaning);
@@ -21,15 +21,15 @@ void append_columns(std::string& text, std::span<const Column> columns, bool wit
     text += '\n';
 }
 
-void append_tables(std::string& text, std::span<const Table> tables) {
-    for (const Table& table : tables) {
+void append_tables(std::string& text, std::span<const SchemaTable> tables) {
+    for (const SchemaTable& table : tables) {
         fmt::format_to(std::back_inserter(text), "### {}\n\n{}\n\n", table.name, table.meaning);
         append_columns(text, table.columns, true);
     }
 }
 
-void append_enums(std::string& text, std::span<const Table> enums) {
-    for (const Table& table : enums) {
+void append_enums(std::string& text, std::span<const SchemaTable> enums) {
+    for (const SchemaTable& table : enums) {
         fmt::format_to(std::back_inserter(text),
                        "### {}\n\n{}\n\n| id | name | label |\n| --- | --- | --- |\n", table.name,
                        table.meaning);
@@ -62,7 +62,7 @@ builds them: `globalTid >> 24 & 0xFFFFFF` is the process, `globalTid & 0xFFFFFF`
 
 )",
                                    kSchemaVersion, kNsightSchemaVersion);
-    for (const View& view : views()) {
+    for (const SchemaView& view : views()) {
         fmt::format_to(std::back_inserter(text), "### {}\n\n{}\n\n", view.name, view.meaning);
         append_columns(text, view.columns, false);
     }
@@ -81,7 +81,7 @@ builds them: `globalTid >> 24 & 0xFFFFFF` is the process, `globalTid & 0xFFFFFF`
     text +=
         "## Indexes\n\nMade when the run ends; none exist while it is recorded.\n\n| table | column |\n| --- "
         "| --- |\n";
-    for (const Index& index : indexes()) {
+    for (const SchemaIndex& index : indexes()) {
         fmt::format_to(std::back_inserter(text), "| {} | {} |\n", index.table, index.column);
     }
     return text;

@@ -8,9 +8,9 @@ namespace shardscope::traces {
 namespace {
 
 constexpr std::array kColumns = {
-    Column{"id", "INTEGER NOT NULL PRIMARY KEY", "enum", "The value that other tables hold."},
-    Column{"name", "TEXT", "", "Its symbol."},
-    Column{"label", "TEXT", "", "Its name for people."},
+    SchemaColumn{"id", "INTEGER NOT NULL PRIMARY KEY", "enum", "The value that other tables hold."},
+    SchemaColumn{"name", "TEXT", "", "Its symbol."},
+    SchemaColumn{"label", "TEXT", "", "Its name for people."},
 };
 
 constexpr std::array kNsysEventType = {
@@ -149,7 +149,7 @@ constexpr std::array kDiagnosticTimestampSource = {
     EnumRow{2, "HostTimestamp", "Host timestamp"},
 };
 
-constexpr std::array<Table, 16> kEnums = {{
+constexpr std::array<SchemaTable, 16> kEnums = {{
     {"ENUM_NSYS_EVENT_TYPE", "What a row of NVTX_EVENTS or of a device is: the kinds that we write or read.",
      kColumns, kNsysEventType},
     {"ENUM_NSYS_EVENT_CLASS", "Which API a call belongs to: the classes that we write or read.", kColumns,
@@ -174,7 +174,7 @@ constexpr std::array<Table, 16> kEnums = {{
 
 }  // namespace
 
-std::span<const Table> nsight_enums() {
+std::span<const SchemaTable> nsight_enums() {
     return kEnums;
 }
 

@@ -18,11 +18,11 @@ std::string quoted(std::string_view text) {
     return result + "'";
 }
 
-void append_tables(std::string& sql, std::span<const Table> tables) {
-    for (const Table& table : tables) {
+void append_tables(std::string& sql, std::span<const SchemaTable> tables) {
+    for (const SchemaTable& table : tables) {
         fmt::format_to(std::back_inserter(sql), "CREATE TABLE {} (\n", table.name);
         for (std::size_t i = 0; i < table.columns.size(); ++i) {
-            const Column& column = table.columns[i];
+            const SchemaColumn& column = table.columns[i];
             fmt::format_to(std::back_inserter(sql), "    \"{}\" {}{}\n", column.name, column.type,
                            i + 1 < table.columns.size() ? "," : "");
         }
@@ -36,8 +36,8 @@ void append_tables(std::string& sql, std::span<const Table> tables) {
 
 }  // namespace
 
-std::span<const Index> indexes() {
-    static constexpr std::array<Index, 12> kIndexes = {{
+std::span<const SchemaIndex> indexes() {
+    static constexpr std::array<SchemaIndex, 12> kIndexes = {{
         {"CUPTI_ACTIVITY_KIND_KERNEL", "start"},
         {"CUPTI_ACTIVITY_KIND_KERNEL", "correlationId"},
         {"CUPTI_ACTIVITY_KIND_MEMCPY", "start"},
@@ -54,9 +54,9 @@ std::span<const Index> indexes() {
     return kIndexes;
 }
 
-const Table* find_table(std::string_view name) {
+const SchemaTable* find_table(std::string_view name) {
     for (const auto tables : {nsight_tables(), shard_tables(), nsight_enums(), shard_enums()}) {
-        for (const Table& table : tables) {
+        for (const SchemaTable& table : tables) {
             if (table.name == name) return &table;
         }
     }
@@ -69,7 +69,7 @@ std::string creation_sql() {
     append_tables(sql, shard_tables());
     append_tables(sql, nsight_enums());
     append_tables(sql, shard_enums());
-    for (const View& view : views()) {
+    for (const SchemaView& view : views()) {
         fmt::format_to(std::back_inserter(sql), "CREATE VIEW {} AS\n{};\n", view.name, view.select);
     }
     return sql;
@@ -77,7 +77,7 @@ std::string creation_sql() {
 
 std::string indexing_sql() {
     std::string sql;
-    for (const Index& index : indexes()) {
+    for (const SchemaIndex& index : indexes()) {
         fmt::format_to(std::back_inserter(sql), "CREATE INDEX IF NOT EXISTS \"{0}.{1}\" ON {0}(\"{1}\");\n",
                        index.table, index.column);
     }

@@ -16,7 +16,7 @@ inline constexpr int kApplicationId = 0x53485244;
 // The version of Nsight Systems' export schema whose names and values we follow.
 inline constexpr std::string_view kNsightSchemaVersion = "3.25.0";
 
-struct Column {
+struct SchemaColumn {
     std::string_view name;
     std::string_view type;  // SQL type with its constraints; empty for a view's column
     std::string_view unit;  // "ns", "bytes", "id" ...; empty: none
@@ -28,36 +28,36 @@ struct EnumRow {
     std::string_view name, label;
 };
 
-struct Table {
+struct SchemaTable {
     std::string_view name;
     std::string_view meaning;
-    std::span<const Column> columns;
+    std::span<const SchemaColumn> columns;
     std::span<const EnumRow> rows = {};  // of an enum table: what it is filled with
 };
 
-struct View {
+struct SchemaView {
     std::string_view name;
     std::string_view meaning;
-    std::span<const Column> columns;  // in the order of the SELECT
+    std::span<const SchemaColumn> columns;  // in the order of the SELECT
     std::string_view select;
 };
 
-struct Index {
+struct SchemaIndex {
     std::string_view table, column;
 };
 
 // Nsight Systems' tables, in its spelling.
-std::span<const Table> nsight_tables();
-std::span<const Table> nsight_enums();
+std::span<const SchemaTable> nsight_tables();
+std::span<const SchemaTable> nsight_enums();
 // What Nsight has no table for.
-std::span<const Table> shard_tables();
-std::span<const Table> shard_enums();
-std::span<const View> views();
+std::span<const SchemaTable> shard_tables();
+std::span<const SchemaTable> shard_enums();
+std::span<const SchemaView> views();
 // Made when a run ends; none exist while it is recorded.
-std::span<const Index> indexes();
+std::span<const SchemaIndex> indexes();
 
 // Null where there is no such table.
-const Table* find_table(std::string_view name);
+const SchemaTable* find_table(std::string_view name);
 
 // All CREATE statements, and the INSERTs that fill the enum tables.
 std::string creation_sql();

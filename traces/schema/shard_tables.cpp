@@ -15,130 +15,133 @@ constexpr std::string_view kKey = "INTEGER NOT NULL PRIMARY KEY";
 constexpr std::string_view kText = "TEXT";
 constexpr std::string_view kTextNN = "TEXT NOT NULL";
 
-constexpr Column kRank = {"rank", kIntNN, "rank", "The rank. SHARD_RANKS.rank"};
-constexpr Column kUnit = {"unit", kInt, "id", "The FSDP unit. SHARD_UNITS.id"};
-constexpr Column kPhase = {"phase", kIntNN, "enum", "The part of the step. SHARD_ENUM_PHASE"};
+constexpr SchemaColumn kRank = {"rank", kIntNN, "rank", "The rank. SHARD_RANKS.rank"};
+constexpr SchemaColumn kUnit = {"unit", kInt, "id", "The FSDP unit. SHARD_UNITS.id"};
+constexpr SchemaColumn kPhase = {"phase", kIntNN, "enum", "The part of the step. SHARD_ENUM_PHASE"};
 
 constexpr std::array kState = {
-    Column{"ended", kIntNN, "0/1", "1 once the run has ended; 0: it was killed, or still runs."},
-    Column{"dropped", kIntNN, "count", "Events that were lost because a buffer was full."},
+    SchemaColumn{"ended", kIntNN, "0/1", "1 once the run has ended; 0: it was killed, or still runs."},
+    SchemaColumn{"dropped", kIntNN, "count", "Events that were lost because a buffer was full."},
 };
 
 constexpr std::array kRun = {
-    Column{"key", "TEXT NOT NULL PRIMARY KEY", "", "A key of the job file, or a fact: \"model.width\"."},
-    Column{"value", kTextNN, "", "Its value, as text."},
+    SchemaColumn{"key", "TEXT NOT NULL PRIMARY KEY", "",
+                 "A key of the job file, or a fact: \"model.width\"."},
+    SchemaColumn{"value", kTextNN, "", "Its value, as text."},
 };
 
 constexpr std::array kRanks = {
-    Column{"rank", kKey, "rank", "The rank."},
-    Column{"deviceId", kIntNN, "id", "Its device. TARGET_INFO_GPU.id"},
-    Column{"globalPid", kIntNN, "id", "Its process, serialized. PROCESSES.globalPid"},
-    Column{"globalTid", kIntNN, "id", "Its host thread, serialized. ThreadNames.globalTid"},
-    Column{"host", kTextNN, "", "The machine's name."},
-    Column{"data", kIntNN, "", "Place in the mesh: data parallel coordinate."},
-    Column{"shard", kIntNN, "", "Place in the mesh: shard coordinate."},
-    Column{"tensor", kIntNN, "", "Place in the mesh: tensor parallel coordinate."},
-    Column{"pipeline", kIntNN, "", "Place in the mesh: pipeline stage."},
+    SchemaColumn{"rank", kKey, "rank", "The rank."},
+    SchemaColumn{"deviceId", kIntNN, "id", "Its device. TARGET_INFO_GPU.id"},
+    SchemaColumn{"globalPid", kIntNN, "id", "Its process, serialized. PROCESSES.globalPid"},
+    SchemaColumn{"globalTid", kIntNN, "id", "Its host thread, serialized. ThreadNames.globalTid"},
+    SchemaColumn{"host", kTextNN, "", "The machine's name."},
+    SchemaColumn{"data", kIntNN, "", "Place in the mesh: data parallel coordinate."},
+    SchemaColumn{"shard", kIntNN, "", "Place in the mesh: shard coordinate."},
+    SchemaColumn{"tensor", kIntNN, "", "Place in the mesh: tensor parallel coordinate."},
+    SchemaColumn{"pipeline", kIntNN, "", "Place in the mesh: pipeline stage."},
 };
 
 constexpr std::array kThreads = {
-    Column{"globalTid", kKey, "id", "A host thread, serialized. ThreadNames.globalTid"},
-    Column{"rank", kIntNN, "rank", "The rank that it works for. SHARD_RANKS.rank"},
+    SchemaColumn{"globalTid", kKey, "id", "A host thread, serialized. ThreadNames.globalTid"},
+    SchemaColumn{"rank", kIntNN, "rank", "The rank that it works for. SHARD_RANKS.rank"},
 };
 
 constexpr std::array kStreams = {
     kRank,
-    Column{"streamId", kIntNN, "id", "The stream, as in the device tables."},
-    Column{"name", kTextNN, "", "What it is for: \"compute\", \"unshard\"."},
+    SchemaColumn{"streamId", kIntNN, "id", "The stream, as in the device tables."},
+    SchemaColumn{"name", kTextNN, "", "What it is for: \"compute\", \"unshard\"."},
 };
 
 constexpr std::array kSteps = {
     kRank,
-    Column{"step", kIntNN, "", "The step's number."},
-    Column{"start", kIntNN, "ns", "When the rank's host thread began it."},
-    Column{"end", kIntNN, "ns", "When the host thread was through with it."},
-    Column{"globalTid", kIntNN, "id", "That thread, serialized."},
+    SchemaColumn{"step", kIntNN, "", "The step's number."},
+    SchemaColumn{"start", kIntNN, "ns", "When the rank's host thread began it."},
+    SchemaColumn{"end", kIntNN, "ns", "When the host thread was through with it."},
+    SchemaColumn{"globalTid", kIntNN, "id", "That thread, serialized."},
 };
 
 constexpr std::array kLosses = {
-    Column{"step", kKey, "", "The step's number."},
-    Column{"loss", "REAL", "", "Mean over the global batch; NULL where it was not a number."},
+    SchemaColumn{"step", kKey, "", "The step's number."},
+    SchemaColumn{"loss", "REAL", "", "Mean over the global batch; NULL where it was not a number."},
 };
 
 constexpr std::array kModules = {
-    Column{"id", kKey, "id", "The module. NVTX_EVENTS.int64Value"},
-    Column{"parent", kInt, "id", "The module around it. SHARD_MODULES.id"},
-    Column{"name", kTextNN, "", "As ranges show it: \"Linear_0\"."},
-    Column{"className", kTextNN, "", "\"Linear\"."},
-    Column{"path", kTextNN, "", "PyTorch's full name: \"net.0\"."},
+    SchemaColumn{"id", kKey, "id", "The module. NVTX_EVENTS.int64Value"},
+    SchemaColumn{"parent", kInt, "id", "The module around it. SHARD_MODULES.id"},
+    SchemaColumn{"name", kTextNN, "", "As ranges show it: \"Linear_0\"."},
+    SchemaColumn{"className", kTextNN, "", "\"Linear\"."},
+    SchemaColumn{"path", kTextNN, "", "PyTorch's full name: \"net.0\"."},
     kUnit,
-    Column{"parameters", kIntNN, "elements", "Of its own, without its children's."},
+    SchemaColumn{"parameters", kIntNN, "elements", "Of its own, without its children's."},
 };
 
 constexpr std::array kUnits = {
-    Column{"id", kKey, "id", "The FSDP unit: what is gathered together."},
-    Column{"module", kInt, "id", "The module that was wrapped. SHARD_MODULES.id"},
-    Column{"name", kTextNN, "", "The unit's name."},
-    Column{"elements", kIntNN, "elements", "Parameters in it."},
-    Column{"paddedElements", kIntNN, "elements", "The same with the padding that makes shards equal."},
-    Column{"shardBytes", kIntNN, "bytes", "What one rank keeps."},
-    Column{"bytes", kIntNN, "bytes", "What a gather yields."},
+    SchemaColumn{"id", kKey, "id", "The FSDP unit: what is gathered together."},
+    SchemaColumn{"module", kInt, "id", "The module that was wrapped. SHARD_MODULES.id"},
+    SchemaColumn{"name", kTextNN, "", "The unit's name."},
+    SchemaColumn{"elements", kIntNN, "elements", "Parameters in it."},
+    SchemaColumn{"paddedElements", kIntNN, "elements", "The same with the padding that makes shards equal."},
+    SchemaColumn{"shardBytes", kIntNN, "bytes", "What one rank keeps."},
+    SchemaColumn{"bytes", kIntNN, "bytes", "What a gather yields."},
 };
 
 constexpr std::array kCollectives = {
     kRank,
-    Column{"correlationId", kIntNN, "id", "Of its kernel. CUPTI_ACTIVITY_KIND_KERNEL.correlationId"},
-    Column{"operation", kIntNN, "enum", "SHARD_ENUM_OPERATION"},
-    Column{"bytes", kIntNN, "bytes", "Of the full buffer, the gathered size, padding included."},
-    Column{"padding", kIntNN, "bytes", "Of that: padding."},
-    Column{"groupId", kIntNN, "id", "The communicator."},
-    Column{"groupSize", kIntNN, "ranks", "Ranks in it."},
-    Column{"sequence", kIntNN, "",
-           "Number in the communicator, in the order of issue; equal on all its ranks."},
+    SchemaColumn{"correlationId", kIntNN, "id", "Of its kernel. CUPTI_ACTIVITY_KIND_KERNEL.correlationId"},
+    SchemaColumn{"operation", kIntNN, "enum", "SHARD_ENUM_OPERATION"},
+    SchemaColumn{"bytes", kIntNN, "bytes", "Of the full buffer, the gathered size, padding included."},
+    SchemaColumn{"padding", kIntNN, "bytes", "Of that: padding."},
+    SchemaColumn{"groupId", kIntNN, "id", "The communicator."},
+    SchemaColumn{"groupSize", kIntNN, "ranks", "Ranks in it."},
+    SchemaColumn{"sequence", kIntNN, "",
+                 "Number in the communicator, in the order of issue; equal on all its ranks."},
     kUnit,
     kPhase,
 };
 
 constexpr std::array kMemory = {
-    Column{"time", kIntNN, "ns", "When, in the host program's order, since the start of the capture."},
+    SchemaColumn{"time", kIntNN, "ns", "When, in the host program's order, since the start of the capture."},
     kRank,
-    Column{"address", kIntNN, "address", "Of the block; ties a free to its allocation."},
-    Column{"bytes", kIntNN, "bytes", "More than 0: allocated; less: freed. The sum so far is what is live."},
-    Column{"category", kIntNN, "enum", "What it holds. SHARD_ENUM_CATEGORY"},
-    Column{"space", kIntNN, "enum", "Where it lies. SHARD_ENUM_SPACE"},
+    SchemaColumn{"address", kIntNN, "address", "Of the block; ties a free to its allocation."},
+    SchemaColumn{"bytes", kIntNN, "bytes",
+                 "More than 0: allocated; less: freed. The sum so far is what is live."},
+    SchemaColumn{"category", kIntNN, "enum", "What it holds. SHARD_ENUM_CATEGORY"},
+    SchemaColumn{"space", kIntNN, "enum", "Where it lies. SHARD_ENUM_SPACE"},
     kPhase,
     kUnit,
-    Column{"module", kInt, "id", "The module that asked for it. SHARD_MODULES.id"},
-    Column{"streamId", kInt, "id", "The stream that it belongs to."},
-    Column{"nameId", kIntNN, "id", "The buffer's name. StringIds.id"},
+    SchemaColumn{"module", kInt, "id", "The module that asked for it. SHARD_MODULES.id"},
+    SchemaColumn{"streamId", kInt, "id", "The stream that it belongs to."},
+    SchemaColumn{"nameId", kIntNN, "id", "The buffer's name. StringIds.id"},
 };
 
 constexpr std::array kPrediction = {
-    Column{"rank", kKey, "rank", "The rank. SHARD_RANKS.rank"},
-    Column{"peakBytes", kIntNN, "bytes", "Predicted peak of allocated device memory."},
-    Column{"moment", kTextNN, "", "When it is reached, in words."},
-    Column{kMemoryCategoryNames[0], kIntNN, "bytes", "Of this category at the peak."},
-    Column{kMemoryCategoryNames[1], kIntNN, "bytes", "Of this category at the peak."},
-    Column{kMemoryCategoryNames[2], kIntNN, "bytes", "Of this category at the peak."},
-    Column{kMemoryCategoryNames[3], kIntNN, "bytes", "Of this category at the peak."},
-    Column{kMemoryCategoryNames[4], kIntNN, "bytes", "Of this category at the peak."},
-    Column{kMemoryCategoryNames[5], kIntNN, "bytes", "Of this category at the peak."},
-    Column{kMemoryCategoryNames[6], kIntNN, "bytes", "Of this category at the peak."},
-    Column{kMemoryCategoryNames[7], kIntNN, "bytes", "Of this category at the peak."},
+    SchemaColumn{"rank", kKey, "rank", "The rank. SHARD_RANKS.rank"},
+    SchemaColumn{"peakBytes", kIntNN, "bytes", "Predicted peak of allocated device memory."},
+    SchemaColumn{"moment", kTextNN, "", "When it is reached, in words."},
+    SchemaColumn{kMemoryCategoryNames[0], kIntNN, "bytes", "Of this category at the peak."},
+    SchemaColumn{kMemoryCategoryNames[1], kIntNN, "bytes", "Of this category at the peak."},
+    SchemaColumn{kMemoryCategoryNames[2], kIntNN, "bytes", "Of this category at the peak."},
+    SchemaColumn{kMemoryCategoryNames[3], kIntNN, "bytes", "Of this category at the peak."},
+    SchemaColumn{kMemoryCategoryNames[4], kIntNN, "bytes", "Of this category at the peak."},
+    SchemaColumn{kMemoryCategoryNames[5], kIntNN, "bytes", "Of this category at the peak."},
+    SchemaColumn{kMemoryCategoryNames[6], kIntNN, "bytes", "Of this category at the peak."},
+    SchemaColumn{kMemoryCategoryNames[7], kIntNN, "bytes", "Of this category at the peak."},
 };
 static_assert(kMemoryCategories == 8, "SHARD_PREDICTION has one column for each category");
 
 constexpr std::array kCounters = {
-    Column{"time", kIntNN, "ns", "When, since the start of the capture."},
+    SchemaColumn{"time", kIntNN, "ns", "When, since the start of the capture."},
     kRank,
-    Column{"nameId", kIntNN, "id", "The counter's name, with its unit: \"reserved_bytes\". StringIds.id"},
-    Column{"value", "REAL", "", "Its value from then on; NULL where it was not a number."},
+    SchemaColumn{"nameId", kIntNN, "id",
+                 "The counter's name, with its unit: \"reserved_bytes\". StringIds.id"},
+    SchemaColumn{"value", "REAL", "", "Its value from then on; NULL where it was not a number."},
 };
 
 constexpr std::array kEnumColumns = {
-    Column{"id", kKey, "enum", "The value that other tables hold."},
-    Column{"name", kTextNN, "", "Its name in tables, JSON and views."},
-    Column{"label", kText, "", "Its name for people, or NCCL's."},
+    SchemaColumn{"id", kKey, "enum", "The value that other tables hold."},
+    SchemaColumn{"name", kTextNN, "", "Its name in tables, JSON and views."},
+    SchemaColumn{"label", kText, "", "Its name for people, or NCCL's."},
 };
 
 template <std::size_t N>
@@ -162,7 +165,7 @@ constexpr auto kSpaceRows = enum_rows(kMemorySpaceNames, kSpaceLabels);
 constexpr auto kPhaseRows = enum_rows(kPhaseNames, kPhaseLabels);
 constexpr auto kOperationRows = enum_rows(kOperationNames, kOperationNcclNames);
 
-constexpr std::array<Table, 13> kTables = {{
+constexpr std::array<SchemaTable, 13> kTables = {{
     {"SHARD_STATE", "Whether the run ended and what was lost; one row.", kState},
     {"SHARD_RUN", "The run's configuration and facts.", kRun},
     {"SHARD_RANKS", "The ranks, their devices, and their place in the mesh.", kRanks},
@@ -178,7 +181,7 @@ constexpr std::array<Table, 13> kTables = {{
     {"SHARD_COUNTERS", "Values that change over time.", kCounters},
 }};
 
-constexpr std::array<Table, 4> kEnums = {{
+constexpr std::array<SchemaTable, 4> kEnums = {{
     {"SHARD_ENUM_CATEGORY", "What an allocation holds.", kEnumColumns, kCategoryRows},
     {"SHARD_ENUM_SPACE", "Where an allocation lies.", kEnumColumns, kSpaceRows},
     {"SHARD_ENUM_PHASE", "Parts of a step.", kEnumColumns, kPhaseRows},
@@ -188,10 +191,10 @@ constexpr std::array<Table, 4> kEnums = {{
 
 }  // namespace
 
-std::span<const Table> shard_tables() {
+std::span<const SchemaTable> shard_tables() {
     return kTables;
 }
-std::span<const Table> shard_enums() {
+std::span<const SchemaTable> shard_enums() {
     return kEnums;
 }
 

@@ -7,27 +7,28 @@ namespace shardscope::traces {
 
 namespace {
 
-constexpr Column kRank = {"rank", "", "rank", "The rank; NULL where the device or thread belongs to none."};
-constexpr Column kDevice = {"device", "", "id", "The rank's device."};
-constexpr Column kStream = {"stream", "", "id", "The stream within the rank."};
-constexpr Column kStreamName = {"stream_name", "", "", "What the stream is for."};
-constexpr Column kThread = {"thread", "", "", "The host thread's name."};
-constexpr Column kStart = {"start_ns", "", "ns", "When it began, since the start of the capture."};
-constexpr Column kEnd = {"end_ns", "", "ns", "When it was over."};
-constexpr Column kDuration = {"duration_ns", "", "ns", "How long it took."};
-constexpr Column kCorrelation = {"correlation", "", "id", "Ties work to the call that launched it."};
-constexpr Column kUnit = {"unit", "", "", "The FSDP unit's name."};
-constexpr Column kModule = {"module", "", "", "The module's name."};
-constexpr Column kPhase = {"phase", "", "", "The part of the step."};
+constexpr SchemaColumn kRank = {"rank", "", "rank",
+                                "The rank; NULL where the device or thread belongs to none."};
+constexpr SchemaColumn kDevice = {"device", "", "id", "The rank's device."};
+constexpr SchemaColumn kStream = {"stream", "", "id", "The stream within the rank."};
+constexpr SchemaColumn kStreamName = {"stream_name", "", "", "What the stream is for."};
+constexpr SchemaColumn kThread = {"thread", "", "", "The host thread's name."};
+constexpr SchemaColumn kStart = {"start_ns", "", "ns", "When it began, since the start of the capture."};
+constexpr SchemaColumn kEnd = {"end_ns", "", "ns", "When it was over."};
+constexpr SchemaColumn kDuration = {"duration_ns", "", "ns", "How long it took."};
+constexpr SchemaColumn kCorrelation = {"correlation", "", "id", "Ties work to the call that launched it."};
+constexpr SchemaColumn kUnit = {"unit", "", "", "The FSDP unit's name."};
+constexpr SchemaColumn kModule = {"module", "", "", "The module's name."};
+constexpr SchemaColumn kPhase = {"phase", "", "", "The part of the step."};
 
 constexpr std::array kKernels = {
     kRank,
     kDevice,
     kStream,
     kStreamName,
-    Column{"name", "", "", "Short name of the kernel."},
-    Column{"full_name", "", "", "Name with its signature."},
-    Column{"communication", "", "0/1", "1: the kernel of a collective."},
+    SchemaColumn{"name", "", "", "Short name of the kernel."},
+    SchemaColumn{"full_name", "", "", "Name with its signature."},
+    SchemaColumn{"communication", "", "0/1", "1: the kernel of a collective."},
     kStart,
     kEnd,
     kDuration,
@@ -49,10 +50,10 @@ constexpr std::array kMemcpys = {
     kDevice,
     kStream,
     kStreamName,
-    Column{"kind", "", "", "From where to where: \"Host-to-Device\"."},
-    Column{"bytes", "", "bytes", "Copied."},
-    Column{"source", "", "", "Memory that was read."},
-    Column{"destination", "", "", "Memory that was written."},
+    SchemaColumn{"kind", "", "", "From where to where: \"Host-to-Device\"."},
+    SchemaColumn{"bytes", "", "bytes", "Copied."},
+    SchemaColumn{"source", "", "", "Memory that was read."},
+    SchemaColumn{"destination", "", "", "Memory that was written."},
     kStart,
     kEnd,
     kDuration,
@@ -70,12 +71,12 @@ LEFT JOIN SHARD_STREAMS t ON t.rank = r.rank AND t.streamId = c.streamId)";
 
 constexpr std::array kCollectives = {
     kRank,
-    Column{"operation", "", "", "all_gather, reduce_scatter, all_reduce ..."},
-    Column{"bytes", "", "bytes", "Of the full buffer, the gathered size."},
-    Column{"padding", "", "bytes", "Of that: padding."},
-    Column{"group_id", "", "id", "The communicator."},
-    Column{"group_size", "", "ranks", "Ranks in it."},
-    Column{"sequence", "", "", "Number in the communicator, equal on all its ranks."},
+    SchemaColumn{"operation", "", "", "all_gather, reduce_scatter, all_reduce ..."},
+    SchemaColumn{"bytes", "", "bytes", "Of the full buffer, the gathered size."},
+    SchemaColumn{"padding", "", "bytes", "Of that: padding."},
+    SchemaColumn{"group_id", "", "id", "The communicator."},
+    SchemaColumn{"group_size", "", "ranks", "Ranks in it."},
+    SchemaColumn{"sequence", "", "", "Number in the communicator, equal on all its ranks."},
     kUnit,
     kPhase,
     kStream,
@@ -97,19 +98,20 @@ LEFT JOIN SHARD_UNITS u ON u.id = c.unit)";
 
 constexpr std::array kUnits = {
     kRank,
-    Column{"id", "", "id", "The unit. SHARD_UNITS.id"},
-    Column{"name", "", "", "The unit's name."},
+    SchemaColumn{"id", "", "id", "The unit. SHARD_UNITS.id"},
+    SchemaColumn{"name", "", "", "The unit's name."},
     kModule,
-    Column{"elements", "", "elements", "Parameters in it."},
-    Column{"padded_elements", "", "elements", "The same with padding."},
-    Column{"shard_bytes", "", "bytes", "What the rank keeps."},
-    Column{"bytes", "", "bytes", "What a gather yields."},
-    Column{"gathers", "", "count", "all_gathers of it in the whole run."},
-    Column{"gathered_bytes", "", "bytes", "Their bytes."},
-    Column{"gather_ns", "", "ns", "Their time on the device."},
-    Column{"reductions", "", "count", "reduce_scatters and all_reduces of its gradients in the whole run."},
-    Column{"reduced_bytes", "", "bytes", "Their bytes."},
-    Column{"reduce_ns", "", "ns", "Their time on the device."},
+    SchemaColumn{"elements", "", "elements", "Parameters in it."},
+    SchemaColumn{"padded_elements", "", "elements", "The same with padding."},
+    SchemaColumn{"shard_bytes", "", "bytes", "What the rank keeps."},
+    SchemaColumn{"bytes", "", "bytes", "What a gather yields."},
+    SchemaColumn{"gathers", "", "count", "all_gathers of it in the whole run."},
+    SchemaColumn{"gathered_bytes", "", "bytes", "Their bytes."},
+    SchemaColumn{"gather_ns", "", "ns", "Their time on the device."},
+    SchemaColumn{"reductions", "", "count",
+                 "reduce_scatters and all_reduces of its gradients in the whole run."},
+    SchemaColumn{"reduced_bytes", "", "bytes", "Their bytes."},
+    SchemaColumn{"reduce_ns", "", "ns", "Their time on the device."},
 };
 constexpr std::string_view kUnitsSql =
     R"(SELECT r.rank AS rank, u.id AS id, u.name AS name, m.name AS module, u.elements AS elements,
@@ -133,15 +135,15 @@ LEFT JOIN (SELECT c.rank AS rank, c.unit AS unit,
 
 constexpr std::array kModules = {
     kRank,
-    Column{"id", "", "id", "The module. SHARD_MODULES.id"},
-    Column{"parent", "", "id", "The module around it."},
-    Column{"name", "", "", "As ranges show it: \"Linear_0\"."},
-    Column{"class", "", "", "\"Linear\"."},
-    Column{"path", "", "", "PyTorch's full name: \"net.0\"."},
+    SchemaColumn{"id", "", "id", "The module. SHARD_MODULES.id"},
+    SchemaColumn{"parent", "", "id", "The module around it."},
+    SchemaColumn{"name", "", "", "As ranges show it: \"Linear_0\"."},
+    SchemaColumn{"class", "", "", "\"Linear\"."},
+    SchemaColumn{"path", "", "", "PyTorch's full name: \"net.0\"."},
     kUnit,
-    Column{"parameters", "", "elements", "Of its own, without its children's."},
-    Column{"calls", "", "count", "Forward calls in the whole run."},
-    Column{"host_ns", "", "ns", "Time of these calls on the host, children included."},
+    SchemaColumn{"parameters", "", "elements", "Of its own, without its children's."},
+    SchemaColumn{"calls", "", "count", "Forward calls in the whole run."},
+    SchemaColumn{"host_ns", "", "ns", "Time of these calls on the host, children included."},
 };
 constexpr std::string_view kModulesSql =
     R"(SELECT r.rank AS rank, m.id AS id, m.parent AS parent, m.name AS name, m.className AS class, m.path AS path,
@@ -157,11 +159,11 @@ LEFT JOIN (SELECT t.rank AS rank, n.int64Value AS module, count(*) AS calls, sum
 
 constexpr std::array kSteps = {
     kRank,
-    Column{"step", "", "", "The step's number."},
+    SchemaColumn{"step", "", "", "The step's number."},
     kStart,
     kEnd,
-    Column{"duration_ns", "", "ns", "Host time; device work may end later."},
-    Column{"loss", "", "", "Mean over the global batch."},
+    SchemaColumn{"duration_ns", "", "ns", "Host time; device work may end later."},
+    SchemaColumn{"loss", "", "", "Mean over the global batch."},
 };
 constexpr std::string_view kStepsSql =
     R"(SELECT s.rank AS rank, s.step AS step, s.start AS start_ns, s."end" AS end_ns, s."end" - s.start AS duration_ns,
@@ -171,15 +173,15 @@ LEFT JOIN SHARD_LOSSES l ON l.step = s.step)";
 
 constexpr std::array kMemory = {
     kRank,
-    Column{"time_ns", "", "ns", "When, in the host program's order."},
-    Column{"bytes", "", "bytes", "More than 0: allocated; less: freed."},
-    Column{"category", "", "", "What it holds."},
-    Column{"space", "", "", "device, pinned or host."},
+    SchemaColumn{"time_ns", "", "ns", "When, in the host program's order."},
+    SchemaColumn{"bytes", "", "bytes", "More than 0: allocated; less: freed."},
+    SchemaColumn{"category", "", "", "What it holds."},
+    SchemaColumn{"space", "", "", "device, pinned or host."},
     kPhase,
     kUnit,
     kModule,
-    Column{"name", "", "", "The buffer's name."},
-    Column{"address", "", "address", "Of the block; ties a free to its allocation."},
+    SchemaColumn{"name", "", "", "The buffer's name."},
+    SchemaColumn{"address", "", "address", "Of the block; ties a free to its allocation."},
     kStream,
 };
 constexpr std::string_view kMemorySql =
@@ -196,8 +198,8 @@ LEFT JOIN StringIds s ON s.id = e.nameId)";
 constexpr std::array kRanges = {
     kRank,
     kThread,
-    Column{"name", "", "", "The range's name."},
-    Column{"domain", "", "", "NULL for the default domain, else its name: \"NCCL\"."},
+    SchemaColumn{"name", "", "", "The range's name."},
+    SchemaColumn{"domain", "", "", "NULL for the default domain, else its name: \"NCCL\"."},
     kModule,
     kStart,
     kEnd,
@@ -217,7 +219,7 @@ LEFT JOIN SHARD_MODULES m ON m.id = n.int64Value
 WHERE n.eventType IN (59, 60))";
 
 constexpr std::array kCalls = {
-    kRank,        kThread, Column{"name", "", "", "The call's name, with CUDA's version suffix."},
+    kRank,        kThread, SchemaColumn{"name", "", "", "The call's name, with CUDA's version suffix."},
     kStart,       kEnd,    kDuration,
     kCorrelation,
 };
@@ -230,7 +232,7 @@ LEFT JOIN SHARD_THREADS t ON t.globalTid = c.globalTid
 LEFT JOIN (SELECT globalTid, min(nameId) AS nameId FROM ThreadNames GROUP BY globalTid) w ON w.globalTid = c.globalTid
 LEFT JOIN StringIds h ON h.id = w.nameId)";
 
-constexpr std::array<View, 9> kViews = {{
+constexpr std::array<SchemaView, 9> kViews = {{
     {"kernels", "Kernels on devices.", kKernels, kKernelsSql},
     {"memcpys", "Copies between memories.", kMemcpys, kMemcpysSql},
     {"collectives", "Collectives with their times on the device.", kCollectives, kCollectivesSql},
@@ -244,7 +246,7 @@ constexpr std::array<View, 9> kViews = {{
 
 }  // namespace
 
-std::span<const View> views() {
+std::span<const SchemaView> views() {
     return kViews;
 }
 

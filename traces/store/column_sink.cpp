@@ -54,6 +54,9 @@ ColumnSink::~ColumnSink() = default;
 StringId ColumnSink::intern(std::string_view text) {
     return impl_->trace->strings.intern(text);
 }
+std::string_view ColumnSink::text(StringId id) const {
+    return impl_->trace->strings[id];
+}
 
 void ColumnSink::add(const KernelRow& row) {
     if (!impl_->accept(row.start, row.end)) return;

@@ -125,6 +125,23 @@ Statement::Statement(Database& database, std::string_view sql) : database_(&data
     if (code != SQLITE_OK) throw database.error(code, "reading it");
 }
 
+Statement::Statement(Database& database, sqlite3_stmt* statement)
+    : database_(&database), statement_(statement) {}
+
+std::optional<Statement> Statement::next(Database& database, std::string_view sql, std::size_t& used) {
+    sqlite3_stmt* statement = nullptr;
+    const char* rest = sql.data();
+    const int code =
+        sqlite3_prepare_v2(database.handle(), sql.data(), static_cast<int>(sql.size()), &statement, &rest);
+    used = rest != nullptr ? static_cast<std::size_t>(rest - sql.data()) : sql.size();
+    if (code != SQLITE_OK || statement == nullptr) return std::nullopt;
+    return Statement(database, statement);
+}
+
+bool Statement::reads_only() const {
+    return sqlite3_stmt_readonly(statement_.get()) != 0;
+}
+
 void Statement::Finalize::operator()(sqlite3_stmt* statement) const {
     sqlite3_finalize(statement);
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -50,6 +51,9 @@ enum class ValueType { null, integer, real, text, blob };
 class Statement {
   public:
     Statement(Database& database, std::string_view sql);
+    // The first statement of several; `used` is its length. Nothing where there is none (a comment) or SQLite
+    // refuses it (the connection knows why).
+    static std::optional<Statement> next(Database& database, std::string_view sql, std::size_t& used);
 
     void bind(int index, std::int64_t value);  // from 1
     void bind(int index, double value);
@@ -69,6 +73,7 @@ class Statement {
         return is_null(column) ? otherwise : integer(column);
     }
 
+    bool reads_only() const;
     int column_count() const;
     std::string column_name(int column) const;
 
@@ -76,6 +81,8 @@ class Statement {
     struct Finalize {
         void operator()(sqlite3_stmt* statement) const;
     };
+    Statement(Database& database, sqlite3_stmt* statement);
+
     Database* database_;
     std::unique_ptr<sqlite3_stmt, Finalize> statement_;
 };

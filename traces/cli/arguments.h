@@ -1,0 +1,39 @@
+// What people type after --rank, --step and --range, and what is wrong with it.
+#pragma once
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "traces/analysis/selection.h"
+#include "traces/report/report.h"
+
+namespace shardscope::traces {
+
+struct Trace;
+
+// The command line is wrong: exit status 2. The text is one sentence.
+class UsageError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+struct SelectionText {
+    std::optional<int> rank;
+    std::string step;   // "A:B" inclusive, "A:", ":B" or "A"
+    std::string range;  // "A:B" half-open; times with unit ns (or none), us, ms or s
+};
+
+// Throws UsageError where the text is none of table, json and csv.
+Format parse_format(const std::string& text);
+
+// Throws UsageError where the text cannot be read.
+Selection parse_selection(const SelectionText& text);
+
+// Throws UsageError where nothing of the trace is selected: no such rank, no such step.
+void check_selection(const Selection& selection, const Trace& trace);
+
+// Throws UsageError where `path` is missing or a folder.
+void check_input(const std::string& path);
+
+}  // namespace shardscope::traces

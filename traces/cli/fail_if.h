@@ -1,0 +1,28 @@
+// `compare --fail-if 'average_step_us>+5%'`: a condition on the runs after the first, for continuous
+// integration.
+//
+//   KEY OP VALUE      KEY: a number of the JSON result of a run; a dot reaches inside ("at_peak.activations")
+//                     OP: > >= < <=
+//                     VALUE: "5" that number; "+5" or "-5" the first run's plus that; "+5%" relative to the
+//                     first
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace shardscope::traces {
+
+struct FailIf {
+    std::string text, key, comparator;
+    double value = 0;
+    bool relative = false, percent = false;
+};
+
+// Throws UsageError where the text is no condition.
+FailIf parse_fail_if(const std::string& text);
+
+// The sentences of the conditions that hold for some run after the first; `comparison_json` is what
+// `compare --format json` prints. Throws UsageError where a key is no number there.
+std::vector<std::string> failures(const std::vector<FailIf>& conditions, const std::string& comparison_json);
+
+}  // namespace shardscope::traces

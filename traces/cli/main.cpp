@@ -1,0 +1,151 @@
+// shardscope-trace: asks a trace questions. Results on standard output, errors (one sentence) on standard
+// error. Exit status: 0 done, 1 a failure of the work, 2 a wrong command line.
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <map>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "shardscope/version.h"
+#include "traces/cli/verbs.h"
+#include "traces/schema/schema.h"
+#include "traces/store/query.h"
+
+namespace {
+
+using namespace shardscope::traces;
+
+int complain(const std::string& what, int status) {
+    fmt::print(stderr, "shardscope-trace: {}\n", what);
+    return status;
+}
+
+class CommandLine {
+  public:
+    CommandLine()
+        : app_(
+              "Asks a trace questions. A trace is a file of Shardscope or an SQLite export of Nsight "
+              "Systems.",
+              "shardscope-trace") {
+        app_.set_version_flag(
+            "--version", fmt::format("shardscope-trace {} (schema {})", shardscope::kVersion, kSchemaVersion),
+            "Print the version of the tool and of the schema, and exit");
+        app_.require_subcommand(1);
+        app_.footer(
+            "Exit status: 0 done, 1 a failure of the work, 2 a wrong command line.\n"
+            "COMMAND --help tells more about each.");
+
+        add_file_verb("info", "What a trace holds: ranks, steps, counts, configuration",
+                      [this] { return run_info(file_, format_); });
+        add_analysis("summary", "Execution Summary: where the time of a step went",
+                     [this] { return run_summary(file_, selection_, format_); });
+        add_analysis("modules", "Module View: the module tree with host and device time",
+                     [this] { return run_modules(file_, selection_, format_); });
+        add_analysis("memory", "Peak memory of each rank and what lived at the peak",
+                     [this] { return run_memory(file_, selection_, format_); });
+        add_analysis("collectives", "Collectives by operation: counts, bytes, time, bandwidth",
+                     [this] { return run_collectives(file_, selection_, format_); });
+
+        CLI::App* compare = add_verb("compare", "Several runs side by side, against the first",
+                                     [this] { return run_compare(files_, fail_if_, format_); });
+        compare->add_option("FILE", files_, "The traces, two or more")->required()->expected(2, -1);
+        compare
+            ->add_option(
+                "--fail-if", fail_if_,
+                "Exit with 1 where the condition holds for a run after the first: a key of a run in the JSON "
+                "result, > >= < or <=, and a number; with a sign it counts from the first run "
+                "('average_step_us>+5%'). May be repeated")
+            ->type_name("CONDITION")
+            ->expected(1)
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+
+        CLI::App* query =
+            add_file_verb("query", "The result of SQL on a trace; docs/schema.md lists tables and views",
+                          [this] { return run_sql(file_, sql_, format_); });
+        query->add_option("SQL", sql_, "SQL, or a file that ends in .sql")->required();
+
+        add_file_verb("check", "Whether a trace is whole; exit status 0 whole, 1 not",
+                      [this] { return run_check(file_, format_); });
+    }
+
+    int run(int argc, char** argv) {
+        check_verb(argc, argv);
+        try {
+            app_.parse(argc, argv);
+        } catch (const CLI::ParseError& error) {
+            if (error.get_exit_code() == 0) return app_.exit(error);  // --help, --version
+            throw UsageError(fmt::format("{}; run shardscope-trace --help", error.what()));
+        }
+        format_ = parse_format(format_text_);
+        return verbs_.at(app_.get_subcommands().front())();
+    }
+
+  private:
+    bool is_verb(const std::string& name) const {
+        return std::any_of(verbs_.begin(), verbs_.end(),
+                           [&](const auto& v) { return v.first->get_name() == name; });
+    }
+
+    // CLI11 would only say that a subcommand is missing.
+    void check_verb(int argc, char** argv) const {
+        if (argc > 1 && (argv[1][0] == '-' || is_verb(argv[1]))) return;
+        std::string names;
+        for (const CLI::App* verb : app_.get_subcommands({}))
+            names += (names.empty() ? "" : ", ") + verb->get_name();
+        throw UsageError(argc > 1 ? fmt::format("{} is no command; use one of {}", argv[1], names)
+                                  : fmt::format("there is no command; use one of {}", names));
+    }
+
+    CLI::App* add_verb(const std::string& name, const std::string& help, std::function<int()> verb) {
+        CLI::App* command = app_.add_subcommand(name, help);
+        command->footer("");
+        command->add_option("--format", format_text_, "How to print it (table)")->type_name("table|json|csv");
+        verbs_[command] = std::move(verb);
+        return command;
+    }
+
+    CLI::App* add_file_verb(const std::string& name, const std::string& help, std::function<int()> verb) {
+        CLI::App* command = add_verb(name, help, std::move(verb));
+        command->add_option("FILE", file_, "The trace")->required();
+        return command;
+    }
+
+    void add_analysis(const std::string& name, const std::string& help, std::function<int()> verb) {
+        CLI::App* command = add_file_verb(name, help, std::move(verb));
+        command->add_option("--rank", selection_.rank, "This rank only")->type_name("R");
+        command->add_option("--step", selection_.step, "These steps only, the last included")
+            ->type_name("A:B");
+        command
+            ->add_option("--range", selection_.range,
+                         "This part of the time only, since the start of the capture; ns, or with us, ms, s "
+                         "(10ms:20ms)")
+            ->type_name("A:B");
+    }
+
+    CLI::App app_;
+    std::map<const CLI::App*, std::function<int()>> verbs_;
+    std::string file_, sql_, format_text_ = "table";
+    std::vector<std::string> files_, fail_if_;
+    SelectionText selection_;
+    Format format_ = Format::table;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        const int status = CommandLine().run(argc, argv);
+        if (std::fflush(stdout) != 0)
+            return complain("standard output cannot be written; check where it goes", kFailed);
+        return status;
+    } catch (const UsageError& error) {
+        return complain(error.what(), kWrongUse);
+    } catch (const QueryError& error) {
+        return complain(error.what(), kWrongUse);
+    } catch (const std::exception& error) {
+        return complain(error.what(), kFailed);
+    }
+}

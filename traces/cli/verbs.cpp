@@ -1,0 +1,131 @@
+#include "traces/cli/verbs.h"
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "traces/analysis/collectives.h"
+#include "traces/analysis/compare.h"
+#include "traces/analysis/info.h"
+#include "traces/analysis/memory.h"
+#include "traces/analysis/modules.h"
+#include "traces/analysis/summary.h"
+#include "traces/cli/fail_if.h"
+#include "traces/store/loader.h"
+#include "traces/store/query.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+void print(const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+std::unique_ptr<Trace> load(const std::string& file) {
+    check_input(file);
+    return load_trace(file);
+}
+
+// Parses before it loads, so that a wrong option is told at once.
+template <typename Analysis>
+int analyse(const std::string& file, const SelectionText& text, Format format, Analysis analysis) {
+    const Selection selection = parse_selection(text);
+    const auto trace = load(file);
+    check_selection(selection, *trace);
+    print(render(analysis(*trace, selection), format));
+    return kDone;
+}
+
+std::string read_sql(const std::string& text) {
+    if (!text.ends_with(".sql")) return text;
+    std::ifstream file(text, std::ios::binary);
+    std::ostringstream content;
+    if (!file || !(content << file.rdbuf())) {
+        throw UsageError(fmt::format("{} cannot be read as SQL; check the path", text));
+    }
+    return content.str();
+}
+
+}  // namespace
+
+int run_info(const std::string& file, Format format) {
+    print(render(trace_info(*load(file)), format));
+    return kDone;
+}
+
+int run_summary(const std::string& file, const SelectionText& selection, Format format) {
+    return analyse(file, selection, format,
+                   [](const Trace& t, const Selection& s) { return summarize(t, s); });
+}
+
+int run_modules(const std::string& file, const SelectionText& selection, Format format) {
+    return analyse(file, selection, format,
+                   [](const Trace& t, const Selection& s) { return module_view(t, s); });
+}
+
+int run_memory(const std::string& file, const SelectionText& selection, Format format) {
+    return analyse(file, selection, format,
+                   [](const Trace& t, const Selection& s) { return memory_report(t, s); });
+}
+
+int run_collectives(const std::string& file, const SelectionText& selection, Format format) {
+    return analyse(file, selection, format,
+                   [](const Trace& t, const Selection& s) { return collectives_report(t, s); });
+}
+
+int run_compare(const std::vector<std::string>& files, const std::vector<std::string>& fail_if,
+                Format format) {
+    std::vector<FailIf> conditions;
+    for (const std::string& text : fail_if) conditions.push_back(parse_fail_if(text));
+    std::vector<std::unique_ptr<Trace>> traces;
+    std::vector<const Trace*> pointers;
+    for (const std::string& file : files) {
+        traces.push_back(load(file));
+        pointers.push_back(traces.back().get());
+    }
+    const Comparison comparison = compare(pointers);
+    print(render(comparison, format));
+    const auto failed = failures(conditions, render(comparison, Format::json));
+    for (const std::string& sentence : failed) fmt::print(stderr, "shardscope-trace: {}\n", sentence);
+    return failed.empty() ? kDone : kFailed;
+}
+
+int run_check(const std::string& file, Format format) {
+    check_input(file);
+    std::vector<std::string> faults;
+    try {
+        faults = check_trace(*load_trace(file));
+    } catch (const StoreError& error) {
+        faults.emplace_back(error.what());
+    }
+    print(render_check(file, faults, format));
+    return faults.empty() ? kDone : kFailed;
+}
+
+int run_sql(const std::string& file, const std::string& sql, Format format) {
+    const std::string text = read_sql(sql);
+    check_input(file);
+    const auto results = run_query(file, text);
+    if (results.empty()) throw UsageError("query: the SQL has no statement with a result; write a SELECT");
+    if (results.size() > 1 && format != Format::table) {
+        throw UsageError(
+            fmt::format("query: {} statements give results, and JSON and CSV hold one; keep one of them or "
+                        "use --format table",
+                        results.size()));
+    }
+    bool first = true;
+    for (const QueryResult& result : results) {
+        std::vector<Column> columns;
+        for (const std::string& name : result.columns) columns.push_back({name});
+        if (!first) print("\n");
+        first = false;
+        print(render_rows(columns, result.rows, format));
+    }
+    return kDone;
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,25 @@
+// What each verb does: load, analyse, print. Text goes to standard output; the result is the exit status.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "traces/cli/arguments.h"
+#include "traces/report/report.h"
+
+namespace shardscope::traces {
+
+inline constexpr int kDone = 0, kFailed = 1, kWrongUse = 2;
+
+int run_info(const std::string& file, Format format);
+int run_summary(const std::string& file, const SelectionText& selection, Format format);
+int run_modules(const std::string& file, const SelectionText& selection, Format format);
+int run_memory(const std::string& file, const SelectionText& selection, Format format);
+int run_collectives(const std::string& file, const SelectionText& selection, Format format);
+int run_compare(const std::vector<std::string>& files, const std::vector<std::string>& fail_if,
+                Format format);
+int run_check(const std::string& file, Format format);
+// `sql` is SQL, or the path of a file that ends in .sql.
+int run_sql(const std::string& file, const std::string& sql, Format format);
+
+}  // namespace shardscope::traces
