@@ -22,6 +22,9 @@ class ChunkReader {
     // `base` holds up to max_chunks chunks of chunk_bytes each, of which control says how many exist.
     ChunkReader(std::byte* base, std::size_t chunk_bytes, std::uint32_t max_chunks, ArenaControl* control);
 
+    // No more chunks than this are looked at from now on (a file may be shorter than its header claims).
+    void limit(std::uint32_t max_chunks) { max_chunks_ = max_chunks; }
+
     // Remembers what is published now. The names (log 0) are looked at last: they cover all other logs.
     void snapshot();
 

@@ -36,6 +36,7 @@ enum class RecordKind : std::uint8_t {
     thread_name,      // TextRecord: owner = tid
     category_name,    // TextRecord: header.name = category, owner = domain
     thread_end,       // PopRecord: the thread writes no more
+    thread_start,     // TextRecord: owner = tid, text = the system's name of the thread
 };
 
 struct RecordHeader {

@@ -291,6 +291,11 @@ bool RecordConverter::convert_text(const std::byte* bytes, std::size_t size) {
         define_name(r->header.name, text);
         return true;
     }
+    if (r->header.kind == RecordKind::thread_start) {
+        std::string& known = threads_[static_cast<std::uint32_t>(r->owner)];
+        if (known.empty()) known = text;  // a name given through NVTX is better
+        return true;
+    }
     traces::RangeRow row;
     row.start = to_trace_ns(r->ticks);
     row.text = sink_.intern(text);

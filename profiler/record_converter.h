@@ -40,7 +40,7 @@ class RecordConverter {
     std::int64_t to_trace_ns(std::uint64_t ticks) const { return clock_.to_ns(ticks) - origin_ns_; }
     std::int64_t rows() const { return rows_; }  // added to the sink so far
     std::int64_t damaged() const { return damaged_; }
-    // Names that threads gave to threads (NVTX), and every thread that wrote, by tid.
+    // Every thread that wrote, by tid, and its name: given through NVTX, else the system's.
     const std::map<std::uint32_t, std::string>& threads() const { return threads_; }
 
   private:

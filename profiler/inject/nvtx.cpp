@@ -1,0 +1,309 @@
+// The NVTX end of the injected library: the functions that an instrumented program's NVTX calls are led to,
+// and the entry point that puts them into its tables. Any thread of the program runs this.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "profiler/inject/nvtx_abi.h"
+#include "profiler/inject/process_log.h"
+#include "profiler/inject/text.h"
+
+namespace shardscope::profiler::inject {
+namespace {
+
+using nvtx::EventAttributes;
+
+// What one event says, whichever of the calls said it.
+struct Event {
+    Text text{"", 0};
+    std::uint32_t name = 0;  // of a registered string; then there is no text
+    std::uint8_t flags = 0;
+    std::uint32_t color = 0, category = 0;
+};
+
+const Domain& as_domain(nvtx::DomainHandle handle) {
+    return handle != nullptr ? *static_cast<const Domain*>(handle) : *default_domain();
+}
+
+// Handles of registered strings are their ids.
+std::uint32_t as_name(nvtx::StringHandle handle) {
+    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(handle));
+}
+
+Event describe(const char* text) {
+    Event event;
+    event.text = narrow_text(text);
+    return event;
+}
+
+Event describe(const wchar_t* text, char (&buffer)[kMaxText]) {
+    Event event;
+    event.text = wide_text(text, buffer);
+    return event;
+}
+
+Event describe(const EventAttributes* attributes, char (&buffer)[kMaxText]) {
+    Event event;
+    if (attributes == nullptr || attributes->size < sizeof(EventAttributes)) return event;
+    if (attributes->color_type == nvtx::kColorArgb) {
+        event.flags |= kHasColor;
+        event.color = attributes->color;
+    }
+    if (attributes->category != 0) {
+        event.flags |= kHasCategory;
+        event.category = attributes->category;
+    }
+    switch (attributes->message_type) {
+        case nvtx::kMessageAscii:
+            event.text = narrow_text(attributes->message.ascii);
+            break;
+        case nvtx::kMessageUnicode:
+            event.text = wide_text(attributes->message.unicode, buffer);
+            break;
+        case nvtx::kMessageRegistered:
+            event.name = as_name(attributes->message.registered);
+            break;
+        default:
+            break;
+    }
+    return event;
+}
+
+void write_range(ThreadState& thread, RecordKind kind, const Domain& domain, const Event& event,
+                 std::uint32_t depth, std::uint64_t id) {
+    const bool has_text = event.name == 0 && event.text.size != 0;
+    const std::size_t bytes = sizeof(RangeRecord) + (has_text ? (event.text.size + 1 + 7) / 8 * 8 : 0);
+    auto* r = thread.writer.begin<RangeRecord>(kind, event.name, bytes);
+    if (r == nullptr) return;
+    r->header.flags = static_cast<std::uint8_t>(event.flags | kDomainStack | (has_text ? kHasText : 0));
+    r->domain = domain.name;
+    r->depth = depth;
+    r->module = -1;
+    r->color = event.color;
+    r->id = id;
+    r->category = event.category;
+    r->reserved = 0;
+    if (has_text) {
+        auto* to = reinterpret_cast<char*>(r + 1);
+        std::memcpy(to, event.text.data, event.text.size);
+        to[event.text.size] = '\0';
+    }
+    r->ticks = thread.writer.now();
+    thread.writer.publish();
+}
+
+void mark(const Domain& domain, const Event& event) {
+    if (!recording()) return;
+    if (Entered thread; thread) write_range(*thread.operator->(), RecordKind::mark, domain, event, 0, 0);
+}
+
+int push(const Domain& domain, const Event& event) {
+    Entered thread;
+    if (!thread) return nvtx::kNoPushPopTracking;
+    const std::uint32_t depth = thread->depth[domain.ordinal]++;
+    if (recording()) write_range(*thread.operator->(), RecordKind::push, domain, event, depth, 0);
+    return static_cast<int>(depth);
+}
+
+int pop(const Domain& domain) {
+    Entered thread;
+    if (!thread || thread->depth[domain.ordinal] == 0) return nvtx::kNoPushPopTracking;
+    const std::uint64_t now = thread->writer.now();
+    const std::uint32_t depth = --thread->depth[domain.ordinal];
+    if (!recording()) return static_cast<int>(depth);
+    if (auto* r = thread->writer.begin<PopRecord>(RecordKind::pop, 0, sizeof(PopRecord), depth)) {
+        r->header.flags = kDomainStack;
+        r->ticks = now;
+        r->domain = domain.name;
+        r->depth = depth;
+        thread->writer.publish();
+    }
+    return static_cast<int>(depth);
+}
+
+nvtx::RangeId start(const Domain& domain, const Event& event) {
+    if (!recording()) return 0;
+    Entered thread;
+    if (!thread) return 0;
+    // Unique in the process without asking other threads: the number of the log, then a count.
+    const nvtx::RangeId id = (std::uint64_t{thread->writer.log()} << 40) | ++thread->next_range;
+    write_range(*thread.operator->(), RecordKind::range_start, domain, event, 0, id);
+    return id;
+}
+
+void end(nvtx::RangeId id) {
+    if (id == 0 || !recording()) return;
+    Entered thread;
+    if (!thread) return;
+    const std::uint64_t now = thread->writer.now();
+    if (auto* r = thread->writer.begin<RangeEndRecord>(RecordKind::range_end, 0)) {
+        r->ticks = now;
+        r->id = id;
+        thread->writer.publish();
+    }
+}
+
+// --- the functions of the tables ---------------------------------------------------------------------------
+
+void mark_ex(const EventAttributes* a) {
+    char buffer[kMaxText];
+    mark(*default_domain(), describe(a, buffer));
+}
+void mark_a(const char* text) {
+    mark(*default_domain(), describe(text));
+}
+void mark_w(const wchar_t* text) {
+    char buffer[kMaxText];
+    mark(*default_domain(), describe(text, buffer));
+}
+nvtx::RangeId range_start_ex(const EventAttributes* a) {
+    char buffer[kMaxText];
+    return start(*default_domain(), describe(a, buffer));
+}
+nvtx::RangeId range_start_a(const char* text) {
+    return start(*default_domain(), describe(text));
+}
+nvtx::RangeId range_start_w(const wchar_t* text) {
+    char buffer[kMaxText];
+    return start(*default_domain(), describe(text, buffer));
+}
+void range_end(nvtx::RangeId id) {
+    end(id);
+}
+int range_push_ex(const EventAttributes* a) {
+    char buffer[kMaxText];
+    return push(*default_domain(), describe(a, buffer));
+}
+int range_push_a(const char* text) {
+    return push(*default_domain(), describe(text));
+}
+int range_push_w(const wchar_t* text) {
+    char buffer[kMaxText];
+    return push(*default_domain(), describe(text, buffer));
+}
+int range_pop() {
+    return pop(*default_domain());
+}
+
+void name_category_a(std::uint32_t category, const char* name) {
+    write_text(RecordKind::category_name, category, 0, narrow_text(name));
+}
+void name_category_w(std::uint32_t category, const wchar_t* name) {
+    char buffer[kMaxText];
+    write_text(RecordKind::category_name, category, 0, wide_text(name, buffer));
+}
+void name_os_thread_a(std::uint32_t tid, const char* name) {
+    write_text(RecordKind::thread_name, 0, tid, narrow_text(name));
+}
+void name_os_thread_w(std::uint32_t tid, const wchar_t* name) {
+    char buffer[kMaxText];
+    write_text(RecordKind::thread_name, 0, tid, wide_text(name, buffer));
+}
+
+void domain_mark_ex(nvtx::DomainHandle domain, const EventAttributes* a) {
+    char buffer[kMaxText];
+    mark(as_domain(domain), describe(a, buffer));
+}
+nvtx::RangeId domain_range_start_ex(nvtx::DomainHandle domain, const EventAttributes* a) {
+    char buffer[kMaxText];
+    return start(as_domain(domain), describe(a, buffer));
+}
+void domain_range_end(nvtx::DomainHandle, nvtx::RangeId id) {
+    end(id);
+}
+int domain_range_push_ex(nvtx::DomainHandle domain, const EventAttributes* a) {
+    char buffer[kMaxText];
+    return push(as_domain(domain), describe(a, buffer));
+}
+int domain_range_pop(nvtx::DomainHandle domain) {
+    return pop(as_domain(domain));
+}
+void domain_name_category_a(nvtx::DomainHandle domain, std::uint32_t category, const char* name) {
+    write_text(RecordKind::category_name, category, as_domain(domain).name, narrow_text(name));
+}
+void domain_name_category_w(nvtx::DomainHandle domain, std::uint32_t category, const wchar_t* name) {
+    char buffer[kMaxText];
+    write_text(RecordKind::category_name, category, as_domain(domain).name, wide_text(name, buffer));
+}
+nvtx::StringHandle domain_register_string_a(nvtx::DomainHandle, const char* text) {
+    return reinterpret_cast<nvtx::StringHandle>(std::uintptr_t{name_id(narrow_text(text))});
+}
+nvtx::StringHandle domain_register_string_w(nvtx::DomainHandle, const wchar_t* text) {
+    char buffer[kMaxText];
+    return reinterpret_cast<nvtx::StringHandle>(std::uintptr_t{name_id(wide_text(text, buffer))});
+}
+nvtx::DomainHandle domain_create_a(const char* name) {
+    return const_cast<Domain*>(domain(narrow_text(name)));
+}
+nvtx::DomainHandle domain_create_w(const wchar_t* name) {
+    char buffer[kMaxText];
+    return const_cast<Domain*>(domain(wide_text(name, buffer)));
+}
+
+// --- filling the tables ------------------------------------------------------------------------------------
+
+class Table {
+  public:
+    Table(const nvtx::ExportCallbacks& callbacks, int module) {
+        if (callbacks.get_module_function_table(module, &slots_, &size_) == 0) size_ = 0;
+    }
+    template <typename F>
+    void set(unsigned index, F* function) {
+        if (index < size_ && slots_[index] != nullptr) {
+            *slots_[index] = reinterpret_cast<nvtx::Function>(function);
+        }
+    }
+
+  private:
+    nvtx::Function** slots_ = nullptr;  // places of the program's function pointers
+    unsigned size_ = 0;
+};
+
+void fill_core(Table table) {
+    table.set(nvtx::mark_ex, mark_ex);
+    table.set(nvtx::mark_a, mark_a);
+    table.set(nvtx::mark_w, mark_w);
+    table.set(nvtx::range_start_ex, range_start_ex);
+    table.set(nvtx::range_start_a, range_start_a);
+    table.set(nvtx::range_start_w, range_start_w);
+    table.set(nvtx::range_end, range_end);
+    table.set(nvtx::range_push_ex, range_push_ex);
+    table.set(nvtx::range_push_a, range_push_a);
+    table.set(nvtx::range_push_w, range_push_w);
+    table.set(nvtx::range_pop, range_pop);
+    table.set(nvtx::name_category_a, name_category_a);
+    table.set(nvtx::name_category_w, name_category_w);
+    table.set(nvtx::name_os_thread_a, name_os_thread_a);
+    table.set(nvtx::name_os_thread_w, name_os_thread_w);
+}
+
+void fill_core2(Table table) {
+    table.set(nvtx::domain_mark_ex, domain_mark_ex);
+    table.set(nvtx::domain_range_start_ex, domain_range_start_ex);
+    table.set(nvtx::domain_range_end, domain_range_end);
+    table.set(nvtx::domain_range_push_ex, domain_range_push_ex);
+    table.set(nvtx::domain_range_pop, domain_range_pop);
+    table.set(nvtx::domain_name_category_a, domain_name_category_a);
+    table.set(nvtx::domain_name_category_w, domain_name_category_w);
+    table.set(nvtx::domain_register_string_a, domain_register_string_a);
+    table.set(nvtx::domain_register_string_w, domain_register_string_w);
+    table.set(nvtx::domain_create_a, domain_create_a);
+    table.set(nvtx::domain_create_w, domain_create_w);
+}
+
+}  // namespace
+}  // namespace shardscope::profiler::inject
+
+// Called by each module of the program (the executable, each library with NVTX in it) at its first NVTX call.
+// Always 1: with 0 the module would unload this library, which others may be using.
+extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
+    shardscope::profiler::nvtx::GetExportTable get_export_table) {
+    using namespace shardscope::profiler;
+    if (get_export_table == nullptr || !inject::join_session()) return 1;
+    const auto* callbacks =
+        static_cast<const nvtx::ExportCallbacks*>(get_export_table(nvtx::kExportCallbacks));
+    if (callbacks == nullptr || callbacks->struct_size < sizeof(nvtx::ExportCallbacks)) return 1;
+    inject::fill_core(inject::Table(*callbacks, nvtx::kModuleCore));
+    inject::fill_core2(inject::Table(*callbacks, nvtx::kModuleCore2));
+    return 1;
+}

@@ -1,0 +1,360 @@
+#include "profiler/inject/process_log.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "profiler/inject/name_table.h"
+#include "profiler/inject/session_format.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23  // since Linux 5.14; elsewhere it fails and pages are made on first touch
+#endif
+
+// Calls the function when the thread ends (glibc 2.18); the handle keeps this library loaded until then.
+extern "C" {
+__attribute__((weak)) int __cxa_thread_atexit_impl(void (*function)(void*), void* argument, void* library);
+extern void* __dso_handle;
+}
+
+namespace shardscope::profiler::inject {
+namespace {
+
+constexpr std::size_t kPathBytes = 4096;
+
+class Locked {
+  public:
+    explicit Locked(SpinLock& lock) : lock_(lock) { lock_.lock(); }
+    ~Locked() { lock_.unlock(); }
+    Locked(const Locked&) = delete;
+    Locked& operator=(const Locked&) = delete;
+
+  private:
+    SpinLock& lock_;
+};
+
+class KeepErrno {
+  public:
+    KeepErrno() : value_(errno) {}
+    ~KeepErrno() { errno = value_; }
+    KeepErrno(const KeepErrno&) = delete;
+    KeepErrno& operator=(const KeepErrno&) = delete;
+
+  private:
+    int value_;
+};
+
+// The library's one piece of global state: it is called from nowhere with a context of ours.
+struct Process {
+    SpinLock lock;  // session, record file, names, domains
+    std::atomic<SessionHeader*> session{nullptr};
+    bool looked_for_session = false;
+    char directory[kPathBytes - 64] = {};
+
+    std::atomic<ProcessHeader*> file{nullptr};  // mapped; its chunks follow at kProcessHeaderBytes
+    std::size_t mapped_bytes = 0;
+    bool file_failed = false;
+    char path[kPathBytes] = {};
+    ChunkArena arena;
+    std::atomic<std::uint32_t> next_log{1};
+
+    NameTable names;
+    alignas(LogWriter) unsigned char name_log_memory[sizeof(LogWriter)] = {};
+    LogWriter* name_log = nullptr;
+    Domain domains[ThreadState::kMaxDomains] = {};
+    std::uint32_t domain_count = 1;  // the default domain
+};
+constinit Process process;
+
+// Of this thread: null before the first event; kNone while it is being made and when there can be none.
+ThreadState* const kNone = reinterpret_cast<ThreadState*>(1);
+__attribute__((tls_model("initial-exec"))) thread_local ThreadState* this_thread = nullptr;
+
+// --- the record file -------------------------------------------------------------------------------------
+
+int rank_from_environment() {
+    for (const char* variable :
+         {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "LOCAL_RANK"}) {
+        const char* text = ::getenv(variable);
+        if (text == nullptr || *text < '0' || *text > '9') continue;
+        char* end = nullptr;
+        const long rank = ::strtol(text, &end, 10);
+        if (*end == '\0' && rank < (1L << 30)) return static_cast<int>(rank);
+    }
+    return -1;
+}
+
+// The number in "pid:[4026531836]". (Not by stat(): its symbol would ask for glibc 2.33.)
+std::uint64_t pid_namespace() {
+    char link[64] = {};
+    if (::readlink("/proc/self/ns/pid", link, sizeof link - 1) <= 0) return 0;
+    const char* number = ::strchr(link, '[');
+    return number == nullptr ? 0 : ::strtoull(number + 1, nullptr, 10);
+}
+
+// Gives a further chunk its place on disk, so that no later store can fail for want of it. The file is opened
+// by its path each time: a descriptor kept open might be closed, and its number reused, by the program.
+bool grow_file(void*, std::uint32_t index) {
+    const KeepErrno keep;
+    const int fd = ::open(process.path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) return false;
+    const std::size_t offset = kProcessHeaderBytes + std::size_t{index} * kMappedChunkBytes;
+    const int failure = ::posix_fallocate(fd, static_cast<off_t>(offset), kMappedChunkBytes);
+    ::close(fd);
+    if (failure != 0) return false;
+    ::madvise(reinterpret_cast<char*>(process.file.load(std::memory_order_relaxed)) + offset,
+              kMappedChunkBytes, MADV_POPULATE_WRITE);
+    return true;
+}
+
+// Maps as much of `fd` as the session allows, or as the address space does. Null on failure.
+void* map_file(int fd, std::size_t wanted, std::size_t* mapped) {
+    for (std::size_t bytes = wanted; bytes >= kProcessHeaderBytes + 2 * kMappedChunkBytes; bytes /= 2) {
+        const std::size_t chunks = (bytes - kProcessHeaderBytes) / kMappedChunkBytes;
+        *mapped = kProcessHeaderBytes + chunks * kMappedChunkBytes;
+        void* memory = ::mmap(nullptr, *mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+        if (memory != MAP_FAILED) return memory;
+    }
+    return nullptr;
+}
+
+void write_name(std::uint32_t id) {
+    const Text text = process.names.text(id);
+    const std::size_t bytes = (sizeof(TextRecord) + text.size + 1 + 7) / 8 * 8;
+    auto* r = process.name_log->begin<TextRecord>(RecordKind::define_name, id, bytes);
+    if (r == nullptr) return;
+    r->ticks = process.name_log->now();
+    r->owner = 0;
+    std::memcpy(r + 1, text.data, text.size + 1);
+    process.name_log->publish();
+}
+
+// Makes and maps this process's file. Under the lock.
+bool open_file() {
+    if (process.file.load(std::memory_order_relaxed) != nullptr) return true;
+    if (process.file_failed) return false;
+    process.file_failed = true;
+    const SessionHeader* session = process.session.load(std::memory_order_relaxed);
+    if (session == nullptr) return false;
+    const std::uint64_t start = read_ticks(session->clock);
+    const int written = ::snprintf(process.path, sizeof process.path, "%s/%d-%llu%s", process.directory,
+                                   ::getpid(), static_cast<unsigned long long>(start), kRecordSuffix);
+    if (written < 0 || static_cast<std::size_t>(written) >= sizeof process.path) return false;
+    const int fd = ::open(process.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) return false;
+    void* memory = nullptr;
+    if (::posix_fallocate(fd, 0, kProcessHeaderBytes) == 0) {
+        memory = map_file(fd, session->max_bytes, &process.mapped_bytes);
+    }
+    ::close(fd);
+    if (memory == nullptr) {
+        ::unlink(process.path);
+        return false;
+    }
+
+    auto* header = static_cast<ProcessHeader*>(memory);  // a new file is all zero
+    header->magic = kProcessMagic;
+    header->format = kRecordFormat;
+    header->pid = static_cast<std::uint32_t>(::getpid());
+    header->parent_pid = static_cast<std::uint32_t>(::getppid());
+    header->rank = rank_from_environment();
+    header->pid_namespace = pid_namespace();
+    header->start_ticks = start;
+    header->chunk_bytes = kMappedChunkBytes;
+    header->max_chunks =
+        static_cast<std::uint32_t>((process.mapped_bytes - kProcessHeaderBytes) / kMappedChunkBytes);
+    ::snprintf(header->name, sizeof header->name, "%s", program_invocation_short_name);
+    process.file.store(header, std::memory_order_release);
+    process.arena.init(static_cast<std::byte*>(memory) + kProcessHeaderBytes, kMappedChunkBytes,
+                       header->max_chunks, &header->control, &grow_file, nullptr);
+    process.name_log = new (process.name_log_memory) LogWriter;
+    process.name_log->init(&process.arena, 0, header->pid, session->clock);
+    for (std::uint32_t id = 1; id <= process.names.size(); ++id) write_name(id);
+    process.file_failed = false;
+    header->ready.store(1, std::memory_order_release);
+    return true;
+}
+
+// --- fork ------------------------------------------------------------------------------------------------
+
+void before_fork() {
+    process.lock.lock();
+}
+void after_fork_in_parent() {
+    process.lock.unlock();
+}
+
+// The child has one thread, this one. It leaves its parent's file alone and starts its own with the next
+// event; names keep their ids.
+void after_fork_in_child() {
+    const KeepErrno keep;
+    if (ProcessHeader* file = process.file.exchange(nullptr, std::memory_order_relaxed)) {
+        ::munmap(file, process.mapped_bytes);
+    }
+    process.file_failed = false;
+    process.arena.unlock_in_child();
+    process.next_log.store(1, std::memory_order_relaxed);
+    process.name_log = nullptr;
+    if (this_thread != nullptr && this_thread != kNone) ::munmap(this_thread, sizeof(ThreadState));
+    this_thread = nullptr;
+    process.lock.unlock();
+}
+
+// --- threads ---------------------------------------------------------------------------------------------
+
+// The argument tells nothing: after a fork the state that was current when this was arranged is gone.
+void end_thread(void*) {
+    ThreadState* state = this_thread;
+    if (state == nullptr || state == kNone) {
+        this_thread = kNone;
+        return;
+    }
+    const KeepErrno keep;
+    if (auto* r = state->writer.begin<PopRecord>(RecordKind::thread_end, 0)) {
+        r->ticks = state->writer.now();
+        r->domain = 0;
+        r->depth = 0;
+        state->writer.publish();
+    }
+    state->writer.finish();
+    this_thread = kNone;
+    ::munmap(state, sizeof(ThreadState));
+}
+
+void write_text_record(LogWriter& writer, RecordKind kind, std::uint32_t name, std::uint64_t owner,
+                       Text text) {
+    const std::size_t bytes = (sizeof(TextRecord) + text.size + 1 + 7) / 8 * 8;
+    auto* r = writer.begin<TextRecord>(kind, name, bytes);
+    if (r == nullptr) return;
+    r->ticks = writer.now();
+    r->owner = owner;
+    auto* to = reinterpret_cast<char*>(r + 1);
+    std::memcpy(to, text.data, text.size);
+    to[text.size] = '\0';
+    writer.publish();
+}
+
+[[gnu::noinline]] ThreadState* attach_thread() {
+    const KeepErrno keep;
+    this_thread = kNone;
+    const SessionHeader* session = process.session.load(std::memory_order_acquire);
+    {
+        const Locked locked(process.lock);
+        if (!open_file()) return nullptr;
+    }
+    void* memory =
+        ::mmap(nullptr, sizeof(ThreadState), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return nullptr;
+    auto* state = new (memory) ThreadState;
+    const auto tid = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+    state->writer.init(&process.arena, process.next_log.fetch_add(1, std::memory_order_relaxed), tid,
+                       session->clock);
+    char name[16] = {};
+    ::prctl(PR_GET_NAME, name);
+    write_text_record(state->writer, RecordKind::thread_start, 0, tid, narrow_text(name));
+    if (__cxa_thread_atexit_impl != nullptr) __cxa_thread_atexit_impl(&end_thread, nullptr, &__dso_handle);
+    this_thread = state;
+    return state;
+}
+
+}  // namespace
+
+bool join_session() {
+    const KeepErrno keep;
+    const Locked locked(process.lock);
+    if (process.session.load(std::memory_order_relaxed) != nullptr) return true;
+    if (process.looked_for_session) return false;
+    process.looked_for_session = true;
+    const char* directory = ::getenv(kSessionVariable);
+    if (directory == nullptr || ::strlen(directory) >= sizeof process.directory) return false;
+    ::strcpy(process.directory, directory);
+    ::snprintf(process.path, sizeof process.path, "%s/%s", process.directory, kSessionFile);
+    const int fd = ::open(process.path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    void* memory = MAP_FAILED;
+    if (::lseek(fd, 0, SEEK_END) >= static_cast<off_t>(sizeof(SessionHeader))) {
+        memory = ::mmap(nullptr, sizeof(SessionHeader), PROT_READ, MAP_SHARED, fd, 0);
+    }
+    ::close(fd);
+    if (memory == MAP_FAILED) return false;
+    auto* session = static_cast<SessionHeader*>(memory);
+    if (session->magic != kSessionMagic || session->format != kRecordFormat) {
+        ::munmap(memory, sizeof(SessionHeader));
+        return false;
+    }
+    ::pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+    process.session.store(session, std::memory_order_release);
+    return true;
+}
+
+bool recording() {
+    return process.session.load(std::memory_order_acquire)->state.load(std::memory_order_relaxed) ==
+           SessionState::recording;
+}
+
+ThreadState* thread_state() {
+    ThreadState* state = this_thread;
+    if (state == nullptr) return attach_thread();
+    return state == kNone ? nullptr : state;
+}
+
+const Domain* default_domain() {
+    return &process.domains[0];
+}
+
+const Domain* domain(Text name) {
+    const KeepErrno keep;
+    const std::uint32_t id = name_id(name);
+    const Locked locked(process.lock);
+    for (std::uint32_t i = 1; i < process.domain_count; ++i) {
+        if (process.domains[i].name == id) return &process.domains[i];
+    }
+    if (id == 0 || process.domain_count == ThreadState::kMaxDomains) return default_domain();
+    Domain& added = process.domains[process.domain_count];
+    added = {process.domain_count, id};
+    ++process.domain_count;
+    return &added;
+}
+
+std::uint32_t name_id(Text text) {
+    const KeepErrno keep;
+    const Locked locked(process.lock);
+    bool added = false;
+    const std::uint32_t id = process.names.find_or_add(text, &added);
+    if (added && process.file.load(std::memory_order_relaxed) != nullptr) write_name(id);
+    return id;
+}
+
+void write_text(RecordKind kind, std::uint32_t name, std::uint64_t owner, Text text) {
+    const SessionHeader* session = process.session.load(std::memory_order_acquire);
+    if (session->state.load(std::memory_order_relaxed) == SessionState::stopped) return;
+    if (Entered thread; thread) write_text_record(thread->writer, kind, name, owner, text);
+}
+
+Entered::Entered() : state_(thread_state()) {
+    if (state_ == nullptr) return;
+    if (state_->busy) {
+        state_ = nullptr;
+        return;
+    }
+    state_->busy = true;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+Entered::~Entered() {
+    if (state_ == nullptr) return;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    state_->busy = false;
+}
+
+}  // namespace shardscope::profiler::inject

@@ -1,0 +1,49 @@
+// What shardscope-record and the library that it injects share: a private directory, named by an environment
+// variable, with one session file (written by the tool) and one record file per process (made by the
+// library). Plain data in mapped files; both ends are built from this header and check kRecordFormat.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "profiler/clock.h"
+#include "profiler/record.h"
+
+namespace shardscope::profiler {
+
+inline constexpr char kSessionVariable[] = "SHARDSCOPE_SESSION";  // path of the directory
+inline constexpr char kSessionFile[] = "session";
+inline constexpr char kRecordSuffix[] = ".records";
+
+inline constexpr std::uint64_t kSessionMagic = 0x53455353'44524853;  // "SHRDSSES"
+inline constexpr std::uint64_t kProcessMagic = 0x434F5250'44524853;  // "SHRDPROC"
+
+enum class SessionState : std::uint32_t { waiting = 0, recording = 1, stopped = 2 };
+
+struct SessionHeader {
+    std::uint64_t magic;
+    std::uint32_t format;
+    ClockSource clock;
+    std::uint64_t max_bytes;  // of one process's record file
+    std::atomic<SessionState> state;
+};
+
+inline constexpr std::uint32_t kMappedChunkBytes = 64u << 10;
+inline constexpr std::size_t kProcessHeaderBytes = 4096;  // then the chunks
+
+struct ProcessHeader {
+    std::uint64_t magic;
+    std::uint32_t format;
+    std::uint32_t pid, parent_pid;
+    std::int32_t rank;  // told by the launcher's environment, or -1
+    std::uint64_t pid_namespace;
+    std::uint64_t start_ticks;
+    std::uint32_t chunk_bytes, max_chunks;
+    ArenaControl control;
+    char name[64];                     // of the program, NUL-terminated
+    std::atomic<std::uint32_t> ready;  // 1 when all the above is written
+};
+static_assert(sizeof(ProcessHeader) <= kProcessHeaderBytes);
+
+}  // namespace shardscope::profiler
