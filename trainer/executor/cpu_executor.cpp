@@ -100,6 +100,7 @@ RunResult run_on_cpu(const Program& program, const Dataset& dataset, profiler::R
 
     RunResult result;
     const auto start = std::chrono::steady_clock::now();
+    auto first_step = start;  // written by rank 0's thread, read after it ended
     LossBoard board(ranks, [&](std::int64_t step, double loss) {
         result.losses.push_back(loss);
         if (recorder) recorder->describe(traces::LossRow{step, loss});
@@ -131,8 +132,8 @@ RunResult run_on_cpu(const Program& program, const Dataset& dataset, profiler::R
         }
         runner.run(program.setup(), 0);
         runner.drain();
+        if (rank == 0) first_step = std::chrono::steady_clock::now();
         for (std::int64_t step = 0; step < job.run.steps; ++step) {
-            const auto step_start = std::chrono::steady_clock::now();
             const std::uint64_t begin = log ? profiler::ticks() : 0;
             if (log) log->push(recorder->name(fmt::format("ProfilerStep#{}", step)));
             runner.run(program.step(static_cast<std::size_t>(step)), step);
@@ -140,7 +141,6 @@ RunResult run_on_cpu(const Program& program, const Dataset& dataset, profiler::R
                 log->pop();
                 log->step(rank, step, begin, profiler::ticks());
             }
-            if (rank == 0) result.step_seconds.push_back(seconds_since(step_start));
         }
         runner.run(program.finish(), job.run.steps - 1);
         runner.drain();
@@ -161,7 +161,7 @@ RunResult run_on_cpu(const Program& program, const Dataset& dataset, profiler::R
     }
     for (std::thread& thread : hosts) thread.join();
     if (error) std::rethrow_exception(error);
-    result.seconds = seconds_since(start);
+    result.seconds = seconds_since(first_step);
     for (const auto& runner : runners) {
         result.peaks.push_back(runner->peak());
         result.reserved.push_back(runner->reserved_bytes());

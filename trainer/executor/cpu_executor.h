@@ -24,8 +24,7 @@ struct StepReport {  // called in order of steps, from one of the ranks' threads
 
 struct RunResult {
     std::vector<double> losses;           // by step
-    std::vector<double> step_seconds;     // by step, of rank 0's host
-    double seconds = 0;                   // all steps, until the device was done
+    double seconds = 0;                   // from rank 0's first step until the device was done
     std::vector<MemoryPeak> peaks;        // by rank
     std::vector<std::int64_t> reserved;   // by rank
 };

@@ -94,8 +94,7 @@ void run_kernel(const Op& op, const std::vector<std::byte*>& data, const KernelC
         case Kernel::embedding_forward: return k::embedding_forward(tokens(1), f(2), f(0), d(0), d(1));
         case Kernel::embedding_backward: return k::embedding_backward(f(1), tokens(2), f(0), d(0), d(2), d(1));
         case Kernel::position_forward:
-            k::copy(f(1), f(0), static_cast<std::size_t>(op.dims[0] * op.dims[1] * op.dims[2]));
-            return k::position_embedding_add(f(2), f(0), d(0) * d(1), d(1), d(2));
+            return k::position_embedding_forward(f(1), f(2), f(0), d(0) * d(1), d(1), d(2));
         case Kernel::position_backward:
             return k::position_embedding_backward(f(1), f(0), d(0) * d(1), d(1), d(3), d(2));
         case Kernel::mse_forward: return k::mse_forward(f(1), f(2), mean(0), n);

@@ -47,7 +47,6 @@ void RankRunner::run(const Plan& plan, std::int64_t step) {
         names_ = &shared_.instruments->of(plan);
         log_ = shared_.instruments->recorder().attach_thread("", rank_);
     }
-    account_.walk(plan);
     blocks_.resize(plan.buffers.size(), nullptr);
     events_.resize(static_cast<std::size_t>(plan.events));
     for (const Op& op : plan.ops) {
@@ -96,6 +95,7 @@ void RankRunner::allocate(const Plan& plan, const Op& op) {
     const std::uint64_t start = log_ ? ticks() : 0;
     Block* block = allocator_.allocate(buffer.bytes, buffer.space, op.stream);
     blocks_[id] = block;
+    counter_.allocated(plan, op);
     if (!log_) return;
     Instruments& names = *shared_.instruments;
     if (allocator_.grew()) {
@@ -113,6 +113,7 @@ void RankRunner::free(const Plan& plan, const Op& op) {
         throw std::logic_error("the Plan frees " + plan.buffers[static_cast<std::size_t>(op.args[0].buffer)].name +
                                ", which is not allocated");
     }
+    counter_.freed(plan, op);
     if (log_) record_memory(plan, op, *block, false);
     allocator_.free(std::exchange(block, nullptr));
 }

@@ -39,7 +39,7 @@ class RankRunner {
     void run(const Plan& plan, std::int64_t step);
     void drain();  // waits for the rank's streams
 
-    const MemoryPeak& peak() const { return account_.peak(); }
+    const MemoryPeak& peak() const { return counter_.peak(); }
     std::int64_t reserved_bytes() const { return allocator_.reserved_bytes(MemorySpace::device); }
 
   private:
@@ -62,7 +62,7 @@ class RankRunner {
     Shared& shared_;
     std::array<StreamIndex, kStreams> streams_;
     Allocator allocator_;
-    MemoryAccount account_;
+    AllocationCounter counter_;
     const Instruments::PlanNames* names_ = nullptr;
     profiler::ThreadLog* log_ = nullptr;
     std::vector<Block*> blocks_;           // by buffer; null while not allocated

@@ -183,7 +183,7 @@ Tensor PositionEmbedding::forward(Graph& graph, const Tensor& x) {
         const PlanBuilder::Range range(graph.builder, "aten::embedding");
         graph.builder.kernel(Kernel::position_forward, "position_forward",
                              {y, x, graph.store.parameter(parameters()[kWeight])}, {batch, context_, width_},
-                             kernels::position_embedding_add_cost(rows, context_, width_).flops);
+                             kernels::position_embedding_forward_cost(rows, context_, width_).flops);
     }
     graph.tape.node("EmbeddingBackward0", [this, &graph, batch, from = x.value, value = y.value] {
         Tensor dy = graph.tape.take_gradient(value);

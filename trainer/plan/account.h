@@ -1,11 +1,10 @@
-// The memory account: walks a Plan's allocations and frees in host program order and knows, before anything
-// runs, what PyTorch would report as allocated bytes, by category.
+// Counting allocated bytes by category, and the memory account: the same count over a Plan alone, in host
+// program order, which tells before anything runs what PyTorch would report as allocated.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "trainer/plan/plan.h"
 
@@ -16,22 +15,35 @@ using CategoryBytes = std::array<std::int64_t, traces::kMemoryCategories>;
 struct MemoryPeak {
     std::int64_t bytes = 0;
     CategoryBytes at_peak{};  // sums to bytes
-    std::string where;        // "first step, backward, allocating net.0 flat_param.grad (unsharded)"
+    std::string where;        // "steady step, backward, allocating net.0 flat_param.grad (unsharded)"
 };
 
-class MemoryAccount {
+// Device memory only; set-up does not make the peak.
+class AllocationCounter {
   public:
-    // Continues with what earlier Plans left allocated. Device memory only; set-up does not make the peak.
-    void walk(const Plan& plan);
+    void allocated(const Plan& plan, const Op& op) { change(plan, op, 1); }
+    void freed(const Plan& plan, const Op& op) { change(plan, op, -1); }
 
     const MemoryPeak& peak() const { return peak_; }
     std::int64_t live_bytes() const { return live_; }
     const CategoryBytes& live_by_category() const { return by_category_; }
 
   private:
+    void change(const Plan& plan, const Op& op, int sign);
+
     std::int64_t live_ = 0;
     CategoryBytes by_category_{};
     MemoryPeak peak_;
+};
+
+class MemoryAccount {
+  public:
+    // Continues with what earlier Plans left allocated.
+    void walk(const Plan& plan);
+    const AllocationCounter& counter() const { return counter_; }
+
+  private:
+    AllocationCounter counter_;
 };
 
 }  // namespace shardscope::trainer

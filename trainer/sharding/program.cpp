@@ -57,7 +57,7 @@ MemoryPeak Program::predict_peak() const {
     MemoryAccount account;
     account.walk(setup_);
     for (std::size_t i = 0; i <= steps_.size(); ++i) account.walk(step(i));  // the steady one twice
-    return account.peak();
+    return account.counter().peak();
 }
 
 Plan Program::make_setup() {

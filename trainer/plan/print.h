@@ -1,0 +1,26 @@
+// A Plan for people: one line per operation, in program order, with the stream, the bytes, and what is
+// allocated after it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/plan/plan.h"
+
+namespace shardscope::trainer {
+
+// Names for the ids in operations: of units (by unit) and of modules (by module).
+struct PlanLabels {
+    std::vector<std::string> units;
+    std::vector<std::string> modules;
+};
+
+// `live_bytes`: device memory allocated when the Plan begins; updated to what it leaves.
+std::string print_plan(const Plan& plan, const PlanLabels& labels, std::int64_t& live_bytes);
+
+// "113,348,608"; and "108.1 MB" (2^20 bytes).
+std::string with_thousands(std::int64_t value);
+std::string megabytes(std::int64_t bytes);
+
+}  // namespace shardscope::trainer
