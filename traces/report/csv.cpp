@@ -1,4 +1,6 @@
 // Results as CSV (RFC 4180, but lines end with one newline): one header line, full precision.
+#include <cctype>
+
 #include <fmt/format.h>
 
 #include "traces/report/formats.h"
@@ -42,6 +44,14 @@ void add_modules(int rank, const std::string& above, const std::vector<ModuleNod
                         n.unshard_wait_us, n.peak_bytes});
         add_modules(rank, path, n.children, rows);
     }
+}
+
+// "CPU Exec" -> "cpu_exec".
+std::string snake_case(std::string_view name) {
+    std::string result;
+    for (const char c : name)
+        result += c == ' ' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return result;
 }
 
 std::vector<Column> columns(std::initializer_list<const char*> names) {
@@ -129,8 +139,11 @@ std::string csv_text(const Comparison& comparison) {
     std::vector<Column> names = columns({"file", "ranks", "steps", "average_step_us", "median_step_us",
                                          "spread_step_us", "peak_bytes", "communication_us",
                                          "exposed_communication_us", "memcpy_us", "device_busy_percent"});
-    for (const auto category : kTimeCategoryNames) names.push_back({fmt::format("{}_us", category)});
-    for (const auto category : kMemoryCategoryNames) names.push_back({fmt::format("{}_bytes", category)});
+    // "communication" and "memcpy" alone are the whole, those of the split only what nothing before them
+    // covers.
+    for (const auto category : kTimeCategoryNames) names.push_back({"split_" + snake_case(category) + "_us"});
+    for (const auto category : kMemoryCategoryNames)
+        names.push_back({fmt::format("at_peak_{}_bytes", category)});
     if (!comparison.runs.empty()) {
         for (const auto& [key, value] : comparison.runs.front().config) names.push_back({key});
     }

@@ -1,0 +1,312 @@
+// The printed results: tables as golden texts, JSON by its fixed keys, CSV by its lines.
+#include "traces/report/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/traces/report_samples.h"
+
+namespace shardscope::traces {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using Json = nlohmann::json;
+
+template <typename Result>
+Json json_of(const Result& result) {
+    const std::string text = render(result, Format::json);
+    EXPECT_EQ(text.back(), '\n');
+    return Json::parse(text);
+}
+
+// clang-format off
+constexpr const char* kSummaryTable =
+R"(Rank 0: mean of 2 steps (1 at the end cut off and left out)
+Category           Time (us)  Percent
+─────────────────  ─────────  ───────
+Average Step Time    2,000.0   100.00
+Kernel               1,500.0    75.00
+Memcpy                   0.0     0.00
+Memset                   0.0     0.00
+Communication            0.0     0.00
+Runtime                  0.0     0.00
+DataLoader               0.0     0.00
+CPU Exec                 0.0     0.00
+Other                  500.0    25.00
+
+Rank 1: mean of 0 steps
+Category           Time (us)  Percent
+─────────────────  ─────────  ───────
+Average Step Time        0.0     0.00
+Kernel                   0.0     0.00
+Memcpy                   0.0     0.00
+Memset                   0.0     0.00
+Communication            0.0     0.00
+Runtime                  0.0     0.00
+DataLoader               0.0     0.00
+CPU Exec                 0.0     0.00
+Other                    0.0     0.00
+)";
+
+constexpr const char* kModulesTable =
+R"(Rank 0 (MB = 2^20 bytes)
+Module                         Calls  Operators  Host (us)  Host self (us)  Device (us)  Device self (us)  Backward device (us)  Parameters  Gathered (MB)  Reduced (MB)  Peak (MB)
+─────────────────────────────  ─────  ─────────  ─────────  ──────────────  ───────────  ────────────────  ────────────────────  ──────────  ─────────────  ────────────  ─────────
+MLP_0                             20          0    1,200.0           110.0     12,345.3               0.0               8,000.0      65,792           0.00          0.00       4.00
+├─ FullyShardedDataParallel_1     20          0    1,000.0           200.0     12,345.3               0.0               8,000.0      65,792          10.00          5.00       3.00
+│  └─ Linear_0                    20         20      800.0           800.0     12,345.3          12,345.3               8,000.0      65,792           0.00          0.00       0.00
+└─ ReLU_0                         20         20       90.0            90.0          0.0               0.0                   0.0           0           0.00          0.00       0.00
+
+Rank 1: no module ranges
+)";
+
+constexpr const char* kMemoryTable =
+R"(Allocated device memory; MB = 2^20 bytes
+
+Rank 2: peak 3.00 MB (3,145,728 bytes) at 1,234.500 ms; predicted 3,145,216 bytes (measured +512 bytes), in first step, backward; reserved 4.00 MB
+At the peak             MB      Bytes  Share (%)  Predicted MB  Difference (bytes)
+────────────────────  ────  ─────────  ─────────  ────────────  ──────────────────
+parameters            1.00  1,048,576      33.33          1.00                   0
+unsharded_parameters  0.00          0       0.00          0.00                   0
+gradients             0.00          0       0.00          0.00                   0
+unsharded_gradients   0.00          0       0.00          0.00                   0
+optimizer_state       0.00          0       0.00          0.00                   0
+activations           2.00  2,097,152      66.67          2.00                 512
+communication         0.00          0       0.00          0.00                   0
+other                 0.00          0       0.00          0.00                   0
+────────────────────  ────  ─────────  ─────────  ────────────  ──────────────────
+total                 3.00  3,145,728     100.00          3.00                 512
+
+By unit      MB      Bytes  Share (%)
+─────────  ────  ─────────  ─────────
+net.0      2.00  2,097,152      66.67
+(no unit)  1.00  1,048,576      33.33
+)";
+
+constexpr const char* kCollectivesTable =
+R"(MB = 2^20 bytes of the full buffer, GB = 10^9 bytes
+Rank  Operation   Count     MB  Time (us)  Transfer (us)  Waiting (us)  Exposed (us)  algbw (GB/s)  busbw (GB/s)  Count/step  MB/step
+────  ──────────  ─────  ─────  ─────────  ─────────────  ────────────  ────────────  ────────────  ────────────  ──────────  ───────
+   0  all_gather     32  64.00    4,000.0        3,000.0       1,000.0         500.0        22.370        16.777       16.00    32.00
+2 collectives are without a counterpart on another rank: all of its time counts as transfer.
+)";
+
+constexpr const char* kCompareTable =
+R"(Per rank, mean of the ranks  root.sqlite  block.sqlite  against the first
+───────────────────────────  ───────────  ────────────  ─────────────────
+fsdp.wrap                           root  module:Block
+train.extra                            -             1
+Ranks                                  4             4
+Steps                                 18            18
+───────────────────────────  ───────────  ────────────  ─────────────────
+Step time, mean (us)             2,000.0       2,010.0  ~ +10.0 (+0.50 %)
+Step time, median (us)           1,990.0       1,990.0                  =
+Step time, spread (us)              20.0          20.0                  =
+  Kernel (us)                    1,500.0       1,500.0                  =
+  Memcpy (us)                        0.0           0.0                  =
+  Memset (us)                        0.0           0.0                  =
+  Communication (us)                 0.0           0.0                  =
+  Runtime (us)                       0.0           0.0                  =
+  DataLoader (us)                    0.0           0.0                  =
+  CPU Exec (us)                      0.0           0.0                  =
+  Other (us)                       500.0         500.0                  =
+Communication (us/step)            400.0         400.0                  =
+  exposed (us/step)                200.0         100.0  -100.0 (-50.00 %)
+Memcpy (us/step)                    10.0          10.0                  =
+Device busy (%)                    90.00         90.00                  =
+───────────────────────────  ───────────  ────────────  ─────────────────
+Peak memory (MB)                  100.00         40.00  -60.00 (-60.00 %)
+  unsharded_parameters (MB)       100.00         40.00  -60.00 (-60.00 %)
+───────────────────────────  ───────────  ────────────  ─────────────────
+all_gather (count/step)             0.00         16.00             +16.00
+all_gather (MB/step)                0.00         32.00             +32.00
+all_gather (us/step)                 0.0       2,000.0           +2,000.0
+MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the difference lies inside the spread of the steps (half the interquartile range).
+)";
+
+constexpr const char* kInfoTable =
+R"(File            run.sqlite
+Schema          1
+State           did not end (killed, or still running)
+Started (UTC)   2026-03-01T12:34:56.789Z
+Duration (ms)   1,234.500
+Ranks           4
+Steps           20
+Device          processor
+Dropped events  0
+
+Rows
+kernels  12,345
+memcpys       7
+
+Configuration
+model.type   mlp
+model.width  256
+)";
+// clang-format on
+
+TEST(Report, TablesForPeople) {
+    EXPECT_EQ(render(sample_summary(), Format::table), kSummaryTable);
+    EXPECT_EQ(render(sample_modules(), Format::table), kModulesTable);
+    EXPECT_EQ(render(sample_memory(), Format::table), kMemoryTable);
+    EXPECT_EQ(render(sample_collectives(), Format::table), kCollectivesTable);
+    EXPECT_EQ(render(sample_comparison(), Format::table), kCompareTable);
+    EXPECT_EQ(render(sample_info(), Format::table), kInfoTable);
+}
+
+TEST(Report, EmptyResultsSaySo) {
+    EXPECT_EQ(render(ExecutionSummary(), Format::table), "No rank of this trace is selected.\n");
+    EXPECT_EQ(render(ModuleView(), Format::table), "No rank of this trace is selected.\n");
+    EXPECT_EQ(render(MemoryReport(), Format::table), "No rank of this trace is selected.\n");
+    EXPECT_EQ(render(CollectivesReport{{RankCollectives()}}, Format::table), "No collectives.\n");
+    EXPECT_EQ(render(Comparison(), Format::table), "No runs to compare.\n");
+    EXPECT_EQ(render(ExecutionSummary(), Format::json), "{\"ranks\":[]}\n");
+    EXPECT_EQ(render(Comparison(), Format::json), "{\"runs\":[]}\n");
+}
+
+TEST(Report, SummaryJsonHasTheEightCategories) {
+    const Json rank = json_of(sample_summary())["ranks"][0];
+    EXPECT_EQ(rank["rank"], 0);
+    EXPECT_EQ(rank["steps"], 2);
+    EXPECT_EQ(rank["average_step_us"], 2000.0);
+    EXPECT_EQ(rank["categories"].size(), 8u);
+    EXPECT_EQ(rank["categories"]["Kernel"]["us"], 1500.0);
+    EXPECT_EQ(rank["categories"]["Kernel"]["percent"], 75.0);
+    EXPECT_EQ(rank["categories"]["CPU Exec"]["us"], 0.0);
+    EXPECT_EQ(rank["per_step"][1]["step"], 4);
+    EXPECT_EQ(rank["per_step"][1]["categories_ns"]["Other"], 500'000);
+}
+
+TEST(Report, ModulesJsonIsTheTree) {
+    const Json ranks = json_of(sample_modules())["ranks"];
+    const Json net = ranks[0]["modules"][0];
+    EXPECT_EQ(net["name"], "MLP_0");
+    EXPECT_EQ(net["occurrences"], 20);
+    EXPECT_EQ(net["operators"], 0);
+    EXPECT_EQ(net["children"][0]["name"], "FullyShardedDataParallel_1");
+    EXPECT_EQ(net["children"][0]["gathered_bytes"], 10 << 20);
+    const Json linear = net["children"][0]["children"][0];
+    EXPECT_EQ(linear["device_us"], 12'345.25);
+    EXPECT_EQ(linear["device_self_us"], 12'345.25);
+    EXPECT_EQ(linear["host_us"], 800.0);
+    EXPECT_EQ(linear["host_self_us"], 800.0);
+    EXPECT_TRUE(linear["children"].empty());
+    EXPECT_TRUE(ranks[1]["modules"].empty());
+}
+
+TEST(Report, MemoryJsonHasEveryCategoryAndThePrediction) {
+    const Json rank = json_of(sample_memory())["ranks"][0];
+    EXPECT_EQ(rank["rank"], 2);
+    EXPECT_EQ(rank["peak_bytes"], 3 << 20);
+    EXPECT_EQ(rank["peak_time_ns"], 1'234'500'000);
+    EXPECT_EQ(rank["at_peak"].size(), 8u);
+    EXPECT_EQ(rank["at_peak"]["unsharded_parameters"], 0);
+    EXPECT_EQ(rank["at_peak"]["activations"], 2 << 20);
+    EXPECT_EQ(rank["predicted_peak_bytes"], (3 << 20) - 512);
+    EXPECT_EQ(rank["units"][0]["name"], "net.0");
+    MemoryReport unpredicted = sample_memory();
+    unpredicted.ranks[0].predicted_peak_bytes = -1;
+    EXPECT_TRUE(json_of(unpredicted)["ranks"][0]["predicted_peak_bytes"].is_null());
+}
+
+TEST(Report, CollectivesAndCompareJson) {
+    const Json rank = json_of(sample_collectives())["ranks"][0];
+    EXPECT_EQ(rank["operations"][0]["name"], "all_gather");
+    EXPECT_EQ(rank["operations"][0]["count"], 32);
+    EXPECT_EQ(rank["operations"][0]["bytes"], 64 << 20);
+    EXPECT_EQ(rank["operations"][0]["busbw_gbps"], 16.777216);
+    const Json runs = json_of(sample_comparison())["runs"];
+    EXPECT_EQ(runs[0]["file"], "runs/root.sqlite");
+    EXPECT_EQ(runs[1]["config"]["fsdp.wrap"], "module:Block");
+    EXPECT_EQ(runs[1]["average_step_us"], 2010.0);
+    EXPECT_EQ(runs[1]["peak_bytes"], 40 << 20);
+    EXPECT_EQ(runs[1]["communication_us"], 400.0);
+    EXPECT_EQ(runs[1]["exposed_communication_us"], 100.0);
+    EXPECT_EQ(runs[1]["memcpy_us"], 10.0);
+    EXPECT_EQ(runs[1]["step_inside_spread_of_first"], true);
+}
+
+TEST(Report, InfoJsonKeepsCountsAndConfiguration) {
+    const Json info = json_of(sample_info());
+    EXPECT_EQ(info["schema_version"], 1);
+    EXPECT_EQ(info["ended"], false);
+    EXPECT_EQ(info["counts"]["kernels"], 12345);
+    EXPECT_EQ(info["config"]["model.type"], "mlp");
+}
+
+TEST(Report, JsonKeepsFullPrecisionAndSurvivesInvalidText) {
+    CollectivesReport precise = sample_collectives();
+    precise.ranks[0].operations[0].us = 0.1 + 0.2;
+    EXPECT_EQ(json_of(precise)["ranks"][0]["operations"][0]["us"].get<double>(), 0.1 + 0.2);
+    TraceInfo info = sample_info();
+    info.file = "\xFF.sqlite";
+    EXPECT_EQ(json_of(info)["file"], "\xEF\xBF\xBD.sqlite");
+}
+
+TEST(Report, CsvHasOneHeaderAndOneLineARow) {
+    EXPECT_THAT(
+        render(sample_summary(), Format::csv),
+        StartsWith("rank,steps,category,us,percent\n0,2,Average Step Time,2000,100\n0,2,Kernel,1500,75\n"));
+    EXPECT_THAT(
+        render(sample_modules(), Format::csv),
+        HasSubstr("\n0,MLP_0/FullyShardedDataParallel_1/Linear_0,Linear_0,20,20,800,800,12345.25,12345.25,"));
+    EXPECT_THAT(render(sample_memory(), Format::csv),
+                HasSubstr("\n2,category,activations,2097152,2096640\n"));
+    EXPECT_THAT(render(sample_collectives(), Format::csv),
+                HasSubstr("\n0,all_gather,32,67108864,4000,3000,1000,"));
+    EXPECT_THAT(render(sample_comparison(), Format::csv), HasSubstr(",split_cpu_exec_us,"));
+    EXPECT_THAT(render(sample_comparison(), Format::csv),
+                HasSubstr("\nruns/block.sqlite,4,18,2010,1990,20,41943040,"));
+    EXPECT_THAT(render(sample_info(), Format::csv), HasSubstr("\nmodel.width,256\n"));
+}
+
+TEST(Report, ComparedFilesOfOneNameAreShownWithTheirFolders) {
+    Comparison comparison = sample_comparison();
+    comparison.runs[0].file = "a/run.sqlite";
+    comparison.runs[1].file = "b/run.sqlite";
+    EXPECT_THAT(render(comparison, Format::table), HasSubstr("a/run.sqlite  b/run.sqlite"));
+}
+
+TEST(Report, LongListsOfHoldersAreCut) {
+    MemoryReport report = sample_memory();
+    report.ranks[0].units.clear();
+    for (int i = 0; i < 20; ++i) report.ranks[0].units.push_back({"unit" + std::to_string(i), 1 << 20});
+    const std::string text = render(report, Format::table);
+    EXPECT_THAT(text, HasSubstr("unit11 "));
+    EXPECT_THAT(text, ::testing::Not(HasSubstr("unit12 ")));
+    EXPECT_THAT(text, HasSubstr("… 8 more  8.00"));
+}
+
+TEST(Rows, AQuerysResultInThreeFormats) {
+    const std::vector<Column> columns = {{"name"}, {"n"}, {"share"}, {"none"}};
+    const std::vector<std::vector<Cell>> rows = {{std::string("gemm"), std::int64_t{12}, 0.5, {}},
+                                                 {std::string("say \"hi\",\nbye"), {}, 0.125, {}}};
+    EXPECT_EQ(render_rows(columns, rows, Format::table),
+              "name             n  share  none\n"
+              "──────────────  ──  ─────  ────\n"
+              "gemm            12    0.5\n"
+              "say \"hi\",\\nbye      0.125\n");
+    EXPECT_EQ(render_rows(columns, rows, Format::csv),
+              "name,n,share,none\n"
+              "gemm,12,0.5,\n"
+              "\"say \"\"hi\"\",\nbye\",,0.125,\n");
+    const Json json = Json::parse(render_rows(columns, rows, Format::json));
+    EXPECT_EQ(json["columns"], Json({"name", "n", "share", "none"}));
+    EXPECT_EQ(json["rows"][0][1], 12);
+    EXPECT_TRUE(json["rows"][1][1].is_null());
+    EXPECT_EQ(json["rows"][1][0], "say \"hi\",\nbye");
+    EXPECT_EQ(render_rows({{"a"}}, {}, Format::json), "{\"columns\":[\"a\"],\"rows\":[]}\n");
+}
+
+TEST(Check, FaultsAreSentencesOrAWholeFile) {
+    EXPECT_EQ(render_check("a.sqlite", {}, Format::table), "a.sqlite: whole.\n");
+    EXPECT_EQ(render_check("a.sqlite", {"One.", "Two."}, Format::table), "a.sqlite: One.\na.sqlite: Two.\n");
+    EXPECT_EQ(render_check("a.sqlite", {"One."}, Format::json),
+              "{\"file\":\"a.sqlite\",\"whole\":false,\"faults\":[\"One.\"]}\n");
+    EXPECT_EQ(render_check("a.sqlite", {"One."}, Format::csv), "file,fault\na.sqlite,One.\n");
+}
+
+}  // namespace
+}  // namespace shardscope::traces
