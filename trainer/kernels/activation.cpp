@@ -10,14 +10,23 @@ constexpr float kRootTwoOverPi = 0.797884560802865f;
 constexpr float kCubic = 0.044715f;
 
 // With u = sqrt(2/pi) (x + 0.044715 x^3): (1 + tanh u)/2 = 1/(1 + e^(-2u)), the share of x that passes.
-// Beyond |x| = 10 that is 0 or 1 to the last bit of fp32, so x is held there and its cube cannot overflow.
-SHARDSCOPE_INLINE float held(float x) {
-    x = x < -10.0f ? -10.0f : x;
-    return x > 10.0f ? 10.0f : x;
+// Above x = 8 that is 1 to the last bit, below -8 less than 1e-21: x is held there, so that its cube cannot
+// overflow and no product becomes denormal (which would be a hundred times slower); e^(-2u) is then in range
+// too.
+constexpr float kHeld = 8.0f;
+
+SHARDSCOPE_INLINE float held_below(float x) {
+    return x < -kHeld ? -kHeld : x;
 }
+
+SHARDSCOPE_INLINE float held(float x) {
+    x = held_below(x);
+    return x > kHeld ? kHeld : x;
+}
+
 SHARDSCOPE_INLINE float gelu_share(float x) {
     const float u = kRootTwoOverPi * (x + kCubic * x * x * x);
-    return 1.0f / (1.0f + exp_approximate(-2.0f * u));
+    return 1.0f / (1.0f + exp_in_range(-2.0f * u));
 }
 
 }  // namespace
@@ -37,7 +46,7 @@ void relu_backward(const float* dy, const float* y, float* dx, std::size_t n) {
 
 SHARDSCOPE_VECTOR_CLONES
 void gelu_forward(const float* x, float* y, std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) y[i] = x[i] * gelu_share(held(x[i]));
+    for (std::size_t i = 0; i < n; ++i) y[i] = held_below(x[i]) * gelu_share(held(x[i]));
 }
 
 SHARDSCOPE_VECTOR_CLONES

@@ -28,9 +28,16 @@ inline constexpr std::size_t kLanes = 16;        // partial sums side by side: o
 inline constexpr std::size_t kColumnTile = 128;  // columns summed together: partial sums stay in the L1 cache
 inline constexpr std::size_t kRowBlock = 64;     // rows summed in float before the sum goes on in double
 
+template <class T>
+SHARDSCOPE_INLINE T add_lanes(T (&lanes)[kLanes]) {
+    for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
+        for (std::size_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+    }
+    return lanes[0];
+}
+
 // Sum of value(i) for i in [0, n). Lane l adds i = l, l + 16, l + 32 …; then the lanes are added pairwise.
-// The same as `for (i) sum += value(i)`, up to rounding. value may have effects; it is called once for each
-// i.
+// The same as `for (i) sum += value(i)`, up to rounding.
 template <class T = float, class Value>
 SHARDSCOPE_INLINE T lane_sum(std::size_t n, Value value) {
     T lanes[kLanes] = {};
@@ -39,10 +46,7 @@ SHARDSCOPE_INLINE T lane_sum(std::size_t n, Value value) {
         for (std::size_t l = 0; l < kLanes; ++l) lanes[l] += value(i + l);
     }
     for (std::size_t l = 0; i + l < n; ++l) lanes[l] += value(i + l);
-    for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
-        for (std::size_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
-    }
-    return lanes[0];
+    return add_lanes(lanes);
 }
 
 // The largest of x[0 … n), n >= 1. Not-a-numbers may be passed over: whoever subtracts this sees them again.
@@ -61,13 +65,11 @@ SHARDSCOPE_INLINE float lane_max(const float* x, std::size_t n) {
     return lanes[0];
 }
 
-// e^x within 2 units in the last place for -87 < x < 88; held at the ends of that range; NaN stays NaN.
+// e^x within 2 units in the last place, for -87 <= x <= 88 or a NaN, which stays one; nonsense elsewhere.
 // x = k ln 2 + r with |r| <= ln 2 / 2; e^r by its series to r^7 (the next term is below 1e-8 of the sum); 2^k
 // is set as exponent bits. Adding and subtracting 1.5 * 2^23 rounds to the nearest integer.
-SHARDSCOPE_INLINE float exp_approximate(float x) {
+SHARDSCOPE_INLINE float exp_in_range(float x) {
     constexpr float kRound = 12582912.0f;
-    x = x < -87.0f ? -87.0f : x;
-    x = x > 88.0f ? 88.0f : x;
     const float shifted = x * 1.44269504f + kRound;
     const float k = shifted - kRound;
     // ln 2 in two parts, the first with so few bits that k times it is exact.
@@ -83,6 +85,12 @@ SHARDSCOPE_INLINE float exp_approximate(float x) {
     return p * std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) << 23) + 0x3f800000u);
 }
 
+// The same for any x, held at the ends of that range.
+SHARDSCOPE_INLINE float exp_approximate(float x) {
+    x = x < -87.0f ? -87.0f : x;
+    return exp_in_range(x > 88.0f ? 88.0f : x);
+}
+
 // Softmax of x[0 … n) into y (which may be x): the largest entry and the sum of e^(x - largest) are handed
 // back, so that the logarithm of a probability is x - largest - log(sum).
 struct SoftmaxTerms {
@@ -91,13 +99,22 @@ struct SoftmaxTerms {
 };
 SHARDSCOPE_INLINE SoftmaxTerms softmax_row(const float* x, float* y, std::size_t n) {
     const float largest = lane_max(x, n);
-    const float sum = lane_sum(n, [=](std::size_t i) SHARDSCOPE_INLINE_LAMBDA {
-        const float e = exp_approximate(x[i] - largest);
-        y[i] = e;
-        return e;
-    });
+    float lanes[kLanes] = {};
+    std::size_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+        float e[kLanes];  // all read before any is written: x may be y
+        for (std::size_t l = 0; l < kLanes; ++l) e[l] = exp_approximate(x[i + l] - largest);
+        for (std::size_t l = 0; l < kLanes; ++l) lanes[l] += e[l];
+        for (std::size_t l = 0; l < kLanes; ++l) y[i + l] = e[l];
+    }
+    for (std::size_t l = 0; i + l < n; ++l) {
+        const float e = exp_approximate(x[i + l] - largest);
+        lanes[l] += e;
+        y[i + l] = e;
+    }
+    const float sum = add_lanes(lanes);
     const float scale = 1.0f / sum;
-    for (std::size_t i = 0; i < n; ++i) y[i] *= scale;
+    for (std::size_t j = 0; j < n; ++j) y[j] *= scale;
     return {largest, sum};
 }
 
