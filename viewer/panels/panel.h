@@ -25,6 +25,8 @@ class Panel {
     // False: draw() is also called while no trace is ready. Otherwise Session::trace() is there.
     virtual bool needs_trace() const { return true; }
     virtual void draw(Session& session, const Frame& frame) = 0;
+    // An action of the table (app/actions.h) that is for the panel on show: "scroll_down".
+    virtual void act(std::string_view /*action*/, Session& /*session*/) {}
 };
 
 std::unique_ptr<Panel> make_runs_panel();

@@ -90,6 +90,13 @@ Tracks make_tracks(const traces::Trace& trace) {
     std::stable_sort(result.tracks.begin(), result.tracks.end(), [](const Track& a, const Track& b) {
         return static_cast<unsigned>(a.rank) < static_cast<unsigned>(b.rank);  // -1 goes last
     });
+    result.has_memory.resize(trace.ranks.size());
+    for (std::size_t i = 0; i < trace.memory.size(); ++i) {
+        if (trace.memory.space[i] == traces::MemorySpace::device &&
+            trace.memory.rank[i] < trace.ranks.size()) {
+            result.has_memory[trace.memory.rank[i]] = true;
+        }
+    }
     return result;
 }
 

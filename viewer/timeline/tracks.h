@@ -24,6 +24,7 @@ struct Track {
 struct Tracks {
     std::vector<Track>
         tracks;  // by rank (those of none last), streams before threads; empty ones are left out
+    std::vector<bool> has_memory;  // by index into Trace::ranks: allocations of device memory were recorded
 };
 
 Tracks make_tracks(const traces::Trace& trace);
