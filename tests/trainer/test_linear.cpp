@@ -18,7 +18,7 @@ struct Shape {
 };
 
 // Small, odd, one row, one column, and larger than the tiles of the column sum (128 columns, 64 rows).
-constexpr Shape kShapes[] = {{3, 4, 5}, {1, 7, 1}, {33, 65, 17}, {130, 48, 150}};
+constexpr Shape kShapes[] = {{3, 4, 5}, {1, 7, 1}, {33, 65, 17}, {130, 48, 150}, {8, 256, 256}};
 
 class Linear : public ::testing::TestWithParam<Shape> {
   protected:
