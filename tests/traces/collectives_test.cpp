@@ -125,6 +125,26 @@ TEST(Collectives, PerStepFiguresLeaveOutWorkOutsideSteps) {
     EXPECT_DOUBLE_EQ(one.operations[0].count_per_step, 3);
 }
 
+TEST(Collectives, KernelsWithoutMetadataCountUnderTheirNamesOperation) {
+    RunBuilder run;
+    run.kernel(0, 0, 100, 0, 7,
+               "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096>)");
+    run.kernel(0, 100, 150, 1, 7, "ncclKernel_ReduceScatter_RING_LL_Sum_float");
+    const auto trace = run.take();
+    const RankCollectives rank = collectives_report(*trace).ranks[0];
+    ASSERT_THAT(rank.operations, SizeIs(1));
+    EXPECT_EQ(rank.operations[0].operation, Operation::reduce_scatter);
+    EXPECT_EQ(rank.operations[0].count, 2);
+    EXPECT_DOUBLE_EQ(rank.operations[0].us, 0.15);
+    EXPECT_EQ(rank.operations[0].bytes, 0);
+
+    EXPECT_EQ(operation_of_kernel("ncclAllReduceRingLLKernel_sum_f32"), Operation::all_reduce);
+    EXPECT_EQ(operation_of_kernel("ncclDevKernel_Reduce_Sum_f32"), Operation::reduce);
+    EXPECT_EQ(operation_of_kernel("ncclDevKernel_AllGather_RING_LL"), Operation::all_gather);
+    EXPECT_EQ(operation_of_kernel("ncclDevKernel_SendRecv"), Operation::other);
+    EXPECT_EQ(operation_of_kernel("rccl_something"), Operation::other);
+}
+
 TEST(Collectives, OneWithoutADeviceEventCountsButHasNoTime) {
     RunBuilder run;
     run.sink().add(CollectiveRow{

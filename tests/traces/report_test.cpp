@@ -162,6 +162,8 @@ TEST(Report, EmptyResultsSaySo) {
     EXPECT_EQ(render(MemoryReport(), Format::table), "No rank of this trace is selected.\n");
     EXPECT_EQ(render(CollectivesReport{{RankCollectives()}}, Format::table), "No collectives.\n");
     EXPECT_EQ(render(Comparison(), Format::table), "No runs to compare.\n");
+    EXPECT_THAT(render(MemoryReport{{RankMemory()}}, Format::table),
+                HasSubstr("Rank 0: nothing allocated here, or allocations were not recorded\n"));
     EXPECT_EQ(render(ExecutionSummary(), Format::json), "{\"ranks\":[]}\n");
     EXPECT_EQ(render(Comparison(), Format::json), "{\"runs\":[]}\n");
 }

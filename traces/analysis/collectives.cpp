@@ -136,6 +136,15 @@ double bus_factor(Operation operation, int ranks) {
     return 1;
 }
 
+Operation operation_of_kernel(std::string_view name) {
+    if (name.find("SendRecv") != name.npos) return Operation::other;
+    // In this order the longer names come before those that they contain (ReduceScatter, AllReduce, Reduce).
+    for (std::size_t o = 0; o < kOperationNcclNames.size(); ++o) {
+        if (name.find(kOperationNcclNames[o]) != name.npos) return static_cast<Operation>(o);
+    }
+    return Operation::other;
+}
+
 std::vector<MatchedCollective> match_collectives(const Trace& trace) {
     const Collectives& collectives = trace.collectives;
     std::vector<Key> keys(collectives.size());
@@ -205,10 +214,22 @@ CollectivesReport collectives_report(const Trace& trace, const Selection& select
     }
     const DeviceEvents& device = trace.device;  // sorted by start, as a union grows
     for (std::size_t i = 0; i < device.size(); ++i) {
-        if (device.collective[i] < 0 || !selected[i]) continue;
-        const auto operation = collectives.operation[static_cast<std::size_t>(device.collective[i])];
-        append_merged(sums[device.rank[i]][static_cast<std::size_t>(operation)].when,
-                      {device.start[i], device.end[i]});
+        if (device.kind[i] != DeviceKind::communication || !selected[i]) continue;
+        const std::uint16_t rank = device.rank[i];
+        const std::int32_t row = device.collective[i];
+        const Operation what = row >= 0 ? collectives.operation[static_cast<std::size_t>(row)]
+                                        : operation_of_kernel(trace.strings[device.name[i]]);
+        Sums& operation = sums[rank][static_cast<std::size_t>(what)];
+        append_merged(operation.when, {device.start[i], device.end[i]});
+        if (row >= 0) continue;
+        const std::int64_t ns = device.end[i] - device.start[i];
+        ++operation.stats.count;
+        operation.ns += ns;
+        operation.transfer_ns += ns;
+        const std::int32_t step = steps.event[i];
+        if (step < 0 || step >= steps.ranks[rank].kept()) continue;
+        ++operation.stepped;
+        operation.stepped_ns += ns;
     }
 
     const std::vector<KindUnions> unions = device_unions(trace);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "traces/analysis/selection.h"
@@ -36,6 +37,8 @@ struct CollectivesReport {
     std::vector<RankCollectives> ranks;
 };
 
+// Communication kernels without collective metadata (an Nsight export without NCCL's ranges) count under the
+// operation that their name tells, with their time but no bytes, and with no counterpart.
 CollectivesReport collectives_report(const Trace& trace, const Selection& selection = {});
 
 // One collective of one rank beside its counterparts on the other ranks.
@@ -48,6 +51,10 @@ struct MatchedCollective {
 // By row of Trace::collectives: matched by (group, operation, sequence number), by order within (group,
 // operation) where there are no sequence numbers and the ranks' counts agree.
 std::vector<MatchedCollective> match_collectives(const Trace& trace);
+
+// What NCCL's kernel names say: "ncclDevKernel_AllGather_RING_LL", "ncclAllReduceRingLLKernel_sum_f32". A
+// SendRecv kernel does many operations' work and is `other`.
+Operation operation_of_kernel(std::string_view name);
 
 // busbw / algbw of nccl-tests for n ranks.
 double bus_factor(Operation operation, int ranks);

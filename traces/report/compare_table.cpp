@@ -115,8 +115,11 @@ std::vector<Figure> collective_figures(const Comparison& comparison) {
     std::vector<Figure> figures;
     for (int o = 0; o < kOperations; ++o) {
         const auto operation = static_cast<Operation>(o);
-        const bool any = std::any_of(comparison.runs.begin(), comparison.runs.end(),
-                                     [&](const RunColumn& r) { return find(r, operation) != nullptr; });
+        // What happens outside the steps only (set-up) has nothing to compare by step.
+        const bool any = std::any_of(comparison.runs.begin(), comparison.runs.end(), [&](const RunColumn& r) {
+            const OperationStats* stats = find(r, operation);
+            return stats != nullptr && stats->count_per_step > 0;
+        });
         if (!any) continue;
         const auto add = [&](const char* what, int decimals, double OperationStats::*member, double unit) {
             figures.push_back({fmt::format("{} {}", name(operation), what), decimals,

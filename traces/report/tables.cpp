@@ -30,6 +30,11 @@ std::string milliseconds(std::int64_t ns) {
     return grouped(static_cast<double>(ns) * 1e-6, 3);
 }
 
+// A bandwidth means nothing where no bytes are known (a barrier, a kernel without metadata).
+std::string bandwidth(double gbps, std::int64_t bytes) {
+    return bytes > 0 ? grouped(gbps, 3) : "-";
+}
+
 constexpr std::string_view kNoRank = "No rank of this trace is selected.\n";
 
 // --- modules -----------------------------------------------------------------------------------------
@@ -209,6 +214,11 @@ std::string table_text(const MemoryReport& report) {
     if (report.ranks.empty()) return std::string(kNoRank);
     std::string text = "Allocated device memory; MB = 2^20 bytes\n";
     for (const RankMemory& rank : report.ranks) {
+        if (rank.units.empty() && rank.peak_bytes == 0 && rank.predicted_peak_bytes < 0) {
+            text += fmt::format("\nRank {}: nothing allocated here, or allocations were not recorded\n",
+                                rank.rank);
+            continue;
+        }
         text += '\n' + memory_headline(rank) + category_table(rank);
         text += holder_table("By unit", rank.units, rank.peak_bytes);
         text += holder_table("By module", rank.modules, rank.peak_bytes);
@@ -232,8 +242,8 @@ std::string table_text(const CollectivesReport& report) {
             ++rows;
             table.row({std::to_string(rank.rank), std::string(name(o.operation)), grouped(o.count),
                        mb(o.bytes), us(o.us), us(o.transfer_us), us(o.waiting_us), us(o.exposed_us),
-                       grouped(o.algbw_gbps, 3), grouped(o.busbw_gbps, 3), grouped(o.count_per_step, 2),
-                       mb(o.bytes_per_step)});
+                       bandwidth(o.algbw_gbps, o.bytes), bandwidth(o.busbw_gbps, o.bytes),
+                       grouped(o.count_per_step, 2), mb(o.bytes_per_step)});
         }
     }
     if (rows == 0) return "No collectives.\n";
