@@ -1,0 +1,204 @@
+// From rows in any order to sorted, linked columns. See sample_run.h for the run; times here are in us.
+#include "traces/store/column_sink.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/traces/sample_run.h"
+
+namespace shardscope::traces {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+std::unique_ptr<Trace> sample() {
+    ColumnSink sink;
+    write_sample_run(sink);
+    return sink.take();
+}
+
+TEST(ColumnSink, SortsDeviceEventsOfAllRanksByStart) {
+    const auto trace = sample();
+    ASSERT_EQ(trace->device.size(), 16u);  // 4 a step, 2 steps, 2 ranks
+    EXPECT_TRUE(std::is_sorted(trace->device.start.begin(), trace->device.start.end()));
+    EXPECT_EQ(trace->device.start[0], 100 * kSampleUs);  // rank 0's gather
+    EXPECT_EQ(trace->device.start[1], 110 * kSampleUs);  // rank 1's, 10 us later
+    EXPECT_EQ(trace->device.rank[1], 1);
+    EXPECT_EQ(trace->first_ns, 0);
+    EXPECT_EQ(trace->last_ns, 2 * kSampleMs + 10 * kSampleUs);  // the end of rank 1's last step
+}
+
+TEST(ColumnSink, NamesAndKindsOfDeviceEvents) {
+    const auto trace = sample();
+    const auto& d = trace->device;
+    // Rank 0's first step: events 0, 2, 4, 6 (rank 1's lie between, 10 us later).
+    EXPECT_EQ(trace->strings[d.name[0]], "ncclDevKernel_AllGather_local");
+    EXPECT_EQ(d.kind[0], DeviceKind::communication);
+    EXPECT_EQ(trace->strings[d.name[2]], "sgemm");
+    EXPECT_EQ(d.kind[2], DeviceKind::kernel);
+    EXPECT_EQ(trace->strings[d.name[4]], "Memcpy HtoD");
+    EXPECT_EQ(d.kind[4], DeviceKind::memcpy);
+    EXPECT_EQ(d.copy_kind[4], kCopyHostToDevice);
+    EXPECT_EQ(d.bytes[4], 1024);
+    EXPECT_EQ(trace->strings[d.name[6]], "Memset");
+    EXPECT_EQ(d.kind[6], DeviceKind::memset);
+    EXPECT_EQ(d.bytes[6], 512);
+}
+
+TEST(ColumnSink, LinksCollectivesWithTheirDeviceEvents) {
+    const auto trace = sample();
+    const auto& c = trace->collectives;
+    ASSERT_EQ(c.size(), 4u);
+    for (std::size_t i = 0; i < c.size(); ++i) {
+        ASSERT_GE(c.event[i], 0);
+        const auto e = static_cast<std::size_t>(c.event[i]);
+        EXPECT_EQ(trace->device.collective[e], static_cast<std::int32_t>(i));
+        EXPECT_EQ(trace->device.rank[e], c.rank[i]);
+        EXPECT_EQ(trace->device.correlation[e], c.correlation[i]);
+        EXPECT_EQ(trace->device.bytes[e], 4096);
+    }
+}
+
+TEST(ColumnSink, FindsTheLaunchAndTheRangeAroundIt) {
+    const auto trace = sample();
+    const auto gather = static_cast<std::size_t>(trace->device.launch[0]);
+    EXPECT_EQ(trace->runtime.start[gather], 62 * kSampleUs);
+    EXPECT_EQ(trace->strings[trace->runtime.name[gather]], "cudaLaunchKernelExC");  // without its suffix
+    EXPECT_EQ(trace->strings[trace->ranges.name[static_cast<std::size_t>(trace->runtime.range[gather])]],
+              "ncclAllGather");
+    const auto gemm = static_cast<std::size_t>(trace->device.launch[2]);
+    const auto range = static_cast<std::size_t>(trace->runtime.range[gemm]);
+    EXPECT_EQ(trace->strings[trace->ranges.name[range]], "nn.Module: Linear_0");
+    EXPECT_EQ(trace->ranges.module[range], 1);
+    EXPECT_EQ(trace->ranges.kind[range], RangeKind::module);
+    // Linear_0 in FullyShardedDataParallel_0 in ProfilerStep#0.
+    const auto parent = static_cast<std::size_t>(trace->ranges.parent[range]);
+    EXPECT_EQ(trace->ranges.module[parent], 0);
+    EXPECT_EQ(trace->ranges.depth[range], 2);
+    EXPECT_EQ(trace->ranges.kind[static_cast<std::size_t>(trace->ranges.parent[parent])], RangeKind::step);
+}
+
+TEST(ColumnSink, KeepsWhatDescribesTheRun) {
+    const auto trace = sample();
+    EXPECT_EQ(trace->config_value("model.width"), "256");
+    ASSERT_THAT(trace->ranks, SizeIs(2));
+    EXPECT_EQ(trace->ranks[1].device_name, "A processor");
+    ASSERT_THAT(trace->threads, SizeIs(2));
+    EXPECT_EQ(trace->threads[1].name, "rank 1");
+    EXPECT_EQ(trace->threads[1].rank, 1);
+    ASSERT_THAT(trace->streams, SizeIs(4));  // two of each rank
+    EXPECT_EQ(trace->streams[trace->device.stream[0]].name, "unshard");
+    ASSERT_THAT(trace->steps, SizeIs(4));
+    EXPECT_EQ(trace->steps[1].number, 1);
+    EXPECT_EQ(trace->steps[1].loss, 1.5);
+    EXPECT_EQ(trace->steps[3].loss, 1.5);  // the loss is global: every rank's step has it
+    EXPECT_THAT(trace->modules, SizeIs(2));
+    EXPECT_THAT(trace->units, SizeIs(1));
+    EXPECT_THAT(trace->predictions, SizeIs(2));
+    EXPECT_EQ(trace->memory.size(), 12u);  // 2 before the steps and 2 a step, for 2 ranks
+    EXPECT_EQ(trace->counters.size(), 4u);
+}
+
+TEST(ColumnSink, CountsAndLeavesOutWhatEndsBeforeItStarts) {
+    ColumnSink sink;
+    sink.add(KernelRow{.start = 20, .end = 10});
+    sink.add(RuntimeRow{.start = 20, .end = 19});
+    sink.add(RangeRow{.start = 5, .end = 4});
+    sink.add(StepRow{.start = 5, .end = 4});
+    sink.add(KernelRow{.start = 30, .end = 30});  // nothing wrong with an empty one
+    const auto trace = sink.take();
+    EXPECT_EQ(trace->invalid_events, 4);
+    EXPECT_EQ(trace->device.size(), 1u);
+    EXPECT_EQ(trace->runtime.size(), 0u);
+    EXPECT_THAT(trace->steps, IsEmpty());
+}
+
+TEST(ColumnSink, TakesNcclNamesForCommunicationWithoutACollectiveRow) {
+    ColumnSink sink;
+    sink.add(KernelRow{.start = 0, .end = 1, .short_name = sink.intern("ncclKernel_AllReduce_RING")});
+    EXPECT_THAT(sink.take()->device.kind, ElementsAre(DeviceKind::communication));
+}
+
+TEST(ColumnSink, ACollectiveRowMakesAnyKernelCommunication) {
+    ColumnSink sink;
+    sink.add(KernelRow{.start = 0, .end = 1, .correlation = 9, .short_name = sink.intern("copy_kernel")});
+    sink.add(CollectiveRow{.rank = 0, .correlation = 9, .bytes = 64});
+    const auto trace = sink.take();
+    EXPECT_THAT(trace->device.kind, ElementsAre(DeviceKind::communication));
+    EXPECT_THAT(trace->device.bytes, ElementsAre(64));
+}
+
+TEST(ColumnSink, CorrelationsCountWithinAProcess) {
+    // Two processes use id 5; each kernel finds its own launch. Id 6 was launched in the other process only.
+    ColumnSink sink;
+    for (int p : {1, 2}) {
+        sink.add(RankRow{.rank = p, .device = p, .global_pid = global_pid(p)});
+        sink.add(RuntimeRow{.start = p, .end = p + 1, .global_tid = global_tid(p, p), .correlation = 5});
+        sink.add(
+            KernelRow{.start = 10, .end = 20, .device = p, .correlation = 5, .global_pid = global_pid(p)});
+    }
+    sink.add(RuntimeRow{.start = 3, .end = 4, .global_tid = global_tid(1, 1), .correlation = 6});
+    sink.add(KernelRow{.start = 30, .end = 40, .device = 2, .correlation = 6, .global_pid = global_pid(2)});
+    const auto trace = sink.take();
+    for (const std::size_t e : {0u, 1u}) {
+        const auto call = static_cast<std::size_t>(trace->device.launch[e]);
+        EXPECT_EQ(trace->threads[trace->runtime.thread[call]].rank, trace->device.rank[e]);
+    }
+    EXPECT_EQ(trace->device.launch[2], -1);
+}
+
+TEST(ColumnSink, MakesUpRanksThatNobodyDescribed) {
+    ColumnSink sink;
+    sink.add(KernelRow{.start = 0, .end = 1, .device = 3});
+    sink.add(MemoryRow{.time = 0, .rank = 5, .bytes = 1});
+    const auto trace = sink.take();
+    ASSERT_THAT(trace->ranks, SizeIs(2));
+    EXPECT_EQ(trace->ranks[0].number, 3);
+    EXPECT_EQ(trace->ranks[1].number, 5);
+    EXPECT_EQ(trace->device.rank[0], 0);
+    EXPECT_EQ(trace->memory.rank[0], 1);
+}
+
+TEST(ColumnSink, GivesAThreadToTheRankWhoseDeviceItFeeds) {
+    // One process, two ranks, one thread each; nothing says which is whose but what they launch.
+    ColumnSink sink;
+    for (int r : {0, 1}) {
+        sink.add(RankRow{.rank = r, .device = r, .global_pid = global_pid(1)});
+        sink.add(RuntimeRow{.start = 1, .end = 2, .global_tid = global_tid(1, 10 + r), .correlation = r + 1});
+        sink.add(
+            KernelRow{.start = 5, .end = 6, .device = r, .correlation = r + 1, .global_pid = global_pid(1)});
+    }
+    const auto trace = sink.take();
+    ASSERT_THAT(trace->threads, SizeIs(2));
+    EXPECT_EQ(trace->threads[0].global_tid, global_tid(1, 10));
+    EXPECT_EQ(trace->threads[0].rank, 0);
+    EXPECT_EQ(trace->threads[1].rank, 1);
+}
+
+TEST(ColumnSink, TakesProfilerStepRangesForStepsWhereNoneWereRecorded) {
+    ColumnSink sink;
+    sink.add(RankRow{.rank = 4, .global_pid = global_pid(1)});
+    sink.add(RangeRow{
+        .start = 10, .end = 20, .text = sink.intern("ProfilerStep#7"), .global_tid = global_tid(1, 1)});
+    const auto trace = sink.take();
+    ASSERT_THAT(trace->steps, SizeIs(1));
+    EXPECT_EQ(trace->steps[0].number, 7);
+    EXPECT_EQ(trace->steps[0].rank, 0);
+    EXPECT_EQ(trace->steps[0].end, 20);
+}
+
+TEST(ColumnSink, OfNothingIsAnEmptyTrace) {
+    ColumnSink sink;
+    const auto trace = sink.take();
+    EXPECT_EQ(trace->first_ns, 0);
+    EXPECT_EQ(trace->last_ns, 0);
+    EXPECT_THAT(trace->ranks, IsEmpty());
+}
+
+}  // namespace
+}  // namespace shardscope::traces

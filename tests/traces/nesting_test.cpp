@@ -1,0 +1,121 @@
+// How ranges of a thread nest. Written as: thread, start, end.
+#include "traces/store/nesting.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "traces/store/names.h"
+
+namespace shardscope::traces {
+namespace {
+
+using ::testing::ElementsAre;
+
+struct Range {
+    std::uint16_t thread;
+    std::int64_t start, end;
+};
+struct Instant {
+    std::uint16_t thread;
+    std::int64_t time;
+};
+
+Nesting nest_of(std::initializer_list<Range> ranges, std::initializer_list<Instant> instants = {}) {
+    std::vector<std::int64_t> start, end, times;
+    std::vector<std::uint16_t> thread, instant_thread;
+    for (const Range& r : ranges) {
+        start.push_back(r.start);
+        end.push_back(r.end);
+        thread.push_back(r.thread);
+    }
+    for (const Instant& i : instants) {
+        times.push_back(i.time);
+        instant_thread.push_back(i.thread);
+    }
+    return nest(start, end, thread, times, instant_thread);
+}
+
+TEST(Nesting, FindsTheInnermostEnclosingRange) {
+    const Nesting n = nest_of({{0, 0, 100}, {0, 10, 50}, {0, 20, 30}, {0, 60, 90}});
+    EXPECT_THAT(n.parent, ElementsAre(-1, 0, 1, 0));
+    EXPECT_THAT(n.depth, ElementsAre(0, 1, 2, 1));
+}
+
+TEST(Nesting, KeepsThreadsApart) {
+    const Nesting n = nest_of({{0, 0, 100}, {1, 10, 50}, {0, 20, 30}});
+    EXPECT_THAT(n.parent, ElementsAre(-1, -1, 0));
+    EXPECT_THAT(n.depth, ElementsAre(0, 0, 1));
+}
+
+TEST(Nesting, TakesIntervalsAsHalfOpen) {
+    // One ends where the next begins: they are neighbours, and an instant there belongs to the second.
+    const Nesting n = nest_of({{0, 0, 10}, {0, 10, 20}}, {{0, 10}, {0, 20}});
+    EXPECT_THAT(n.parent, ElementsAre(-1, -1));
+    EXPECT_THAT(n.innermost, ElementsAre(1, -1));
+}
+
+TEST(Nesting, EqualRangesNestInTheirOrder) {
+    const Nesting n = nest_of({{0, 0, 10}, {0, 0, 10}});
+    EXPECT_THAT(n.parent, ElementsAre(-1, 0));
+}
+
+TEST(Nesting, OverlapWithoutNestingHasNoParentButADepth) {
+    const Nesting n = nest_of({{0, 0, 50}, {0, 20, 80}, {0, 60, 70}}, {{0, 55}});
+    EXPECT_THAT(n.parent, ElementsAre(-1, -1, 1));
+    EXPECT_THAT(n.depth, ElementsAre(0, 1, 2));
+    EXPECT_THAT(n.innermost, ElementsAre(1));
+}
+
+TEST(Nesting, InstantsFindTheInnermostRangeOfTheirThread) {
+    const Nesting n = nest_of({{0, 0, 100}, {0, 10, 50}, {1, 10, 20}},
+                              {{0, 0}, {0, 10}, {1, 15}, {0, 49}, {0, 50}, {2, 60}, {0, 100}});
+    EXPECT_THAT(n.innermost, ElementsAre(0, 1, 2, 1, 0, -1, -1));
+}
+
+TEST(Nesting, OfNothingIsNothing) {
+    const Nesting n = nest_of({}, {{3, 5}});
+    EXPECT_TRUE(n.parent.empty());
+    EXPECT_THAT(n.innermost, ElementsAre(-1));
+}
+
+TEST(Names, KnowCommunicationKernelsOldAndNew) {
+    for (const char* name :
+         {"ncclDevKernel_AllGather_RING_LL", "ncclKernel_AllReduce_RING_LL_Sum_float",
+          "ncclAllReduceRingLLKernel_sum_f32", "rcclGeneric", "oneccl_allreduce", "void ncclKernel<1>"}) {
+        EXPECT_TRUE(is_communication_kernel(name)) << name;
+    }
+    for (const char* name : {"sgemm", "my_nccl", "", "cclKernel"})
+        EXPECT_FALSE(is_communication_kernel(name)) << name;
+}
+
+TEST(Names, LoseCudasVersionSuffixOnly) {
+    EXPECT_EQ(without_version_suffix("cudaLaunchKernel_v7000"), "cudaLaunchKernel");
+    EXPECT_EQ(without_version_suffix("cudaLaunchKernelExC_v11060"), "cudaLaunchKernelExC");
+    EXPECT_EQ(without_version_suffix("cuMemcpyHtoDAsync_v2"), "cuMemcpyHtoDAsync_v2");
+    EXPECT_EQ(without_version_suffix("cudaFoo_v70x0"), "cudaFoo_v70x0");
+    EXPECT_EQ(without_version_suffix("_v7000"), "_v7000");
+    EXPECT_EQ(without_version_suffix(""), "");
+}
+
+TEST(Names, TellKindsOfRange) {
+    EXPECT_EQ(range_kind("ncclAllGather", "NCCL", false), RangeKind::communication);
+    EXPECT_EQ(range_kind("nn.Module: Linear_0", "", true), RangeKind::module);
+    EXPECT_EQ(range_kind("ProfilerStep#3", "", false), RangeKind::step);
+    EXPECT_EQ(range_kind("enumerate(DataLoader)#_SingleProcess.__next__", "", false), RangeKind::data_loader);
+    EXPECT_EQ(range_kind("enumerate(DataPipe)#Shuffler", "", false), RangeKind::data_loader);
+    EXPECT_EQ(range_kind("autograd::engine::evaluate_function: AddmmBackward0", "", true),
+              RangeKind::backward);
+    EXPECT_EQ(range_kind("autograd::engine::evaluate_function: AddmmBackward0", "", false),
+              RangeKind::annotation);
+    EXPECT_EQ(range_kind("aten::linear", "", true), RangeKind::annotation);
+}
+
+TEST(Names, ReadTheStepsNumber) {
+    EXPECT_EQ(profiler_step("ProfilerStep#12"), 12);
+    EXPECT_EQ(profiler_step("ProfilerStep#"), std::nullopt);
+    EXPECT_EQ(profiler_step("ProfilerStep#1x"), std::nullopt);
+    EXPECT_EQ(profiler_step("Step#1"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace shardscope::traces

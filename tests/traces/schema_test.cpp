@@ -1,0 +1,157 @@
+// The schema is stated once: SQL, the enums in code and docs/schema.md must all say the same.
+#include "traces/schema/schema.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/traces/temporary_folder.h"
+#include "traces/schema/enums.h"
+#include "traces/store/sqlite.h"
+#include "traces/store/writer.h"
+
+namespace shardscope::traces {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsSupersetOf;
+
+// An empty trace, opened.
+class EmptyTrace : public ::testing::Test {
+  protected:
+    EmptyTrace() : path_(folder_ / "empty.sqlite") {
+        DatabaseWriter({.path = path_}).finish(0, 0);
+        database_.emplace(path_, Database::Mode::read_only);
+    }
+    std::vector<std::string> columns_of(std::string_view table) {
+        std::vector<std::string> names;
+        Statement statement(*database_, "SELECT name FROM pragma_table_info(?1) ORDER BY cid");
+        statement.bind(1, table);
+        while (statement.step()) names.emplace_back(statement.text(0));
+        return names;
+    }
+    static std::vector<std::string> names(std::span<const SchemaColumn> columns) {
+        std::vector<std::string> result;
+        for (const SchemaColumn& c : columns) result.emplace_back(c.name);
+        return result;
+    }
+
+    TemporaryFolder folder_;
+    std::string path_;
+    std::optional<Database> database_;
+};
+
+TEST_F(EmptyTrace, CarriesTheVersions) {
+    EXPECT_EQ(database_->integer("PRAGMA user_version"), kSchemaVersion);
+    EXPECT_EQ(database_->integer("PRAGMA application_id"), kApplicationId);
+    EXPECT_EQ(
+        database_->integer("SELECT count(*) FROM META_DATA_EXPORT WHERE name = 'EXPORT_SCHEMA_VERSION' AND "
+                           "value = '3.25.0'"),
+        1);
+    EXPECT_EQ(
+        database_->integer("SELECT value FROM META_DATA_EXPORT WHERE name = 'EXPORT_SCHEMA_VERSION_MINOR'"),
+        25);
+}
+
+TEST_F(EmptyTrace, HasEveryTableWithItsColumns) {
+    for (const auto tables : {nsight_tables(), nsight_enums(), shard_tables(), shard_enums()}) {
+        for (const SchemaTable& table : tables) {
+            EXPECT_EQ(columns_of(table.name), names(table.columns)) << table.name;
+            EXPECT_EQ(find_table(table.name), &table);
+        }
+    }
+    EXPECT_EQ(find_table("nothing"), nullptr);
+}
+
+TEST_F(EmptyTrace, HasEveryViewWithItsColumnsAndTheRank) {
+    for (const SchemaView& view : views()) {
+        EXPECT_EQ(columns_of(view.name), names(view.columns)) << view.name;
+        EXPECT_EQ(view.columns[0].name, "rank") << view.name;
+        Statement statement(*database_, "SELECT * FROM " + std::string(view.name));
+        EXPECT_FALSE(statement.step()) << view.name << " of an empty trace has rows";
+    }
+}
+
+TEST_F(EmptyTrace, HasTheColumnsThatScriptsForNsightExportsUse) {
+    EXPECT_THAT(
+        columns_of("CUPTI_ACTIVITY_KIND_KERNEL"),
+        IsSupersetOf({"start", "end", "deviceId", "contextId", "greenContextId", "streamId", "correlationId",
+                      "globalPid", "demangledName", "shortName", "mangledName", "registersPerThread", "gridX",
+                      "blockX", "staticSharedMemory", "graphNodeId", "clusterX"}));
+    EXPECT_THAT(columns_of("NVTX_EVENTS"),
+                IsSupersetOf({"start", "end", "eventType", "rangeId", "text", "textId", "domainId",
+                              "globalTid", "endGlobalTid", "jsonText", "binaryData"}));
+    EXPECT_THAT(columns_of("ENUM_CUDA_MEMCPY_OPER"), ElementsAre("id", "name", "label"));
+    EXPECT_EQ(database_->integer("SELECT id FROM ENUM_NSYS_EVENT_TYPE WHERE name = 'NvtxPushPopRange'"),
+              kNvtxPushPop);
+    EXPECT_EQ(database_->integer("SELECT id FROM ENUM_CUDA_MEMCPY_OPER WHERE label = 'Host-to-Device'"),
+              kCopyHostToDevice);
+    EXPECT_EQ(database_->integer("SELECT id FROM ENUM_CUDA_MEM_KIND WHERE label = 'Pinned'"), kMemKindPinned);
+    EXPECT_EQ(database_->integer("SELECT id FROM ENUM_CUPTI_SYNC_TYPE WHERE label = 'Stream sync'"),
+              kSyncStream);
+    EXPECT_EQ(database_->integer("SELECT count(*) FROM CUDA_GRAPH_NODE_EVENTS"), 0);
+}
+
+TEST_F(EmptyTrace, NamesTheValuesAsTheCodeDoes) {
+    const auto expect_names = [&](const std::string& table, auto all_names) {
+        for (std::size_t i = 0; i < all_names.size(); ++i) {
+            Statement statement(*database_, "SELECT name FROM " + table + " WHERE id = ?1");
+            statement.bind(1, static_cast<std::int64_t>(i));
+            ASSERT_TRUE(statement.step()) << table << " " << i;
+            EXPECT_EQ(statement.text(0), all_names[i]);
+        }
+        EXPECT_EQ(database_->integer("SELECT count(*) FROM " + table),
+                  static_cast<std::int64_t>(all_names.size()));
+    };
+    expect_names("SHARD_ENUM_CATEGORY", kMemoryCategoryNames);
+    expect_names("SHARD_ENUM_SPACE", kMemorySpaceNames);
+    expect_names("SHARD_ENUM_PHASE", kPhaseNames);
+    expect_names("SHARD_ENUM_OPERATION", kOperationNames);
+}
+
+TEST_F(EmptyTrace, IsIndexedOnceFinished) {
+    EXPECT_EQ(
+        database_->integer("SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name LIKE '%.%'"),
+        static_cast<std::int64_t>(indexes().size()));
+    for (const SchemaIndex& index : indexes())
+        EXPECT_THAT(columns_of(index.table), IsSupersetOf({index.column}));
+}
+
+TEST(Schema, SaysWhatEveryColumnMeansOnce) {
+    std::set<std::string_view> seen;
+    for (const auto tables : {nsight_tables(), nsight_enums(), shard_tables(), shard_enums()}) {
+        for (const SchemaTable& table : tables) {
+            EXPECT_TRUE(seen.insert(table.name).second) << table.name << " is stated twice";
+            EXPECT_FALSE(table.meaning.empty()) << table.name;
+            for (const SchemaColumn& c : table.columns)
+                EXPECT_FALSE(c.meaning.empty()) << table.name << "." << c.name;
+        }
+    }
+    for (const SchemaView& view : views()) {
+        EXPECT_TRUE(seen.insert(view.name).second) << view.name << " is stated twice";
+        for (const SchemaColumn& c : view.columns) {
+            EXPECT_FALSE(c.meaning.empty()) << view.name << "." << c.name;
+            EXPECT_EQ(c.name.ends_with("_ns"), c.unit == "ns") << view.name << "." << c.name;
+        }
+    }
+}
+
+// docs/schema.md is made from the schema. After a change: SHARDSCOPE_UPDATE_DOCS=1 and run this test.
+TEST(SchemaPage, SaysWhatTheSchemaSays) {
+    if (std::getenv("SHARDSCOPE_UPDATE_DOCS") != nullptr)
+        std::ofstream(SHARDSCOPE_SCHEMA_PAGE) << schema_markdown();
+    std::ifstream file(SHARDSCOPE_SCHEMA_PAGE);
+    ASSERT_TRUE(file) << SHARDSCOPE_SCHEMA_PAGE;
+    std::ostringstream page;
+    page << file.rdbuf();
+    EXPECT_TRUE(page.str() == schema_markdown())
+        << "docs/schema.md is out of date: run this test with SHARDSCOPE_UPDATE_DOCS=1 and commit the page";
+}
+
+}  // namespace
+}  // namespace shardscope::traces
