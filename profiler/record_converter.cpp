@@ -229,6 +229,7 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
             return true;
         }
         case RecordKind::define_name:
+        case RecordKind::thread_start:
         case RecordKind::thread_name:
         case RecordKind::category_name:
             return convert_text(bytes, size);

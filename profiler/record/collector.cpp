@@ -1,0 +1,144 @@
+#include "profiler/record/collector.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include <unistd.h>
+
+namespace shardscope::profiler {
+namespace {
+
+std::string host_name() {
+    char name[256] = {};
+    return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+// "model name : …" of the first processor; empty where the system does not tell.
+std::string processor_name() {
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);) {
+        if (line.rfind("model name", 0) != 0) continue;
+        const std::size_t colon = line.find(": ");
+        return colon == std::string::npos ? "" : line.substr(colon + 2);
+    }
+    return "";
+}
+
+std::int64_t host_memory_bytes() {
+    return std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGE_SIZE);
+}
+
+}  // namespace
+
+Collector::Collector(std::string directory, traces::EventSink& sink, Calibration& clock,
+                     std::int64_t origin_ns)
+    : directory_(std::move(directory)), sink_(sink), clock_(clock), origin_ns_(origin_ns) {}
+
+void Collector::look_for_processes() {
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_, error)) {
+        const std::string path = entry.path().string();
+        if (entry.path().extension() != kRecordSuffix || seen_files_.count(path) != 0) continue;
+        bool not_ours = false;
+        auto process = ProcessRecords::open(path, sink_, clock_, origin_ns_, &not_ours);
+        if (process == nullptr && !not_ours) continue;  // again next time
+        seen_files_.insert(path);
+        if (process == nullptr) {
+            ++closed_damaged_;
+            continue;
+        }
+        describe(*process);
+        open_.push_back(std::move(process));
+    }
+    // The folder lists them in any order.
+    std::stable_sort(open_.begin(), open_.end(),
+                     [](const auto& a, const auto& b) { return a->start_ns() < b->start_ns(); });
+}
+
+void Collector::describe(const ProcessRecords& process) {
+    if (pids_.insert(process.pid()).second) {
+        sink_.add(traces::ProcessRow{traces::global_pid(process.pid()), process.pid(), process.name()});
+    }
+    // Children inherit the launcher's variables: the first process that has a rank is that rank.
+    if (process.rank() < 0 || !ranks_.insert(process.rank()).second) return;
+    traces::RankRow row;
+    row.rank = process.rank();
+    row.device = process.rank();
+    row.global_pid = traces::global_pid(process.pid());
+    row.global_tid = traces::global_tid(process.pid(), process.pid());
+    row.host = host_name();
+    row.device_name = processor_name();
+    row.device_memory = host_memory_bytes();
+    row.data = process.rank();
+    sink_.add(row);
+}
+
+void Collector::drain() {
+    drain(monotonic_ns() - origin_ns_);
+}
+
+void Collector::drain(std::int64_t now) {
+    look_for_processes();
+    // Who is gone now cannot write after the snapshot that follows.
+    std::vector<bool> gone(open_.size());
+    for (std::size_t i = 0; i < open_.size(); ++i) gone[i] = open_[i]->gone();
+    for (auto& process : open_) process->snapshot();
+    clock_.update();
+    for (std::size_t i = 0; i < open_.size(); ++i) {
+        ProcessRecords& process = *open_[i];
+        process.drain();
+        // A process that called exec is the same process with a new file: the old one ended where that began.
+        for (std::size_t later = i + 1; later < open_.size(); ++later) {
+            if (open_[later]->pid() != process.pid()) continue;
+            close(process, open_[later]->start_ns());
+            open_[i].reset();
+            break;
+        }
+        if (open_[i] != nullptr && gone[i]) {
+            close(process, now);
+            open_[i].reset();
+        }
+    }
+    open_.erase(std::remove(open_.begin(), open_.end(), nullptr), open_.end());
+}
+
+void Collector::close(ProcessRecords& process, std::int64_t end_ns) {
+    process.close(end_ns);
+    for (const auto& [tid, name] : process.converter().threads()) {
+        const std::int64_t global_tid = traces::global_tid(process.pid(), tid);
+        if (!described_threads_.insert(global_tid).second) continue;
+        sink_.add(traces::ThreadRow{global_tid, name, process.rank()});
+    }
+    closed_rows_ += process.converter().rows();
+    closed_dropped_ += process.dropped();
+    closed_damaged_ += process.converter().damaged();
+}
+
+void Collector::finish(std::int64_t end_ns) {
+    drain(end_ns);
+    for (auto& process : open_) close(*process, end_ns);
+    open_.clear();
+}
+
+std::int64_t Collector::rows() const {
+    std::int64_t sum = closed_rows_;
+    for (const auto& process : open_) sum += process->converter().rows();
+    return sum;
+}
+
+std::int64_t Collector::dropped() const {
+    std::int64_t sum = closed_dropped_;
+    for (const auto& process : open_) sum += process->dropped();
+    return sum;
+}
+
+std::int64_t Collector::damaged() const {
+    std::int64_t sum = closed_damaged_;
+    for (const auto& process : open_) sum += process->converter().damaged();
+    return sum;
+}
+
+}  // namespace shardscope::profiler

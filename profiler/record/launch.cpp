@@ -1,0 +1,104 @@
+#include "profiler/record/launch.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace shardscope::profiler {
+namespace {
+
+sigset_t handled_signals() {
+    sigset_t set;
+    ::sigemptyset(&set);
+    for (const int signal : {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2})
+        ::sigaddset(&set, signal);
+    return set;
+}
+
+// In the child: becomes the command, or tells through the pipe why not.
+[[noreturn]] void execute(const std::vector<std::string>& arguments, const Command::Variables& variables,
+                          const sigset_t& mask, int tell) {
+    for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
+    std::vector<char*> argv;
+    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+    ::execvp(argv[0], argv.data());
+    const int reason = errno;
+    if (::write(tell, &reason, sizeof reason) != sizeof reason) ::_exit(125);
+    ::_exit(127);
+}
+
+LaunchError launch_error(const std::string& command, int reason) {
+    if (reason == ENOENT) {
+        return {fmt::format("{}: command not found; check its name and PATH", command), 127};
+    }
+    return {fmt::format("{}: cannot be executed: {}", command, std::strerror(reason)), 126};
+}
+
+}  // namespace
+
+Command::Command(const std::vector<std::string>& arguments, const Variables& variables) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) {
+        throw LaunchError(fmt::format("cannot start {}: {}", arguments[0], std::strerror(errno)), 125);
+    }
+    const sigset_t handled = handled_signals();
+    sigset_t before;
+    ::sigprocmask(SIG_BLOCK, &handled, &before);
+    signals_ = ::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
+    pid_ = ::fork();
+    if (pid_ == 0) execute(arguments, variables, before, ends[1]);
+    const int fork_failure = errno;
+    ::close(ends[1]);
+    int reason = pid_ < 0 ? fork_failure : 0;
+    ssize_t size = 0;
+    // Empty when the pipe was closed by a successful exec.
+    if (pid_ > 0) {
+        do size = ::read(ends[0], &reason, sizeof reason);
+        while (size < 0 && errno == EINTR);
+    }
+    ::close(ends[0]);
+    if (reason == 0) return;
+    if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
+    ::close(signals_);
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    if (pid_ < 0)
+        throw LaunchError(fmt::format("cannot start {}: {}", arguments[0], std::strerror(reason)), 125);
+    throw launch_error(arguments[0], reason);
+}
+
+// The signals stay blocked: this process ends as its command did.
+Command::~Command() {
+    ::close(signals_);
+}
+
+std::optional<int> Command::wait(std::chrono::milliseconds time) {
+    if (status_) return status_;
+    pollfd what{signals_, POLLIN, 0};
+    if (::poll(&what, 1, static_cast<int>(time.count())) > 0) pass_signals_on();
+    int status = 0;
+    if (::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+    status_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return status_;
+}
+
+void Command::pass_signals_on() {
+    signalfd_siginfo info;
+    while (::read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+        const auto signal = static_cast<int>(info.ssi_signo);
+        // A key of the terminal (^C) has reached the command already: it is in our process group.
+        if (signal == SIGCHLD || info.ssi_code == SI_KERNEL) continue;
+        ::kill(pid_, signal);
+    }
+}
+
+}  // namespace shardscope::profiler

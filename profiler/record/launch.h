@@ -1,0 +1,49 @@
+// Starts the command and waits for it as a shell would: its signals are its own, ours are passed on.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace shardscope::profiler {
+
+// The command could not be started; what() is a sentence, status the shell's: 126 found but not executable,
+// 127 not found.
+class LaunchError : public std::runtime_error {
+  public:
+    LaunchError(const std::string& what, int exit_status) : std::runtime_error(what), status(exit_status) {}
+    int status;
+};
+
+class Command {
+  public:
+    using Variables = std::vector<std::pair<std::string, std::string>>;
+
+    // Runs arguments[0], looked for in PATH, with these variables added to the environment. From now on the
+    // calling thread's terminating signals go to the command, as long as this object lives. Throws
+    // LaunchError when it could not be executed; else the new program is running.
+    Command(const std::vector<std::string>& arguments, const Variables& variables);
+    ~Command();
+    Command(const Command&) = delete;
+    Command& operator=(const Command&) = delete;
+
+    pid_t pid() const { return pid_; }
+
+    // Waits that long at most, passing signals on. The exit status (128 + n after a signal) once it has
+    // ended.
+    std::optional<int> wait(std::chrono::milliseconds time);
+
+  private:
+    void pass_signals_on();
+
+    pid_t pid_ = -1;
+    int signals_ = -1;  // a signalfd
+    std::optional<int> status_;
+};
+
+}  // namespace shardscope::profiler

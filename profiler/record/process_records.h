@@ -1,0 +1,66 @@
+// The record file of one injected process, mapped, and what it takes to turn it into rows. The process may be
+// alive, dead or scribbling. One thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "profiler/calibration.h"
+#include "profiler/chunk_reader.h"
+#include "profiler/inject/session_format.h"
+#include "profiler/record_converter.h"
+#include "traces/store/sink.h"
+
+namespace shardscope::profiler {
+
+class ProcessRecords {
+  public:
+    // nullptr while the process has not finished writing the header. A file that is not ours gives nullptr
+    // too, with *not_ours set.
+    static std::unique_ptr<ProcessRecords> open(const std::string& path, traces::EventSink& sink,
+                                                const Calibration& clock, std::int64_t origin_ns,
+                                                bool* not_ours);
+    ~ProcessRecords();
+    ProcessRecords(const ProcessRecords&) = delete;
+    ProcessRecords& operator=(const ProcessRecords&) = delete;
+
+    std::int64_t pid() const { return pid_; }
+    std::int64_t parent_pid() const { return parent_pid_; }
+    int rank() const { return rank_; }  // -1: none
+    const std::string& name() const { return name_; }
+    std::int64_t start_ns() const { return converter_.to_trace_ns(start_ticks_); }
+
+    // Whether the process is known to be gone (a process of another pid namespace never is).
+    bool gone() const;
+
+    void snapshot();
+    void drain();
+    // Nothing more will come: open ranges end at end_ns (trace time).
+    void close(std::int64_t end_ns);
+
+    std::int64_t dropped() const { return static_cast<std::int64_t>(reader_.dropped()); }
+    const RecordConverter& converter() const { return converter_; }
+
+  private:
+    struct Mapping {
+        std::byte* memory;
+        std::size_t bytes;
+    };
+    ProcessRecords(std::string path, int fd, Mapping mapping, traces::EventSink& sink,
+                   const Calibration& clock, std::int64_t origin_ns);
+
+    std::string path_;
+    int fd_;
+    Mapping mapping_;
+    std::int64_t pid_, parent_pid_;
+    int rank_;
+    std::uint64_t start_ticks_;
+    std::string name_;
+    bool same_pid_namespace_;
+    ChunkReader reader_;
+    RecordConverter converter_;
+};
+
+}  // namespace shardscope::profiler

@@ -1,0 +1,29 @@
+// A private directory in which injected programs leave their records, and the file in it that tells them
+// whether and how to record. Owns the directory: it is gone, with what is in it, when the session is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "profiler/inject/session_format.h"
+
+namespace shardscope::profiler {
+
+class Session {
+  public:
+    // In memory (/dev/shm) where that is possible, else in $TMPDIR or /tmp; for this user only. Throws
+    // std::runtime_error with a sentence.
+    explicit Session(std::uint64_t max_bytes_per_process = std::uint64_t{256} << 20);
+    ~Session();
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+
+    const std::string& directory() const { return directory_; }
+    void set_state(SessionState state);
+
+  private:
+    std::string directory_;
+    SessionHeader* header_ = nullptr;  // mapped
+};
+
+}  // namespace shardscope::profiler

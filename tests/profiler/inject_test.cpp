@@ -1,0 +1,399 @@
+// Other people's programs, recorded from outside: nvtx_program runs with the injected library, and what it
+// leaves in its session is collected. Once with a loader of our own, and, where the CUDA Toolkit was found,
+// once as a real NVTX program.
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "profiler/inject/name_table.h"
+#include "profiler/record/collector.h"
+#include "profiler/record/launch.h"
+#include "profiler/record/session.h"
+#include "tests/profiler/memory_sink.h"
+
+namespace shardscope::profiler {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::MemorySink;
+using testing::Received;
+using traces::RangeRow;
+
+// One run of a scenario and what came of it.
+class Injected : public ::testing::TestWithParam<std::string> {
+  protected:
+    struct Setting {
+        std::uint64_t max_bytes = 64u << 20;
+        bool drain = true;  // while it runs
+        SessionState state = SessionState::recording;
+        Command::Variables variables;
+    };
+
+    int run(const std::string& scenario) { return run(scenario, Setting()); }
+    int run(const std::string& scenario, const Setting& setting,
+            const std::function<void(Session&, std::chrono::milliseconds)>& meanwhile = nullptr) {
+        got_.ranges.clear();
+        got_.threads.clear();
+        got_.ranks.clear();
+        Session session(setting.max_bytes);
+        session.set_state(setting.state);
+        MemorySink sink(got_);
+        Calibration clock(clock_source());
+        const std::int64_t origin = monotonic_ns();
+        Collector collector(session.directory(), sink, clock, origin);
+        auto variables = setting.variables;
+        variables.emplace_back("NVTX_INJECTION64_PATH", INJECT_LIBRARY);
+        variables.emplace_back(kSessionVariable, session.directory());
+        Command command({GetParam(), scenario}, variables);
+        pid_ = command.pid();
+        std::optional<int> status;
+        while (!(status = command.wait(5ms))) {
+            if (setting.drain) collector.drain();
+            if (meanwhile)
+                meanwhile(session, std::chrono::milliseconds((monotonic_ns() - origin) / 1'000'000));
+        }
+        end_ns_ = monotonic_ns() - origin;
+        collector.finish(end_ns_);
+        processes_ = collector.processes();
+        dropped_ = collector.dropped();
+        EXPECT_EQ(collector.damaged(), 0);
+        EXPECT_EQ(collector.rows(), static_cast<std::int64_t>(got_.ranges.size()));
+        return *status;
+    }
+
+    std::vector<RangeRow> named(std::string_view text) const {
+        std::vector<RangeRow> found;
+        for (const RangeRow& row : got_.ranges) {
+            if (got_.text(row.text) == text) found.push_back(row);
+        }
+        return found;
+    }
+    std::int64_t count(std::string_view text) const { return static_cast<std::int64_t>(named(text).size()); }
+
+    Received got_;
+    std::int64_t pid_ = 0, end_ns_ = 0, processes_ = 0, dropped_ = 0;
+};
+
+TEST_P(Injected, records_every_call) {
+    ASSERT_EQ(run("every_call"), 0);
+    const std::int64_t main_thread = traces::global_tid(pid_, pid_);
+    const auto& outer = got_.range("outer");
+    const auto& wide = got_.range("w\u00efde \u20ac \U0001F600");
+    const auto& colored = got_.range("colored");
+    EXPECT_EQ(outer.event_type, traces::kNvtxPushPop);
+    EXPECT_EQ(outer.global_tid, main_thread);
+    EXPECT_EQ(outer.domain, traces::StringId::empty);
+    EXPECT_EQ(outer.module, -1);
+    EXPECT_FALSE(outer.color.has_value());
+    EXPECT_LE(0, outer.start);
+    EXPECT_LE(outer.start, wide.start);
+    EXPECT_LE(wide.start, colored.start);
+    EXPECT_LE(*colored.end, *wide.end);
+    EXPECT_LE(*wide.end, *outer.end);
+    EXPECT_LE(*outer.end, end_ns_);
+    EXPECT_EQ(colored.color, 0xFF123456u);
+    EXPECT_EQ(colored.category, 7u);
+
+    for (const char* text : {"mark a", "mark w", "mark ex", "domain mark"}) {
+        EXPECT_EQ(got_.range(text).event_type, traces::kNvtxMark) << text;
+        EXPECT_FALSE(got_.range(text).end.has_value()) << text;
+    }
+    for (const char* text : {"start a", "start w", "start ex", "domain start"}) {
+        const auto& range = got_.range(text);
+        EXPECT_EQ(range.event_type, traces::kNvtxStartEnd) << text;
+        EXPECT_EQ(range.global_tid, main_thread) << text;  // also where another thread ended it
+        ASSERT_TRUE(range.end.has_value()) << text;
+        EXPECT_LT(*range.end, end_ns_) << text;
+    }
+    // The ranges of two domains cross.
+    const auto& first = got_.range("registered a");
+    const auto& second = got_.range("registered w");
+    EXPECT_EQ(got_.text(first.domain), "Domain A");
+    EXPECT_EQ(got_.text(second.domain), "Domain W");
+    EXPECT_LE(first.start, second.start);
+    EXPECT_LE(second.start, *first.end);
+    EXPECT_LE(*first.end, *second.end);
+
+    const std::map<std::string, std::pair<unsigned, std::string>> categories = {
+        {"category a", {7, ""}},
+        {"category w", {8, ""}},
+        {"domain category a", {9, "Domain A"}},
+        {"domain category w", {10, "Domain A"}}};
+    for (const auto& [text, wanted] : categories) {
+        EXPECT_EQ(got_.range(text).event_type, traces::kNvtxCategory) << text;
+        EXPECT_EQ(got_.range(text).category, wanted.first) << text;
+        EXPECT_EQ(got_.text(got_.range(text).domain), wanted.second) << text;
+    }
+    EXPECT_EQ(got_.range("main thread").event_type, traces::kNvtxThreadName);
+    EXPECT_EQ(got_.range("main thread").global_tid, main_thread);
+    // 3 pushes, 3 + 1 marks, 3 + 1 start/ends, 2 domain ranges, 4 categories, 2 thread names.
+    EXPECT_EQ(got_.ranges.size(), 3u + 4u + 4u + 2u + 4u + 2u);
+    EXPECT_EQ(dropped_, 0);
+}
+
+TEST_P(Injected, names_processes_and_threads) {
+    ASSERT_EQ(run("every_call"), 0);
+    ASSERT_EQ(got_.processes.size(), 1u);
+    EXPECT_EQ(got_.processes[0].pid, pid_);
+    EXPECT_EQ(got_.processes[0].global_pid, traces::global_pid(pid_));
+    EXPECT_EQ(got_.processes[0].name, std::filesystem::path(GetParam()).filename().string());
+    ASSERT_EQ(got_.threads.size(), 2u);  // and the one that ended a range
+    const auto named_one =
+        std::find_if(got_.threads.begin(), got_.threads.end(),
+                     [](const traces::ThreadRow& row) { return row.name == "main thread"; });
+    ASSERT_NE(named_one, got_.threads.end());
+    EXPECT_EQ(named_one->global_tid, traces::global_tid(pid_, pid_));
+    EXPECT_EQ(named_one->rank, -1);
+    EXPECT_TRUE(got_.ranks.empty());
+}
+
+TEST_P(Injected, takes_the_rank_from_the_launcher) {
+    for (const char* variable : {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "LOCAL_RANK"}) {
+        Setting setting;
+        setting.variables = {{variable, "3"}};
+        ASSERT_EQ(run("exits", setting), 3);
+        ASSERT_EQ(got_.ranks.size(), 1u) << variable;
+        EXPECT_EQ(got_.ranks[0].rank, 3);
+        EXPECT_EQ(got_.ranks[0].global_tid, traces::global_tid(pid_, pid_));
+        EXPECT_FALSE(got_.ranks[0].host.empty());
+        EXPECT_GT(got_.ranks[0].device_memory, 0);
+        ASSERT_EQ(got_.threads.size(), 1u);
+        EXPECT_EQ(got_.threads[0].rank, 3);
+    }
+}
+
+TEST_P(Injected, survives_odd_calls) {
+    ASSERT_EQ(run("odd_calls"), 0);
+    // A null and an empty text, a text that is too long (cut, with its NUL, at kMaxText), an event with
+    // nothing.
+    EXPECT_EQ(count(""), 3);
+    EXPECT_EQ(count(std::string(kMaxText - 1, 'x')), 1);
+    EXPECT_EQ(got_.ranges.size(), 4u);
+}
+
+TEST_P(Injected, keeps_the_order_of_many_threads) {
+    ASSERT_EQ(run("threads"), 0);
+    EXPECT_EQ(count("outer"), 4 * 5000);
+    EXPECT_EQ(count("inner"), 4 * 5000);
+    std::set<std::int64_t> threads;
+    for (const RangeRow& row : got_.ranges) {
+        threads.insert(row.global_tid);
+        EXPECT_LE(row.start, *row.end);
+        EXPECT_EQ(got_.text(row.domain), got_.text(row.text) == "inner" ? "workers" : "");
+    }
+    EXPECT_EQ(threads.size(), 4u);
+    EXPECT_EQ(dropped_, 0);
+}
+
+TEST_P(Injected, uses_the_buffers_of_ended_threads_again) {
+    ASSERT_EQ(run("short_threads"), 0);
+    EXPECT_EQ(count("short"), 2000);
+    EXPECT_EQ(dropped_, 0);
+}
+
+TEST_P(Injected, keeps_what_a_program_wrote_however_it_ended) {
+    const std::map<std::string, int> endings = {
+        {"exits", 3}, {"aborts", 128 + 6}, {"is_killed", 128 + 9}, {"leaves_threads", 4}};
+    for (const auto& [scenario, status] : endings) {
+        EXPECT_EQ(run(scenario), status) << scenario;
+        EXPECT_EQ(count("finished"), 1) << scenario;
+        ASSERT_EQ(count("open at the end"), 1) << scenario;
+        const auto& open = got_.range("open at the end");
+        EXPECT_LE(*got_.range("finished").end, *open.end) << scenario;
+        EXPECT_LE(*open.end, end_ns_) << scenario;
+        EXPECT_GE(count("background"), scenario == "leaves_threads" ? 1 : 0);
+    }
+}
+
+TEST_P(Injected, follows_forks) {
+    ASSERT_EQ(run("forks"), 0);
+    EXPECT_EQ(processes_, 2);
+    const auto ranges = named("registered before the fork");
+    ASSERT_EQ(ranges.size(), 2u);  // the parent's, once, and the child's own
+    const auto& of_child = got_.range("registered by the child");
+    EXPECT_NE(of_child.global_tid & ~std::int64_t{0xFFFFFF}, traces::global_pid(pid_));
+    EXPECT_EQ(got_.text(of_child.domain), "shared domain");
+    EXPECT_EQ(std::count_if(ranges.begin(), ranges.end(),
+                            [&](const RangeRow& row) { return row.global_tid == of_child.global_tid; }),
+              1);
+    EXPECT_EQ(count("parent after the fork"), 1);
+    EXPECT_EQ(got_.processes.size(), 2u);
+}
+
+TEST_P(Injected, follows_exec) {
+    ASSERT_EQ(run("executes"), 0);
+    EXPECT_EQ(processes_, 1);  // the same process, another program
+    EXPECT_EQ(count("first image"), 1);
+    // Its range ended where the next program began.
+    EXPECT_LE(*got_.range("first image").end, got_.range("outer").start);
+}
+
+TEST_P(Injected, loses_nothing_while_it_is_drained) {
+    ASSERT_EQ(run("many"), 0);
+    EXPECT_EQ(count("a range with a text of some length") + dropped_ / 2, 300'000);
+    EXPECT_EQ(dropped_, 0);
+}
+
+TEST_P(Injected, counts_what_does_not_fit) {
+    Setting setting;
+    setting.max_bytes = 1u << 20;
+    setting.drain = false;
+    ASSERT_EQ(run("many", setting), 0);
+    const std::int64_t kept = count("a range with a text of some length");
+    EXPECT_GT(kept, 5000);  // a megabyte of records of 88 + 24 bytes
+    EXPECT_GT(dropped_, 0);
+    // Two records make a range; at most one range lost only its end.
+    EXPECT_NEAR(static_cast<double>(2 * kept + dropped_), 2 * 300'000.0, 1);
+}
+
+TEST_P(Injected, writes_only_while_it_is_told_to) {
+    Setting setting;
+    setting.state = SessionState::waiting;
+    ASSERT_EQ(run("for_a_second", setting,
+                  [](Session& session, std::chrono::milliseconds time) {
+                      if (time > 300ms) session.set_state(SessionState::recording);
+                      if (time > 600ms) session.set_state(SessionState::stopped);
+                  }),
+              0);
+    ASSERT_GT(count("tick"), 5);
+    for (const RangeRow& row : got_.ranges) {
+        EXPECT_GE(row.start, 300'000'000);
+        EXPECT_LE(row.start, 800'000'000);  // the order is seen within a turn of this test's loop
+    }
+}
+
+TEST_P(Injected, leaves_a_program_alone_without_a_session) {
+    Command command({GetParam(), "every_call"}, {{"NVTX_INJECTION64_PATH", INJECT_LIBRARY}});
+    std::optional<int> status;
+    while (!(status = command.wait(5ms))) {
+    }
+    EXPECT_EQ(*status, 9);  // nobody tracks the levels, which the program remarks
+}
+
+std::string program_name(const ::testing::TestParamInfo<std::string>& tested) {
+    return tested.param.find("toolkit") == std::string::npos ? "plain" : "toolkit";
+}
+INSTANTIATE_TEST_SUITE_P(Programs, Injected, ::testing::ValuesIn(std::vector<std::string>{NVTX_PROGRAMS}),
+                         program_name);
+
+TEST(InjectedLibrary, needs_nothing_but_the_c_library) {
+    // The dynamic section names what is needed as text; these would be there.
+    std::ifstream file(INJECT_LIBRARY, std::ios::binary);
+    const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    ASSERT_GT(bytes.size(), 1000u);
+    EXPECT_NE(bytes.find("libc.so.6"), std::string::npos);
+    for (const char* library : {"libstdc++", "libgcc_s", "libsqlite3", "libfmt", "libasan", "libtsan"}) {
+        EXPECT_EQ(bytes.find(library), std::string::npos) << library;
+    }
+}
+
+TEST(Session, is_private_and_cleans_up) {
+    std::string directory;
+    {
+        Session session;
+        directory = session.directory();
+        struct stat facts;
+        ASSERT_EQ(::stat(directory.c_str(), &facts), 0);
+        EXPECT_EQ(facts.st_mode & 0777, 0700u);
+        ASSERT_EQ(::stat((directory + "/" + kSessionFile).c_str(), &facts), 0);
+        EXPECT_EQ(facts.st_mode & 0777, 0600u);
+        std::ofstream(directory + "/left behind.records") << "text";
+    }
+    EXPECT_FALSE(std::filesystem::exists(directory));
+}
+
+TEST(Collector, skips_files_that_are_no_records) {
+    Session session;
+    std::ofstream(session.directory() + "/1-1.records") << std::string(100'000, 'x');
+    // Ready, but nothing else that it should be.
+    std::string pretender(8192, '\0');
+    const std::uint32_t ready = 1;
+    std::memcpy(pretender.data() + offsetof(ProcessHeader, ready), &ready, sizeof ready);
+    std::ofstream(session.directory() + "/2-2.records") << pretender;
+    std::ofstream(session.directory() + "/3-3.records") << "short";
+    Received got;
+    MemorySink sink(got);
+    Calibration clock(clock_source());
+    Collector collector(session.directory(), sink, clock, monotonic_ns());
+    collector.drain();
+    collector.finish(1);
+    EXPECT_EQ(collector.processes(), 0);
+    EXPECT_EQ(collector.damaged(), 1);
+    EXPECT_TRUE(got.ranges.empty());
+}
+
+TEST(Command, answers_as_a_shell_does) {
+    const auto status = [](std::vector<std::string> arguments) {
+        Command command(arguments, {{"SHARDSCOPE_TEST", "5"}});
+        std::optional<int> ended;
+        while (!(ended = command.wait(5ms))) {
+        }
+        return *ended;
+    };
+    EXPECT_EQ(status({"true"}), 0);
+    EXPECT_EQ(status({"false"}), 1);
+    EXPECT_EQ(status({"sh", "-c", "exit $SHARDSCOPE_TEST"}), 5);
+    EXPECT_EQ(status({"sh", "-c", "kill -9 $$"}), 128 + 9);
+    const auto failure = [&](std::vector<std::string> arguments) {
+        try {
+            return status(arguments) - 1000;
+        } catch (const LaunchError& error) {
+            EXPECT_NE(std::string(error.what()).find(arguments[0]), std::string::npos);
+            return error.status;
+        }
+    };
+    EXPECT_EQ(failure({"no-such-command-anywhere"}), 127);
+    EXPECT_EQ(failure({"/etc/passwd"}), 126);
+    EXPECT_EQ(failure({"/"}), 126);
+}
+
+TEST(Command, gets_the_signals_that_are_sent_to_its_parent) {
+    Command command({"sh", "-c", "trap 'exit 33' TERM; while :; do sleep 0.01; done"}, {});
+    ASSERT_FALSE(command.wait(200ms).has_value());
+    ::kill(::getpid(), SIGTERM);
+    std::optional<int> status;
+    for (int i = 0; i < 1000 && !(status = command.wait(10ms)); ++i) {
+    }
+    EXPECT_EQ(status, 33);
+}
+
+TEST(NameTable, numbers_each_text_once) {
+    inject::NameTable names;
+    bool added = false;
+    for (int round = 0; round < 2; ++round) {
+        for (int i = 0; i < 2000; ++i) {
+            const std::string text = "name " + std::to_string(i);
+            EXPECT_EQ(names.find_or_add({text.data(), text.size()}, &added),
+                      static_cast<std::uint32_t>(i + 1));
+            EXPECT_EQ(added, round == 0);
+        }
+    }
+    EXPECT_EQ(std::string(names.text(1234).data), "name 1233");
+}
+
+TEST(Text, is_cut_between_characters) {
+    // 4094 bytes and a character of two: 4095 bytes fit, but not half a character more.
+    const std::string text = std::string(kMaxText - 2, 'a') + "\u00e9" + "tail";
+    EXPECT_EQ(inject::narrow_text(text.c_str()).size, kMaxText - 2);
+    EXPECT_EQ(inject::narrow_text(nullptr).size, 0u);
+    char buffer[kMaxText];
+    const wchar_t odd[] = {L'a', static_cast<wchar_t>(0xD800), static_cast<wchar_t>(0x7FFFFFFF), 0x20AC, 0};
+    const inject::Text wide = inject::wide_text(odd, buffer);
+    EXPECT_EQ(std::string(wide.data, wide.size), "a??\u20ac");
+}
+
+}  // namespace
+}  // namespace shardscope::profiler
