@@ -1,0 +1,34 @@
+// Everything that can be done by a key, in one table: the menus, the shortcuts and the help window are made
+// from it. No Dear ImGui. Frame thread only.
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "viewer/app/keys.h"
+#include "viewer/app/program.h"
+
+namespace shardscope::viewer {
+
+struct Action {
+    std::string_view id;
+    std::string_view menu;   // "File", "View", "Timeline", "Help"
+    std::string_view title;  // in the menu and in the help window
+    std::vector<Chord> keys;
+    std::string_view panel;  // only while this panel shows; empty: always
+    bool repeats = false;    // while the key is held
+    std::function<void(Program&)> run;
+};
+
+const std::vector<Action>& actions();
+
+// What the mouse does, for the help window.
+struct MouseHelp {
+    std::string_view gesture, meaning;
+};
+const std::vector<MouseHelp>& mouse_help();
+
+bool is_available(const Action& action, const Program& program);
+
+}  // namespace shardscope::viewer

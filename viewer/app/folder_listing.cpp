@@ -1,0 +1,51 @@
+// See folder_listing.h.
+#include "viewer/app/folder_listing.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <tuple>
+
+namespace shardscope::viewer {
+
+namespace fs = std::filesystem;
+
+bool looks_like_trace(const std::string& name) {
+    for (const std::string_view ending : {".sqlite", ".sqlite3", ".db"}) {
+        if (std::string_view(name).ends_with(ending)) return true;
+    }
+    return false;
+}
+
+FolderListing list_folder(const std::string& path, bool all_files) {
+    FolderListing listing;
+    std::error_code error;
+    fs::path absolute = fs::absolute(path.empty() ? "." : path, error).lexically_normal();
+    if (!absolute.has_filename() && absolute.has_relative_path()) absolute = absolute.parent_path();
+    listing.path = absolute.string();
+    fs::directory_iterator it(absolute, fs::directory_options::skip_permission_denied, error);
+    if (error) {
+        listing.error = listing.path + ": " + error.message();
+        return listing;
+    }
+    for (const fs::directory_iterator end; it != end; it.increment(error)) {
+        if (error) break;
+        FolderEntry entry;
+        entry.name = it->path().filename().string();
+        if (entry.name.starts_with('.')) continue;
+        std::error_code ignored;
+        entry.folder = it->is_directory(ignored);
+        if (!entry.folder && !all_files && !looks_like_trace(entry.name)) continue;
+        if (!entry.folder) {
+            const auto size = it->file_size(ignored);
+            entry.bytes = ignored ? 0 : static_cast<std::int64_t>(size);
+        }
+        listing.entries.push_back(std::move(entry));
+    }
+    std::sort(listing.entries.begin(), listing.entries.end(), [](const FolderEntry& a, const FolderEntry& b) {
+        return std::tuple(!a.folder, a.name) < std::tuple(!b.folder, b.name);
+    });
+    return listing;
+}
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,126 @@
+// See options.h.
+#include "viewer/app/options.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "shardscope/version.h"
+#include "traces/schema/schema.h"
+
+namespace shardscope::viewer {
+namespace {
+
+std::optional<std::int64_t> parse_time(std::string_view text) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || !std::isfinite(value)) return std::nullopt;
+    const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+    static constexpr std::array<std::pair<std::string_view, double>, 5> kUnits = {
+        {{"", 1e6}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
+    for (const auto& [name, ns] : kUnits) {
+        if (unit != name) continue;
+        if (std::abs(value * ns) > 9e18) return std::nullopt;
+        return std::llround(value * ns);
+    }
+    return std::nullopt;
+}
+
+std::optional<int> parse_pixels(std::string_view text) {
+    int value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || value < 64 || value > 16384)
+        return std::nullopt;
+    return value;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+    std::string text;
+    for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+    return text;
+}
+
+}  // namespace
+
+std::optional<TimeRange> parse_range(std::string_view text) {
+    const std::size_t colon = text.find(':');
+    if (colon == std::string_view::npos) return std::nullopt;
+    const auto from = parse_time(text.substr(0, colon)), to = parse_time(text.substr(colon + 1));
+    if (!from || !to || *to <= *from) return std::nullopt;
+    return TimeRange{*from, *to};
+}
+
+std::optional<Size> parse_size(std::string_view text) {
+    const std::size_t x = text.find('x');
+    if (x == std::string_view::npos) return std::nullopt;
+    const auto width = parse_pixels(text.substr(0, x)), height = parse_pixels(text.substr(x + 1));
+    if (!width || !height) return std::nullopt;
+    return Size{*width, *height};
+}
+
+Parsed parse_options(int argc, const char* const* argv, const std::vector<std::string>& panels) {
+    Options options;
+    std::string size, range;
+    CLI::App app{
+        "Looks at traces of sharded training: timeline, modules, execution summary, memory, runs compared.",
+        "shardscope-view"};
+    app.set_version_flag("--version",
+                         fmt::format("shardscope-view {} (schema {})", kVersion, traces::kSchemaVersion),
+                         "Print the version of the tool and of the schema, and exit");
+    app.set_help_flag("-h,--help", "Print this help and exit");
+    app.add_option("FILE", options.files, "Trace databases to open; several are compared");
+    app.add_option("--panel", options.panel, "The panel to show: " + joined(panels) + " (default: timeline)")
+        ->type_name("NAME");
+    app.add_option("--screenshot", options.screenshot,
+                   "Draw the panel to a PNG picture without a display, and exit")
+        ->type_name("OUT.png");
+    app.add_option("--size", size, "Size of the window or picture in pixels (default: 1600x900)")
+        ->type_name("WxH");
+    app.add_option(
+           "--range", range,
+           "Look at this time only, since the start of the capture: 10:20 in ms, or with units (500us:2ms)")
+        ->type_name("A:B");
+    app.footer(
+        "Exit status: 0 done, 1 a file cannot be read or a picture not be drawn, 2 a wrong command line.");
+    const auto wrong = [](const std::string& what) {
+        fmt::print(stderr, "shardscope-view: {}\n", what);
+        return Parsed{std::nullopt, 2};
+    };
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        if (error.get_exit_code() == 0) return {std::nullopt, app.exit(error)};  // --help, --version
+        return wrong(fmt::format("{}; see --help.", error.what()));
+    }
+    if (std::find(panels.begin(), panels.end(), options.panel) == panels.end()) {
+        return wrong(fmt::format("--panel {}: there is no such panel; choose one of {}.", options.panel,
+                                 joined(panels)));
+    }
+    if (app.count("--screenshot") > 0 && options.screenshot.empty()) {
+        return wrong("--screenshot: the name of the picture is empty; give one that ends in .png.");
+    }
+    if (app.count("--size") > 0) {
+        const auto parsed = parse_size(size);
+        if (!parsed)
+            return wrong(fmt::format(
+                "--size {}: not a size; give width x height in pixels from 64 to 16384, as 1600x900.", size));
+        options.width = parsed->width;
+        options.height = parsed->height;
+    }
+    if (app.count("--range") > 0) {
+        options.range = parse_range(range);
+        if (!options.range)
+            return wrong(fmt::format(
+                "--range {}: not a time range; give start:end in ms, as 10:20, or with units, as 500us:2ms.",
+                range));
+    }
+    return {options, 0};
+}
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,38 @@
+// The command line of shardscope-view. No Dear ImGui.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "viewer/app/session.h"
+
+namespace shardscope::viewer {
+
+struct Options {
+    std::vector<std::string> files;
+    std::string panel = "timeline";
+    std::string screenshot;  // empty: a window
+    int width = 1600, height = 900;
+    std::optional<TimeRange> range;
+};
+
+// Either options, or the exit status where the program is done (--help, --version, a wrong command line; the
+// text has been printed).
+struct Parsed {
+    std::optional<Options> options;
+    int status = 0;
+};
+Parsed parse_options(int argc, const char* const* argv, const std::vector<std::string>& panels);
+
+// "12.5:40", "100us:2ms", "1s:2s"; milliseconds where no unit is given; since the start of the capture.
+// nullopt: not a range, or its end is not after its start.
+std::optional<TimeRange> parse_range(std::string_view text);
+
+struct Size {
+    int width = 0, height = 0;
+};
+std::optional<Size> parse_size(std::string_view text);  // "1600x900", 64..16384 each
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,33 @@
+// The frame around the panels: menu bar, tabs, what is said while a trace is read or was refused, status
+// line, help and file windows. One call draws a whole frame, in a window or headless alike. Drawing layer
+// (Dear ImGui); frame thread only.
+#pragma once
+
+#include <string>
+
+#include "viewer/app/file_window.h"
+#include "viewer/app/program.h"
+
+namespace shardscope::viewer {
+
+class Shell {
+  public:
+    explicit Shell(Program& program) : program_(program) {}
+    // Between ImGui::NewFrame() and ImGui::Render().
+    void draw(const Frame& frame);
+
+  private:
+    void run_shortcuts();
+    void draw_menus();
+    void draw_tabs();
+    void draw_content(const Frame& frame, float height);
+    void draw_instead_of_panel();
+    void draw_status();
+    void draw_help();
+
+    Program& program_;
+    FileWindow files_;
+    std::size_t tab_drawn_ = 0;  // the tab that was on show in the last frame
+};
+
+}  // namespace shardscope::viewer
