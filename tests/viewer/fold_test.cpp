@@ -109,6 +109,26 @@ TEST(Fold, AgreesWithLookingAtEveryNanosecond) {
     }
 }
 
+TEST(FoldByOrder, EveryPointIsEquallyWide) {
+    // However long the second holds: two columns each.
+    const std::vector<MemoryPoint> curve = {point(0, 5), point(1, 9), point(1000, 2)};
+    const auto columns = fold_by_order(curve, 6);
+    std::vector<std::int64_t> highest;
+    for (const FoldedColumn& column : columns) highest.push_back(column.highest);
+    EXPECT_EQ(highest, (std::vector<std::int64_t>{5, 5, 9, 9, 2, 2}));
+}
+
+TEST(FoldByOrder, FewerColumnsThanPointsKeepTheExtremes) {
+    const std::vector<MemoryPoint> curve = {point(0, 5), point(1, 9), point(2, 2), point(3, 4)};
+    const auto columns = fold_by_order(curve, 2);
+    ASSERT_EQ(columns.size(), 2U);
+    EXPECT_EQ(columns[0].highest, 9);
+    EXPECT_EQ(columns[0].lowest, 5);
+    EXPECT_EQ(columns[1].lowest, 2);
+    EXPECT_EQ(columns[1].highest, 4);
+    EXPECT_TRUE(fold_by_order({}, 3).empty());
+}
+
 TEST(Fold, EqualNeighboursBecomeOneRun) {
     const std::vector<MemoryPoint> curve = {point(0, 5), point(20, 9)};
     const auto columns = fold_curve(curve, 0, 40, 4);

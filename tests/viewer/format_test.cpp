@@ -24,11 +24,11 @@ TEST(Format, DecimalsRoundAndNeverShowMinusZero) {
 }
 
 TEST(Format, MegabytesAreTwoToTheTwenty) {
-    EXPECT_EQ(format_mb(std::int64_t{1} << 20), "1.0 MB");
+    EXPECT_EQ(format_mb(std::int64_t{1} << 20), "1.00 MB");
     // The FSDP talk's root wrap at laptop scale: 113,348,608 / 1,048,576 = 108.098
-    EXPECT_EQ(format_mb(113348608), "108.1 MB");
-    EXPECT_EQ(format_mb(113348608, false), "108.1");
-    EXPECT_EQ(format_mb(std::int64_t{45317} << 20), "45,317.0 MB");
+    EXPECT_EQ(format_mb(113348608), "108.10 MB");
+    EXPECT_EQ(format_mb(113348608, false), "108.10");
+    EXPECT_EQ(format_mb(std::int64_t{45317} << 20), "45,317.00 MB");
 }
 
 TEST(Format, SizesChooseTheirUnit) {

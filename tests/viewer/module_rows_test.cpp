@@ -105,8 +105,9 @@ TEST(ModuleRows, BackwardIsAShareOfDeviceTime) {
 }
 
 TEST(ModuleRows, TheCompactTreeMergesSiblingsOfOneShape) {
+    const auto tree = wrapped_mlp();  // eight lines in full
     std::vector<std::string> lines;
-    for (const TreeLine& line : compact_tree(wrapped_mlp(), 20)) {
+    for (const TreeLine& line : compact_tree(tree, 7)) {
         lines.push_back(std::string(static_cast<std::size_t>(line.depth), ' ') + line.text);
     }
     EXPECT_THAT(lines,
@@ -114,9 +115,18 @@ TEST(ModuleRows, TheCompactTreeMergesSiblingsOfOneShape) {
                             "   FullyShardedDataParallel_1 .. 2  \u00d72", "    Linear_0", "   ReLU_0"));
 }
 
+TEST(ModuleRows, ATreeThatFitsIsShownInFull) {
+    const auto tree = wrapped_mlp();
+    const auto lines = compact_tree(tree, 8);
+    ASSERT_EQ(lines.size(), 8U);
+    EXPECT_EQ(lines[3].text, "FullyShardedDataParallel_1");
+    EXPECT_EQ(lines[7].text, "Linear_1");
+    EXPECT_EQ(lines[7].depth, 4);
+}
+
 TEST(ModuleRows, TheCompactTreeSaysWhatItLeavesOut) {
     const auto tree = wrapped_mlp();
-    const auto lines = compact_tree(tree, 4);  // six lines in full
+    const auto lines = compact_tree(tree, 4);  // six lines with siblings merged
     ASSERT_EQ(lines.size(), 4U);
     EXPECT_EQ(lines.back().text, "... 3 more");
 }

@@ -56,6 +56,23 @@ std::vector<FoldedColumn> fold_curve(std::span<const MemoryPoint> points, std::i
     return folded;
 }
 
+std::vector<FoldedColumn> fold_by_order(std::span<const MemoryPoint> points, int columns) {
+    if (columns <= 0 || points.empty()) return {};
+    std::vector<FoldedColumn> folded;
+    folded.reserve(static_cast<std::size_t>(columns));
+    const auto count = static_cast<std::size_t>(columns);
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t first = i * points.size() / count;
+        const std::size_t last = std::max(first + 1, (i + 1) * points.size() / count);
+        const auto [lowest, highest] =
+            std::minmax_element(points.begin() + static_cast<std::ptrdiff_t>(first),
+                                points.begin() + static_cast<std::ptrdiff_t>(last),
+                                [](const MemoryPoint& a, const MemoryPoint& b) { return a.total < b.total; });
+        folded.push_back({lowest->total, highest->total, lowest->bytes, highest->bytes});
+    }
+    return folded;
+}
+
 std::vector<ColumnRun> equal_runs(std::span<const FoldedColumn> columns) {
     std::vector<ColumnRun> runs;
     for (int i = 0; i < static_cast<int>(columns.size()); ++i) {

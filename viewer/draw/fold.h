@@ -23,6 +23,10 @@ struct FoldedColumn {
 std::vector<FoldedColumn> fold_curve(std::span<const traces::MemoryPoint> points, std::int64_t from,
                                      std::int64_t to, int columns);
 
+// The same with every point equally wide: column i covers the points [i*n/columns, (i+1)*n/columns), one at
+// least.
+std::vector<FoldedColumn> fold_by_order(std::span<const traces::MemoryPoint> points, int columns);
+
 // The last point at or before `time`, or nullptr.
 const traces::MemoryPoint* point_at(std::span<const traces::MemoryPoint> points, std::int64_t time);
 

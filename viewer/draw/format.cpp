@@ -50,7 +50,7 @@ std::string format_decimal(double value, int decimals) {
 }
 
 std::string format_mb(std::int64_t bytes, bool with_unit) {
-    const std::string number = format_decimal(static_cast<double>(bytes) / (1 << 20), 1);
+    const std::string number = format_decimal(static_cast<double>(bytes) / (1 << 20), 2);
     return with_unit ? number + " MB" : number;
 }
 

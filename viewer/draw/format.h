@@ -14,7 +14,7 @@ std::string format_count(std::int64_t value);
 // 1234567.891 with 1 decimal -> "1,234,567.9"; never "-0.0".
 std::string format_decimal(double value, int decimals);
 
-// A column of one unit: bytes in MB (2^20), "43,218.2 MB" with unit or "43,218.2" without.
+// A column of one unit: bytes in MB (2^20), "43,218.21 MB" with unit or "43,218.21" without.
 std::string format_mb(std::int64_t bytes, bool with_unit = true);
 
 // In the unit that suits: "812 B", "3.2 KB", "108.1 MB", "42.2 GB" (powers of 1024).

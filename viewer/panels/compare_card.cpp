@@ -105,12 +105,12 @@ void draw_times(const CompareCard::Input& input) {
                                run.exposed_communication_us, run.exposed_communication_spread.spread)},
     };
     if (!ImGui::BeginTable("times", 3, ImGuiTableFlags_NoSavedSettings)) return;
-    ImGui::TableSetupColumn("a", ImGuiTableColumnFlags_WidthStretch, 1.6F);
-    ImGui::TableSetupColumn("b", ImGuiTableColumnFlags_WidthStretch, 1);
+    ImGui::TableSetupColumn("a", ImGuiTableColumnFlags_WidthStretch, 1.4F);
+    ImGui::TableSetupColumn("b", ImGuiTableColumnFlags_WidthStretch, 1.15F);
     ImGui::TableSetupColumn("c", ImGuiTableColumnFlags_WidthStretch, 1);
     for (const Figure& figure : figures) {
         ImGui::TableNextColumn();
-        dim(figure.label);
+        dim(fit_text(figure.label, ImGui::GetContentRegionAvail().x));
         text(fit_text(figure.value, ImGui::GetContentRegionAvail().x));
         if (&run != &first) {
             change(figure.now, figure.base, figure.inside_spread);
@@ -166,7 +166,12 @@ void CompareCard::draw_strip(const Input& input) {
     dim(fmt::format("Step {} of rank {}, its streams over {}", step->number, input.rank0->rank,
                     format_duration(length)));
 
-    const float label = font * 6.5F, whole = std::max(font * 4, ImGui::GetContentRegionAvail().x - label);
+    float label = 0;
+    for (const traces::DeviceStream& stream : input.trace->streams) {
+        label = std::max(label, ImGui::CalcTextSize(stream.name.c_str()).x + font * 0.5F);
+    }
+    label = std::min(label, ImGui::GetContentRegionAvail().x * 0.3F);
+    const float whole = std::max(font * 4, ImGui::GetContentRegionAvail().x - label);
     // The longest step of all cards takes the whole width: lengths compare across cards.
     const auto width = static_cast<float>(whole * length /
                                           static_cast<double>(std::max<std::int64_t>(1, input.longest_step)));
@@ -189,13 +194,42 @@ void CompareCard::draw_strip(const Input& input) {
     }
 }
 
+// Where there is room: the memory of the peak's step, allocation by allocation, on the scale of all cards.
+void CompareCard::draw_curve(const Input& input) {
+    const float font = ImGui::GetFontSize();
+    if (input.memory == nullptr || input.curve.empty()) return;
+    if (ImGui::GetContentRegionAvail().y < font * 7.5F) return;
+    const CurvePart part =
+        part_of_peak(*input.trace, input.memory_rank, input.curve, input.memory->peak_time_ns);
+    dim(fmt::format("Memory of rank {}{}, in the order of allocations", input.memory->rank,
+                    part.step >= 0 ? fmt::format(" in step {}", part.step) : " around its peak"));
+    MemoryChart::Input chart{input.trace, input.memory_rank, input.curve.subspan(part.first, part.count),
+                             input.memory};
+    chart.top = input.largest_peak;
+    chart_.draw_in_order(chart, ImGui::GetContentRegionAvail());
+}
+
+float CompareCard::figures_height(const Input& input) const {
+    const float line = ImGui::GetTextLineHeightWithSpacing(), font = ImGui::GetFontSize();
+    const auto streams = std::count_if(input.trace->streams.begin(), input.trace->streams.end(),
+                                       [](const traces::DeviceStream& s) { return s.rank == 0; });
+    return line * 6.5F + font * 6.2F + font * 1.3F * static_cast<float>(streams);
+}
+
 void CompareCard::draw(const Input& input, float width, float height) {
     const float font = ImGui::GetFontSize();
     ImGui::PushStyleColor(ImGuiCol_ChildBg, theme::kSurface);
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {font * 0.8F, font * 0.6F});
     ImGui::PushStyleVar(ImGuiStyleVar_ChildRounding, font * 0.3F);
-    ImGui::BeginChild("card", {width, height}, true,
-                      ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
+    ImGui::BeginChild("card", {width, height}, false,
+                      ImGuiWindowFlags_AlwaysUseWindowPadding | ImGuiWindowFlags_NoScrollbar |
+                          ImGuiWindowFlags_NoScrollWithMouse);
+    // A wide card has its tree at the right, a narrow one below.
+    const bool wide = width > font * 40;
+    const float tree_gap = font * 1.5F;
+    const float figures = wide ? (ImGui::GetContentRegionAvail().x - tree_gap) * 0.64F : 0;
+    ImGui::BeginChild("figures", {figures, wide ? 0 : figures_height(input)}, false,
+                      ImGuiWindowFlags_NoScrollbar);
     const ImVec2 gap = {0, font * 0.25F};
     draw_title(input);
     ImGui::Dummy(gap);
@@ -204,8 +238,15 @@ void CompareCard::draw(const Input& input, float width, float height) {
     draw_times(input);
     ImGui::Dummy(gap);
     draw_strip(input);
-    ImGui::Dummy(gap);
+    if (wide) {
+        ImGui::Dummy(gap);
+        draw_curve(input);
+    }
+    ImGui::EndChild();
+    if (wide) ImGui::SameLine(0, tree_gap);
+    ImGui::BeginChild("tree", {0, 0}, false, ImGuiWindowFlags_NoScrollbar);
     draw_tree(input);
+    ImGui::EndChild();
     ImGui::EndChild();
     ImGui::PopStyleVar(2);
     ImGui::PopStyleColor();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "traces/store/trace.h"
 #include "viewer/app/theme.h"
 #include "viewer/draw/strip.h"
+#include "viewer/panels/memory_chart.h"
 
 namespace shardscope::viewer {
 
@@ -26,20 +28,27 @@ class CompareCard {
         const traces::Trace* trace = nullptr;
         const traces::RankSummary* rank0 = nullptr;  // nullptr while it is worked out
         const traces::RankModules* modules = nullptr;
-        std::int64_t largest_peak = 0;  // common scale of the memory bars
-        std::int64_t longest_step = 0;  // common scale of the strips, ns
+        std::span<const traces::MemoryPoint>
+            curve;  // of the rank with the largest peak; empty while it is worked out
+        const traces::RankMemory* memory = nullptr;  // of the same rank
+        int memory_rank = 0;                         // index into Trace::ranks
+        std::int64_t largest_peak = 0;               // common scale of the memory bars
+        std::int64_t longest_step = 0;               // common scale of the strips, ns
     };
 
     void draw(const Input& input, float width, float height);
 
   private:
+    float figures_height(const Input& input) const;
     void draw_strip(const Input& input);
+    void draw_curve(const Input& input);
     const std::vector<StripRow>& folded(const Input& input, const traces::StepSummary& step, int columns);
 
     const traces::Trace* trace_ = nullptr;
     std::int64_t from_ = 0, to_ = 0;
     int columns_ = 0;
     std::vector<StripRow> rows_;
+    MemoryChart chart_;
 };
 
 }  // namespace shardscope::viewer

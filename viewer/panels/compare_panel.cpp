@@ -8,6 +8,7 @@
 
 #include "viewer/app/session.h"
 #include "viewer/app/theme.h"
+#include "viewer/draw/chart.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/text.h"
 #include "viewer/panels/compare_card.h"
@@ -32,23 +33,24 @@ ImU32 tone_color(Tone tone) {
     return theme::kTextDim;
 }
 
-// Value right-aligned in the left part of the cell, its change in the right part.
-void figure_cell(const CompareCell& cell, bool first) {
+// The value with a bar behind it in the left part of the cell, its change in the right part.
+void figure_cell(const CompareCell& cell, ImU32 color) {
     const float font = ImGui::GetFontSize();
     const float width = ImGui::GetContentRegionAvail().x;
-    const float change = first ? 0 : std::min(font * 5.5F, width * 0.45F);
-    const float left = ImGui::GetCursorPosX();
+    const float room = width - std::min(font * 6, width * 0.4F);
     const ImVec2 at = ImGui::GetCursorScreenPos();
     ImDrawList* draw = ImGui::GetWindowDrawList();
-    const std::string value = fit_text(cell.value, width - change);
-    const float value_width = ImGui::CalcTextSize(value.c_str()).x;
-    ImGui::SetCursorPosX(left + std::max(0.0F, width - change - value_width));
+    const float bar = room * static_cast<float>(std::clamp(cell.share, 0.0, 1.0));
+    if (bar >= 1)
+        draw->AddRectFilled(at, {at.x + bar, at.y + ImGui::GetTextLineHeight()}, faded(color, 0.3F));
+    const std::string value = fit_text(cell.value, room);
+    ImGui::SetCursorPosX(ImGui::GetCursorPosX() +
+                         std::max(0.0F, room - ImGui::CalcTextSize(value.c_str()).x));
     text(value);
     if (value != cell.value && ImGui::IsItemHovered()) ImGui::SetTooltip("%s", cell.value.c_str());
-    if (!cell.change.empty()) {
-        const float change_width = ImGui::CalcTextSize(cell.change.c_str()).x;
-        draw->AddText({at.x + width - change_width, at.y}, tone_color(cell.tone), cell.change.c_str());
-    }
+    if (cell.change.empty()) return;
+    const float change_width = ImGui::CalcTextSize(cell.change.c_str()).x;
+    draw->AddText({at.x + width - change_width, at.y}, tone_color(cell.tone), cell.change.c_str());
 }
 
 class ComparePanel final : public Panel {
@@ -112,7 +114,7 @@ class ComparePanel final : public Panel {
         const float gap = font * 0.7F, available = ImGui::GetContentRegionAvail().x;
         const float width = std::max(
             font * 20, (available - gap * static_cast<float>(count - 1)) / static_cast<float>(count));
-        const float height = std::clamp(ImGui::GetContentRegionAvail().y * 0.62F, font * 22, font * 34);
+        const float height = std::clamp(ImGui::GetContentRegionAvail().y * 0.62F, font * 29, font * 36);
         std::vector<CompareCard::Input> inputs = card_inputs(session, comparison);
         cards_.resize(count);
         for (std::size_t i = 0; i < count; ++i) {
@@ -129,6 +131,8 @@ class ComparePanel final : public Panel {
         const std::vector<TracePtr> traces = session.ready();
         summaries_.clear();
         modules_.clear();
+        reports_.clear();
+        curves_.clear();
         std::vector<CompareCard::Input> inputs(traces.size());
         std::int64_t longest = 1;
         for (std::size_t i = 0; i < traces.size(); ++i) {
@@ -147,12 +151,32 @@ class ComparePanel final : public Panel {
             if (modules_[i] != nullptr && !modules_[i]->ranks.empty())
                 input.modules = &modules_[i]->ranks.front();
             input.largest_peak = largest_peak(comparison);
+            add_memory(session, traces[i], input);
             if (input.rank0 == nullptr) continue;
             if (const auto* step = steady_step(*input.rank0))
                 longest = std::max(longest, step->window_end - step->window_start);
         }
         for (CompareCard::Input& input : inputs) input.longest_step = longest;
         return inputs;
+    }
+
+    // The curve of the rank with the largest peak.
+    void add_memory(Session& session, const TracePtr& trace, CompareCard::Input& input) {
+        const auto report = session.analyses.memory(trace);
+        if (report == nullptr || report->ranks.empty()) return;
+        const auto& memory =
+            *std::max_element(report->ranks.begin(), report->ranks.end(),
+                              [](const auto& a, const auto& b) { return a.peak_bytes < b.peak_bytes; });
+        const auto rank = std::find_if(trace->ranks.begin(), trace->ranks.end(),
+                                       [&](const auto& r) { return r.number == memory.rank; });
+        if (rank == trace->ranks.end()) return;
+        input.memory_rank = static_cast<int>(rank - trace->ranks.begin());
+        const auto curve = session.analyses.curve(trace, input.memory_rank);
+        if (curve == nullptr) return;
+        reports_.push_back(report);
+        curves_.push_back(curve);
+        input.memory = &memory;
+        input.curve = *curve;
     }
 
     static const OpenTrace& entry_of(const Session& session, const TracePtr& trace) {
@@ -163,16 +187,16 @@ class ComparePanel final : public Panel {
     void draw_table(Session& session, const Comparison& comparison) {
         const float font = ImGui::GetFontSize();
         ImGui::Dummy({0, font * 0.3F});
-        constexpr ImGuiTableFlags kFlags =
-            ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerV | ImGuiTableFlags_NoSavedSettings;
-        ImGui::PushID(static_cast<int>(comparison.runs.size()));
-        const bool shown = ImGui::BeginTable("figures", static_cast<int>(comparison.runs.size()) + 1, kFlags);
-        ImGui::PopID();
-        if (!shown) return;
+        constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_RowBg | ImGuiTableFlags_PadOuterX |
+                                           ImGuiTableFlags_BordersInnerV | ImGuiTableFlags_NoSavedSettings;
+        // Another number of runs is another table: widths start anew.
+        const std::string id = fmt::format("figures {}", comparison.runs.size());
+        if (!ImGui::BeginTable(id.c_str(), static_cast<int>(comparison.runs.size()) + 1, kFlags)) return;
         ImGui::TableSetupColumn("##figure", ImGuiTableColumnFlags_WidthFixed, font * 15);
         for (std::size_t i = 0; i < comparison.runs.size(); ++i)
             ImGui::TableSetupColumn(fmt::format("##{}", i).c_str(), ImGuiTableColumnFlags_WidthStretch);
         draw_table_head(session);
+        const std::vector<TracePtr> traces = session.ready();
         for (const CompareRow& row : rows_) {
             ImGui::TableNextRow();
             ImGui::TableNextColumn();
@@ -184,7 +208,7 @@ class ComparePanel final : public Panel {
             text_dim(row.label);
             for (std::size_t i = 0; i < row.cells.size(); ++i) {
                 ImGui::TableNextColumn();
-                figure_cell(row.cells[i], i == 0);
+                figure_cell(row.cells[i], run_color(entry_of(session, traces[i]).color));
             }
         }
         ImGui::EndTable();
@@ -211,6 +235,8 @@ class ComparePanel final : public Panel {
     std::vector<std::string> titles_;
     std::vector<std::shared_ptr<const traces::ExecutionSummary>> summaries_;
     std::vector<std::shared_ptr<const traces::ModuleView>> modules_;
+    std::vector<std::shared_ptr<const traces::MemoryReport>> reports_;
+    std::vector<std::shared_ptr<const std::vector<traces::MemoryPoint>>> curves_;
 };
 
 }  // namespace

@@ -81,15 +81,18 @@ class RowBuilder {
     using Print = std::function<std::string(double)>;
     enum class Judge { smaller_is_better, none };
 
+    // Bars of the rows that follow are shares of this; 0: of the largest in the row.
+    void scale(double full) { full_ = full; }
+
     // `spread`: that of the figure over a run's steps; without one every difference counts.
     void figure(std::string label, const Get& get, const Print& print, Judge judge = Judge::smaller_is_better,
                 const Get& spread = {}) {
         CompareRow row{std::move(label), false, {}};
-        double largest = 0;
-        for (const RunColumn& run : runs_) largest = std::max(largest, get(run));
+        double full = full_;
+        for (const RunColumn& run : runs_) full = std::max(full, get(run));
         for (const RunColumn& run : runs_) {
             const double value = get(run);
-            CompareCell cell{print(value), "", Tone::neutral, largest > 0 ? value / largest : 0.0};
+            CompareCell cell{print(value), "", Tone::neutral, full > 0 ? value / full : 0.0};
             if (&run != &runs_.front()) judge_change(cell, run, get, judge, spread);
             row.cells.push_back(std::move(cell));
         }
@@ -120,6 +123,7 @@ class RowBuilder {
 
     const std::vector<RunColumn>& runs_;
     std::vector<CompareRow> rows_;
+    double full_ = 0;
 };
 
 std::string print_us(double us) {
@@ -207,18 +211,23 @@ std::vector<CompareRow> compare_rows(const Comparison& comparison) {
     add_settings(comparison, rows);
 
     rows.heading("Memory, largest rank");
+    rows.scale(static_cast<double>(largest_peak(comparison)));
     rows.figure(
         "Peak allocated", [](const RunColumn& r) { return static_cast<double>(r.peak_bytes); }, print_bytes);
     for (std::size_t c = 0; c < traces::kMemoryCategories; ++c) {
         const auto get = [c](const RunColumn& r) { return static_cast<double>(r.at_peak[c]); };
         if (any_run(comparison, get))
-            rows.figure("  " + spaced(traces::kMemoryCategoryNames[c]), get, print_bytes);
+            rows.figure("  " + spaced(traces::kMemoryCategoryNames[c]), get, print_bytes,
+                        RowBuilder::Judge::none);
     }
 
     constexpr auto kJudge = RowBuilder::Judge::smaller_is_better;
     constexpr auto kNoJudge = RowBuilder::Judge::none;
     const auto step_spread = [](const RunColumn& r) { return r.spread_step_us; };
+    double longest_step = 0;
+    for (const RunColumn& run : comparison.runs) longest_step = std::max(longest_step, run.average_step_us);
     rows.heading("Time of a step, mean over ranks");
+    rows.scale(longest_step);
     rows.figure(
         "Average step time", [](const RunColumn& r) { return r.average_step_us; }, print_us, kJudge,
         step_spread);
@@ -232,17 +241,20 @@ std::vector<CompareRow> compare_rows(const Comparison& comparison) {
         if (!any_run(comparison, get)) continue;
         rows.figure(fmt::format("  {}", traces::kTimeCategoryNames[c]), get, print_us, kNoJudge, spread);
     }
+    rows.scale(100);
     rows.figure(
         "Device busy", [](const RunColumn& r) { return r.device_busy_percent; }, print_percent, kNoJudge,
         [](const RunColumn& r) { return r.device_busy_spread.spread; });
 
     rows.heading("Communication of a step, mean over ranks");
+    rows.scale(longest_step);
     rows.figure(
         "Communication", [](const RunColumn& r) { return r.communication_us; }, print_us, kJudge,
         [](const RunColumn& r) { return r.communication_spread.spread; });
     rows.figure(
         "  of it exposed", [](const RunColumn& r) { return r.exposed_communication_us; }, print_us, kJudge,
         [](const RunColumn& r) { return r.exposed_communication_spread.spread; });
+    rows.scale(0);
     add_collectives(comparison, rows);
     return rows.take();
 }

@@ -24,7 +24,7 @@ struct CompareCell {
     std::string value;
     std::string change;  // "-59.3 %"; "~" behind it: inside the spread; empty for the first run
     Tone tone = Tone::neutral;
-    double share = 0;  // of the largest in the row, 0..1, for a bar; 0 where a bar would say nothing
+    double share = 0;  // for a bar, 0..1: of the largest peak, the longest step or the largest in the row
 };
 
 struct CompareRow {

@@ -1,6 +1,7 @@
-// The memory curve of one rank: bytes by category over time, the peak, what is reserved, steps and a
-// cross-hair. Keeps the fold of the last frame, which is worked out again only when curve, range or width
-// change. Drawing layer; frame thread only.
+// The memory curve of one rank, stacked by category: over time, with steps and what is reserved; or in the
+// order of the allocations, each equally wide, where a step that is over in a blink shows its shape. Keeps
+// the fold of the last frame, which is worked out again only when curve, part or width change. Drawing layer;
+// frame thread only.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "traces/analysis/memory.h"
+#include "viewer/draw/chart.h"
 #include "viewer/draw/fold.h"
 
 namespace shardscope::traces {
@@ -21,20 +23,35 @@ class MemoryChart {
     struct Input {
         const traces::Trace* trace = nullptr;
         int rank_index = 0;
-        std::span<const traces::MemoryPoint> curve;
+        std::span<const traces::MemoryPoint> curve;  // over time: all of it; in order: the part that is shown
         const traces::RankMemory* memory = nullptr;
-        std::int64_t from = 0, to = 1;  // ns
+        std::int64_t from = 0, to = 1;  // ns; over time only
+        std::int64_t top = 0;           // bytes; in order only: the height of the chart, 0: the peak's
     };
 
-    // Draws into the current window over its whole width.
-    void draw(const Input& input, float height);
+    // Both draw into the current window and take `size`.
+    void draw_over_time(const Input& input, ImVec2 size);
+    void draw_in_order(const Input& input, ImVec2 size);
 
   private:
-    const std::vector<FoldedColumn>& folded(const Input& input, int columns);
+    struct Shown {  // what `columns_` was folded from
+        const traces::MemoryPoint* curve = nullptr;
+        std::size_t size = 0;
+        std::int64_t from = 0, to = 0;
+        int columns = 0;
+        bool operator==(const Shown&) const = default;
+    };
 
-    const void* curve_ = nullptr;
-    std::int64_t from_ = 0, to_ = 0;
+    Shown shown_;
     std::vector<FoldedColumn> columns_;
 };
+
+// The part of the curve that belongs to the step of the peak; around the peak where it lies in no step.
+struct CurvePart {
+    std::size_t first = 0, count = 0;
+    std::int64_t step = -1;  // its number, -1 none
+};
+CurvePart part_of_peak(const traces::Trace& trace, int rank_index, std::span<const traces::MemoryPoint> curve,
+                       std::int64_t peak_time_ns);
 
 }  // namespace shardscope::viewer

@@ -22,8 +22,8 @@ using traces::MemoryCategory;
 using traces::MemoryHolder;
 using traces::RankMemory;
 
-constexpr ImGuiTableFlags kTableFlags =
-    ImGuiTableFlags_RowBg | ImGuiTableFlags_ScrollY | ImGuiTableFlags_NoSavedSettings;
+constexpr ImGuiTableFlags kTableFlags = ImGuiTableFlags_RowBg | ImGuiTableFlags_PadOuterX |
+                                        ImGuiTableFlags_ScrollY | ImGuiTableFlags_NoSavedSettings;
 
 double percent_of(std::int64_t bytes, std::int64_t whole) {
     return whole > 0 ? 100.0 * static_cast<double>(bytes) / static_cast<double>(whole) : 0.0;
@@ -125,18 +125,48 @@ class MemoryPanel final : public Panel {
         draw_limit_note(session);
         draw_legend(*memory, *curve);
 
-        const auto limit = session.current()->limit;
-        MemoryChart::Input input{trace.get(), session.rank, *curve, memory, trace->first_ns, trace->last_ns};
-        if (limit) {
-            input.from = limit->from;
-            input.to = limit->to;
-        }
         const float tables = std::min(ImGui::GetFontSize() * 19, ImGui::GetContentRegionAvail().y * 0.48F);
-        chart_.draw(input, std::max(ImGui::GetFontSize() * 6, ImGui::GetContentRegionAvail().y - tables));
+        const float height = std::max(ImGui::GetFontSize() * 6, ImGui::GetContentRegionAvail().y - tables);
+        draw_charts(*trace, session, *memory, *curve, height);
         draw_tables(*memory);
+        curve_ = curve;  // kept until the charts have folded another one
     }
 
   private:
+    // The whole time at the left; at the right the step of the peak, allocation by allocation.
+    void draw_charts(const traces::Trace& trace, const Session& session, const RankMemory& memory,
+                     const std::vector<traces::MemoryPoint>& curve, float height) {
+        const float font = ImGui::GetFontSize();
+        MemoryChart::Input all{&trace, session.rank, curve, &memory, trace.first_ns, trace.last_ns};
+        if (const auto limit = session.current()->limit) {
+            all.from = limit->from;
+            all.to = limit->to;
+        }
+        const float gap = font * 1.2F;
+        const float left = (ImGui::GetContentRegionAvail().x - gap) * 0.58F;
+        const float inner = height - ImGui::GetTextLineHeightWithSpacing();
+        ImGui::BeginChild("time", {left, height});
+        dim_line("Over time");
+        over_time_.draw_over_time(all, {ImGui::GetContentRegionAvail().x, inner});
+        ImGui::EndChild();
+        ImGui::SameLine(0, gap);
+        ImGui::BeginChild("order", {0, height});
+        const CurvePart part = part_of_peak(trace, session.rank, curve, memory.peak_time_ns);
+        MemoryChart::Input detail = all;
+        detail.curve = std::span(curve).subspan(part.first, part.count);
+        dim_line(fmt::format("{}: {} allocations and frees, in their order",
+                             part.step >= 0 ? fmt::format("Step {}", part.step) : "Around the peak",
+                             format_count(static_cast<std::int64_t>(part.count))));
+        in_order_.draw_in_order(detail, {ImGui::GetContentRegionAvail().x, inner});
+        ImGui::EndChild();
+    }
+
+    static void dim_line(std::string_view line) {
+        ImGui::PushStyleColor(ImGuiCol_Text, theme::kTextDim);
+        text(line);
+        ImGui::PopStyleColor();
+    }
+
     static void draw_headline(const traces::Trace& trace, int rank_index, const RankMemory& memory) {
         const float font = ImGui::GetFontSize();
         const ImVec2 at = ImGui::GetCursorPos();
@@ -155,9 +185,9 @@ class MemoryPanel final : public Panel {
     static std::string prediction(const RankMemory& memory) {
         if (memory.predicted_peak_bytes < 0) return "No prediction is stored.";
         const std::int64_t off = memory.peak_bytes - memory.predicted_peak_bytes;
-        return fmt::format("Predicted {}{}: {}.", format_mb(memory.predicted_peak_bytes),
-                           memory.predicted_where.empty() ? "" : " " + memory.predicted_where,
-                           off == 0 ? "exact" : fmt::format("off by {} bytes", format_count(off)));
+        return fmt::format("Predicted {}, {}{}.", format_mb(memory.predicted_peak_bytes),
+                           off == 0 ? "exact" : fmt::format("off by {} bytes", format_count(off)),
+                           memory.predicted_where.empty() ? "" : " (" + memory.predicted_where + ")");
     }
 
     static std::string reserved(const RankMemory& memory) {
@@ -202,7 +232,8 @@ class MemoryPanel final : public Panel {
         draw_holders("modules", "By module", memory.modules, memory.peak_bytes, {holders, left.y});
     }
 
-    MemoryChart chart_;
+    MemoryChart over_time_, in_order_;
+    std::shared_ptr<const std::vector<traces::MemoryPoint>> curve_;
     const void* legend_of_ = nullptr;
     traces::CategoryBytes used_{};
 };

@@ -108,6 +108,13 @@ void add_lines(std::span<const ModuleNode> nodes, int depth, std::vector<TreeLin
     }
 }
 
+void add_every_line(std::span<const ModuleNode> nodes, int depth, std::vector<TreeLine>& lines) {
+    for (const ModuleNode& node : nodes) {
+        lines.push_back({depth, node.name});
+        add_every_line(node.children, depth + 1, lines);
+    }
+}
+
 }  // namespace
 
 double column_value(const ModuleNode& node, ModuleColumn column) {
@@ -164,6 +171,9 @@ int levels_that_fit(std::span<const ModuleNode> roots, std::size_t rows) {
 
 std::vector<TreeLine> compact_tree(std::span<const ModuleNode> roots, std::size_t lines) {
     std::vector<TreeLine> all;
+    add_every_line(roots, 0, all);
+    if (all.size() <= lines) return all;
+    all.clear();
     add_lines(roots, 0, all);
     if (all.size() <= lines || lines == 0) return all;
     const std::size_t left_out = all.size() - (lines - 1);

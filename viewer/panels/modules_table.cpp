@@ -167,9 +167,9 @@ ModuleTableResult draw_module_table(const RankModules& rank, ModuleTreeState& st
     ModuleTableResult result;
     const std::vector<ModuleColumn> columns = columns_that_fit(ImGui::GetContentRegionAvail().x);
     constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg |
-                                       ImGuiTableFlags_BordersInnerV | ImGuiTableFlags_Sortable |
-                                       ImGuiTableFlags_SortTristate | ImGuiTableFlags_Resizable |
-                                       ImGuiTableFlags_NoSavedSettings;
+                                       ImGuiTableFlags_PadOuterX | ImGuiTableFlags_BordersInnerV |
+                                       ImGuiTableFlags_Sortable | ImGuiTableFlags_SortTristate |
+                                       ImGuiTableFlags_Resizable | ImGuiTableFlags_NoSavedSettings;
     // The id holds the columns' number: another window width is another table.
     ImGui::PushID(static_cast<int>(columns.size()));
     if (ImGui::BeginTable("modules", static_cast<int>(columns.size()) + 1, kFlags)) {

@@ -89,27 +89,27 @@ class RunsPanel final : public Panel {
         const float font = ImGui::GetFontSize();
         const float first = font * 15;
         // Few files share the width; many keep a readable one each and scroll.
-        const float width =
-            std::clamp((ImGui::GetContentRegionAvail().x - first) / static_cast<float>(columns.size()) - font,
-                       font * 16, font * 40);
-        constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_ScrollX | ImGuiTableFlags_ScrollY |
-                                           ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerV |
-                                           ImGuiTableFlags_Resizable | ImGuiTableFlags_NoSavedSettings;
-        ImGui::PushID(static_cast<int>(columns.size()));
-        const bool shown = ImGui::BeginTable("runs", static_cast<int>(columns.size()) + 1, kFlags);
-        ImGui::PopID();
-        if (!shown) return;
+        const bool scrolls =
+            first + font * 18 * static_cast<float>(columns.size()) > ImGui::GetContentRegionAvail().x;
+        const ImGuiTableFlags flags = (scrolls ? ImGuiTableFlags_ScrollX : 0) | ImGuiTableFlags_ScrollY |
+                                      ImGuiTableFlags_RowBg | ImGuiTableFlags_PadOuterX |
+                                      ImGuiTableFlags_BordersInnerV | ImGuiTableFlags_NoSavedSettings;
+        // Another number of runs is another table: widths start anew.
+        const std::string id = fmt::format("runs {}", columns.size());
+        if (!ImGui::BeginTable(id.c_str(), static_cast<int>(columns.size()) + 1, flags)) return;
         ImGui::TableSetupScrollFreeze(1, 1);
         ImGui::TableSetupColumn("##label", ImGuiTableColumnFlags_WidthFixed, first);
         for (const Column& column : columns) {
-            ImGui::TableSetupColumn(fmt::format("##{}", column.index).c_str(),
-                                    ImGuiTableColumnFlags_WidthFixed, width);
+            ImGui::TableSetupColumn(
+                fmt::format("##{}", column.index).c_str(),
+                scrolls ? ImGuiTableColumnFlags_WidthFixed : ImGuiTableColumnFlags_WidthStretch,
+                scrolls ? font * 18 : 1.0F);
         }
         draw_names(session, columns);
         draw_facts(columns);
         draw_faults(columns);
-        draw_counts(columns);
         draw_config(columns);
+        draw_counts(columns);
         ImGui::EndTable();
     }
 

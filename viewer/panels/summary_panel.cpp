@@ -54,7 +54,8 @@ void summary_row(std::string_view name, double us, double percent, ImU32 color) 
 
 void draw_table(const RankSummary& rank, float width) {
     const float font = ImGui::GetFontSize();
-    constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_RowBg | ImGuiTableFlags_NoSavedSettings;
+    constexpr ImGuiTableFlags kFlags =
+        ImGuiTableFlags_RowBg | ImGuiTableFlags_PadOuterX | ImGuiTableFlags_NoSavedSettings;
     if (!ImGui::BeginTable("summary", 3, kFlags, {width, 0})) return;
     ImGui::TableSetupColumn("Category", ImGuiTableColumnFlags_WidthStretch);
     ImGui::TableSetupColumn("Time of a step\n\u00b5s", ImGuiTableColumnFlags_WidthFixed, font * 8);
@@ -82,7 +83,10 @@ void draw_ranks(Session& session, const ExecutionSummary& summary, float height)
     double longest = 0;
     for (const RankSummary& rank : summary.ranks) longest = std::max(longest, rank.average_step_us);
     ImGui::BeginChild("ranks", {0, height});
-    heading("Average step of each rank");
+    ImGui::PushStyleColor(ImGuiCol_Text, theme::kTextDim);
+    text("Average step of each rank");
+    ImGui::PopStyleColor();
+    ImGui::Dummy({0, font * 0.3F});
     const float label = ImGui::CalcTextSize("rank 9999").x,
                 value = ImGui::CalcTextSize("9999.99 ms").x + font;
     const float width = std::max(font * 4, ImGui::GetContentRegionAvail().x - label - value - font);

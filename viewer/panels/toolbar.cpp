@@ -90,8 +90,16 @@ void draw_limit_note(const Session& session) {
                      format_duration(static_cast<double>(entry->limit->to))));
 }
 
-void big_number(std::string_view t, float times) {
-    ImGui::SetWindowFontScale(times);
+void big_number(std::string_view t) {
+    // A second font of the atlas is the large one; where there is none the text is scaled.
+    const ImFontAtlas& fonts = *ImGui::GetIO().Fonts;
+    if (fonts.Fonts.Size > 1) {
+        ImGui::PushFont(fonts.Fonts[1]);
+        text(t);
+        ImGui::PopFont();
+        return;
+    }
+    ImGui::SetWindowFontScale(1.9F);
     text(t);
     ImGui::SetWindowFontScale(1);
 }

@@ -33,6 +33,6 @@ void draw_waiting(const Session& session, std::string_view what);
 void draw_limit_note(const Session& session);
 
 // Text in the larger size, for the one figure that matters.
-void big_number(std::string_view text, float times = 1.9F);
+void big_number(std::string_view text);
 
 }  // namespace shardscope::viewer
