@@ -203,7 +203,7 @@ class RankWriter {
         host_ += 1000;
     }
 
-    std::int64_t peak_guess() const { return sample_.layer_bytes() * sample_.layers * 3; }
+    std::int64_t peak_guess() const { return sample_.layer_bytes() * sample_.layers * 5; }
 
     std::int64_t forward() {
         const std::int64_t start = host_;

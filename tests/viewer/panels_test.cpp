@@ -1,0 +1,239 @@
+// The panels drawn without a screen: Dear ImGui builds its frames, nothing paints them. What a panel says is
+// read back through ImGui's own text log; what it costs is counted in vertices and draw commands.
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <imgui.h>
+
+#include "tests/viewer/mlp_sample.h"
+#include "viewer/app/session.h"
+#include "viewer/app/style.h"
+#include "viewer/panels/panel.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+// One ImGui context, one session, one panel.
+class PanelsTest : public testing::Test {
+  protected:
+    PanelsTest() {
+        ImGui::CreateContext();
+        ImGuiIO& io = ImGui::GetIO();
+        io.IniFilename = nullptr;
+        io.DeltaTime = 1.0F / 60;
+        io.ClipboardUserData = &clipboard_;
+        io.SetClipboardTextFn = [](void* text, const char* value) {
+            *static_cast<std::string*>(text) = value;
+        };
+        io.GetClipboardTextFn = [](void* text) { return static_cast<std::string*>(text)->c_str(); };
+        apply_style(1);
+        load_font(1);
+        unsigned char* pixels = nullptr;
+        int width = 0, height = 0;
+        io.Fonts->GetTexDataAsAlpha8(&pixels, &width, &height);
+    }
+    ~PanelsTest() override { ImGui::DestroyContext(); }
+
+    void open(const MlpSample& sample, const char* name) {
+        session_.add_trace(mlp_sample(sample, name), name);
+    }
+    void open_root_and_linear() {
+        open({.per_linear = false}, "root.sqlite");
+        open({.per_linear = true}, "linear.sqlite");
+    }
+
+    // Draws frames until every analysis is there and returns the text of the last one.
+    std::string draw(Panel& panel, float width = 1600, float height = 820) {
+        for (int settled = 0, frames = 0; settled < 3 && frames < 4000; ++frames) {
+            frame(panel, width, height);
+            session_.poll();
+            settled = session_.working() ? 0 : settled + 1;
+            if (session_.working()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        }
+        EXPECT_FALSE(session_.working());
+        EXPECT_EQ(session_.analyses.failure(), "");
+        return clipboard_;
+    }
+
+    void frame(Panel& panel, float width, float height) {
+        ImGuiIO& io = ImGui::GetIO();
+        io.DisplaySize = {width, height};
+        ImGui::NewFrame();
+        ImGui::SetNextWindowPos({0, 0});
+        ImGui::SetNextWindowSize(io.DisplaySize);
+        ImGui::Begin("window", nullptr, ImGuiWindowFlags_NoDecoration);
+        ImGui::LogToClipboard();
+        Frame description;
+        description.width = ImGui::GetContentRegionAvail().x;
+        description.height = ImGui::GetContentRegionAvail().y;
+        description.headless = true;
+        panel.draw(session_, description);
+        ImGui::LogFinish();
+        ImGui::End();
+        ImGui::Render();
+    }
+
+    static int commands() {
+        int count = 0;
+        const ImDrawData* data = ImGui::GetDrawData();
+        for (int i = 0; i < data->CmdListsCount; ++i) count += data->CmdLists[i]->CmdBuffer.Size;
+        return count;
+    }
+
+    std::string clipboard_;
+    Session session_;
+};
+
+TEST_F(PanelsTest, ModulesShowTheTreeOfThePerLinearWrap) {
+    open({.per_linear = true, .layers = 4}, "linear.sqlite");
+    const std::string text = draw(*make_modules_panel());
+    for (const char* name :
+         {"FullyShardedDataParallel_0", "MLP_0", "Sequential_0", "FullyShardedDataParallel_1", "Linear_0",
+          "ReLU_2", "FullyShardedDataParallel_4", "Linear_3"}) {
+        EXPECT_THAT(text, HasSubstr(name));
+    }
+    EXPECT_THAT(text, HasSubstr("262,656")) << "parameters of one Linear: 512 x 512 + 512";
+    EXPECT_THAT(text, Not(HasSubstr("FullyShardedDataParallel_5")));
+}
+
+TEST_F(PanelsTest, ModulesOfTheRootWrapHaveOneUnit) {
+    open({.per_linear = false}, "root.sqlite");
+    const std::string text = draw(*make_modules_panel());
+    EXPECT_THAT(text, AllOf(HasSubstr("FullyShardedDataParallel_0"), HasSubstr("Linear_3")));
+    EXPECT_THAT(text, Not(HasSubstr("FullyShardedDataParallel_1")));
+}
+
+TEST_F(PanelsTest, ModulesOpenOnlyTheLevelsThatFit) {
+    open({.per_linear = true, .layers = 40}, "linear.sqlite");
+    const std::string text = draw(*make_modules_panel(), 1000, 400);
+    EXPECT_THAT(text, HasSubstr("Sequential_0"));
+    EXPECT_THAT(text, Not(HasSubstr("Linear_0"))) << "82 rows below would not fit into 400 pixels";
+}
+
+TEST_F(PanelsTest, SummaryListsTheEightCategoriesAndTheMean) {
+    open({}, "root.sqlite");
+    const std::string text = draw(*make_summary_panel());
+    for (const char* name : {"Average Step Time", "Kernel", "Memcpy", "Memset", "Communication", "Runtime",
+                             "DataLoader", "CPU Exec", "Other"}) {
+        EXPECT_THAT(text, HasSubstr(name));
+    }
+    EXPECT_THAT(text, HasSubstr("Rank 0: mean of 3 steps"));
+    EXPECT_THAT(text, HasSubstr("100.00"));
+}
+
+TEST_F(PanelsTest, SummaryFollowsTheChosenRank) {
+    open({.ranks = 3}, "root.sqlite");
+    session_.rank = 2;
+    EXPECT_THAT(draw(*make_summary_panel()), HasSubstr("Rank 2: mean of 3 steps"));
+}
+
+TEST_F(PanelsTest, MemoryNamesThePeakAndWhatLivedThen) {
+    const MlpSample sample{.per_linear = false};
+    open(sample, "root.sqlite");
+    // Root wrap: gathered parameters, weight gradients and the flat gradient are all whole at the peak,
+    // beside the shards of parameters, momentum and gradients; of the activations only the input is left.
+    const std::int64_t whole = sample.layers * sample.layer_bytes();
+    const std::int64_t peak = 3 * whole + 3 * whole / sample.ranks + sample.activation_bytes();
+    EXPECT_EQ(peak, 19042304);  // 3 * 4,202,496 + 3 * 2,101,248 + 131,072
+    const std::string text = draw(*make_memory_panel());
+    EXPECT_THAT(text, HasSubstr("19,042,304 bytes"));
+    EXPECT_THAT(text, HasSubstr("18.16 MB"));
+    EXPECT_THAT(text, HasSubstr("unsharded gradients"));
+    EXPECT_THAT(text, HasSubstr("No prediction is stored."));
+}
+
+TEST_F(PanelsTest, CompareTitlesCardsByWhatDiffersAndJudgesThePeak) {
+    open_root_and_linear();
+    const std::string text = draw(*make_compare_panel());
+    EXPECT_THAT(text, AllOf(HasSubstr("wrap=root"), HasSubstr("wrap=module:Linear")));
+    EXPECT_THAT(text, HasSubstr("18.16 MB"));
+    EXPECT_THAT(text, HasSubstr("Settings that differ"));
+    EXPECT_THAT(text, HasSubstr("fsdp.wrap"));
+}
+
+TEST_F(PanelsTest, CompareOfOneRunSaysWhatIsMissing) {
+    open({}, "root.sqlite");
+    EXPECT_THAT(draw(*make_compare_panel()), HasSubstr("Open another"));
+}
+
+TEST_F(PanelsTest, RunsListEveryFileWithItsConfiguration) {
+    open_root_and_linear();
+    const std::string text = draw(*make_runs_panel());
+    EXPECT_THAT(text, AllOf(HasSubstr("root.sqlite"), HasSubstr("linear.sqlite")));
+    EXPECT_THAT(text,
+                AllOf(HasSubstr("Sample processor"), HasSubstr("fsdp.wrap"), HasSubstr("module:Linear")));
+    EXPECT_THAT(text, HasSubstr("ended"));
+}
+
+TEST_F(PanelsTest, RunsWithoutAnyFileSayHowToOpenOne) {
+    EXPECT_THAT(draw(*make_runs_panel()), HasSubstr("No trace is open"));
+}
+
+TEST_F(PanelsTest, AFileThatCannotBeReadIsNamedWithItsReason) {
+    session_.open_file("/nowhere/to/be/found.sqlite");
+    const std::string text = draw(*make_runs_panel());
+    EXPECT_THAT(text, HasSubstr("found.sqlite"));
+    EXPECT_THAT(text, HasSubstr(session_.open.at(0).error));
+    EXPECT_NE(session_.open.at(0).error, "");
+}
+
+TEST_F(PanelsTest, ATraceWithNothingInItIsNoFault) {
+    session_.add_trace(std::make_shared<traces::Trace>(), "empty.sqlite");
+    for (const auto& panel : {make_runs_panel(), make_modules_panel(), make_summary_panel(),
+                              make_memory_panel(), make_compare_panel()}) {
+        draw(*panel);
+    }
+    EXPECT_THAT(draw(*make_modules_panel()), HasSubstr("names no modules"));
+    EXPECT_THAT(draw(*make_memory_panel()), HasSubstr("no allocations"));
+}
+
+// viewers.md's budget: a software renderer keeps its frame rate below 10,000 rectangles and 100 commands.
+TEST_F(PanelsTest, FramesStayCheapAlsoForLongRuns) {
+    open({.per_linear = true, .steps = 200, .layers = 24}, "long.sqlite");
+    open({.per_linear = false, .steps = 200, .layers = 24}, "root.sqlite");
+    for (const auto& panel : {make_runs_panel(), make_modules_panel(), make_summary_panel(),
+                              make_memory_panel(), make_compare_panel()}) {
+        draw(*panel);
+        EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 4 * 12000) << panel->name();
+        EXPECT_LT(commands(), 100) << panel->name();
+    }
+}
+
+TEST_F(PanelsTest, EveryPanelDrawsInAnySize) {
+    open_root_and_linear();
+    for (const auto& panel : {make_runs_panel(), make_modules_panel(), make_summary_panel(),
+                              make_memory_panel(), make_compare_panel()}) {
+        for (const float size : {1.0F, 40.0F, 200.0F, 1000.0F}) draw(*panel, size, size);
+    }
+}
+
+// A mouse that wanders over everything and clicks: no panel may fall over.
+TEST_F(PanelsTest, HoveringAndClickingEverywhereIsSafe) {
+    open_root_and_linear();
+    for (const auto& panel : {make_runs_panel(), make_modules_panel(), make_summary_panel(),
+                              make_memory_panel(), make_compare_panel()}) {
+        draw(*panel);
+        for (float y = 5; y < 800; y += 37) {
+            for (float x = 5; x < 1600; x += 61) {
+                ImGui::GetIO().MousePos = {x, y};
+                ImGui::GetIO().MouseDown[0] = static_cast<int>(x) % 2 == 0;
+                frame(*panel, 1600, 820);
+            }
+        }
+        ImGui::GetIO().MouseDown[0] = false;
+        ImGui::GetIO().MousePos = {-1e9F, -1e9F};
+    }
+    EXPECT_LT(session_.active, session_.open.size());
+}
+
+}  // namespace
+}  // namespace shardscope::viewer
