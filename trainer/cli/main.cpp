@@ -29,8 +29,8 @@ int run(int argc, char** argv) {
     std::vector<std::string> arguments(argv + 1, argv + argc);
     std::vector<Override> overrides;
     CLI::App app{"Trains a model under FSDP or DDP and records what it does."};
-    app.set_version_flag("--version", fmt::format("shardscope-train {} (trace schema {})", shardscope::kVersion,
-                                                  shardscope::traces::kSchemaVersion));
+    app.set_version_flag("--version", fmt::format("shardscope-train {} (trace schema {})",
+                                                  shardscope::kVersion, shardscope::traces::kSchemaVersion));
     app.footer("Every key of the job file can be given as --section.key=value:\n\n" + job_help());
     std::string file, trace, format = "table";
     bool overwrite = false;
@@ -41,7 +41,8 @@ int run(int argc, char** argv) {
     app.add_option("--format", format, "Of the result on standard output")
         ->check(CLI::IsMember({"table", "json"}))
         ->capture_default_str();
-    app.add_flag("--dry-run", options.dry_run, "Print the Plan with its predicted peak memory; train nothing");
+    app.add_flag("--dry-run", options.dry_run,
+                 "Print the Plan with its predicted peak memory; train nothing");
     try {
         overrides = take_overrides(arguments);
         std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 wants them
@@ -75,7 +76,9 @@ int main(int argc, char** argv) {
     try {
         return run(argc, argv);
     } catch (const std::bad_alloc&) {
-        fmt::print(stderr, "shardscope-train: not enough memory for this job; make the model, the batch or run.ranks smaller\n");
+        fmt::print(stderr,
+                   "shardscope-train: not enough memory for this job; make the model, the batch or run.ranks "
+                   "smaller\n");
         return kFailed;
     } catch (const std::exception& error) {
         return complain(error, kFailed);

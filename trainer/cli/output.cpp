@@ -1,12 +1,11 @@
 #include "trainer/cli/output.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "trainer/model/models.h"
 #include "trainer/plan/print.h"
@@ -39,7 +38,8 @@ PlanLabels labels_of(const Program& program) {
 
 nlohmann::ordered_json categories_json(const CategoryBytes& bytes) {
     nlohmann::ordered_json json = nlohmann::ordered_json::object();
-    for (std::size_t c = 0; c < bytes.size(); ++c) json[std::string(traces::kMemoryCategoryNames[c])] = bytes[c];
+    for (std::size_t c = 0; c < bytes.size(); ++c)
+        json[std::string(traces::kMemoryCategoryNames[c])] = bytes[c];
     return json;
 }
 
@@ -62,9 +62,9 @@ void Progress::report(const StepReport& step) {
     const double time = step.step > 0 ? step.seconds_since_start - first_done_ : step.seconds_since_start;
     const double per_step = time / steps_timed;
     const double left = per_step * static_cast<double>(steps_ - 1 - step.step);
-    const std::string line =
-        fmt::format("step {}/{}  loss {:.4f}  {:.0f} {}/s  {}", step.step + 1, steps_, step.loss,
-                    items_per_step_ / std::max(per_step, 1e-9), items_, last ? "done" : duration(left) + " left");
+    const std::string line = fmt::format("step {}/{}  loss {:.4f}  {:.0f} {}/s  {}", step.step + 1, steps_,
+                                         step.loss, items_per_step_ / std::max(per_step, 1e-9), items_,
+                                         last ? "done" : duration(left) + " left");
     if (terminal_) {
         fmt::print(stderr, "\r{:<78}", line);
         open_ = true;
@@ -83,8 +83,8 @@ std::string describe_run(const Program& program) {
     const Job& job = program.job();
     std::string mode = "one rank, not sharded";
     if (job.parallel.mode == ParallelMode::fsdp) {
-        mode = fmt::format("{} rank{}, FSDP FULL_SHARD, wrap {}", job.run.ranks, job.run.ranks == 1 ? "" : "s",
-                           to_text(job.fsdp.wrap));
+        mode = fmt::format("{} rank{}, FSDP FULL_SHARD, wrap {}", job.run.ranks,
+                           job.run.ranks == 1 ? "" : "s", to_text(job.fsdp.wrap));
     } else if (job.parallel.mode == ParallelMode::ddp) {
         mode = fmt::format("{} ranks, DDP", job.run.ranks);
     }
@@ -99,12 +99,14 @@ std::string describe_run(const Program& program) {
 }
 
 std::string peak_table(const MemoryPeak& peak) {
-    std::string out = fmt::format("{:<22} {:>15} {:>12} {:>9}\n", "At the peak", "bytes", "MB (2^20)", "share");
+    std::string out =
+        fmt::format("{:<22} {:>15} {:>12} {:>9}\n", "At the peak", "bytes", "MB (2^20)", "share");
     for (std::size_t c = 0; c < peak.at_peak.size(); ++c) {
-        out += fmt::format("{:<22} {:>15} {:>12.1f} {:>8.2f}%\n", traces::kMemoryCategoryNames[c],
-                           with_thousands(peak.at_peak[c]), static_cast<double>(peak.at_peak[c]) / (1 << 20),
-                           peak.bytes > 0 ? 100.0 * static_cast<double>(peak.at_peak[c]) / static_cast<double>(peak.bytes)
-                                          : 0.0);
+        out += fmt::format(
+            "{:<22} {:>15} {:>12.1f} {:>8.2f}%\n", traces::kMemoryCategoryNames[c],
+            with_thousands(peak.at_peak[c]), static_cast<double>(peak.at_peak[c]) / (1 << 20),
+            peak.bytes > 0 ? 100.0 * static_cast<double>(peak.at_peak[c]) / static_cast<double>(peak.bytes)
+                           : 0.0);
     }
     out += fmt::format("{:<22} {:>15} {:>12.1f} {:>8.2f}%\n", "total", with_thousands(peak.bytes),
                        static_cast<double>(peak.bytes) / (1 << 20), 100.0);
@@ -117,12 +119,13 @@ std::string dry_run_text(const Program& program) {
     std::string out = describe_run(program) + "\n\n";
     if (!program.units().empty()) {
         const bool buckets = program.job().parallel.mode == ParallelMode::ddp;
-        out += fmt::format("{:<4} {:<24} {:<28} {:>14} {:>10} {:>15}\n", buckets ? "#" : "unit", "name", "module",
-                           "elements", "padding", "bytes per rank");
+        out += fmt::format("{:<4} {:<24} {:<28} {:>14} {:>10} {:>15}\n", buckets ? "#" : "unit", "name",
+                           "module", "elements", "padding", "bytes per rank");
         for (std::size_t u = 0; u < program.units().size(); ++u) {
             const UnitInfo& unit = program.units()[u];
             out += fmt::format("{:<4} {:<24} {:<28} {:>14} {:>10} {:>15}\n", u, unit.name,
-                               labels.modules[static_cast<std::size_t>(unit.module)], with_thousands(unit.elements),
+                               labels.modules[static_cast<std::size_t>(unit.module)],
+                               with_thousands(unit.elements),
                                with_thousands(unit.padded_elements - unit.elements),
                                with_thousands(unit.shard_elements * std::int64_t{sizeof(float)}));
         }
@@ -133,10 +136,13 @@ std::string dry_run_text(const Program& program) {
         out += title + "\n" + print_plan(plan, labels, live) + "\n";
     };
     section("Set-up", program.setup());
-    for (std::size_t i = 0; i < program.warm_up_steps(); ++i) section(fmt::format("Step {}", i), program.step(i));
-    section(fmt::format("Steady step (from step {})", program.warm_up_steps()), program.step(program.warm_up_steps()));
+    for (std::size_t i = 0; i < program.warm_up_steps(); ++i)
+        section(fmt::format("Step {}", i), program.step(i));
+    section(fmt::format("Steady step (from step {})", program.warm_up_steps()),
+            program.step(program.warm_up_steps()));
     const MemoryPeak peak = program.predict_peak();
-    out += fmt::format("Predicted peak per rank: {} bytes, {}\n", with_thousands(peak.bytes), megabytes(peak.bytes));
+    out += fmt::format("Predicted peak per rank: {} bytes, {}\n", with_thousands(peak.bytes),
+                       megabytes(peak.bytes));
     return out + peak_table(peak);
 }
 
@@ -172,11 +178,12 @@ std::string train_json(const RunResult& run, const TrainResult& result) {
     std::string losses, ranks;
     for (const double loss : run.losses) losses += fmt::format("{}{:.17g}", losses.empty() ? "" : ",", loss);
     for (std::size_t r = 0; r < run.peaks.size(); ++r) {
-        ranks += fmt::format("{}{{\"rank\":{},\"peak_bytes\":{},\"at_peak\":{},\"reserved_bytes\":{}}}", r ? "," : "", r,
-                             run.peaks[r].bytes, categories_json(run.peaks[r].at_peak).dump(), run.reserved[r]);
+        ranks += fmt::format("{}{{\"rank\":{},\"peak_bytes\":{},\"at_peak\":{},\"reserved_bytes\":{}}}",
+                             r ? "," : "", r, run.peaks[r].bytes,
+                             categories_json(run.peaks[r].at_peak).dump(), run.reserved[r]);
     }
-    return fmt::format("{{\"losses\":[{}],\"average_step_us\":{:.17g},\"trace\":{},\"ranks\":[{}]}}\n", losses,
-                       result.average_step_us, nlohmann::json(result.trace).dump(), ranks);
+    return fmt::format("{{\"losses\":[{}],\"average_step_us\":{:.17g},\"trace\":{},\"ranks\":[{}]}}\n",
+                       losses, result.average_step_us, nlohmann::json(result.trace).dump(), ranks);
 }
 
 }  // namespace shardscope::trainer

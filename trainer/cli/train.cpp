@@ -1,13 +1,12 @@
 #include "trainer/cli/train.h"
 
-#include <time.h>
-
 #include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <optional>
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include "profiler/recorder.h"
 #include "traces/analysis/memory.h"
@@ -103,7 +102,8 @@ int train(const Job& job, const TrainOptions& options) {
     Progress progress(job);
     std::optional<RunResult> run;
     try {
-        run = run_on_cpu(program, *dataset, recorder.get(), [&](const StepReport& step) { progress.report(step); });
+        run = run_on_cpu(program, *dataset, recorder.get(),
+                         [&](const StepReport& step) { progress.report(step); });
     } catch (...) {
         progress.end();
         throw;
@@ -117,7 +117,9 @@ int train(const Job& job, const TrainOptions& options) {
         try {
             recorder->finish();
             if (recorder->dropped() > 0) {
-                fmt::print(stderr, "shardscope-train: warning: {} events found no room in the recorder and are missing in {}\n",
+                fmt::print(stderr,
+                           "shardscope-train: warning: {} events found no room in the recorder and are "
+                           "missing in {}\n",
                            recorder->dropped(), job.run.trace);
             }
             const auto trace = traces::load_trace(job.run.trace);
@@ -135,14 +137,16 @@ int train(const Job& job, const TrainOptions& options) {
         fmt::print("{}", train_json(*run, result));
         return status;
     }
-    fmt::print("Loss: first {:.6f}, last {:.6f}\nAverage step: {:.0f} us\n", run->losses.front(), run->losses.back(),
-               result.average_step_us);
+    fmt::print("Loss: first {:.6f}, last {:.6f}\nAverage step: {:.0f} us\n", run->losses.front(),
+               run->losses.back(), result.average_step_us);
     if (tables.empty()) {
-        fmt::print("Peak memory of rank 0: {} bytes\n{}", run->peaks.front().bytes, peak_table(run->peaks.front()));
+        fmt::print("Peak memory of rank 0: {} bytes\n{}", run->peaks.front().bytes,
+                   peak_table(run->peaks.front()));
         if (!recorder) fmt::print("--trace OUT.sqlite records a trace; the Execution Summary needs one.\n");
     } else {
         fmt::print("{}\nTrace: {}\n", tables, job.run.trace);
-        fmt::print("Open it with: shardscope-view {0}    ask it with: shardscope-trace modules {0}\n", job.run.trace);
+        fmt::print("Open it with: shardscope-view {0}    ask it with: shardscope-trace modules {0}\n",
+                   job.run.trace);
     }
     return status;
 }

@@ -11,12 +11,14 @@ constexpr std::int64_t kGranularity = 512;  // PyTorch's smallest block
 constexpr std::size_t kAlignment = 4096;
 
 // A cached block may be a quarter larger than asked for; beyond that too much would be wasted.
-std::int64_t largest_acceptable(std::int64_t bytes) { return bytes + bytes / 4; }
+std::int64_t largest_acceptable(std::int64_t bytes) {
+    return bytes + bytes / 4;
+}
 
 }  // namespace
 
 Allocator::~Allocator() {
-    for (const auto& block : blocks_) ::operator delete(block->data, std::align_val_t{kAlignment});
+    for (const auto& block : blocks_) ::operator delete (block->data, std::align_val_t{kAlignment});
 }
 
 // Order on the stream itself protects a reuse there; any other stream must be past its last use.
@@ -29,10 +31,12 @@ bool Allocator::reusable(const Block& block, Stream stream) const {
 }
 
 Block* Allocator::allocate(std::int64_t bytes, MemorySpace space, Stream stream) {
-    const std::int64_t size = (std::max<std::int64_t>(bytes, 1) + kGranularity - 1) / kGranularity * kGranularity;
+    const std::int64_t size =
+        (std::max<std::int64_t>(bytes, 1) + kGranularity - 1) / kGranularity * kGranularity;
     auto& cached = cached_[static_cast<std::size_t>(space)];
     grew_ = false;
-    for (auto it = cached.lower_bound(size); it != cached.end() && it->first <= largest_acceptable(size); ++it) {
+    for (auto it = cached.lower_bound(size); it != cached.end() && it->first <= largest_acceptable(size);
+         ++it) {
         Block* block = it->second;
         if (!reusable(*block, stream)) continue;
         cached.erase(it);
@@ -40,7 +44,7 @@ Block* Allocator::allocate(std::int64_t bytes, MemorySpace space, Stream stream)
     }
     auto block = std::make_unique<Block>();
     block->data = static_cast<std::byte*>(
-        ::operator new(static_cast<std::size_t>(size), std::align_val_t{kAlignment}));
+        ::operator new (static_cast<std::size_t>(size), std::align_val_t{kAlignment}));
     std::memset(block->data, 0, static_cast<std::size_t>(size));  // touch the pages here, not inside a kernel
     block->capacity = size;
     block->space = space;

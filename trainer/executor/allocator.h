@@ -17,7 +17,8 @@ struct Block {
     std::byte* data = nullptr;
     std::int64_t capacity = 0;
     MemorySpace space = MemorySpace::device;
-    std::array<std::uint64_t, kStreams> last_use{};  // sequence of the latest item of each stream that uses it
+    std::array<std::uint64_t, kStreams>
+        last_use{};  // sequence of the latest item of each stream that uses it
 };
 
 class Allocator {
@@ -36,7 +37,9 @@ class Allocator {
         block->last_use[static_cast<std::size_t>(stream)] = sequence;
     }
 
-    std::int64_t reserved_bytes(MemorySpace space) const { return reserved_[static_cast<std::size_t>(space)]; }
+    std::int64_t reserved_bytes(MemorySpace space) const {
+        return reserved_[static_cast<std::size_t>(space)];
+    }
     // True if the last allocate() had to take new memory from the system.
     bool grew() const { return grew_; }
 

@@ -1,7 +1,5 @@
 #include "trainer/executor/cpu_executor.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -13,6 +11,7 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "trainer/executor/processor.h"
 #include "trainer/executor/rank_runner.h"

@@ -37,9 +37,12 @@ void initialize(const Op& op, float* data, const KernelContext& context) {
     const auto a = static_cast<float>(op.scalars[0]);
     const auto b = static_cast<float>(op.scalars[1]);
     switch (op.kernel) {
-        case Kernel::init_normal: return kernels::fill_normal(out, n, seed, stream, index, a, b);
-        case Kernel::init_uniform: return kernels::fill_uniform(out, n, seed, stream, index, a, b);
-        default: std::fill_n(out, n, a);
+        case Kernel::init_normal:
+            return kernels::fill_normal(out, n, seed, stream, index, a, b);
+        case Kernel::init_uniform:
+            return kernels::fill_uniform(out, n, seed, stream, index, a, b);
+        default:
+            std::fill_n(out, n, a);
     }
 }
 
@@ -68,42 +71,61 @@ void run_kernel(const Op& op, const std::vector<std::byte*>& data, const KernelC
     const auto n = static_cast<std::size_t>(op.dims[0]);
     const auto& s = op.scalars;
     switch (op.kernel) {
-        case Kernel::none: break;
+        case Kernel::none:
+            break;
         case Kernel::init_normal:
         case Kernel::init_uniform:
-        case Kernel::init_constant: return initialize(op, f(0), context);
+        case Kernel::init_constant:
+            return initialize(op, f(0), context);
         case Kernel::linear_forward:
             return k::linear_forward(f(1), f(2), data.size() > 3 ? f(3) : nullptr, f(0), d(0), d(1), d(2));
-        case Kernel::linear_backward_input: return k::linear_backward_input(f(1), f(2), f(0), d(0), d(1), d(2));
-        case Kernel::linear_backward_weight: return k::linear_backward_weight(f(1), f(2), f(0), d(0), d(1), d(2));
-        case Kernel::linear_backward_bias: return k::linear_backward_bias(f(1), f(0), d(0), d(1));
-        case Kernel::relu_forward: return k::relu_forward(f(1), f(0), n);
-        case Kernel::relu_backward: return k::relu_backward(f(1), f(2), f(0), n);
-        case Kernel::gelu_forward: return k::gelu_forward(f(1), f(0), n);
-        case Kernel::gelu_backward: return k::gelu_backward(f(1), f(2), f(0), n);
-        case Kernel::add: return k::add(f(1), f(2), f(0), n);
-        case Kernel::accumulate: return k::accumulate(f(1), f(0), n);
+        case Kernel::linear_backward_input:
+            return k::linear_backward_input(f(1), f(2), f(0), d(0), d(1), d(2));
+        case Kernel::linear_backward_weight:
+            return k::linear_backward_weight(f(1), f(2), f(0), d(0), d(1), d(2));
+        case Kernel::linear_backward_bias:
+            return k::linear_backward_bias(f(1), f(0), d(0), d(1));
+        case Kernel::relu_forward:
+            return k::relu_forward(f(1), f(0), n);
+        case Kernel::relu_backward:
+            return k::relu_backward(f(1), f(2), f(0), n);
+        case Kernel::gelu_forward:
+            return k::gelu_forward(f(1), f(0), n);
+        case Kernel::gelu_backward:
+            return k::gelu_backward(f(1), f(2), f(0), n);
+        case Kernel::add:
+            return k::add(f(1), f(2), f(0), n);
+        case Kernel::accumulate:
+            return k::accumulate(f(1), f(0), n);
         case Kernel::layer_norm_forward:
             return k::layer_norm_forward(f(3), f(4), f(5), f(0), f(1), f(2), d(0), d(1), kLayerNormEps);
         case Kernel::layer_norm_backward:
             k::layer_norm_backward_parameters(f(3), f(4), f(6), f(7), f(1), f(2), d(0), d(1));
             return k::layer_norm_backward_input(f(3), f(4), f(5), f(6), f(7), f(0), d(0), d(1));
-        case Kernel::attention_forward: return k::attention_forward(f(2), f(0), f(1), d(0), d(1), d(3), d(2));
+        case Kernel::attention_forward:
+            return k::attention_forward(f(2), f(0), f(1), d(0), d(1), d(3), d(2));
         case Kernel::attention_backward:
             return k::attention_backward(f(2), f(3), f(4), f(0), f(1), d(0), d(1), d(3), d(2));
-        case Kernel::embedding_forward: return k::embedding_forward(tokens(1), f(2), f(0), d(0), d(1));
-        case Kernel::embedding_backward: return k::embedding_backward(f(1), tokens(2), f(0), d(0), d(2), d(1));
+        case Kernel::embedding_forward:
+            return k::embedding_forward(tokens(1), f(2), f(0), d(0), d(1));
+        case Kernel::embedding_backward:
+            return k::embedding_backward(f(1), tokens(2), f(0), d(0), d(2), d(1));
         case Kernel::position_forward:
             return k::position_embedding_forward(f(1), f(2), f(0), d(0) * d(1), d(1), d(2));
         case Kernel::position_backward:
             return k::position_embedding_backward(f(1), f(0), d(0) * d(1), d(1), d(3), d(2));
-        case Kernel::mse_forward: return k::mse_forward(f(1), f(2), mean(0), n);
-        case Kernel::mse_backward: return k::mse_backward(f(1), f(2), f(0), n);
+        case Kernel::mse_forward:
+            return k::mse_forward(f(1), f(2), mean(0), n);
+        case Kernel::mse_backward:
+            return k::mse_backward(f(1), f(2), f(0), n);
         case Kernel::cross_entropy_forward:
             return k::cross_entropy_forward(f(2), tokens(3), f(1), mean(0), d(0), d(1));
-        case Kernel::cross_entropy_backward: return k::cross_entropy_backward(f(1), tokens(2), f(0), d(0), d(1));
-        case Kernel::cat: return cat(op, data, true);
-        case Kernel::split: return cat(op, data, false);
+        case Kernel::cross_entropy_backward:
+            return k::cross_entropy_backward(f(1), tokens(2), f(0), d(0), d(1));
+        case Kernel::cat:
+            return cat(op, data, true);
+        case Kernel::split:
+            return cat(op, data, false);
         case Kernel::sgd:
             return k::sgd(f(0), f(1), data.size() > 2 ? f(2) : nullptr, n, s[0], s[1], false, s[2]);
         case Kernel::adamw:

@@ -20,7 +20,8 @@ Instruments::Instruments(profiler::Recorder& recorder, const Program& program) :
     malloc_device = recorder.name("cudaMalloc_v3020");
     malloc_host = recorder.name("cudaHostAlloc_v3020");
     for (std::size_t i = 0; i < traces::kOperations; ++i) {
-        collective_kernel[i] = recorder.name(fmt::format("ncclDevKernel_{}_local", traces::kOperationNcclNames[i]));
+        collective_kernel[i] =
+            recorder.name(fmt::format("ncclDevKernel_{}_local", traces::kOperationNcclNames[i]));
         collective_call[i] = recorder.name(fmt::format("nccl{}", traces::kOperationNcclNames[i]));
     }
     nccl_domain = recorder.name("NCCL");
@@ -37,7 +38,8 @@ void Instruments::add(const Plan& plan) {
 }
 
 void describe_program(profiler::Recorder& recorder, const Program& program) {
-    for (const auto& [key, value] : describe(program.job())) recorder.describe(traces::RunInfoRow{key, value});
+    for (const auto& [key, value] : describe(program.job()))
+        recorder.describe(traces::RunInfoRow{key, value});
     const ModuleTree& tree = program.modules();
     const auto& units = program.units();
     std::vector<int> unit_of_module(tree.modules.size(), -1);
@@ -47,21 +49,27 @@ void describe_program(profiler::Recorder& recorder, const Program& program) {
     }
     for (std::size_t i = 0; i < tree.modules.size(); ++i) {
         const Module& module = *tree.modules[i];
-        traces::ModuleRow row{static_cast<int>(i), tree.parents[i], module.name, module.class_name(), module.path,
-                              unit_of_module[i], 0};
+        traces::ModuleRow row{static_cast<int>(i),
+                              tree.parents[i],
+                              module.name,
+                              module.class_name(),
+                              module.path,
+                              unit_of_module[i],
+                              0};
         for (const Parameter& parameter : module.parameters()) row.parameters += parameter.elements;
         recorder.describe(row);
     }
     for (std::size_t u = 0; u < units.size(); ++u) {
         constexpr std::int64_t kFloat = sizeof(float);
-        recorder.describe(traces::UnitRow{static_cast<int>(u), units[u].module, units[u].name, units[u].elements,
-                                          units[u].padded_elements, units[u].shard_elements * kFloat,
-                                          units[u].padded_elements * kFloat});
+        recorder.describe(traces::UnitRow{
+            static_cast<int>(u), units[u].module, units[u].name, units[u].elements, units[u].padded_elements,
+            units[u].shard_elements * kFloat, units[u].padded_elements * kFloat});
     }
     const MemoryPeak peak = program.predict_peak();
     for (int rank = 0; rank < program.job().run.ranks; ++rank) {
         for (int stream = 0; stream < kStreams; ++stream) {
-            recorder.describe(traces::StreamRow{rank, stream, std::string(kStreamNames[static_cast<std::size_t>(stream)])});
+            recorder.describe(
+                traces::StreamRow{rank, stream, std::string(kStreamNames[static_cast<std::size_t>(stream)])});
         }
         traces::PredictionRow row;
         row.rank = rank;

@@ -1,5 +1,5 @@
-// What the cpu executor tells the recorder: names made ready once, off the hot path. Without a recorder nothing
-// of it is used.
+// What the cpu executor tells the recorder: names made ready once, off the hot path. Without a recorder
+// nothing of it is used.
 #pragma once
 
 #include <array>
@@ -27,8 +27,8 @@ class Instruments {
     const PlanNames& of(const Plan& plan) const { return plans_.at(&plan); }
 
     // Runtime calls, under CUDA's names.
-    profiler::NameId launch_kernel, launch_collective, memcpy_async, memset_async, event_record, stream_wait_event,
-        event_synchronize, malloc_device, malloc_host;
+    profiler::NameId launch_kernel, launch_collective, memcpy_async, memset_async, event_record,
+        stream_wait_event, event_synchronize, malloc_device, malloc_host;
     std::array<profiler::NameId, traces::kOperations> collective_kernel, collective_call;
     profiler::NameId nccl_domain, reserved_bytes;
 

@@ -32,7 +32,8 @@ void sum(const Calls& calls, std::int64_t first, std::int64_t count, float* out,
     inputs.reserve(calls.size());
     for (const CollectiveCall& call : calls) inputs.push_back(call.input + first);
     const float factor = average ? 1.0F / static_cast<float>(calls.size()) : 1.0F;
-    kernels::sum_ranks(inputs.data(), static_cast<int>(inputs.size()), out, static_cast<std::size_t>(count), factor);
+    kernels::sum_ranks(inputs.data(), static_cast<int>(inputs.size()), out, static_cast<std::size_t>(count),
+                       factor);
 }
 
 void reduce_scatter(const Calls& calls, std::size_t rank) {
@@ -59,12 +60,18 @@ void all_reduce(const Calls& calls, std::size_t rank) {
 
 void carry_out(const Calls& calls, std::size_t rank) {
     switch (calls[rank].operation) {
-        case Operation::all_gather: return all_gather(calls, rank);
-        case Operation::reduce_scatter: return reduce_scatter(calls, rank);
-        case Operation::all_reduce: return all_reduce(calls, rank);
-        case Operation::broadcast: return copy(calls[0].input, calls[rank].output, calls[rank].full_elements);
-        case Operation::barrier: return;
-        default: throw std::logic_error("the local process group has no such collective");
+        case Operation::all_gather:
+            return all_gather(calls, rank);
+        case Operation::reduce_scatter:
+            return reduce_scatter(calls, rank);
+        case Operation::all_reduce:
+            return all_reduce(calls, rank);
+        case Operation::broadcast:
+            return copy(calls[0].input, calls[rank].output, calls[rank].full_elements);
+        case Operation::barrier:
+            return;
+        default:
+            throw std::logic_error("the local process group has no such collective");
     }
 }
 
@@ -79,15 +86,14 @@ std::shared_ptr<Meeting> LocalGroup::join(int rank, std::int64_t sequence, const
         open.first = call;
     } else if (open.first.operation != call.operation || open.first.full_elements != call.full_elements) {
         throw std::logic_error(
-            fmt::format("collective {}: rank {} calls {} of {} elements while another rank calls {} of {}", sequence,
-                        rank, traces::name(call.operation), call.full_elements, traces::name(open.first.operation),
-                        open.first.full_elements));
+            fmt::format("collective {}: rank {} calls {} of {} elements while another rank calls {} of {}",
+                        sequence, rank, traces::name(call.operation), call.full_elements,
+                        traces::name(open.first.operation), open.first.full_elements));
     }
     (*open.calls)[static_cast<std::size_t>(rank)] = call;
     auto meeting = open.meeting;
-    meeting->set_part(static_cast<std::size_t>(rank), [calls = open.calls, rank](int) {
-        carry_out(*calls, static_cast<std::size_t>(rank));
-    });
+    meeting->set_part(static_cast<std::size_t>(rank),
+                      [calls = open.calls, rank](int) { carry_out(*calls, static_cast<std::size_t>(rank)); });
     if (++open.joined == ranks_) open_.erase(sequence);
     return meeting;
 }

@@ -28,8 +28,8 @@ class LocalGroup {
     explicit LocalGroup(int ranks) : ranks_(ranks) {}
     int ranks() const { return ranks_; }
 
-    // Rank `rank`'s `sequence`-th collective. Thread safe. Throws std::logic_error if the ranks disagree on the
-    // operation or its size.
+    // Rank `rank`'s `sequence`-th collective. Thread safe. Throws std::logic_error if the ranks disagree on
+    // the operation or its size.
     std::shared_ptr<Meeting> join(int rank, std::int64_t sequence, const CollectiveCall& call);
 
   private:

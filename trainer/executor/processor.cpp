@@ -1,9 +1,9 @@
 #include "trainer/executor/processor.h"
 
+#include <fstream>
+
 #include <sys/utsname.h>
 #include <unistd.h>
-
-#include <fstream>
 
 namespace shardscope::trainer {
 

@@ -51,16 +51,24 @@ void RankRunner::run(const Plan& plan, std::int64_t step) {
     events_.resize(static_cast<std::size_t>(plan.events));
     for (const Op& op : plan.ops) {
         switch (op.kind) {
-            case OpKind::allocate: allocate(plan, op); break;
-            case OpKind::free: free(plan, op); break;
+            case OpKind::allocate:
+                allocate(plan, op);
+                break;
+            case OpKind::free:
+                free(plan, op);
+                break;
             case OpKind::push_range:
                 if (log_) log_->push(names_->names[static_cast<std::size_t>(op.name)], op.range_module);
                 break;
             case OpKind::pop_range:
                 if (log_) log_->pop();
                 break;
-            case OpKind::host_wait: host_wait(op); break;
-            case OpKind::host_call: host_call(plan, op); break;
+            case OpKind::host_wait:
+                host_wait(op);
+                break;
+            case OpKind::host_call:
+                host_call(plan, op);
+                break;
             case OpKind::record_event: {
                 const RuntimeCall call(log_, log_ ? shared_.instruments->event_record : NameId::none, 0);
                 events_[static_cast<std::size_t>(op.event)] = record(op.stream);
@@ -68,13 +76,18 @@ void RankRunner::run(const Plan& plan, std::int64_t step) {
             }
             case OpKind::wait_event: {
                 const RuntimeCall call(log_, log_ ? shared_.instruments->stream_wait_event : NameId::none, 0);
-                waits_[static_cast<std::size_t>(op.stream)].push_back(events_[static_cast<std::size_t>(op.event)]);
+                waits_[static_cast<std::size_t>(op.stream)].push_back(
+                    events_[static_cast<std::size_t>(op.event)]);
                 break;
             }
             case OpKind::kernel:
             case OpKind::memcpy:
-            case OpKind::memset: enqueue(plan, op); break;
-            case OpKind::collective: enqueue_collective(op); break;
+            case OpKind::memset:
+                enqueue(plan, op);
+                break;
+            case OpKind::collective:
+                enqueue_collective(op);
+                break;
         }
     }
     for (const auto& [from, to] : plan.carry) {
@@ -86,7 +99,15 @@ void RankRunner::drain() {
     for (const StreamEvent event : last_) shared_.scheduler.wait(event);
 }
 
-// --- host operations -----------------------------------------------------------------------------------------
+std::span<float> RankRunner::contents(const Plan& plan, BufferId buffer) {
+    const auto id = static_cast<std::size_t>(buffer);
+    if (id >= blocks_.size() || !blocks_[id]) return {};
+    return {reinterpret_cast<float*>(blocks_[id]->data),
+            static_cast<std::size_t>(plan.buffers[id].bytes) / sizeof(float)};
+}
+
+// --- host operations
+// -----------------------------------------------------------------------------------------
 
 void RankRunner::allocate(const Plan& plan, const Op& op) {
     const auto id = static_cast<std::size_t>(op.args[0].buffer);
@@ -99,7 +120,8 @@ void RankRunner::allocate(const Plan& plan, const Op& op) {
     if (!log_) return;
     Instruments& names = *shared_.instruments;
     if (allocator_.grew()) {
-        log_->runtime(buffer.space == MemorySpace::device ? names.malloc_device : names.malloc_host, start, ticks(), 0);
+        log_->runtime(buffer.space == MemorySpace::device ? names.malloc_device : names.malloc_host, start,
+                      ticks(), 0);
         if (buffer.space == MemorySpace::device) {
             log_->counter(rank_, names.reserved_bytes, static_cast<double>(reserved_bytes()));
         }
@@ -110,7 +132,8 @@ void RankRunner::allocate(const Plan& plan, const Op& op) {
 void RankRunner::free(const Plan& plan, const Op& op) {
     Block*& block = blocks_[static_cast<std::size_t>(op.args[0].buffer)];
     if (!block) {
-        throw std::logic_error("the Plan frees " + plan.buffers[static_cast<std::size_t>(op.args[0].buffer)].name +
+        throw std::logic_error("the Plan frees " +
+                               plan.buffers[static_cast<std::size_t>(op.args[0].buffer)].name +
                                ", which is not allocated");
     }
     counter_.freed(plan, op);
@@ -137,10 +160,11 @@ void RankRunner::record_memory(const Plan& plan, const Op& op, const Block& bloc
 
 void RankRunner::host_call(const Plan& plan, const Op& op) {
     switch (op.call) {
-        case HostCall::none: break;
+        case HostCall::none:
+            break;
         case HostCall::next_batch:
-            shared_.dataset.fill(first_sample_of(step_, shared_.group.ranks(), rank_, shared_.batch), shared_.batch,
-                                 address(op.args[0]), address(op.args[1]));
+            shared_.dataset.fill(first_sample_of(step_, shared_.group.ranks(), rank_, shared_.batch),
+                                 shared_.batch, address(op.args[0]), address(op.args[1]));
             break;
         case HostCall::read_loss: {
             double loss = 0;
@@ -163,7 +187,8 @@ void RankRunner::host_wait(const Op& op) {
     log_->synchronization(start, end, rank_, -1, traces::kSyncEvent, op.event, correlation);
 }
 
-// --- work on streams -----------------------------------------------------------------------------------------
+// --- work on streams
+// -----------------------------------------------------------------------------------------
 
 std::byte* RankRunner::address(const Arg& arg) const {
     if (arg.buffer < 0) return nullptr;
@@ -184,7 +209,8 @@ void RankRunner::use(const Op& op, StreamEvent event) {
 StreamEvent RankRunner::record(Stream stream) {
     const auto s = static_cast<std::size_t>(stream);
     if (!waits_[s].empty()) {
-        last_[s] = shared_.scheduler.enqueue(index(stream), Priority::communication, take_waits(stream), [](int) {});
+        last_[s] =
+            shared_.scheduler.enqueue(index(stream), Priority::communication, take_waits(stream), [](int) {});
     }
     return last_[s];
 }
@@ -291,16 +317,17 @@ void RankRunner::enqueue_collective(const Op& op) {
 
     log_->push(names.collective_call[operation], -1, names.nccl_domain);
     auto meeting = shared_.group.join(rank_, sequence, call);
-    // The kernel's time is from this rank's arrival to its own data in place; an all_reduce's is in place when
-    // all parts are done, because each part writes to every rank.
+    // The kernel's time is from this rank's arrival to its own data in place; an all_reduce's is in place
+    // when all parts are done, because each part writes to every rank.
     Shared& shared = shared_;
     const bool ends_together = op.collective == Operation::all_reduce || op.collective == Operation::barrier;
-    meeting->on_part_complete(part, [&shared, kernel, row, ends_together](std::uint64_t arrived, std::uint64_t own_end,
-                                                                          std::uint64_t last_end, int worker) {
-        profiler::ThreadLog& log = *shared.worker_logs[static_cast<std::size_t>(worker)];
-        log.kernel(arrived, ends_together ? last_end : own_end, kernel);
-        log.collective(row);
-    });
+    meeting->on_part_complete(
+        part, [&shared, kernel, row, ends_together](std::uint64_t arrived, std::uint64_t own_end,
+                                                    std::uint64_t last_end, int worker) {
+            profiler::ThreadLog& log = *shared.worker_logs[static_cast<std::size_t>(worker)];
+            log.kernel(arrived, ends_together ? last_end : own_end, kernel);
+            log.collective(row);
+        });
     {
         const RuntimeCall launch(log_, names.launch_collective, correlation);
         last_collective_ =

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "trainer/data/dataset.h"
@@ -26,8 +27,8 @@ struct Shared {
     std::int64_t seed = 0;
     int batch = 0;
     std::function<void(int rank, std::int64_t step, double loss)> on_loss;
-    Instruments* instruments = nullptr;                     // null: nothing is recorded
-    std::vector<profiler::ThreadLog*> worker_logs;          // by worker, once they have started
+    Instruments* instruments = nullptr;             // null: nothing is recorded
+    std::vector<profiler::ThreadLog*> worker_logs;  // by worker, once they have started
 };
 
 class RankRunner {
@@ -38,6 +39,9 @@ class RankRunner {
     // Called on the rank's host thread. `step` 0 is the first; set-up and finish use the step they stand at.
     void run(const Plan& plan, std::int64_t step);
     void drain();  // waits for the rank's streams
+
+    // What a buffer holds, between Plans and after drain(); empty while it is not allocated.
+    std::span<float> contents(const Plan& plan, BufferId buffer);
 
     const MemoryPeak& peak() const { return counter_.peak(); }
     std::int64_t reserved_bytes() const { return allocator_.reserved_bytes(MemorySpace::device); }
@@ -65,12 +69,12 @@ class RankRunner {
     AllocationCounter counter_;
     const Instruments::PlanNames* names_ = nullptr;
     profiler::ThreadLog* log_ = nullptr;
-    std::vector<Block*> blocks_;           // by buffer; null while not allocated
-    std::vector<StreamEvent> events_;      // by event slot
-    std::array<StreamEvent, kStreams> last_{};                 // latest item of each stream
-    std::array<std::vector<StreamEvent>, kStreams> waits_;     // that the next item of a stream takes along
-    StreamEvent last_collective_;          // one in-order queue per communicator, as NCCL has
-    std::int64_t sequence_ = 0;            // of collectives
+    std::vector<Block*> blocks_;                            // by buffer; null while not allocated
+    std::vector<StreamEvent> events_;                       // by event slot
+    std::array<StreamEvent, kStreams> last_{};              // latest item of each stream
+    std::array<std::vector<StreamEvent>, kStreams> waits_;  // that the next item of a stream takes along
+    StreamEvent last_collective_;  // one in-order queue per communicator, as NCCL has
+    std::int64_t sequence_ = 0;    // of collectives
     std::int64_t correlation_ = 0;
     std::int64_t step_ = 0;
 };

@@ -37,7 +37,8 @@ StreamIndex Scheduler::add_stream() {
     return static_cast<StreamIndex>(queues_.size() - 1);
 }
 
-StreamEvent Scheduler::enqueue(StreamIndex stream, Priority priority, std::vector<StreamEvent> waits, Work work) {
+StreamEvent Scheduler::enqueue(StreamIndex stream, Priority priority, std::vector<StreamEvent> waits,
+                               Work work) {
     return append(stream, {priority, std::move(waits), std::move(work), nullptr, 0});
 }
 
@@ -89,7 +90,8 @@ void Scheduler::try_head(StreamIndex stream) {
     meeting.streams_.push_back(stream);
     if (meeting.streams_.size() < meeting.parts_.size()) return;
     auto& ready = ready_[static_cast<std::size_t>(Priority::communication)];
-    for (std::size_t part = 0; part < meeting.parts_.size(); ++part) ready.push_back({-1, head.meeting, part});
+    for (std::size_t part = 0; part < meeting.parts_.size(); ++part)
+        ready.push_back({-1, head.meeting, part});
     work_available_.notify_all();
 }
 
@@ -107,7 +109,8 @@ void Scheduler::complete_head(StreamIndex stream) {
 void Scheduler::run(int worker) {
     std::unique_lock lock(mutex_);
     for (;;) {
-        const auto level = std::find_if(ready_.begin(), ready_.end(), [](const auto& q) { return !q.empty(); });
+        const auto level =
+            std::find_if(ready_.begin(), ready_.end(), [](const auto& q) { return !q.empty(); });
         if (level == ready_.end() || error_) {
             if (stop_) return;
             work_available_.wait(lock);
@@ -160,7 +163,8 @@ void Scheduler::wait_all() {
     std::unique_lock lock(mutex_);
     ++waiting_hosts_;
     progress_.wait(lock, [&] {
-        return error_ || std::all_of(queues_.begin(), queues_.end(), [](const Queue& q) { return q.items.empty(); });
+        return error_ ||
+               std::all_of(queues_.begin(), queues_.end(), [](const Queue& q) { return q.items.empty(); });
     });
     --waiting_hosts_;
     if (error_) std::rethrow_exception(error_);

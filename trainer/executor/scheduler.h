@@ -47,7 +47,9 @@ class Meeting {
     // Before the rank's arrival is enqueued. `work` moves its data; `completion` is called once all parts are
     // done, by the worker that ended the last one, before any stream goes on.
     void set_part(std::size_t part, Work work) { parts_[part].work = std::move(work); }
-    void on_part_complete(std::size_t part, Completion completion) { parts_[part].completion = std::move(completion); }
+    void on_part_complete(std::size_t part, Completion completion) {
+        parts_[part].completion = std::move(completion);
+    }
 
   private:
     friend class Scheduler;
@@ -75,8 +77,8 @@ class Scheduler {
     // Appends an item that waits for `waits` at the head of its stream; returns its event.
     StreamEvent enqueue(StreamIndex stream, Priority priority, std::vector<StreamEvent> waits, Work work);
     // Appends this rank's arrival at a meeting.
-    StreamEvent enqueue_arrival(StreamIndex stream, std::vector<StreamEvent> waits, std::shared_ptr<Meeting> meeting,
-                                std::size_t part);
+    StreamEvent enqueue_arrival(StreamIndex stream, std::vector<StreamEvent> waits,
+                                std::shared_ptr<Meeting> meeting, std::size_t part);
     // What the stream holds now: happens when all of it is done.
     StreamEvent last(StreamIndex stream) const;
 
@@ -97,8 +99,8 @@ class Scheduler {
         std::size_t part = 0;
     };
     struct Queue {
-        std::deque<Item> items;           // the head may be running
-        bool head_taken = false;          // running, or arrived at its meeting
+        std::deque<Item> items;   // the head may be running
+        bool head_taken = false;  // running, or arrived at its meeting
         std::uint64_t enqueued = 0;
         std::atomic<std::uint64_t> completed{0};
         std::vector<StreamIndex> blocked;  // streams whose head waits for this one

@@ -13,7 +13,9 @@ namespace {
 constexpr float kGptStd = 0.02F;
 
 // Projections that feed the residual start smaller, by the number of residual additions (GPT-2).
-float residual_std(int layers) { return kGptStd / std::sqrt(2.0F * static_cast<float>(layers)); }
+float residual_std(int layers) {
+    return kGptStd / std::sqrt(2.0F * static_cast<float>(layers));
+}
 
 }  // namespace
 
@@ -30,11 +32,11 @@ Tensor FeedForward::forward(Graph& graph, const Tensor& input) {
     return call(graph, child(2), x);
 }
 
-Block::Block(std::string attribute, const GptShape& shape)
-    : Module("Block", std::move(attribute)) {
+Block::Block(std::string attribute, const GptShape& shape) : Module("Block", std::move(attribute)) {
     const float std = residual_std(shape.layers);
     add_child(std::make_unique<LayerNorm>("norm_1", shape.width));
-    add_child(std::make_unique<CausalSelfAttention>("attention", shape.context, shape.heads, shape.width, std));
+    add_child(
+        std::make_unique<CausalSelfAttention>("attention", shape.context, shape.heads, shape.width, std));
     add_child(std::make_unique<LayerNorm>("norm_2", shape.width));
     add_child(std::make_unique<FeedForward>("feed_forward", shape.width, std));
 }
@@ -47,7 +49,8 @@ Tensor Block::forward(Graph& graph, const Tensor& input) {
 Gpt::Gpt(const GptShape& shape) : Module("GPT", "") {
     add_child(std::make_unique<Embedding>("token_embedding", shape.vocabulary, shape.width));
     add_child(std::make_unique<PositionEmbedding>("position_embedding", shape.context, shape.width));
-    for (int i = 0; i < shape.layers; ++i) add_child(std::make_unique<Block>("blocks." + std::to_string(i), shape));
+    for (int i = 0; i < shape.layers; ++i)
+        add_child(std::make_unique<Block>("blocks." + std::to_string(i), shape));
     add_child(std::make_unique<LayerNorm>("norm", shape.width));
     add_child(std::make_unique<Linear>("head", shape.width, shape.vocabulary, false, kGptStd));
 }
@@ -70,13 +73,14 @@ Tensor cross_entropy_loss(Graph& graph, const Tensor& logits, const Tensor& targ
                              {loss, probabilities, logits, targets}, {rows, classes},
                              kernels::cross_entropy_forward_cost(rows, classes).flops);
     }
-    graph.tape.node("NllLossBackward0", [&graph, probabilities, targets, rows, classes, n, value = logits.value] {
-        Tensor dlogits = graph.activation("logits.grad", n);
-        graph.builder.kernel(Kernel::cross_entropy_backward, "cross_entropy_backward",
-                             {dlogits, probabilities, targets}, {rows, classes},
-                             kernels::cross_entropy_backward_cost(rows, classes).flops);
-        graph.tape.accumulate(value, std::move(dlogits));
-    });
+    graph.tape.node("NllLossBackward0",
+                    [&graph, probabilities, targets, rows, classes, n, value = logits.value] {
+                        Tensor dlogits = graph.activation("logits.grad", n);
+                        graph.builder.kernel(Kernel::cross_entropy_backward, "cross_entropy_backward",
+                                             {dlogits, probabilities, targets}, {rows, classes},
+                                             kernels::cross_entropy_backward_cost(rows, classes).flops);
+                        graph.tape.accumulate(value, std::move(dlogits));
+                    });
     return loss;
 }
 

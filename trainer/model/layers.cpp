@@ -79,12 +79,14 @@ Tensor ReLU::forward(Graph& graph, const Tensor& x) {
     Tensor y = output_of(graph, path + ".output", n);
     {
         const PlanBuilder::Range range(graph.builder, "aten::relu");
-        graph.builder.kernel(Kernel::relu_forward, "relu_forward", {y, x}, {n}, kernels::relu_forward_cost(n).flops);
+        graph.builder.kernel(Kernel::relu_forward, "relu_forward", {y, x}, {n},
+                             kernels::relu_forward_cost(n).flops);
     }
     graph.tape.node("ReluBackward0", [this, &graph, y, n, from = x.value] {  // PyTorch saves the result
         Tensor dy = graph.tape.take_gradient(y.value);
         Tensor dx = graph.activation(path + ".input.grad", n);
-        graph.builder.kernel(Kernel::relu_backward, "relu_backward", {dx, dy, y}, {n}, kernels::relu_backward_cost(n).flops);
+        graph.builder.kernel(Kernel::relu_backward, "relu_backward", {dx, dy, y}, {n},
+                             kernels::relu_backward_cost(n).flops);
         graph.tape.accumulate(from, std::move(dx));
     });
     return y;
@@ -95,12 +97,14 @@ Tensor GELU::forward(Graph& graph, const Tensor& x) {
     Tensor y = output_of(graph, path + ".output", n);
     {
         const PlanBuilder::Range range(graph.builder, "aten::gelu");
-        graph.builder.kernel(Kernel::gelu_forward, "gelu_forward", {y, x}, {n}, kernels::gelu_forward_cost(n).flops);
+        graph.builder.kernel(Kernel::gelu_forward, "gelu_forward", {y, x}, {n},
+                             kernels::gelu_forward_cost(n).flops);
     }
     graph.tape.node("GeluBackward0", [this, &graph, x, n, value = y.value] {
         Tensor dy = graph.tape.take_gradient(value);
         Tensor dx = graph.activation(path + ".input.grad", n);
-        graph.builder.kernel(Kernel::gelu_backward, "gelu_backward", {dx, dy, x}, {n}, kernels::gelu_backward_cost(n).flops);
+        graph.builder.kernel(Kernel::gelu_backward, "gelu_backward", {dx, dy, x}, {n},
+                             kernels::gelu_backward_cost(n).flops);
         graph.tape.accumulate(x.value, std::move(dx));
     });
     return y;
@@ -108,7 +112,8 @@ Tensor GELU::forward(Graph& graph, const Tensor& x) {
 
 // --- LayerNorm -----------------------------------------------------------------------------------------
 
-LayerNorm::LayerNorm(std::string attribute, int width) : Module("LayerNorm", std::move(attribute)), width_(width) {
+LayerNorm::LayerNorm(std::string attribute, int width)
+    : Module("LayerNorm", std::move(attribute)), width_(width) {
     add_parameter("weight", width, {InitKind::constant, 1, 0});
     add_parameter("bias", width, {});
 }
@@ -130,11 +135,13 @@ Tensor LayerNorm::forward(Graph& graph, const Tensor& x) {
         Tensor dx = graph.activation(path + ".input.grad", rows * width_);
         Tensor dgamma = graph.gradient(parameters()[kWeight]);
         Tensor dbeta = graph.gradient(parameters()[kBias]);
-        graph.builder.kernel(Kernel::layer_norm_backward, "layer_norm_backward",
-                             {dx, dgamma, dbeta, dy, x, graph.store.parameter(parameters()[kWeight]), mean, rstd},
-                             {rows, width_},
-                             (kernels::layer_norm_backward_input_cost(rows, width_) +
-                              kernels::layer_norm_backward_parameters_cost(rows, width_)).flops);
+        graph.builder.kernel(
+            Kernel::layer_norm_backward, "layer_norm_backward",
+            {dx, dgamma, dbeta, dy, x, graph.store.parameter(parameters()[kWeight]), mean, rstd},
+            {rows, width_},
+            (kernels::layer_norm_backward_input_cost(rows, width_) +
+             kernels::layer_norm_backward_parameters_cost(rows, width_))
+                .flops);
         dy = {};
         graph.tape.accumulate(x.value, std::move(dx));
         graph.store.gradient_ready(parameters()[kWeight], std::move(dgamma));
@@ -188,9 +195,9 @@ Tensor PositionEmbedding::forward(Graph& graph, const Tensor& x) {
     graph.tape.node("EmbeddingBackward0", [this, &graph, batch, from = x.value, value = y.value] {
         Tensor dy = graph.tape.take_gradient(value);
         Tensor dtable = graph.gradient(parameters()[kWeight]);
-        graph.builder.kernel(Kernel::position_backward, "position_backward", {dtable, dy},
-                             {batch, context_, width_, context_},
-                             kernels::position_embedding_backward_cost(batch * context_, context_, width_).flops);
+        graph.builder.kernel(
+            Kernel::position_backward, "position_backward", {dtable, dy}, {batch, context_, width_, context_},
+            kernels::position_embedding_backward_cost(batch * context_, context_, width_).flops);
         graph.tape.accumulate(from, std::move(dy));  // the addition passes the gradient on as it is
         graph.store.gradient_ready(parameters()[kWeight], std::move(dtable));
     });
@@ -201,10 +208,7 @@ Tensor PositionEmbedding::forward(Graph& graph, const Tensor& x) {
 
 CausalSelfAttention::CausalSelfAttention(std::string attribute, int context, int heads, int width,
                                          float projection_std)
-    : Module("CausalSelfAttention", std::move(attribute)),
-      context_(context),
-      heads_(heads),
-      width_(width) {
+    : Module("CausalSelfAttention", std::move(attribute)), context_(context), heads_(heads), width_(width) {
     add_child(std::make_unique<Linear>("qkv", width, 3 * width, true, kGptStd));
     add_child(std::make_unique<Linear>("projection", width, width, true, projection_std));
 }
@@ -216,22 +220,22 @@ Tensor CausalSelfAttention::forward(Graph& graph, const Tensor& x) {
     Tensor y = output_of(graph, path + ".attention", rows * width_);
     {
         const PlanBuilder::Range range(graph.builder, "aten::scaled_dot_product_attention");
-        Tensor probabilities = graph.activation(path + ".probabilities", batch * heads_ * context_ * context_);
+        Tensor probabilities =
+            graph.activation(path + ".probabilities", batch * heads_ * context_ * context_);
         graph.builder.kernel(Kernel::attention_forward, "attention_forward", {y, probabilities, qkv},
                              {batch, context_, heads_, width_},
                              kernels::attention_forward_cost(batch, context_, width_, heads_).flops);
-        graph.tape.node("ScaledDotProductAttentionBackward0",
-                        [this, &graph, qkv, probabilities, rows, batch, value = y.value] {
-                            Tensor dy = graph.tape.take_gradient(value);
-                            Tensor dqkv = graph.activation(path + ".qkv.grad", rows * 3 * width_);
-                            Tensor scratch = graph.activation(path + ".scores.grad", std::int64_t{context_} * context_);
-                            graph.builder.kernel(Kernel::attention_backward, "attention_backward",
-                                                 {dqkv, scratch, dy, qkv, probabilities},
-                                                 {batch, context_, heads_, width_},
-                                                 kernels::attention_backward_cost(batch, context_, width_, heads_).flops);
-                            scratch = {};
-                            graph.tape.accumulate(qkv.value, std::move(dqkv));
-                        });
+        graph.tape.node("ScaledDotProductAttentionBackward0", [this, &graph, qkv, probabilities, rows, batch,
+                                                               value = y.value] {
+            Tensor dy = graph.tape.take_gradient(value);
+            Tensor dqkv = graph.activation(path + ".qkv.grad", rows * 3 * width_);
+            Tensor scratch = graph.activation(path + ".scores.grad", std::int64_t{context_} * context_);
+            graph.builder.kernel(Kernel::attention_backward, "attention_backward",
+                                 {dqkv, scratch, dy, qkv, probabilities}, {batch, context_, heads_, width_},
+                                 kernels::attention_backward_cost(batch, context_, width_, heads_).flops);
+            scratch = {};
+            graph.tape.accumulate(qkv.value, std::move(dqkv));
+        });
     }
     qkv = {};
     return call(graph, child(1), y);

@@ -1,5 +1,5 @@
-// The layers that models are made of, each with its forward and, on the tape, its backward. Shapes: activations
-// are row-major [rows, features]; a weight is [out, in] as in PyTorch; all fp32.
+// The layers that models are made of, each with its forward and, on the tape, its backward. Shapes:
+// activations are row-major [rows, features]; a weight is [out, in] as in PyTorch; all fp32.
 #pragma once
 
 #include "trainer/model/module.h"

@@ -21,7 +21,9 @@ std::unique_ptr<Sequential> make_net(int layers, int width, bool bias) {
 
 }  // namespace
 
-Mlp::Mlp(int layers, int width, bool bias) : Module("MLP", "") { add_child(make_net(layers, width, bias)); }
+Mlp::Mlp(int layers, int width, bool bias) : Module("MLP", "") {
+    add_child(make_net(layers, width, bias));
+}
 
 Tensor mse_loss(Graph& graph, const Tensor& output, const Tensor& target) {
     const std::int64_t n = output.floats();
@@ -29,11 +31,13 @@ Tensor mse_loss(Graph& graph, const Tensor& output, const Tensor& target) {
                                            std::max<std::int64_t>(output.bytes(), sizeof(double)));
     {
         const PlanBuilder::Range range(graph.builder, "aten::mse_loss");
-        graph.builder.kernel(Kernel::mse_forward, "mse_loss_forward", {loss, output, target}, {n}, kernels::mse_forward_cost(n).flops);
+        graph.builder.kernel(Kernel::mse_forward, "mse_loss_forward", {loss, output, target}, {n},
+                             kernels::mse_forward_cost(n).flops);
     }
     graph.tape.node("MseLossBackward0", [&graph, output, target, n] {
         Tensor dout = graph.activation("output.grad", n);
-        graph.builder.kernel(Kernel::mse_backward, "mse_loss_backward", {dout, output, target}, {n}, kernels::mse_backward_cost(n).flops);
+        graph.builder.kernel(Kernel::mse_backward, "mse_loss_backward", {dout, output, target}, {n},
+                             kernels::mse_backward_cost(n).flops);
         graph.tape.accumulate(output.value, std::move(dout));
     });
     return loss;

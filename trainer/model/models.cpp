@@ -16,7 +16,8 @@ BatchShape batch_shape(const Job& job) {
     BatchShape shape;
     shape.samples = job.data.batch;
     if (job.model.type == ModelType::mlp) {
-        shape.input_bytes = shape.target_bytes = shape.samples * job.model.width * std::int64_t{sizeof(float)};
+        shape.input_bytes = shape.target_bytes =
+            shape.samples * job.model.width * std::int64_t{sizeof(float)};
     } else {
         shape.tokens = shape.samples * job.model.context;
         shape.input_bytes = shape.target_bytes = shape.tokens * std::int64_t{sizeof(std::int32_t)};

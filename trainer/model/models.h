@@ -21,8 +21,8 @@ std::unique_ptr<Module> make_model(const Job& job);
 BatchShape batch_shape(const Job& job);
 
 // Mean squared error or cross-entropy over the rank's rows, by the model's kind; leaves its tape node. The
-// result's first 8 bytes are the loss as a double. As in PyTorch a mean-squared-error scalar keeps the storage
-// of its unreduced form (rows x features), which is why its size is that of the output.
+// result's first 8 bytes are the loss as a double. As in PyTorch a mean-squared-error scalar keeps the
+// storage of its unreduced form (rows x features), which is why its size is that of the output.
 Tensor loss(Graph& graph, const Job& job, const Tensor& output, const Tensor& target);
 
 }  // namespace shardscope::trainer

@@ -76,12 +76,13 @@ class Module {
     // Wrappers (FullyShardedDataParallel, DistributedDataParallel) do not appear in parameter paths.
     virtual bool is_wrapper() const { return false; }
 
-    int id = -1;        // position in ModuleTree::modules; set by number_modules
-    std::string name;   // "Linear_0"; set by number_modules
-    std::string path;   // "net.0"; set by number_modules
+    int id = -1;       // position in ModuleTree::modules; set by number_modules
+    std::string name;  // "Linear_0"; set by number_modules
+    std::string path;  // "net.0"; set by number_modules
 
   protected:
-    // Children are reached by position, never by a kept reference: wrapping puts the wrapper in the child's place.
+    // Children are reached by position, never by a kept reference: wrapping puts the wrapper in the child's
+    // place.
     Module& child(std::size_t position) { return *children_[position]; }
     void add_child(std::unique_ptr<Module> child) { children_.push_back(std::move(child)); }
     Parameter& add_parameter(std::string name_of, std::int64_t elements, Init init) {

@@ -1,10 +1,13 @@
 #include "trainer/plan/builder.h"
 
+#include <stdexcept>
 #include <utility>
 
 namespace shardscope::trainer {
 
-Storage::~Storage() { builder_->free(buffer_); }
+Storage::~Storage() {
+    builder_->free(buffer_);
+}
 
 PlanBuilder::Scope::Scope(PlanBuilder& builder, Phase phase, int module, int unit)
     : builder_(builder), phase_(builder.phase_), module_(builder.module_), unit_(builder.unit_) {
@@ -20,12 +23,17 @@ PlanBuilder::Scope::~Scope() {
 }
 
 PlanBuilder::Range::Range(PlanBuilder& builder, std::string_view name, int module) : builder_(builder) {
+    const std::int32_t id = builder_.intern(name);
     Op& op = builder_.emit(OpKind::push_range, Stream::host);
-    op.name = builder_.intern(name);
+    op.name = id;
     op.range_module = module;
+    ++builder_.open_ranges_;
 }
 
-PlanBuilder::Range::~Range() { builder_.emit(OpKind::pop_range, Stream::host); }
+PlanBuilder::Range::~Range() {
+    builder_.emit(OpKind::pop_range, Stream::host);
+    --builder_.open_ranges_;
+}
 
 PlanBuilder::PlanBuilder(PlanKind kind, std::vector<Buffer> persistent) {
     plan_.kind = kind;
@@ -65,13 +73,21 @@ void PlanBuilder::allocate(BufferId buffer, Stream stream) {
     emit(OpKind::allocate, stream).args = {whole(buffer)};
 }
 
-void PlanBuilder::free(BufferId buffer) { emit(OpKind::free, Stream::host).args = {whole(buffer)}; }
+void PlanBuilder::free(BufferId buffer) {
+    emit(OpKind::free, Stream::host).args = {whole(buffer)};
+}
 
-void PlanBuilder::record(EventId event, Stream stream) { emit(OpKind::record_event, stream).event = event; }
+void PlanBuilder::record(EventId event, Stream stream) {
+    emit(OpKind::record_event, stream).event = event;
+}
 
-void PlanBuilder::wait(EventId event, Stream stream) { emit(OpKind::wait_event, stream).event = event; }
+void PlanBuilder::wait(EventId event, Stream stream) {
+    emit(OpKind::wait_event, stream).event = event;
+}
 
-void PlanBuilder::host_wait(EventId event) { emit(OpKind::host_wait, Stream::host).event = event; }
+void PlanBuilder::host_wait(EventId event) {
+    emit(OpKind::host_wait, Stream::host).event = event;
+}
 
 void PlanBuilder::order(Stream earlier, Stream later) {
     const EventId event = new_event();
@@ -105,8 +121,8 @@ void PlanBuilder::memset(const Arg& to, Stream stream) {
     op.bytes = to.bytes;
 }
 
-void PlanBuilder::collective(Operation operation, const Arg& output, const Arg& input, std::int64_t full_bytes,
-                             std::int64_t padding, bool average, Stream stream) {
+void PlanBuilder::collective(Operation operation, const Arg& output, const Arg& input,
+                             std::int64_t full_bytes, std::int64_t padding, bool average, Stream stream) {
     Op& op = emit(OpKind::collective, stream);
     op.collective = operation;
     op.args = {output, input};
@@ -123,6 +139,9 @@ void PlanBuilder::host_call(HostCall call, std::string_view name, std::vector<Ar
     op.args = std::move(args);
 }
 
-Plan PlanBuilder::take() { return std::move(plan_); }
+Plan PlanBuilder::take() {
+    if (open_ranges_ != 0) throw std::logic_error("a Plan was taken while a range was open");
+    return std::move(plan_);
+}
 
 }  // namespace shardscope::trainer

@@ -5,6 +5,7 @@
 // PyTorch program allocates and frees like it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -80,12 +81,14 @@ class PlanBuilder {
 
     // Buffers. new_tensor allocates now and frees at the end of its last reference; allocate and free are for
     // buffers whose life is a decision of the schedule.
-    Tensor new_tensor(std::string name, MemoryCategory category, std::int64_t bytes, Stream stream = Stream::compute,
-                      MemorySpace space = MemorySpace::device);
+    Tensor new_tensor(std::string name, MemoryCategory category, std::int64_t bytes,
+                      Stream stream = Stream::compute, MemorySpace space = MemorySpace::device);
     BufferId new_buffer(Buffer buffer);
     void allocate(BufferId buffer, Stream stream);
     void free(BufferId buffer);
-    Arg whole(BufferId buffer) const { return {buffer, 0, buffers()[static_cast<std::size_t>(buffer)].bytes}; }
+    Arg whole(BufferId buffer) const {
+        return {buffer, 0, buffers()[static_cast<std::size_t>(buffer)].bytes};
+    }
     const std::vector<Buffer>& buffers() const { return plan_.buffers; }
 
     // Events and waits.
@@ -117,6 +120,7 @@ class PlanBuilder {
     std::unordered_map<std::string, std::int32_t> names_;
     Phase phase_ = Phase::none;
     int module_ = -1, unit_ = -1;
+    int open_ranges_ = 0;
 };
 
 }  // namespace shardscope::trainer

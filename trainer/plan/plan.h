@@ -28,7 +28,8 @@ using EventId = std::int32_t;   // a slot that holds the latest (stream, sequenc
 // The streams of a rank, as FSDP1 has them.
 enum class Stream : std::int8_t { host = -1, compute = 0, unshard = 1, post_backward = 2 };
 inline constexpr int kStreams = 3;
-inline constexpr std::array<std::string_view, kStreams> kStreamNames = {"compute", "unshard", "post_backward"};
+inline constexpr std::array<std::string_view, kStreams> kStreamNames = {"compute", "unshard",
+                                                                        "post_backward"};
 
 enum class OpKind : std::uint8_t {
     // on the host, at once
@@ -50,9 +51,10 @@ enum class OpKind : std::uint8_t {
 // Kernels, with the order of their args (outputs first) and dims.
 enum class Kernel : std::uint8_t {
     none,
-    init_normal,    // param | dims: key, first element of the param in the buffer, elements, elements per rank; scalars: mean, std
-    init_uniform,   // the same; scalars: low, high
-    init_constant,  // the same; scalars: value
+    init_normal,  // param | dims: key, first element of the param in the buffer, elements, elements per rank;
+                  // scalars: mean, std
+    init_uniform,            // the same; scalars: low, high
+    init_constant,           // the same; scalars: value
     linear_forward,          // y, x, weight[, bias] | rows, in, out
     linear_backward_input,   // dx, dy, weight | rows, in, out
     linear_backward_weight,  // dw, dy, x | rows, in, out
@@ -109,7 +111,7 @@ struct Op {
     std::int32_t range_module = -1;  // push_range: the module that the range stands for
     std::int32_t name = 0;           // index into Plan::names: of the range, kernel or call
     EventId event = -1;
-    std::int64_t padding = 0;        // collective: bytes of the full buffer that are padding
+    std::int64_t padding = 0;  // collective: bytes of the full buffer that are padding
     std::int64_t flops = 0;
     std::int64_t bytes = 0;  // moved by the work; collective: of the full buffer
     std::array<std::int64_t, 4> dims{};

@@ -7,7 +7,8 @@ namespace shardscope::trainer {
 namespace {
 
 std::string label(const std::vector<std::string>& labels, int id) {
-    return id >= 0 && static_cast<std::size_t>(id) < labels.size() ? labels[static_cast<std::size_t>(id)] : "";
+    return id >= 0 && static_cast<std::size_t>(id) < labels.size() ? labels[static_cast<std::size_t>(id)]
+                                                                   : "";
 }
 
 std::string buffer_name(const Plan& plan, const Arg& arg) {
@@ -21,9 +22,12 @@ std::string where(const Op& op) {
 
 const char* copy_name(int kind) {
     switch (kind) {
-        case traces::kCopyHostToDevice: return "memcpy HtoD";
-        case traces::kCopyDeviceToHost: return "memcpy DtoH";
-        default: return "memcpy DtoD";
+        case traces::kCopyHostToDevice:
+            return "memcpy HtoD";
+        case traces::kCopyDeviceToHost:
+            return "memcpy DtoH";
+        default:
+            return "memcpy DtoD";
     }
 }
 
@@ -34,21 +38,34 @@ struct Words {
 Words describe_op(const Plan& plan, const Op& op) {
     const std::string name = plan.names[static_cast<std::size_t>(op.name)];
     switch (op.kind) {
-        case OpKind::allocate: return {"allocate", buffer_name(plan, op.args[0])};
-        case OpKind::free: return {"free", buffer_name(plan, op.args[0])};
-        case OpKind::push_range: return {"range", name};
-        case OpKind::pop_range: return {"", ""};
-        case OpKind::host_wait: return {"wait for event", fmt::format("event {}", op.event)};
-        case OpKind::host_call: return {"call", name};
-        case OpKind::record_event: return {"record event", fmt::format("event {}", op.event)};
-        case OpKind::wait_event: return {"wait event", fmt::format("event {}", op.event)};
-        case OpKind::kernel: return {name, buffer_name(plan, op.args[0])};
+        case OpKind::allocate:
+            return {"allocate", buffer_name(plan, op.args[0])};
+        case OpKind::free:
+            return {"free", buffer_name(plan, op.args[0])};
+        case OpKind::push_range:
+            return {name, ""};
+        case OpKind::pop_range:
+            return {"", ""};
+        case OpKind::host_wait:
+            return {"wait for event", fmt::format("event {}", op.event)};
+        case OpKind::host_call:
+            return {"call", name};
+        case OpKind::record_event:
+            return {"record event", fmt::format("event {}", op.event)};
+        case OpKind::wait_event:
+            return {"wait event", fmt::format("event {}", op.event)};
+        case OpKind::kernel:
+            return {name, buffer_name(plan, op.args[0])};
         case OpKind::memcpy:
-            return {copy_name(op.copy_kind), buffer_name(plan, op.args[1]) + " -> " + buffer_name(plan, op.args[0])};
-        case OpKind::memset: return {"memset 0", buffer_name(plan, op.args[0])};
+            return {copy_name(op.copy_kind),
+                    buffer_name(plan, op.args[1]) + " -> " + buffer_name(plan, op.args[0])};
+        case OpKind::memset:
+            return {"memset 0", buffer_name(plan, op.args[0])};
         case OpKind::collective:
             return {std::string(traces::name(op.collective)),
-                    op.args[0].buffer < 0 ? "" : buffer_name(plan, op.args[1]) + " -> " + buffer_name(plan, op.args[0])};
+                    op.args[0].buffer < 0
+                        ? ""
+                        : buffer_name(plan, op.args[1]) + " -> " + buffer_name(plan, op.args[0])};
     }
     return {};
 }
@@ -57,7 +74,8 @@ Words describe_op(const Plan& plan, const Op& op) {
 
 std::string with_thousands(std::int64_t value) {
     std::string digits = std::to_string(value < 0 ? -value : value);
-    for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
+    for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
+        digits.insert(static_cast<std::size_t>(at), ",");
     return (value < 0 ? "-" : "") + digits;
 }
 
@@ -66,8 +84,8 @@ std::string megabytes(std::int64_t bytes) {
 }
 
 std::string print_plan(const Plan& plan, const PlanLabels& labels, std::int64_t& live_bytes) {
-    std::string out = fmt::format("{:>5}  {:<9}  {:<13}  {:<46}  {:>13}  {:>14}  {:<12}  {}\n", "op", "phase", "where",
-                                  "operation", "bytes", "allocated", "unit", "what");
+    std::string out = fmt::format("{:>5}  {:<9}  {:<13}  {:<64}  {:>13}  {:>14}  {:<12}  {}\n", "op", "phase",
+                                  "where", "operation", "bytes", "allocated", "unit", "what");
     int depth = 0;
     for (std::size_t i = 0; i < plan.ops.size(); ++i) {
         const Op& op = plan.ops[i];
@@ -86,10 +104,11 @@ std::string print_plan(const Plan& plan, const PlanLabels& labels, std::int64_t&
             }
         }
         const auto [what, detail] = describe_op(plan, op);
-        out += fmt::format("{:>5}  {:<9}  {:<13}  {:<46}  {:>13}  {:>14}  {:<12}  {}\n", i,
-                           op.phase == Phase::none ? "" : std::string(traces::name(op.phase)), where(op),
-                           std::string(static_cast<std::size_t>(depth) * 2, ' ') + what, bytes ? with_thousands(bytes) : "",
-                           allocated, label(labels.units, op.unit), detail);
+        out +=
+            fmt::format("{:>5}  {:<9}  {:<13}  {:<64}  {:>13}  {:>14}  {:<12}  {}\n", i,
+                        op.phase == Phase::none ? "" : std::string(traces::name(op.phase)), where(op),
+                        std::string(static_cast<std::size_t>(depth) * 2, ' ') + what,
+                        bytes ? with_thousands(bytes) : "", allocated, label(labels.units, op.unit), detail);
         if (op.kind == OpKind::push_range) ++depth;
     }
     return out;

@@ -26,7 +26,8 @@ void Tape::accumulate(int value, Tensor gradient) {
 
 Tensor Tape::take_gradient(int value) {
     auto it = gradients_.find(value);
-    if (it == gradients_.end()) throw std::logic_error("a value is used in the backward that has no gradient");
+    if (it == gradients_.end())
+        throw std::logic_error("a value is used in the backward that has no gradient");
     Tensor gradient = std::move(it->second);
     gradients_.erase(it);
     return gradient;
@@ -40,7 +41,8 @@ void Tape::backward() {
         if (node.name.empty()) {
             node.run();
         } else {
-            const PlanBuilder::Range range(builder_, "autograd::engine::evaluate_function: " + node.name, node.module);
+            const PlanBuilder::Range range(builder_, "autograd::engine::evaluate_function: " + node.name,
+                                           node.module);
             const PlanBuilder::Range inner(builder_, node.name);
             node.run();
             node.run = nullptr;  // the saved tensors end inside the node's range, as in the engine

@@ -19,12 +19,13 @@ class Tape {
     // A new identity for a tensor whose gradient will be wanted.
     int new_value() { return next_value_++; }
 
-    // `name`: PyTorch's node ("AddmmBackward0"), shown as autograd's range; empty: `run` makes its own ranges.
-    // Phase and module of the moment are those of the backward, too.
+    // `name`: PyTorch's node ("AddmmBackward0"), shown as autograd's range; empty: `run` makes its own
+    // ranges. Phase and module of the moment are those of the backward, too.
     void node(std::string name, std::function<void()> run);
 
-    // Gradients of values. The first one accumulated becomes the gradient; a later one is added to it, in place
-    // where nobody else holds it, as PyTorch does. take_gradient hands it over; the value then has none.
+    // Gradients of values. The first one accumulated becomes the gradient; a later one is added to it, in
+    // place where nobody else holds it, as PyTorch does. take_gradient hands it over; the value then has
+    // none.
     void accumulate(int value, Tensor gradient);
     Tensor take_gradient(int value);
 

@@ -42,14 +42,16 @@ Ddp::Ddp(const ModuleTree& tree, const OptimizerSection& optimizer, const DdpSec
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
         Bucket& bucket = buckets_[i];
         const std::string name = fmt::format("bucket {}", i);
-        persistent_.push_back({name, MemoryCategory::communication, MemorySpace::device, bucket.elements * kFloat,
-                               static_cast<int>(i), 0});
+        persistent_.push_back({name, MemoryCategory::communication, MemorySpace::device,
+                               bucket.elements * kFloat, static_cast<int>(i), 0});
         bucket.buffer = static_cast<BufferId>(persistent_.size() - 1);
         units_.push_back({0, name, bucket.elements, bucket.elements, bucket.elements});
     }
 }
 
-int Ddp::unit_of(const Parameter& parameter) const { return bucket_of_[static_cast<std::size_t>(parameter.id)]; }
+int Ddp::unit_of(const Parameter& parameter) const {
+    return bucket_of_[static_cast<std::size_t>(parameter.id)];
+}
 
 void Ddp::setup(PlanBuilder& builder) {
     Replicated::setup(builder);
@@ -94,10 +96,12 @@ void Ddp::gradient_ready(const Parameter& parameter, Tensor gradient) {
 
 void Ddp::launch_ready_buckets() {
     for (; next_bucket_ < buckets_.size() && buckets_[next_bucket_].pending == 0; ++next_bucket_) {
-        const PlanBuilder::Scope scope(builder(), Phase::backward, builder().module(), static_cast<int>(next_bucket_));
+        const PlanBuilder::Scope scope(builder(), Phase::backward, builder().module(),
+                                       static_cast<int>(next_bucket_));
         const Arg buffer = builder().whole(buckets_[next_bucket_].buffer);
         builder().order(Stream::compute, Stream::post_backward);
-        builder().collective(Operation::all_reduce, buffer, buffer, buffer.bytes, 0, true, Stream::post_backward);
+        builder().collective(Operation::all_reduce, buffer, buffer, buffer.bytes, 0, true,
+                             Stream::post_backward);
     }
 }
 
@@ -108,7 +112,8 @@ void Ddp::end_backward() {
         const PlanBuilder::Range range(builder(), "torch.distributed.ddp.reducer::copy_bucket_to_grad");
         std::vector<Arg> args = {builder().whole(buckets_[i].buffer)};
         for (const Parameter* parameter : buckets_[i].parameters) {
-            args.push_back(builder().whole(optimizer_.slot(static_cast<std::size_t>(parameter->id)).gradient));
+            args.push_back(
+                builder().whole(optimizer_.slot(static_cast<std::size_t>(parameter->id)).gradient));
         }
         builder().kernel(Kernel::split, "copy_from_bucket", std::move(args), {});
     }

@@ -1,5 +1,7 @@
 #include "trainer/sharding/fsdp.h"
 
+#include <algorithm>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -77,9 +79,13 @@ Fsdp::Fsdp(const ModuleTree& tree, const OptimizerSection& optimizer, const Fsdp
     }
 }
 
-int Fsdp::unit_of(const Parameter& parameter) const { return unit_of_[static_cast<std::size_t>(parameter.id)]; }
+int Fsdp::unit_of(const Parameter& parameter) const {
+    return unit_of_[static_cast<std::size_t>(parameter.id)];
+}
 
-EventId Fsdp::lasting_events() const { return kQueueSlots; }
+EventId Fsdp::lasting_events() const {
+    return kQueueSlots;
+}
 
 std::string Fsdp::state_key() const {
     return Parallelism::state_key() + fmt::format(" {} queued frees", free_events_.size());
@@ -93,7 +99,8 @@ void Fsdp::setup(PlanBuilder& builder) {
         const Arg shard = builder.whole(optimizer_.slot(unit.slot).parameter);
         builder.memset(shard);  // padding stays zero
         for (const Parameter* parameter : unit.parameters) {
-            initialize(builder, *parameter, shard, offset_of_[static_cast<std::size_t>(parameter->id)], unit.shard);
+            initialize(builder, *parameter, shard, offset_of_[static_cast<std::size_t>(parameter->id)],
+                       unit.shard);
         }
     }
 }
@@ -104,6 +111,10 @@ void Fsdp::begin_step(PlanBuilder& builder) {
 }
 
 void Fsdp::end_step() {
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+        if (units_[u].gathered)
+            throw std::logic_error("unit " + infos_[u].name + " is still gathered after the step");
+    }
     if (free_events_.size() > static_cast<std::size_t>(kQueueSlots)) {
         throw std::logic_error("the all-gather limiter's queue has outgrown its event slots");
     }
@@ -132,7 +143,8 @@ void Fsdp::gradient_ready(const Parameter& parameter, Tensor gradient) {
     at(unit_of_[p]).gradients[place_of_[p]] = std::move(gradient);
 }
 
-// --- gather and free -----------------------------------------------------------------------------------------
+// --- gather and free
+// -----------------------------------------------------------------------------------------
 
 void Fsdp::rate_limiter() {
     if (!options_.limit_all_gathers || free_events_.size() < kMaxInflightAllGathers) return;
@@ -149,14 +161,16 @@ void Fsdp::unshard(int id) {
     rate_limiter();
     builder().allocate(unit.full, Stream::unshard);
     const Arg full = builder().whole(unit.full);
-    builder().collective(Operation::all_gather, full, builder().whole(optimizer_.slot(unit.slot).parameter), full.bytes,
-                         (unit.padded - unit.elements) * kFloat, false, Stream::unshard);
+    builder().collective(Operation::all_gather, full, builder().whole(optimizer_.slot(unit.slot).parameter),
+                         full.bytes, (unit.padded - unit.elements) * kFloat, false, Stream::unshard);
     unit.ready = builder().new_event();
     builder().record(unit.ready, Stream::unshard);
     unit.gathered = true;
 }
 
-void Fsdp::wait_unsharded(int id) { builder().wait(at(id).ready, Stream::compute); }
+void Fsdp::wait_unsharded(int id) {
+    builder().wait(at(id).ready, Stream::compute);
+}
 
 void Fsdp::reshard(int id) {
     Unit& unit = at(id);
@@ -168,11 +182,13 @@ void Fsdp::reshard(int id) {
     free_events_.push_back(freed);
 }
 
-// --- hooks ---------------------------------------------------------------------------------------------------
+// --- hooks
+// ---------------------------------------------------------------------------------------------------
 
 void Fsdp::pre_forward(Graph& graph, FullyShardedDataParallel& wrapper) {
     const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._pre_forward");
-    if (wrapper.is_root) builder().order(Stream::compute, Stream::unshard);  // the optimizer has written the shards
+    if (wrapper.is_root)
+        builder().order(Stream::compute, Stream::unshard);  // the optimizer has written the shards
     if (wrapper.unit < 0) return;
     const int id = wrapper.unit;
     {
@@ -181,11 +197,12 @@ void Fsdp::pre_forward(Graph& graph, FullyShardedDataParallel& wrapper) {
         wait_unsharded(id);
     }
     at(id).gradients.assign(at(id).parameters.size(), {});
-    // The flat parameter is split into views here; the backward of that concatenates their gradients, once all
-    // of them are there, and then the post-backward hook runs.
+    // The flat parameter is split into views here; the backward of that concatenates their gradients, once
+    // all of them are there, and then the post-backward hook runs.
     auto flat = std::make_shared<Tensor>();
     graph.tape.node("", [this, id, flat] {
-        const PlanBuilder::Range hook(builder(), "FullyShardedDataParallel._post_backward_hook", module_of(id));
+        const PlanBuilder::Range hook(builder(), "FullyShardedDataParallel._post_backward_hook",
+                                      module_of(id));
         post_backward(id, std::move(*flat));
     });
     graph.tape.node("SplitWithSizesBackward0", [this, id, flat] { *flat = concatenate_gradients(id); });
@@ -197,13 +214,16 @@ void Fsdp::post_forward(Graph& graph, FullyShardedDataParallel& wrapper) {
     const int id = wrapper.unit;
     if (!wrapper.is_root) reshard(id);  // the backward starts with the root, so it stays
     post_forward_order_.push_back(id);
+    at(id).awaits_backward = true;
     graph.tape.node("", [this, id] {
-        const PlanBuilder::Range hook(builder(), "FullyShardedDataParallel._pre_backward_hook", module_of(id));
+        const PlanBuilder::Range hook(builder(), "FullyShardedDataParallel._pre_backward_hook",
+                                      module_of(id));
         pre_backward(id);
     });
 }
 
 void Fsdp::pre_backward(int id) {
+    at(id).awaits_backward = false;
     unshard(id);
     wait_unsharded(id);
     if (options_.backward_prefetch == BackwardPrefetch::pre) {
@@ -212,20 +232,20 @@ void Fsdp::pre_backward(int id) {
     }
 }
 
-// Unshards the unit whose forward ended just before this one's: the next that the backward will want.
+// Unshards the unit whose forward ended just before this one's, the next that the backward will want; not if
+// its backward has been (after the root's, which ends last, there is nothing to want).
 void Fsdp::prefetch(int id) {
-    for (std::size_t i = 1; i < post_forward_order_.size(); ++i) {
-        if (post_forward_order_[i] == id) {
-            unshard(post_forward_order_[i - 1]);
-            return;
-        }
-    }
+    const auto place = std::find(post_forward_order_.begin(), post_forward_order_.end(), id);
+    if (place == post_forward_order_.begin()) return;
+    const int target = *std::prev(place);
+    if (at(target).awaits_backward) unshard(target);
 }
 
 Tensor Fsdp::concatenate_gradients(int id) {
     Unit& unit = at(id);
-    Tensor flat = builder().new_tensor(infos_[static_cast<std::size_t>(id)].name + " flat_param.grad (unsharded)",
-                                       MemoryCategory::unsharded_gradients, unit.padded * kFloat);
+    Tensor flat =
+        builder().new_tensor(infos_[static_cast<std::size_t>(id)].name + " flat_param.grad (unsharded)",
+                             MemoryCategory::unsharded_gradients, unit.padded * kFloat);
     std::vector<Arg> args = {{flat.view.buffer, 0, unit.elements * kFloat}};
     for (const Tensor& gradient : unit.gradients) args.push_back(gradient);
     builder().kernel(Kernel::cat, "cat_array_batched_copy", std::move(args), {});
@@ -246,10 +266,13 @@ void Fsdp::post_backward(int id, Tensor flat_gradient) {
     builder().order(Stream::compute, Stream::post_backward);
     const BufferId shard = optimizer_.slot(unit.slot).gradient;
     builder().allocate(shard, Stream::post_backward);
-    builder().collective(Operation::reduce_scatter, builder().whole(shard), flat_gradient, flat_gradient.bytes(),
-                         (unit.padded - unit.elements) * kFloat, true, Stream::post_backward);
+    builder().collective(Operation::reduce_scatter, builder().whole(shard), flat_gradient,
+                         flat_gradient.bytes(), (unit.padded - unit.elements) * kFloat, true,
+                         Stream::post_backward);
 }
 
-void Fsdp::end_backward() { builder().order(Stream::post_backward, Stream::compute); }
+void Fsdp::end_backward() {
+    builder().order(Stream::post_backward, Stream::compute);
+}
 
 }  // namespace shardscope::trainer

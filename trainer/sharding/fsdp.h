@@ -44,6 +44,7 @@ class Fsdp final : public Parallelism {
         std::size_t slot = 0;
         // While a Plan is written:
         bool gathered = false;
+        bool awaits_backward = false;  // its forward ended, its backward has not begun
         EventId ready = -1;
         std::vector<Tensor> gradients;  // one per parameter, in the flat order
     };

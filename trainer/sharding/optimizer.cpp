@@ -63,7 +63,8 @@ void OptimizerPlanner::step(PlanBuilder& builder) {
         } else {
             Op& op = builder.kernel(Kernel::adamw, "adamw_step", std::move(args), {slot.elements},
                                     kernels::adamw_cost(slot.elements).flops);
-            op.scalars = {options_.lr, options_.betas[0], options_.betas[1], options_.eps, options_.weight_decay};
+            op.scalars = {options_.lr, options_.betas[0], options_.betas[1], options_.eps,
+                          options_.weight_decay};
         }
     }
     has_state_ = true;

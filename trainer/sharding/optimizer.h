@@ -24,8 +24,8 @@ class OptimizerPlanner {
     explicit OptimizerPlanner(const OptimizerSection& options) : options_(options) {}
 
     // Declares a slot's buffers in `persistent`; returns its index.
-    std::size_t add_slot(std::vector<Buffer>& persistent, const std::string& name, std::int64_t elements, int unit,
-                         int module);
+    std::size_t add_slot(std::vector<Buffer>& persistent, const std::string& name, std::int64_t elements,
+                         int unit, int module);
     const OptimizerSlot& slot(std::size_t index) const { return slots_[index]; }
     const std::vector<OptimizerSlot>& slots() const { return slots_; }
 

@@ -1,6 +1,6 @@
-// What a parallel mode decides about a step: where parameters live, when they are gathered, when gradients are
-// reduced. One implementation per mode (replicated.h, ddp.h, fsdp.h); program.h calls them in the order of a
-// PyTorch training loop. They write operations; they carry nothing out.
+// What a parallel mode decides about a step: where parameters live, when they are gathered, when gradients
+// are reduced. One implementation per mode (replicated.h, ddp.h, fsdp.h); program.h calls them in the order
+// of a PyTorch training loop. They write operations; they carry nothing out.
 #pragma once
 
 #include <string>
@@ -35,6 +35,7 @@ class Parallelism : public ParameterStore {
     virtual void end_step() { builder_ = nullptr; }
 
     OptimizerPlanner& optimizer() { return optimizer_; }
+    const OptimizerPlanner& optimizer() const { return optimizer_; }
     const std::vector<Buffer>& persistent() const { return persistent_; }
 
     // Event slots [0, lasting_events) mean something between Plans.
@@ -47,10 +48,11 @@ class Parallelism : public ParameterStore {
 
   protected:
     PlanBuilder& builder() { return *builder_; }
-    // Writes the initial values of the part of `parameter` that a rank holds: `first` is the parameter's first
-    // element in the flat sequence that `to` is a piece of, `per_rank` the elements of a piece (0: all).
-    static void initialize(PlanBuilder& builder, const Parameter& parameter, const Arg& to, std::int64_t first,
-                           std::int64_t per_rank);
+    // Writes the initial values of the part of `parameter` that a rank holds: `first` is the parameter's
+    // first element in the flat sequence that `to` is a piece of, `per_rank` the elements of a piece (0:
+    // all).
+    static void initialize(PlanBuilder& builder, const Parameter& parameter, const Arg& to,
+                           std::int64_t first, std::int64_t per_rank);
 
     OptimizerPlanner optimizer_;
     std::vector<Buffer> persistent_;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/job/job.h"
@@ -25,6 +26,8 @@ class Program {
     const ModuleTree& modules() const { return tree_; }
     const std::vector<UnitInfo>& units() const { return parallelism_->units(); }
     int unit_of(const Parameter& parameter) const { return parallelism_->unit_of(parameter); }
+
+    const OptimizerPlanner& optimizer() const { return std::as_const(*parallelism_).optimizer(); }
 
     const Plan& setup() const { return setup_; }
     // The Plan of a step. The first steps can differ (no optimizer state yet, nothing queued); from
@@ -49,8 +52,8 @@ class Program {
     ModuleTree tree_;
     std::unique_ptr<Parallelism> parallelism_;
     std::vector<Buffer> persistent_;
-    BufferId loss_host_ = -1;   // pinned: the loss of the step before
-    EventId loss_event_ = -1;   // its copy has ended
+    BufferId loss_host_ = -1;  // pinned: the loss of the step before
+    EventId loss_event_ = -1;  // its copy has ended
     bool loss_pending_ = false;
     Plan setup_, finish_;
     std::vector<Plan> steps_;

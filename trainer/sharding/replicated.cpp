@@ -4,8 +4,8 @@
 
 namespace shardscope::trainer {
 
-void Parallelism::initialize(PlanBuilder& builder, const Parameter& parameter, const Arg& to, std::int64_t first,
-                             std::int64_t per_rank) {
+void Parallelism::initialize(PlanBuilder& builder, const Parameter& parameter, const Arg& to,
+                             std::int64_t first, std::int64_t per_rank) {
     const auto key = static_cast<std::int64_t>(kernels::stream_of(parameter.path));
     const Kernel kernel = parameter.init.kind == InitKind::normal    ? Kernel::init_normal
                           : parameter.init.kind == InitKind::uniform ? Kernel::init_uniform

@@ -38,10 +38,9 @@ std::int64_t wrap_below(std::unique_ptr<Module>& slot, const Wrap& wrap, bool is
     std::int64_t taken = 0;
     for (auto& child : slot->children()) taken += wrap_below(child, wrap, false);
     if (is_root) return taken;
-    const bool chosen =
-        wrap.kind == Wrap::Kind::size
-            ? all - taken >= wrap.threshold
-            : std::find(wrap.names.begin(), wrap.names.end(), slot->class_name()) != wrap.names.end();
+    const bool chosen = wrap.kind == Wrap::Kind::size ? all - taken >= wrap.threshold
+                                                      : std::find(wrap.names.begin(), wrap.names.end(),
+                                                                  slot->class_name()) != wrap.names.end();
     if (!chosen) return taken;
     wrap_in_place(slot);
     return all;
@@ -55,8 +54,9 @@ std::unique_ptr<Module> apply_wrap(std::unique_ptr<Module> root, const Wrap& wra
         collect_classes(*root, classes);
         for (const std::string& name : wrap.names) {
             if (!classes.contains(name)) {
-                throw JobError(fmt::format("fsdp.wrap: the model has no module of class {}; its classes are {}", name,
-                                           fmt::join(classes, ", ")));
+                throw JobError(
+                    fmt::format("fsdp.wrap: the model has no module of class {}; its classes are {}", name,
+                                fmt::join(classes, ", ")));
             }
         }
     }

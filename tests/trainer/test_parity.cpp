@@ -1,0 +1,103 @@
+// The rule of numerics: in fp32 every mode, wrap and option gives the same bits at one number of ranks, and
+// the same losses within 1e-6 at another with the same global batch.
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "jobs.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using Losses = std::vector<double>;
+
+std::vector<Job> every_way(const Job& job, const char* wrap_class) {
+    std::vector<Job> jobs;
+    for (const std::string& wrap :
+         {std::string("root"), std::string("module:") + wrap_class, std::string("size:600")}) {
+        jobs.push_back(testing::with_wrap(job, wrap));
+    }
+    for (const BackwardPrefetch prefetch : {BackwardPrefetch::none, BackwardPrefetch::post}) {
+        jobs.push_back(jobs[1]);
+        jobs.back().fsdp.backward_prefetch = prefetch;
+    }
+    jobs.push_back(jobs[1]);
+    jobs.back().fsdp.limit_all_gathers = false;
+    jobs.push_back(jobs[1]);
+    jobs.back().run.workers = 1;
+    jobs.push_back(jobs[1]);
+    jobs.back().run.workers = 5;
+    jobs.push_back(testing::with_mode(job, ParallelMode::ddp));
+    jobs.push_back(jobs.back());
+    jobs.back().ddp.first_bucket_mb = jobs.back().ddp.bucket_cap_mb = 0.001;
+    return jobs;
+}
+
+void expect_close(const Losses& a, const Losses& b, double tolerance) {
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i] / b[i], 1.0, tolerance) << "step " << i;
+}
+
+TEST(Parity, MlpIsTheSameUnderEveryMode) {
+    const Losses single =
+        testing::run(testing::with_mode(testing::mlp_job(4, 24, 24, 1), ParallelMode::none)).losses;
+    for (const int ranks : {1, 2, 3, 4}) {
+        for (const double momentum : {0.0, 0.9}) {
+            Job job = testing::mlp_job(4, 24, 24 / ranks, ranks);
+            job.optimizer.momentum = momentum;
+            const auto jobs = every_way(job, "Linear");
+            const Losses first = testing::run(jobs[0]).losses;
+            for (std::size_t i = 1; i < jobs.size(); ++i) {
+                EXPECT_EQ(testing::run(jobs[i]).losses, first) << ranks << " ranks, way " << i;
+            }
+            if (momentum == 0.0) expect_close(first, single, 1e-6);
+        }
+    }
+}
+
+TEST(Parity, GptIsTheSameUnderEveryMode) {
+    const testing::SampleText text;
+    const Losses single =
+        testing::run(testing::with_mode(testing::gpt_job(text, 4, 1), ParallelMode::none)).losses;
+    for (const int ranks : {1, 2, 4}) {
+        const auto jobs = every_way(testing::gpt_job(text, 4 / ranks, ranks), "Block");
+        const Losses first = testing::run(jobs[0]).losses;
+        for (std::size_t i = 1; i < jobs.size(); ++i) {
+            EXPECT_EQ(testing::run(jobs[i]).losses, first) << ranks << " ranks, way " << i;
+        }
+        expect_close(first, single, 1e-6);
+    }
+}
+
+TEST(Parity, TheSameRunTwiceGivesTheSameBits) {
+    const Job job = testing::with_wrap(testing::mlp_job(4, 24, 4, 4), "module:Linear");
+    EXPECT_EQ(testing::run(job).losses, testing::run(job).losses);
+}
+
+TEST(Parity, AnotherSeedGivesAnotherRun) {
+    Job job = testing::with_wrap(testing::mlp_job(4, 24, 4, 2), "root");
+    const Losses first = testing::run(job).losses;
+    job.run.seed = 2;
+    EXPECT_NE(testing::run(job).losses, first);
+}
+
+TEST(Parity, MlpLearns) {
+    Job job = testing::with_wrap(testing::mlp_job(2, 16, 32, 2), "module:Linear");
+    job.run.steps = 200;
+    job.optimizer.lr = 0.5;
+    const Losses losses = testing::run(job).losses;
+    EXPECT_LT(losses.back(), 0.7 * losses.front());
+}
+
+TEST(Parity, GptLearns) {
+    const testing::SampleText text;
+    Job job = testing::with_wrap(testing::gpt_job(text, 4, 2), "module:Block");
+    job.run.steps = 60;
+    job.optimizer.lr = 0.003;
+    const Losses losses = testing::run(job).losses;
+    EXPECT_LT(losses.back(), 0.8 * losses.front());
+}
+
+}  // namespace
+}  // namespace shardscope::trainer

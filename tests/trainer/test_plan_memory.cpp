@@ -1,0 +1,131 @@
+// The memory account against closed forms of FSDP1's allocated peak, and against the allocator of a real run.
+//
+// W: bytes of a Linear of width d, (d*d + d)*4. A: bytes of an activation, b*d*4. U units of one Linear each,
+// Psi = U*W, N ranks, k copies per parameter that live always (1 SGD, 2 momentum, 3 Adam), p = 4 tensors that
+// a step's variables hold: input, target, output, and the storage behind the loss.
+#include <algorithm>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "jobs.h"
+#include "trainer/sharding/program.h"
+
+namespace shardscope::trainer {
+namespace {
+
+constexpr std::int64_t kP = 4;
+
+struct Shape {
+    int layers, width, batch, ranks;
+    std::int64_t w() const { return (std::int64_t{width} * width + width) * 4; }
+    std::int64_t a() const { return std::int64_t{batch} * width * 4; }
+    std::int64_t psi() const { return layers * w(); }
+    Job job() const { return testing::mlp_job(layers, width, batch, ranks); }
+};
+
+std::int64_t peak(const Job& job) {
+    const MemoryPeak result = Program(job).predict_peak();
+    EXPECT_EQ(std::accumulate(result.at_peak.begin(), result.at_peak.end(), std::int64_t{0}), result.bytes);
+    return result.bytes;
+}
+
+// Where an activation is smaller than a weight, the peak is at the concatenation of a unit's gradients.
+// For unit i, i = U first in the backward, these live: shards, gradients' shards of the units
+// behind it, its flat parameter and the prefetched one, its gradients twice, and the activations of i-1
+// layers.
+std::int64_t per_linear(const Shape& s, std::int64_t k, bool prefetch) {
+    std::int64_t largest = 0;
+    for (std::int64_t i = 1; i <= s.layers; ++i) {
+        const std::int64_t earlier = i > 1 ? 1 : 0;
+        largest = std::max(largest, k * s.psi() / s.ranks + (s.layers - i) * s.w() / s.ranks +
+                                        (1 + (prefetch ? earlier : 0)) * s.w() + 2 * s.w() +
+                                        (kP + (i - 1) + earlier) * s.a());
+    }
+    return largest;
+}
+
+TEST(MemoryAccount, RootWrapHoldsThreeModels) {
+    for (const Shape s : {Shape{8, 64, 4, 4}, Shape{8, 64, 32, 8}, Shape{3, 32, 8, 2}}) {
+        EXPECT_EQ(peak(testing::with_wrap(s.job(), "root")), s.psi() / s.ranks + 3 * s.psi() + kP * s.a());
+    }
+}
+
+TEST(MemoryAccount, PerLinearWrapHoldsFourUnits) {
+    for (const Shape s : {Shape{8, 64, 1, 4}, Shape{8, 64, 32, 8}, Shape{4, 32, 16, 2}}) {
+        Job job = testing::with_wrap(s.job(), "module:Linear");
+        EXPECT_EQ(peak(job), per_linear(s, 1, true));
+        job.fsdp.backward_prefetch = BackwardPrefetch::none;
+        EXPECT_EQ(peak(job), per_linear(s, 1, false));
+        job.fsdp.backward_prefetch = BackwardPrefetch::post;
+        EXPECT_EQ(peak(job), per_linear(s, 1, false)) << "the next unit is gathered after this one is freed";
+        job.fsdp.backward_prefetch = BackwardPrefetch::pre;
+        job.fsdp.limit_all_gathers = false;
+        EXPECT_EQ(peak(job), per_linear(s, 1, true)) << "the limiter changes time, not allocated memory";
+    }
+}
+
+TEST(MemoryAccount, OptimizerStateCountsFromTheSecondStep) {
+    const Shape s{8, 64, 4, 4};
+    Job job = testing::with_wrap(s.job(), "module:Linear");
+    job.optimizer.momentum = 0.9;
+    EXPECT_EQ(peak(job), per_linear(s, 2, true));
+    job.optimizer = {};
+    job.optimizer.type = OptimizerType::adamw;
+    EXPECT_EQ(peak(job), per_linear(s, 3, true));
+}
+
+// Parameters, gradients and buckets whole; the backward's peak is at its end, where x, target, output, the
+// loss's storage, the first ReLU's result and the gradient that it turns into live, or at its start with all
+// activations.
+TEST(MemoryAccount, DdpHoldsParametersGradientsAndBuckets) {
+    const Shape s{4, 64, 2, 2};
+    const MemoryPeak result = Program(testing::with_mode(s.job(), ParallelMode::ddp)).predict_peak();
+    const auto at = [&](MemoryCategory c) { return result.at_peak[static_cast<std::size_t>(c)]; };
+    EXPECT_EQ(at(MemoryCategory::parameters), s.psi());
+    EXPECT_EQ(at(MemoryCategory::gradients), s.psi());
+    EXPECT_EQ(at(MemoryCategory::communication), s.psi());
+    EXPECT_EQ(at(MemoryCategory::unsharded_parameters), 0);
+}
+
+// The FSDP talk at laptop scale: 8 Linear layers of 1024, 512 rows a rank, 8 ranks, plain SGD.
+TEST(MemoryAccount, TheTalkAtLaptopScale) {
+    const Job job = testing::mlp_job(8, 1024, 512, 8);
+    EXPECT_EQ(peak(testing::with_wrap(job, "root")), 113'348'608);  // 27 weights of 4 MB, 25 biases of 4 KB
+    EXPECT_EQ(peak(testing::with_wrap(job, "module:Linear")), 46'157'824);  // 11 weights, 5 biases
+}
+
+TEST(MemoryAccount, AgreesWithTheAllocatorOfARealRun) {
+    const testing::SampleText text;
+    for (const Job& job : {testing::with_wrap(testing::mlp_job(4, 24, 3, 4), "root"),
+                           testing::with_wrap(testing::mlp_job(4, 24, 3, 4), "module:Linear"),
+                           testing::with_mode(testing::mlp_job(4, 24, 3, 3), ParallelMode::ddp),
+                           testing::with_mode(testing::mlp_job(4, 24, 3, 1), ParallelMode::none),
+                           testing::with_wrap(testing::gpt_job(text, 2, 3), "module:Block"),
+                           testing::with_mode(testing::gpt_job(text, 2, 2), ParallelMode::ddp)}) {
+        const MemoryPeak predicted = Program(job).predict_peak();
+        for (const MemoryPeak& real : testing::run(job).peaks) {
+            EXPECT_EQ(real.bytes, predicted.bytes);
+            EXPECT_EQ(real.at_peak, predicted.at_peak);
+            EXPECT_EQ(real.where, predicted.where);
+        }
+    }
+}
+
+TEST(MemoryAccount, AStepLeaksNothing) {
+    const testing::SampleText text;
+    for (const Job& job : {testing::with_wrap(testing::mlp_job(4, 24, 3, 4), "module:Linear"),
+                           testing::with_mode(testing::mlp_job(4, 24, 3, 2), ParallelMode::ddp),
+                           testing::with_wrap(testing::gpt_job(text, 2, 2), "root")}) {
+        const Program program(job);
+        MemoryAccount account;
+        account.walk(program.setup());
+        for (std::size_t i = 0; i <= program.warm_up_steps(); ++i) account.walk(program.step(i));
+        const std::int64_t live = account.counter().live_bytes();
+        for (int i = 0; i < 3; ++i) account.walk(program.step(program.warm_up_steps()));
+        EXPECT_EQ(account.counter().live_bytes(), live);
+    }
+}
+
+}  // namespace
+}  // namespace shardscope::trainer

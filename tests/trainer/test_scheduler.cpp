@@ -1,0 +1,128 @@
+// Streams, events and meetings of the cpu executor: order is kept, nothing blocks a worker.
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "trainer/executor/scheduler.h"
+
+namespace shardscope::trainer {
+namespace {
+
+class Journal {
+  public:
+    Work write(int entry) {
+        return [this, entry](int) {
+            const std::lock_guard lock(mutex_);
+            entries_.push_back(entry);
+        };
+    }
+    std::vector<int> entries() const { return entries_; }
+
+  private:
+    std::mutex mutex_;
+    std::vector<int> entries_;
+};
+
+Work sleep_for_ms(int ms) {
+    return [ms](int) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); };
+}
+
+TEST(Scheduler, AStreamKeepsItsOrder) {
+    Scheduler scheduler(4, nullptr);
+    const StreamIndex stream = scheduler.add_stream();
+    Journal journal;
+    for (int i = 0; i < 100; ++i) scheduler.enqueue(stream, Priority::compute, {}, journal.write(i));
+    scheduler.wait_all();
+    ASSERT_EQ(journal.entries().size(), 100U);
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(journal.entries()[static_cast<std::size_t>(i)], i);
+}
+
+TEST(Scheduler, AnItemWaitsForEventsOfOtherStreams) {
+    Scheduler scheduler(2, nullptr);
+    const StreamIndex a = scheduler.add_stream(), b = scheduler.add_stream();
+    Journal journal;
+    const StreamEvent slow = scheduler.enqueue(a, Priority::compute, {}, [&](int) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        journal.write(1)(0);
+    });
+    scheduler.enqueue(b, Priority::communication, {slow}, journal.write(2));
+    scheduler.wait_all();
+    EXPECT_EQ(journal.entries(), (std::vector{1, 2}));
+}
+
+TEST(Scheduler, AnEventHappensOnceItsItemIsDone) {
+    Scheduler scheduler(1, nullptr);
+    const StreamIndex stream = scheduler.add_stream();
+    std::atomic<bool> done = false;
+    const StreamEvent event = scheduler.enqueue(stream, Priority::compute, {}, [&](int) { done = true; });
+    scheduler.wait(event);
+    EXPECT_TRUE(done);
+    EXPECT_TRUE(scheduler.happened(event));
+    EXPECT_TRUE(scheduler.happened({})) << "the empty event has always happened";
+    EXPECT_FALSE(scheduler.happened({stream, event.sequence + 1}));
+}
+
+TEST(Scheduler, CommunicationIsTakenBeforeCopiesBeforeCompute) {
+    Scheduler scheduler(1, nullptr);
+    const StreamIndex busy = scheduler.add_stream(), compute = scheduler.add_stream(),
+                      copy = scheduler.add_stream(), communication = scheduler.add_stream();
+    Journal journal;
+    scheduler.enqueue(busy, Priority::compute, {}, sleep_for_ms(20));
+    scheduler.enqueue(compute, Priority::compute, {}, journal.write(3));
+    scheduler.enqueue(copy, Priority::copy, {}, journal.write(2));
+    scheduler.enqueue(communication, Priority::communication, {}, journal.write(1));
+    scheduler.wait_all();
+    EXPECT_EQ(journal.entries(), (std::vector{1, 2, 3}));
+}
+
+// One worker, four ranks: if an arrival held the worker, the others could never arrive.
+TEST(Scheduler, AMeetingOfMoreRanksThanWorkersTakesPlace) {
+    constexpr int kRanks = 4;
+    Scheduler scheduler(1, nullptr);
+    std::vector<StreamIndex> streams;
+    for (int rank = 0; rank < kRanks; ++rank) streams.push_back(scheduler.add_stream());
+    auto meeting = std::make_shared<Meeting>(kRanks);
+    std::atomic<int> parts = 0, completions = 0, after = 0;
+    for (std::size_t rank = 0; rank < kRanks; ++rank) {
+        meeting->set_part(rank, [&](int) { ++parts; });
+        meeting->on_part_complete(rank,
+                                  [&](std::uint64_t arrived, std::uint64_t done, std::uint64_t last, int) {
+                                      EXPECT_EQ(parts, kRanks);
+                                      EXPECT_LE(arrived, done);
+                                      EXPECT_LE(done, last);
+                                      ++completions;
+                                  });
+        if (rank == 3) scheduler.enqueue(streams[rank], Priority::compute, {}, sleep_for_ms(10));
+        scheduler.enqueue_arrival(streams[rank], {}, meeting, rank);
+        scheduler.enqueue(streams[rank], Priority::compute, {}, [&](int) {
+            EXPECT_EQ(completions, kRanks) << "a stream went on before the collective was complete";
+            ++after;
+        });
+    }
+    scheduler.wait_all();
+    EXPECT_EQ(after, kRanks);
+}
+
+TEST(Scheduler, AFailureReachesEveryWaitingHost) {
+    Scheduler scheduler(2, nullptr);
+    const StreamIndex stream = scheduler.add_stream();
+    std::atomic<bool> go = false;
+    scheduler.enqueue(stream, Priority::compute, {}, [&](int) {
+        while (!go) std::this_thread::yield();
+        throw std::runtime_error("a kernel failed");
+    });
+    const StreamEvent never = scheduler.enqueue(stream, Priority::compute, {}, [](int) {});
+    go = true;
+    EXPECT_THROW(scheduler.wait(never), std::runtime_error);
+    EXPECT_THROW(scheduler.wait_all(), std::runtime_error);
+    EXPECT_THROW(scheduler.enqueue(stream, Priority::compute, {}, [](int) {}), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace shardscope::trainer

@@ -1,0 +1,95 @@
+// Wrap policies: which modules become units, and what tree and numbering come of it.
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "jobs.h"
+#include "trainer/sharding/program.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::string tree_text(const Program& program) {
+    const ModuleTree& tree = program.modules();
+    std::string text;
+    for (std::size_t i = 0; i < tree.modules.size(); ++i) {
+        int depth = 0;
+        for (int p = tree.parents[i]; p >= 0; p = tree.parents[static_cast<std::size_t>(p)]) ++depth;
+        text += std::string(static_cast<std::size_t>(depth), ' ') + tree.modules[i]->name + "\n";
+    }
+    return text;
+}
+
+std::vector<std::string> unit_names(const Program& program) {
+    std::vector<std::string> names;
+    for (const UnitInfo& unit : program.units()) names.push_back(unit.name);
+    return names;
+}
+
+TEST(Wrap, RootMakesOneUnit) {
+    const Program program(testing::with_wrap(testing::mlp_job(2, 8, 1, 2), "root"));
+    EXPECT_EQ(tree_text(program),
+              "FullyShardedDataParallel_0\n MLP_0\n  Sequential_0\n   Linear_0\n   ReLU_0\n   Linear_1\n");
+    EXPECT_THAT(unit_names(program), ElementsAre("root"));
+    EXPECT_EQ(program.units()[0].elements, 2 * (8 * 8 + 8));
+}
+
+TEST(Wrap, ByClassMakesOneUnitPerModule) {
+    const Program program(testing::with_wrap(testing::mlp_job(2, 8, 1, 2), "module:Linear"));
+    EXPECT_EQ(
+        tree_text(program),
+        "FullyShardedDataParallel_0\n MLP_0\n  Sequential_0\n   FullyShardedDataParallel_1\n    Linear_0\n"
+        "   ReLU_0\n   FullyShardedDataParallel_2\n    Linear_1\n");
+    EXPECT_THAT(unit_names(program), ElementsAre("net.0", "net.2")) << "nothing is left to the root";
+}
+
+TEST(Wrap, TheRootKeepsWhatNobodyTook) {
+    const testing::SampleText text;
+    const Program program(testing::with_wrap(testing::gpt_job(text, 1, 2), "module:Block"));
+    EXPECT_THAT(unit_names(program), ElementsAre("root", "blocks.0", "blocks.1"));
+    // Embeddings 256*32 + 16*32, last norm 2*32, head 32*256 without bias.
+    EXPECT_EQ(program.units()[0].elements, 256 * 32 + 16 * 32 + 2 * 32 + 32 * 256);
+    // Norms 2*(2*32), qkv 32*96+96, projection 32*32+32, expand 32*128+128, projection 128*32+32.
+    EXPECT_EQ(program.units()[1].elements, 128 + 3168 + 1056 + 4224 + 4128);
+}
+
+// PyTorch's recursion: bottom up, a module is wrapped when what is left in it reaches the threshold.
+TEST(Wrap, BySizeWrapsWhereTheRemainderIsLargeEnough) {
+    const Job job = testing::mlp_job(4, 10, 1, 2);  // 110 elements a Linear
+    EXPECT_THAT(unit_names(Program(testing::with_wrap(job, "size:110"))),
+                ElementsAre("net.0", "net.2", "net.4", "net.6"));
+    EXPECT_THAT(unit_names(Program(testing::with_wrap(job, "size:111"))), ElementsAre("net"));
+    EXPECT_THAT(unit_names(Program(testing::with_wrap(job, "size:441"))), ElementsAre("root"));
+}
+
+TEST(Wrap, SaysWhichClassesThereAreWhenNoneMatches) {
+    try {
+        const Program program(testing::with_wrap(testing::mlp_job(2, 8, 1, 2), "module:Conv2d"));
+        FAIL() << "a policy that matches nothing was accepted";
+    } catch (const JobError& error) {
+        EXPECT_STREQ(error.what(),
+                     "fsdp.wrap: the model has no module of class Conv2d; its classes are Linear, MLP, ReLU, "
+                     "Sequential");
+    }
+}
+
+TEST(Wrap, PathsDoNotShowTheWrap) {
+    for (const char* wrap : {"root", "module:Linear"}) {
+        const Program program(testing::with_wrap(testing::mlp_job(2, 8, 1, 2), wrap));
+        EXPECT_EQ(program.modules().parameters[2]->path, "net.2.weight") << wrap;
+    }
+}
+
+TEST(Wrap, PadsUnevenUnits) {
+    const Program program(
+        testing::with_wrap(testing::mlp_job(1, 5, 1, 4), "root"));  // 30 elements on 4 ranks
+    EXPECT_EQ(program.units()[0].elements, 30);
+    EXPECT_EQ(program.units()[0].shard_elements, 8);
+    EXPECT_EQ(program.units()[0].padded_elements, 32);
+}
+
+}  // namespace
+}  // namespace shardscope::trainer
