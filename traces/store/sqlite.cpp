@@ -55,7 +55,9 @@ void Database::close() {
 }
 
 StoreError Database::error(int code, std::string_view doing) const {
-    const int system = handle_ ? sqlite3_system_errno(handle_.get()) : 0;
+    const int last = errno;  // SQLite does not always keep it for a failed write
+    int system = handle_ ? sqlite3_system_errno(handle_.get()) : 0;
+    if (system == 0 && code == SQLITE_IOERR_WRITE) system = last;
     switch (code & 0xFF) {
         case SQLITE_FULL:
             return StoreError(

@@ -21,6 +21,8 @@ namespace {
 
 constexpr std::int64_t kNotApplicable = 4294967295;  // Nsight's "no stream", "no event"
 constexpr std::int64_t kVmId = std::int64_t{1} << 48;
+constexpr std::int64_t kPageSize = 16384;         // as create_database() chose
+constexpr std::int64_t kCompactBelow = 32 << 20;  // bytes
 constexpr std::int64_t kPidMask = ~std::int64_t{0xFFFFFF};
 
 // Opened once the file exists, with a journal that readers can follow while it is written.
@@ -273,6 +275,12 @@ struct DatabaseWriter::Impl {
         return it->second;
     }
     std::int64_t next_domain = 2;
+
+    // Large pages are fast to write, but most tables of a small run fill little of theirs.
+    void compact() {
+        if (database.integer("PRAGMA page_count") * kPageSize > kCompactBelow) return;
+        database.execute("PRAGMA page_size = 4096; VACUUM;");
+    }
 
     static std::int64_t text_id(StringId id) { return static_cast<std::int64_t>(id); }
 };
@@ -550,6 +558,7 @@ void DatabaseWriter::finish(std::int64_t duration_ns, std::int64_t dropped) {
     impl_->inserts.reset();
     try {
         impl_->database.execute("PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode = DELETE;");
+        impl_->compact();
     } catch (const StoreError&) {
         // Someone reads the file just now. All is written; whoever closes it last removes the journal.
     }

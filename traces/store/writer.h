@@ -1,7 +1,8 @@
 // The database end of EventSink: one SQLite file, written while the job runs.
 //
 // WAL journal with synchronous=NORMAL, 16 KiB pages, multi-row inserts, no indexes while recording; finish()
-// checkpoints, indexes and leaves a single file that opens read-only. The file is created for its owner only.
+// checkpoints, indexes (and packs a small run) and leaves a single file that opens read-only. The file is
+// created for its owner only.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,317 @@
+// What DatabaseWriter writes, load_trace and plain SQL read back: every kind of row with exact values. The
+// plain reference is the ColumnSink fed with the same rows. See sample_run.h for the run.
+#include <cmath>
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "tests/traces/sample_run.h"
+#include "tests/traces/temporary_folder.h"
+#include "traces/store/column_sink.h"
+#include "traces/store/loader.h"
+#include "traces/store/query.h"
+#include "traces/store/writer.h"
+
+namespace shardscope::traces {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+class RoundTrip : public ::testing::Test {
+  protected:
+    RoundTrip() : path_(folder_ / "run.sqlite") {
+        DatabaseWriter writer(
+            {.path = path_, .start_utc_ns = 1'700'000'000'000'000'000, .start_system_ns = 77});
+        write_sample_run(writer);
+        writer.finish(3 * kSampleMs, 0);
+    }
+    // The one row of a query, each value as text, separated by bars.
+    std::string row(const std::string& sql) const {
+        const auto results = run_query(path_, sql);
+        if (results.size() != 1 || results[0].rows.size() != 1) return "not one row";
+        std::string text;
+        for (const QueryValue& value : results[0].rows[0]) {
+            if (!text.empty()) text += '|';
+            if (const auto* whole = std::get_if<std::int64_t>(&value)) text += std::to_string(*whole);
+            if (const auto* real = std::get_if<double>(&value)) text += std::to_string(*real);
+            if (const auto* chars = std::get_if<std::string>(&value)) text += *chars;
+        }
+        return text;
+    }
+
+    TemporaryFolder folder_;
+    std::string path_;
+};
+
+// Texts instead of ids, which differ between sinks.
+std::vector<std::string> texts(const Trace& trace, const std::vector<StringId>& ids) {
+    std::vector<std::string> result;
+    for (const StringId id : ids) result.emplace_back(trace.strings[id]);
+    return result;
+}
+
+TEST_F(RoundTrip, LoadsTheColumnsThatMemoryWouldHold) {
+    const auto loaded = load_trace(path_);
+    ColumnSink sink;
+    write_sample_run(sink);
+    const auto expected = sink.take();
+
+    const auto& d = loaded->device;
+    const auto& e = expected->device;
+    EXPECT_EQ(d.start, e.start);
+    EXPECT_EQ(d.end, e.end);
+    EXPECT_EQ(d.correlation, e.correlation);
+    EXPECT_EQ(d.bytes, e.bytes);
+    EXPECT_EQ(d.launch, e.launch);
+    EXPECT_EQ(d.collective, e.collective);
+    EXPECT_EQ(d.rank, e.rank);
+    EXPECT_EQ(d.stream, e.stream);
+    EXPECT_EQ(d.kind, e.kind);
+    EXPECT_EQ(d.copy_kind, e.copy_kind);
+    EXPECT_EQ(texts(*loaded, d.name), texts(*expected, e.name));
+
+    EXPECT_EQ(loaded->ranges.start, expected->ranges.start);
+    EXPECT_EQ(loaded->ranges.end, expected->ranges.end);
+    EXPECT_EQ(loaded->ranges.module, expected->ranges.module);
+    EXPECT_EQ(loaded->ranges.parent, expected->ranges.parent);
+    EXPECT_EQ(loaded->ranges.thread, expected->ranges.thread);
+    EXPECT_EQ(loaded->ranges.kind, expected->ranges.kind);
+    EXPECT_EQ(texts(*loaded, loaded->ranges.name), texts(*expected, expected->ranges.name));
+
+    EXPECT_EQ(loaded->runtime.start, expected->runtime.start);
+    EXPECT_EQ(loaded->runtime.end, expected->runtime.end);
+    EXPECT_EQ(loaded->runtime.correlation, expected->runtime.correlation);
+    EXPECT_EQ(loaded->runtime.thread, expected->runtime.thread);
+    EXPECT_EQ(loaded->runtime.range, expected->runtime.range);
+    EXPECT_EQ(texts(*loaded, loaded->runtime.name), texts(*expected, expected->runtime.name));
+
+    EXPECT_EQ(loaded->collectives.correlation, expected->collectives.correlation);
+    EXPECT_EQ(loaded->collectives.bytes, expected->collectives.bytes);
+    EXPECT_EQ(loaded->collectives.padding, expected->collectives.padding);
+    EXPECT_EQ(loaded->collectives.group, expected->collectives.group);
+    EXPECT_EQ(loaded->collectives.group_size, expected->collectives.group_size);
+    EXPECT_EQ(loaded->collectives.sequence, expected->collectives.sequence);
+    EXPECT_EQ(loaded->collectives.unit, expected->collectives.unit);
+    EXPECT_EQ(loaded->collectives.event, expected->collectives.event);
+    EXPECT_EQ(loaded->collectives.rank, expected->collectives.rank);
+    EXPECT_EQ(loaded->collectives.operation, expected->collectives.operation);
+    EXPECT_EQ(loaded->collectives.phase, expected->collectives.phase);
+
+    EXPECT_EQ(loaded->memory.time, expected->memory.time);
+    EXPECT_EQ(loaded->memory.bytes, expected->memory.bytes);
+    EXPECT_EQ(loaded->memory.address, expected->memory.address);
+    EXPECT_EQ(loaded->memory.unit, expected->memory.unit);
+    EXPECT_EQ(loaded->memory.module, expected->memory.module);
+    EXPECT_EQ(loaded->memory.rank, expected->memory.rank);
+    EXPECT_EQ(loaded->memory.category, expected->memory.category);
+    EXPECT_EQ(loaded->memory.space, expected->memory.space);
+    EXPECT_EQ(loaded->memory.phase, expected->memory.phase);
+    EXPECT_EQ(texts(*loaded, loaded->memory.name), texts(*expected, expected->memory.name));
+
+    EXPECT_EQ(loaded->counters.time, expected->counters.time);
+    EXPECT_EQ(loaded->counters.value, expected->counters.value);
+    EXPECT_EQ(loaded->counters.rank, expected->counters.rank);
+    EXPECT_EQ(loaded->config, expected->config);
+    EXPECT_EQ(loaded->first_ns, expected->first_ns);
+    EXPECT_EQ(loaded->last_ns, expected->last_ns);
+    EXPECT_EQ(loaded->invalid_events, 0);
+}
+
+TEST_F(RoundTrip, LoadsWhatDescribesTheRun) {
+    const auto trace = load_trace(path_);
+    EXPECT_EQ(trace->path, path_);
+    EXPECT_EQ(trace->schema_version, 1);
+    EXPECT_TRUE(trace->ended);
+    EXPECT_EQ(trace->dropped, 0);
+    EXPECT_EQ(trace->start_utc_ns, 1'700'000'000'000'000'000);
+
+    ASSERT_THAT(trace->ranks, SizeIs(2));
+    EXPECT_EQ(trace->ranks[1].number, 1);
+    EXPECT_EQ(trace->ranks[1].device, 1);
+    EXPECT_EQ(trace->ranks[1].global_pid, sample_pid());
+    EXPECT_EQ(trace->ranks[1].global_tid, sample_tid(1));
+    EXPECT_EQ(trace->ranks[1].host, "laptop");
+    EXPECT_EQ(trace->ranks[1].device_name, "A processor");
+    ASSERT_THAT(trace->threads, SizeIs(2));
+    EXPECT_EQ(trace->threads[0].name, "rank 0");
+    EXPECT_EQ(trace->threads[0].rank, 0);
+    ASSERT_THAT(trace->streams, SizeIs(4));
+    EXPECT_EQ(trace->streams[3].name, "unshard");
+    EXPECT_EQ(trace->streams[3].rank, 1);
+
+    ASSERT_THAT(trace->steps, SizeIs(4));
+    EXPECT_EQ(trace->steps[3].start, kSampleMs + 10 * kSampleUs);
+    EXPECT_EQ(trace->steps[3].end, 2 * kSampleMs + 10 * kSampleUs);
+    EXPECT_EQ(trace->steps[3].loss, 1.5);
+
+    ASSERT_THAT(trace->modules, SizeIs(2));
+    EXPECT_EQ(trace->modules[0].parent, -1);
+    EXPECT_EQ(trace->modules[0].name, "FullyShardedDataParallel_0");
+    EXPECT_EQ(trace->modules[1].parent, 0);
+    EXPECT_EQ(trace->modules[1].class_name, "Linear");
+    EXPECT_EQ(trace->modules[1].path, "net.0");
+    EXPECT_EQ(trace->modules[1].unit, 0);
+    EXPECT_EQ(trace->modules[1].parameters, 1000);
+    ASSERT_THAT(trace->units, SizeIs(1));
+    EXPECT_EQ(trace->units[0].module, 0);
+    EXPECT_EQ(trace->units[0].name, "root");
+    EXPECT_EQ(trace->units[0].elements, 1000);
+    EXPECT_EQ(trace->units[0].padded_elements, 1024);
+    EXPECT_EQ(trace->units[0].shard_bytes, 2048);
+    EXPECT_EQ(trace->units[0].bytes, 4096);
+    ASSERT_THAT(trace->predictions, SizeIs(2));
+    EXPECT_EQ(trace->predictions[1].rank, 1);
+    EXPECT_EQ(trace->predictions[1].peak_bytes, 5096);
+    EXPECT_THAT(trace->predictions[1].at_peak, ElementsAre(1000, 4096, 0, 0, 0, 0, 0, 0));
+    EXPECT_EQ(trace->predictions[1].where, "forward of root");
+    ASSERT_THAT(trace->diagnostics, SizeIs(1));
+    EXPECT_EQ(trace->diagnostics[0].time, 5);
+    EXPECT_EQ(trace->diagnostics[0].severity, Severity::information);
+    EXPECT_EQ(trace->diagnostics[0].text, "a note");
+}
+
+TEST_F(RoundTrip, WritesWhatTheColumnsDoNotKeep) {
+    EXPECT_EQ(row("SELECT gridX, gridY, gridZ, blockX, contextId, tensorSizeMinusOneElements, d.value "
+                  "FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds s ON s.id = shortName "
+                  "JOIN StringIds d ON d.id = demangledName WHERE s.value = 'sgemm' AND start = 200000"),
+              "4|2|1|128|1|[]|sgemm(float*, int)");
+    EXPECT_EQ(row("SELECT srcKind, dstKind, copyKind FROM CUPTI_ACTIVITY_KIND_MEMCPY WHERE start = 600000"),
+              "1|2|1");
+    EXPECT_EQ(row("SELECT value, memKind FROM CUPTI_ACTIVITY_KIND_MEMSET WHERE start = 700000"), "0|2");
+    // No stream is concerned: Nsight's 4294967295.
+    EXPECT_EQ(row("SELECT streamId, syncType, eventId FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION WHERE start = "
+                  "800000"),
+              "4294967295|1|3");
+    EXPECT_EQ(row("SELECT eventClass, returnValue, value FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds ON "
+                  "id = nameId "
+                  "WHERE start = 160000"),
+              "0|0|cudaLaunchKernel_v7000");  // with its suffix, as an export has it
+    EXPECT_EQ(row("SELECT pid, name FROM PROCESSES"), "4242|shardscope-train");
+    EXPECT_EQ(row("SELECT shard, data, tensor, pipeline FROM SHARD_RANKS WHERE rank = 1"), "1|0|0|0");
+    EXPECT_EQ(row("SELECT name, totalMemory FROM TARGET_INFO_GPU WHERE id = 1"), "A processor|1073741824");
+    EXPECT_EQ(row("SELECT duration, startTime, stopTime FROM ANALYSIS_DETAILS"), "3000000|0|3000000");
+    EXPECT_EQ(row("SELECT utcEpochNs, utcTime, systemClockNs FROM TARGET_INFO_SESSION_START_TIME"),
+              "1700000000000000000|2023-11-14T22:13:20|77");
+}
+
+TEST_F(RoundTrip, WritesRangesAsNsightDoes) {
+    // Both text and textId, which different scripts use; the module in int64Value.
+    EXPECT_EQ(
+        row("SELECT n.text, s.value, n.int64Value, n.domainId, n.rangeId, n.endGlobalTid FROM NVTX_EVENTS n "
+            "JOIN StringIds s ON s.id = n.textId WHERE n.start = 150000"),
+        "nn.Module: Linear_0|nn.Module: Linear_0|1|0||");
+    EXPECT_EQ(row("SELECT eventType, end IS NULL FROM NVTX_EVENTS WHERE start = 500000"), "34|1");
+    // NCCL's domain is 1, named once for the one process.
+    EXPECT_EQ(row("SELECT domainId, text FROM NVTX_EVENTS WHERE eventType = 75"), "1|NCCL");
+    EXPECT_EQ(row("SELECT count(*) FROM NVTX_EVENTS WHERE domainId = 1 AND eventType = 59"), "4");
+}
+
+TEST_F(RoundTrip, WritesCudaMemoryEventsOfDeviceAndPinnedSpace) {
+    // Each rank: 1 + 2 steps * 2 in device memory, and 1 in host memory that CUDA does not know.
+    EXPECT_EQ(row("SELECT count(*) FROM CUDA_GPU_MEMORY_USAGE_EVENTS"), "10");
+    EXPECT_EQ(
+        row("SELECT deviceId, bytes, memKind, memoryOperationType, name FROM CUDA_GPU_MEMORY_USAGE_EVENTS "
+            "WHERE start = 560000"),
+        "0|4096|2|1|root flat_param");
+}
+
+TEST_F(RoundTrip, ShowsNamesAndRanksInItsViews) {
+    EXPECT_EQ(row("SELECT * FROM kernels WHERE rank = 1 AND start_ns = 210000"),
+              "1|1|1|compute|sgemm|sgemm(float*, int)|0|210000|510000|300000|22");
+    EXPECT_EQ(row("SELECT communication FROM kernels WHERE start_ns = 100000"), "1");
+    EXPECT_EQ(row("SELECT rank, kind, bytes, source, destination, duration_ns FROM memcpys WHERE start_ns = "
+                  "600000"),
+              "0|Host-to-Device|1024|Pinned|Device|20000");
+    EXPECT_EQ(
+        row("SELECT rank, operation, bytes, padding, group_id, group_size, sequence, unit, phase, stream, "
+            "start_ns, duration_ns FROM collectives WHERE rank = 1 AND sequence = 1"),
+        "1|all_gather|4096|96|7|2|1|root|forward|2|1110000|50000");
+    // Two steps: two gathers of 4096 bytes and 50 us.
+    EXPECT_EQ(
+        row("SELECT name, module, gathers, gathered_bytes, gather_ns, reductions, reduced_bytes FROM units "
+            "WHERE rank = 0"),
+        "root|FullyShardedDataParallel_0|2|8192|100000|0|0");
+    EXPECT_EQ(row("SELECT name, class, path, unit, parameters, calls, host_ns FROM modules WHERE rank = 0 "
+                  "AND id = 1"),
+              "Linear_0|Linear|net.0|root|1000|2|400000");
+    EXPECT_EQ(row("SELECT rank, step, start_ns, duration_ns, loss FROM steps WHERE rank = 1 AND step = 1"),
+              "1|1|1010000|1000000|1.500000");
+    EXPECT_EQ(row("SELECT bytes, category, space, phase, unit, module, name, stream FROM memory WHERE "
+                  "time_ns = 560000"),
+              "-4096|unsharded_parameters|device|forward|root|FullyShardedDataParallel_0|root flat_param|2");
+    EXPECT_EQ(row("SELECT rank, thread, name, domain, module, duration_ns FROM ranges WHERE domain = 'NCCL' "
+                  "AND start_ns = 60000"),
+              "0|rank 0|ncclAllGather|NCCL||10000");
+    EXPECT_EQ(row("SELECT rank, thread, name, duration_ns, correlation FROM calls WHERE start_ns = 62000"),
+              "0|rank 0|cudaLaunchKernelExC_v11060|2000|1");
+}
+
+TEST_F(RoundTrip, AnswersTheQueryThatNsightUsersKnow) {
+    EXPECT_EQ(row("SELECT s.value, count(*), sum(k.end-k.start) FROM CUPTI_ACTIVITY_KIND_KERNEL k "
+                  "JOIN StringIds s ON s.id=k.shortName WHERE s.value='sgemm' GROUP BY 1"),
+              "sgemm|4|1200000");
+}
+
+TEST_F(RoundTrip, LeavesOneFileForItsOwner) {
+    struct stat status {};
+    ASSERT_EQ(::stat(path_.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, 0600u);
+    int files = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_.path())) ++files;
+    EXPECT_EQ(files, 1);
+    EXPECT_LT(status.st_size, 400 << 10);  // a small run is a small file: pages are packed in the end
+}
+
+TEST(Writer, TellsDroppedEvents) {
+    TemporaryFolder folder;
+    const std::string path = folder / "run.sqlite";
+    DatabaseWriter({.path = path}).finish(10, 3);
+    const auto trace = load_trace(path);
+    EXPECT_EQ(trace->dropped, 3);
+    ASSERT_THAT(trace->diagnostics, SizeIs(1));
+    EXPECT_EQ(trace->diagnostics[0].text, "3 events were dropped because a buffer was full");
+}
+
+TEST(Writer, KeepsOddTextsAndNumbers) {
+    TemporaryFolder folder;
+    const std::string path = folder / "odd 'name' %41?.sqlite";
+    DatabaseWriter writer({.path = path});
+    const std::string odd = "quote ' \" \n \xF0\x9F\x94\xA5 %";
+    writer.add(RunInfoRow{"key", odd});
+    writer.add(RunInfoRow{"key", odd + "2"});  // the later value counts
+    writer.add(LossRow{.step = 0, .loss = std::nan("")});
+    writer.add(StepRow{.rank = 0, .step = 0, .start = -5, .end = 5});
+    writer.add(CounterRow{.time = 0, .rank = 0, .name = writer.intern(odd), .value = std::nan("")});
+    writer.add(
+        MemoryRow{.time = 0, .rank = 0, .address = std::numeric_limits<std::uint64_t>::max(), .bytes = 1});
+    writer.finish(1, 0);
+    const auto trace = load_trace(path);
+    EXPECT_EQ(trace->config_value("key"), odd + "2");
+    EXPECT_TRUE(std::isnan(*trace->steps[0].loss));
+    EXPECT_EQ(trace->steps[0].start, -5);
+    EXPECT_EQ(trace->strings[trace->counters.name[0]], odd);
+    EXPECT_EQ(trace->memory.address[0], std::numeric_limits<std::uint64_t>::max());
+}
+
+TEST(Writer, WritesMoreRowsThanABatchHolds) {
+    // 16 rows are written at once: below, at and above that, in two transactions.
+    for (const int rows : {15, 16, 17, 40}) {
+        TemporaryFolder folder;
+        const std::string path = folder / "run.sqlite";
+        DatabaseWriter writer({.path = path});
+        for (int i = 0; i < rows; ++i) {
+            writer.add(CounterRow{.time = i, .rank = 0, .name = writer.intern("c"), .value = i * 0.5});
+            if (i == 7) writer.commit();
+        }
+        writer.finish(rows, 0);
+        const auto trace = load_trace(path);
+        ASSERT_EQ(trace->counters.size(), static_cast<std::size_t>(rows));
+        for (int i = 0; i < rows; ++i) EXPECT_EQ(trace->counters.value[static_cast<std::size_t>(i)], i * 0.5);
+    }
+}
+
+}  // namespace
+}  // namespace shardscope::traces

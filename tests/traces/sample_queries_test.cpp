@@ -1,0 +1,135 @@
+// samples/sql: every query says what it answers, runs on a file as it is written, and answers it rightly.
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/traces/sample_run.h"
+#include "tests/traces/temporary_folder.h"
+#include "traces/store/query.h"
+#include "traces/store/writer.h"
+
+namespace shardscope::traces {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::StartsWith;
+
+using Row = std::vector<QueryValue>;
+
+std::string text(const std::string& path) {
+    std::ifstream file(path);
+    std::ostringstream content;
+    content << file.rdbuf();
+    return content.str();
+}
+
+class SampleQueries : public ::testing::Test {
+  protected:
+    SampleQueries() : path_(folder_ / "run.sqlite") {
+        DatabaseWriter writer({.path = path_});
+        write_sample_run(writer);
+        writer.finish(3 * kSampleMs, 0);
+    }
+    std::vector<Row> rows_of(const std::string& name) const {
+        const auto results = run_query(path_, text(std::string(SHARDSCOPE_SAMPLE_QUERIES) + "/" + name));
+        return results.size() == 1 ? results[0].rows : std::vector<Row>();
+    }
+    static QueryValue whole(std::int64_t value) { return value; }
+    static QueryValue real(double value) { return value; }
+    static QueryValue chars(const char* value) { return std::string(value); }
+    static QueryValue null() { return std::monostate{}; }
+
+    TemporaryFolder folder_;
+    std::string path_;
+};
+
+TEST_F(SampleQueries, AllRunAndSayWhatTheyAnswer) {
+    int queries = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(SHARDSCOPE_SAMPLE_QUERIES)) {
+        if (entry.path().extension() != ".sql") continue;
+        ++queries;
+        const std::string sql = text(entry.path().string());
+        EXPECT_THAT(sql, StartsWith("-- ")) << entry.path();
+        EXPECT_NE(sql.find('?'), std::string::npos) << entry.path() << " asks no question";
+        const auto results = run_query(path_, sql);
+        ASSERT_EQ(results.size(), 1u) << entry.path();
+        EXPECT_FALSE(results[0].rows.empty()) << entry.path();
+    }
+    EXPECT_GE(queries, 8);
+}
+
+// The figures follow from sample_run.h.
+
+TEST_F(SampleQueries, KernelsByTime) {
+    // 2 steps: sgemm 2 * 300 us, the gather 2 * 50 us: 600 of 700 us are 85.71 %.
+    EXPECT_THAT(rows_of("kernels_by_time.sql"),
+                Contains(ElementsAre(whole(0), chars("sgemm"), whole(2), real(0.6), real(300), real(85.71))));
+}
+
+TEST_F(SampleQueries, PeakMemory) {
+    // The first of the equal peaks, at 90 us in the first step; rank 1 is 10 us later.
+    EXPECT_THAT(
+        rows_of("peak_memory.sql"),
+        ElementsAre(
+            ElementsAre(whole(0), real(0.09), whole(5096), chars("unsharded_parameters"), whole(4096)),
+            ElementsAre(whole(0), real(0.09), whole(5096), chars("parameters"), whole(1000)),
+            ElementsAre(whole(1), real(0.1), whole(5096), chars("unsharded_parameters"), whole(4096)),
+            ElementsAre(whole(1), real(0.1), whole(5096), chars("parameters"), whole(1000))));
+}
+
+TEST_F(SampleQueries, MemoryOverTime) {
+    EXPECT_THAT(rows_of("memory_over_time.sql"),
+                Contains(ElementsAre(whole(1), whole(1), chars("unsharded_parameters"), whole(4096))));
+}
+
+TEST_F(SampleQueries, UnitTraffic) {
+    EXPECT_THAT(
+        rows_of("unit_traffic.sql"),
+        Contains(ElementsAre(whole(1), chars("root"), chars("FullyShardedDataParallel_0"), whole(2048),
+                             whole(2), whole(8192), real(0.1), whole(0), whole(0), real(0))));
+}
+
+TEST_F(SampleQueries, CollectivesByOperation) {
+    // 2 * 4096 bytes in 2 * 50 us: 0.08192 GB/s.
+    EXPECT_THAT(rows_of("collectives_by_operation.sql"),
+                Contains(ElementsAre(whole(0), chars("all_gather"), chars("forward"), whole(2), whole(8192),
+                                     whole(192), real(0.1), real(0.082))));
+}
+
+TEST_F(SampleQueries, SlowestSteps) {
+    EXPECT_THAT(rows_of("slowest_steps.sql"),
+                Contains(ElementsAre(whole(1), whole(0), real(1), real(0.05), whole(1), real(2.5))));
+}
+
+TEST_F(SampleQueries, RuntimeCalls) {
+    EXPECT_THAT(rows_of("runtime_calls.sql"), Contains(ElementsAre(whole(0), chars("cudaLaunchKernel_v7000"),
+                                                                   whole(2), real(0.004), real(2), real(2))));
+}
+
+TEST_F(SampleQueries, ModuleTimes) {
+    EXPECT_THAT(rows_of("module_times.sql"),
+                Contains(ElementsAre(whole(0), chars("net.0"), chars("Linear_0"), chars("root"), whole(1000),
+                                     whole(2), real(0.4), real(200))));
+}
+
+TEST_F(SampleQueries, ExposedWaits) {
+    // The compute stream of a rank: in each step 100 us between sgemm (to 500) and the copy (at 600), 80 us
+    // between the copy (to 620) and the memset, which is no work here; the next step's sgemm starts at 1200:
+    // 580 us after the copy. 100 + 580 + 100 = 780 us.
+    EXPECT_THAT(rows_of("exposed_waits.sql"),
+                Contains(ElementsAre(whole(0), whole(1), chars("compute"), whole(3), real(0.78), real(0.58),
+                                     chars("sgemm"))));
+}
+
+TEST_F(SampleQueries, Stragglers) {
+    // All parts of a gather take 50 us: nobody waits.
+    EXPECT_THAT(rows_of("stragglers.sql"), Contains(ElementsAre(chars("all_gather"), whole(7), whole(0),
+                                                                chars("root"), whole(0), real(0))));
+}
+
+}  // namespace
+}  // namespace shardscope::traces
