@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -80,13 +81,14 @@ void Collector::drain() {
     drain(monotonic_ns() - origin_ns_);
 }
 
-void Collector::drain(std::int64_t now) {
+void Collector::drain(std::int64_t end_ns) {
     look_for_processes();
     // Who is gone now cannot write after the snapshot that follows.
     std::vector<bool> gone(open_.size());
     for (std::size_t i = 0; i < open_.size(); ++i) gone[i] = open_[i]->gone();
     for (auto& process : open_) process->snapshot();
     clock_.update();
+    const std::int64_t now = std::min(end_ns, monotonic_ns() - origin_ns_);
     for (std::size_t i = 0; i < open_.size(); ++i) {
         ProcessRecords& process = *open_[i];
         process.drain();

@@ -32,7 +32,7 @@ class Collector {
     std::int64_t damaged() const;  // stretches of records that made no sense
 
   private:
-    void drain(std::int64_t now);  // trace time, at which processes that are gone ended
+    void drain(std::int64_t end_ns);  // trace time; processes that are gone ended then at the latest
     void look_for_processes();
     void describe(const ProcessRecords& process);
     void close(ProcessRecords& process, std::int64_t end_ns);

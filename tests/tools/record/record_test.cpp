@@ -1,0 +1,258 @@
+// shardscope-record from the command line: what a person types, and the trace that is there afterwards.
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/tools/run_command.h"
+#include "traces/store/loader.h"
+#include "traces/store/query.h"
+
+namespace shardscope::tools {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string kRecord = SHARDSCOPE_RECORD;
+const std::string kTrace = SHARDSCOPE_TRACE;
+
+class RecordTool : public ::testing::TestWithParam<std::string> {
+  protected:
+    const TemporaryFolder folder_;
+    const std::string out_ = folder_ / "out.sqlite";
+
+    Outcome record(std::vector<std::string> command, std::vector<std::string> options = {}) const {
+        std::vector<std::string> line = {kRecord, "-o", out_};
+        line.insert(line.end(), options.begin(), options.end());
+        line.emplace_back("--");
+        line.insert(line.end(), command.begin(), command.end());
+        return run_command(line);
+    }
+
+    // The single value of a query, as text.
+    std::string value(const std::string& sql) const {
+        const auto results = traces::run_query(out_, sql);
+        if (results.size() != 1 || results[0].rows.size() != 1) return "(not one row)";
+        const traces::QueryValue& v = results[0].rows[0][0];
+        if (const auto* number = std::get_if<std::int64_t>(&v)) return std::to_string(*number);
+        if (const auto* text = std::get_if<std::string>(&v)) return *text;
+        return "(null)";
+    }
+    std::string setting(const std::string& key) const {
+        return value("SELECT value FROM SHARD_RUN WHERE key = '" + key + "'");
+    }
+};
+
+using Command = RecordTool;
+
+TEST_F(Command, may_do_well_or_badly) {
+    EXPECT_EQ(record({"true"}).status, 0);
+    EXPECT_EQ(setting("command"), "true");
+    EXPECT_EQ(setting("exit_status"), "0");
+    const Outcome failed = record({"sh", "-c", "echo out; echo err >&2; exit 7"}, {"--overwrite"});
+    EXPECT_EQ(failed.status, 7);
+    EXPECT_EQ(failed.out, "out\n");  // the command's alone
+    EXPECT_THAT(failed.err, HasSubstr("err\n"));
+    EXPECT_EQ(setting("command"), "sh -c 'echo out; echo err >&2; exit 7'");
+    EXPECT_EQ(setting("exit_status"), "7");
+    EXPECT_EQ(value("SELECT name FROM PROCESSES"), "sh");
+    EXPECT_EQ(run_command({kTrace, "check", out_}).status, 0);
+}
+
+TEST_F(Command, may_be_killed) {
+    EXPECT_EQ(record({"sh", "-c", "kill -9 $$"}).status, 128 + 9);
+    EXPECT_EQ(setting("exit_status"), "137");
+}
+
+TEST_F(Command, that_cannot_start_leaves_no_file) {
+    const Outcome missing = record({"no-such-command-anywhere"});
+    EXPECT_EQ(missing.status, 127);
+    EXPECT_THAT(missing.err, HasSubstr("no-such-command-anywhere: command not found"));
+    const Outcome text = record({"/etc/passwd"});
+    EXPECT_EQ(text.status, 126);
+    EXPECT_THAT(text.err, HasSubstr("/etc/passwd: cannot be executed"));
+    EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+}
+
+TEST_F(Command, that_cannot_start_leaves_an_older_trace_alone) {
+    ASSERT_EQ(record({"true"}).status, 0);
+    EXPECT_EQ(record({"no-such-command-anywhere"}, {"--overwrite"}).status, 127);
+    EXPECT_EQ(setting("command"), "true");
+}
+
+TEST_F(Command, gets_the_arguments_behind_the_dashes_as_they_are) {
+    const Outcome outcome = record({"echo", "--overwrite", "--", "-o", "a b"});
+    EXPECT_EQ(outcome.status, 0);
+    EXPECT_EQ(outcome.out, "--overwrite -- -o a b\n");
+    EXPECT_EQ(setting("command"), "echo --overwrite -- -o 'a b'");
+}
+
+using Output = RecordTool;
+
+TEST_F(Output, that_exists_is_kept) {
+    ASSERT_EQ(record({"true"}).status, 0);
+    const Outcome again = record({"false"});
+    EXPECT_EQ(again.status, 125);
+    EXPECT_THAT(again.err, HasSubstr(out_));
+    EXPECT_THAT(again.err, HasSubstr("--overwrite"));
+    EXPECT_EQ(setting("command"), "true");
+    EXPECT_EQ(record({"false"}, {"--overwrite"}).status, 1);
+    EXPECT_EQ(setting("command"), "false");
+}
+
+TEST_F(Output, that_cannot_be_written_stops_before_the_command) {
+    const std::string touched = folder_ / "touched";
+    const Outcome outcome =
+        run_command({kRecord, "-o", folder_ / "no/such/folder/x.sqlite", "--", "touch", touched});
+    EXPECT_EQ(outcome.status, 125);
+    EXPECT_THAT(outcome.err, HasSubstr("no/such/folder"));
+    EXPECT_FALSE(std::filesystem::exists(touched));
+}
+
+TEST_F(Output, gets_a_name_when_none_is_given) {
+    const Outcome outcome =
+        run_command({"sh", "-c", "cd \"$0\" && exec \"$1\" -- /bin/true", folder_.path(), kRecord});
+    EXPECT_EQ(outcome.status, 0);
+    std::vector<std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+        files.push_back(entry.path().filename().string());
+    }
+    ASSERT_EQ(files.size(), 1u);
+    EXPECT_THAT(files[0], ::testing::MatchesRegex("shardscope-true-[0-9]+\\.sqlite"));
+    EXPECT_THAT(outcome.err, HasSubstr(files[0]));
+}
+
+TEST_F(Output, is_for_its_owner_only) {
+    ASSERT_EQ(record({"true"}).status, 0);
+    struct stat facts;
+    ASSERT_EQ(::stat(out_.c_str(), &facts), 0);
+    EXPECT_EQ(facts.st_mode & 0777, 0600u);
+}
+
+TEST(CommandLine, is_explained) {
+    const Outcome help = run_command({kRecord, "--help"});
+    EXPECT_EQ(help.status, 0);
+    for (const char* option :
+         {"-- COMMAND", "-o,--output", "--overwrite", "--no-nvtx", "--delay", "--duration", "127"}) {
+        EXPECT_THAT(help.out, HasSubstr(option));
+    }
+    const Outcome version = run_command({kRecord, "--version"});
+    EXPECT_EQ(version.status, 0);
+    EXPECT_THAT(version.out,
+                ::testing::MatchesRegex("shardscope-record [0-9.]+ \\(trace schema [0-9]+\\)\n"));
+}
+
+TEST(CommandLine, that_is_wrong_gets_a_sentence) {
+    const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+        {{kRecord}, "no command"},
+        {{kRecord, "--"}, "no command"},
+        {{kRecord, "ls"}, "ls"},
+        {{kRecord, "--no-such-option", "--", "ls"}, "--no-such-option"},
+        {{kRecord, "--duration", "-1", "--", "ls"}, "--duration"},
+        {{kRecord, "--delay", "soon", "--", "ls"}, "--delay"}};
+    for (const auto& [line, words] : wrong) {
+        const Outcome outcome = run_command(line);
+        EXPECT_EQ(outcome.status, 125) << words;
+        EXPECT_THAT(outcome.err, HasSubstr(words));
+        EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+        EXPECT_EQ(outcome.out, "");
+    }
+}
+
+// Programs with NVTX in them: GetParam() is one.
+using NvtxProgram = RecordTool;
+
+TEST_P(NvtxProgram, becomes_a_trace_with_its_ranges) {
+    const Outcome outcome = record({GetParam(), "every_call"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const auto trace = traces::load_trace(out_);
+    const auto& ranges = trace->ranges;
+    std::vector<std::string> texts;
+    for (const auto text : ranges.name) texts.emplace_back(trace->strings[text]);
+    for (const char* wanted : {"outer", "colored", "start a", "registered a", "registered w"}) {
+        EXPECT_EQ(std::count(texts.begin(), texts.end(), wanted), 1) << wanted;
+    }
+    EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 34"), "4");
+    EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 75 AND text = 'Domain A'"), "1");
+    EXPECT_EQ(
+        value(
+            "SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 59 AND text = 'registered a' AND domainId = "
+            "(SELECT domainId FROM NVTX_EVENTS WHERE eventType = 75 AND text = 'Domain A')"),
+        "1");
+    EXPECT_EQ(value("SELECT color FROM NVTX_EVENTS WHERE text = 'colored'"), std::to_string(0xFF123456u));
+    EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE \"end\" < start"), "0");
+    EXPECT_EQ(value("SELECT s.value FROM ThreadNames t JOIN StringIds s ON s.id = t.nameId "
+                    "WHERE t.globalTid = (SELECT globalTid FROM NVTX_EVENTS WHERE text = 'outer')"),
+              "main thread");
+    EXPECT_EQ(value("SELECT name FROM PROCESSES WHERE globalPid = "
+                    "(SELECT globalTid & ~0xFFFFFF FROM NVTX_EVENTS WHERE text = 'outer')"),
+              std::filesystem::path(GetParam()).filename().string());
+    EXPECT_EQ(run_command({kTrace, "check", out_}).status, 0);
+    EXPECT_EQ(run_command({kTrace, "info", out_}).status, 0);
+}
+
+TEST_P(NvtxProgram, that_aborts_or_is_killed_keeps_its_ranges) {
+    EXPECT_EQ(record({GetParam(), "aborts"}).status, 128 + SIGABRT);
+    EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE text IN ('finished', 'open at the end')"), "2");
+    EXPECT_EQ(record({GetParam(), "is_killed"}, {"--overwrite"}).status, 128 + SIGKILL);
+    EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE text IN ('finished', 'open at the end')"), "2");
+}
+
+TEST_P(NvtxProgram, of_many_events_is_kept_whole) {
+    const Outcome outcome = record({GetParam(), "many"});
+    EXPECT_EQ(outcome.status, 0);
+    EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 59"), "300000");
+    EXPECT_THAT(outcome.err, HasSubstr("300000 events of 1 process"));
+    EXPECT_THAT(outcome.err, Not(HasSubstr("lost")));
+}
+
+TEST_P(NvtxProgram, under_a_launcher_is_a_rank) {
+    ASSERT_EQ(record({"sh", "-c", "RANK=0 \"$0\" exits; RANK=1 \"$0\" exits", GetParam()}).status, 3);
+    const auto trace = traces::load_trace(out_);
+    ASSERT_EQ(trace->ranks.size(), 2u);
+    EXPECT_EQ(trace->ranks[1].number, 1);
+    EXPECT_EQ(run_command({kTrace, "info", out_}).status, 0);
+}
+
+TEST_P(NvtxProgram, is_left_alone_without_nvtx) {
+    const Outcome outcome = record({GetParam(), "exits"}, {"--no-nvtx"});
+    EXPECT_EQ(outcome.status, 3);
+    EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS"), "0");
+}
+
+TEST_P(NvtxProgram, is_recorded_for_as_long_as_asked) {
+    ASSERT_EQ(record({GetParam(), "for_a_second"}, {"--delay", "0.3", "--duration", "0.3"}).status, 0);
+    // One range of 5 ms after another, from 0.3 s to 0.6 s; the tool looks every 20 ms.
+    EXPECT_GT(std::stoi(value("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'tick'")), 5);
+    EXPECT_GE(std::stoll(value("SELECT min(start) FROM NVTX_EVENTS")), 300'000'000);
+    EXPECT_LE(std::stoll(value("SELECT max(start) FROM NVTX_EVENTS")), 800'000'000);
+    EXPECT_EQ(setting("exit_status"), "0");
+}
+
+TEST_P(NvtxProgram, is_on_disk_while_it_runs) {
+    // The tool is killed; what was committed until then opens.
+    const Outcome outcome =
+        run_command({"sh", "-c", "\"$0\" -o \"$1\" -- \"$2\" for_a_second & sleep 0.9; kill -9 $!; wait $!",
+                     kRecord, out_, GetParam()});
+    EXPECT_EQ(outcome.status, 128 + SIGKILL);
+    EXPECT_GT(std::stoi(value("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'tick'")), 5);
+}
+
+std::string program_name(const ::testing::TestParamInfo<std::string>& tested) {
+    return tested.param.find("toolkit") == std::string::npos ? "plain" : "toolkit";
+}
+INSTANTIATE_TEST_SUITE_P(Programs, NvtxProgram, ::testing::ValuesIn(std::vector<std::string>{NVTX_PROGRAMS}),
+                         program_name);
+
+}  // namespace
+}  // namespace shardscope::tools
