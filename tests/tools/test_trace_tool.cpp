@@ -1,0 +1,271 @@
+// Drives the real shardscope-trace on a run with known figures; see tests/traces/sample_run.h for them.
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/run_command.h"
+#include "tests/traces/sample_run.h"
+#include "traces/store/sqlite.h"
+#include "traces/store/writer.h"
+
+namespace shardscope::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class TraceTool : public ::testing::Test {
+  protected:
+    TraceTool() : run_(folder_ / "run.sqlite") { write(run_, true); }
+
+    static void write(const std::string& path, bool finished) {
+        traces::DatabaseWriter writer({.path = path, .overwrite = true});
+        traces::write_sample_run(writer);
+        writer.commit();
+        if (finished) writer.finish(3 * traces::kSampleMs, 0);
+    }
+    static Outcome tool(std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), SHARDSCOPE_TRACE);
+        return run_command(arguments);
+    }
+    // The JSON that a verb prints; a failure of the tool fails the test.
+    static json json_of(std::vector<std::string> arguments) {
+        arguments.insert(arguments.end(), {"--format", "json"});
+        const Outcome outcome = tool(arguments);
+        EXPECT_EQ(outcome.status, 0) << outcome.err;
+        EXPECT_EQ(outcome.err, "");
+        return json::parse(outcome.out, nullptr, false);
+    }
+    // One sentence on standard error, nothing on standard output.
+    static void expect_refused(const std::vector<std::string>& arguments, int status,
+                               const std::string& saying) {
+        const Outcome outcome = tool(arguments);
+        EXPECT_EQ(outcome.status, status) << outcome.err;
+        EXPECT_EQ(outcome.out, "");
+        EXPECT_THAT(outcome.err, AllOf(StartsWith("shardscope-trace: "), HasSubstr(saying)));
+        EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    }
+    std::string file(const std::string& name, const std::string& content) const {
+        std::ofstream(folder_ / name, std::ios::binary) << content;
+        return folder_ / name;
+    }
+
+    TemporaryFolder folder_;
+    std::string run_;
+};
+
+TEST_F(TraceTool, TellsItsVersionAndTheSchemas) {
+    const Outcome outcome = tool({"--version"});
+    EXPECT_EQ(outcome.status, 0);
+    EXPECT_EQ(outcome.out, "shardscope-trace " SHARDSCOPE_VERSION " (schema 1)\n");
+}
+
+TEST_F(TraceTool, HelpNamesEveryVerbAndOption) {
+    const Outcome outcome = tool({"--help"});
+    EXPECT_EQ(outcome.status, 0);
+    for (const char* verb :
+         {"info", "summary", "modules", "memory", "collectives", "compare", "query", "check"}) {
+        EXPECT_THAT(outcome.out, HasSubstr(verb));
+        EXPECT_EQ(tool({verb, "--help"}).status, 0) << verb;
+    }
+    EXPECT_THAT(tool({"memory", "--help"}).out,
+                AllOf(HasSubstr("--rank"), HasSubstr("--step"), HasSubstr("--range"), HasSubstr("--format")));
+    EXPECT_THAT(tool({"compare", "--help"}).out, HasSubstr("--fail-if"));
+}
+
+TEST_F(TraceTool, EveryVerbPrintsInEveryFormat) {
+    for (const char* verb : {"info", "summary", "modules", "memory", "collectives", "check"}) {
+        for (const char* format : {"table", "json", "csv"}) {
+            const Outcome outcome = tool({verb, run_, "--format", format});
+            EXPECT_EQ(outcome.status, 0) << verb << " " << format << ": " << outcome.err;
+            EXPECT_EQ(outcome.err, "");
+            EXPECT_FALSE(outcome.out.empty()) << verb << " " << format;
+            EXPECT_EQ(outcome.out.back(), '\n');
+            if (std::string(format) == "json") {
+                EXPECT_FALSE(json::parse(outcome.out, nullptr, false).is_discarded()) << outcome.out;
+            }
+        }
+    }
+}
+
+TEST_F(TraceTool, InfoCountsWhatTheFileHolds) {
+    const json info = json_of({"info", run_});
+    EXPECT_EQ(info.at("schema_version"), 1);
+    EXPECT_EQ(info.at("ended"), true);
+    EXPECT_EQ(info.at("ranks"), 2);
+    EXPECT_EQ(info.at("config").at("model.width"), "256");
+}
+
+TEST_F(TraceTool, SummaryPutsEachInstantIntoOneCategory) {
+    const json summary = json_of({"summary", run_});
+    ASSERT_EQ(summary.at("ranks").size(), 2u);
+    const json& rank = summary["ranks"][0];
+    EXPECT_EQ(rank.at("steps"), 2);
+    double sum = 0;
+    for (const auto& [name, category] : rank.at("categories").items()) sum += category.at("us").get<double>();
+    EXPECT_NEAR(sum, rank.at("average_step_us").get<double>(), 1e-6);
+    EXPECT_DOUBLE_EQ(rank["categories"]["Kernel"]["us"], 300);        // sgemm
+    EXPECT_DOUBLE_EQ(rank["categories"]["Communication"]["us"], 50);  // the gather, which nothing covers
+    EXPECT_DOUBLE_EQ(rank["categories"]["Memcpy"]["us"], 20);
+    EXPECT_DOUBLE_EQ(rank["categories"]["Memset"]["us"], 5);
+}
+
+TEST_F(TraceTool, ModulesShowTheTree) {
+    const json root = json_of({"modules", run_, "--rank", "0"}).at("ranks").at(0).at("modules").at(0);
+    EXPECT_EQ(root.at("name"), "FullyShardedDataParallel_0");
+    EXPECT_EQ(root.at("occurrences"), 2);
+    EXPECT_DOUBLE_EQ(root.at("host_us"), 800);
+    const json& linear = root.at("children").at(0);
+    EXPECT_EQ(linear.at("name"), "Linear_0");
+    EXPECT_DOUBLE_EQ(linear.at("device_us"), 600);  // two sgemm launched inside
+}
+
+TEST_F(TraceTool, MemoryTellsThePeakAndItsCategories) {
+    const json memory = json_of({"memory", run_});
+    for (const json& rank : memory.at("ranks")) {
+        EXPECT_EQ(rank.at("peak_bytes"), 5096);
+        EXPECT_EQ(rank.at("at_peak").at("parameters"), 1000);
+        EXPECT_EQ(rank.at("at_peak").at("unsharded_parameters"), 4096);
+        EXPECT_EQ(rank.at("predicted_peak_bytes"), 5096);
+    }
+    // Between the free at 560 us and the next step only the parameters live.
+    const json late = json_of({"memory", run_, "--range", "600us:0.9ms"});
+    EXPECT_EQ(late.at("ranks").at(0).at("peak_bytes"), 1000);
+}
+
+TEST_F(TraceTool, CollectivesCountBytesAndTime) {
+    const json gather = json_of({"collectives", run_}).at("ranks").at(0).at("operations").at(0);
+    EXPECT_EQ(gather.at("name"), "all_gather");
+    EXPECT_EQ(gather.at("count"), 2);
+    EXPECT_EQ(gather.at("bytes"), 8192);
+    EXPECT_DOUBLE_EQ(gather.at("us"), 100);
+    EXPECT_EQ(json_of({"collectives", run_, "--step", "1:1"})["ranks"][0]["operations"][0]["count"], 1);
+}
+
+TEST_F(TraceTool, CompareSetsRunsSideBySide) {
+    const std::string other = folder_ / "other.sqlite";
+    write(other, true);
+    const json compared = json_of({"compare", run_, other});
+    ASSERT_EQ(compared.at("runs").size(), 2u);
+    EXPECT_EQ(compared["runs"][1].at("file"), other);
+    EXPECT_EQ(compared["runs"][0].at("peak_bytes"), 5096);
+}
+
+TEST_F(TraceTool, CompareFailsIfTold) {
+    const auto status = [&](const std::string& condition) {
+        return tool({"compare", run_, run_, "--fail-if", condition}).status;
+    };
+    EXPECT_EQ(status("average_step_us>+5%"), 0);
+    EXPECT_EQ(status("average_step_us>=+0%"), 1);
+    EXPECT_EQ(status("peak_bytes > 5096"), 0);
+    EXPECT_EQ(status("peak_bytes >= 5096"), 1);
+    EXPECT_EQ(status("peak_bytes<+1"), 1);  // less than 5096 + 1
+    EXPECT_EQ(status("at_peak.parameters<=999"), 0);
+    EXPECT_EQ(status("at_peak.parameters>=-1%"), 1);
+    const Outcome both =
+        tool({"compare", run_, run_, "--fail-if", "peak_bytes>1", "--fail-if", "memcpy_us>1"});
+    EXPECT_EQ(both.status, 1);
+    EXPECT_THAT(both.err, AllOf(HasSubstr("peak_bytes is 5096"), HasSubstr("memcpy_us is 20")));
+    EXPECT_THAT(both.out, Not(HasSubstr("fail-if")));
+}
+
+TEST_F(TraceTool, QueryAnswersSqlAndSqlFiles) {
+    const std::string sql =
+        "SELECT rank, count(*) AS n, NULL AS empty, 'a,b' AS text FROM kernels GROUP BY 1";
+    const json result = json_of({"query", run_, sql});
+    EXPECT_EQ(result.at("columns"), json({"rank", "n", "empty", "text"}));
+    EXPECT_EQ(result.at("rows"), json::parse(R"([[0, 4, null, "a,b"], [1, 4, null, "a,b"]])"));
+    EXPECT_THAT(tool({"query", run_, sql, "--format", "csv"}).out, HasSubstr("0,4,,\"a,b\""));
+    EXPECT_THAT(tool({"query", run_, sql}).out, HasSubstr("empty"));
+    EXPECT_EQ(
+        json_of({"query", run_, file("steps.sql", "-- how many?\nSELECT count(*) FROM steps;\n")}).at("rows"),
+        json::parse("[[4]]"));
+    // Several results are for people only.
+    EXPECT_EQ(tool({"query", run_, "SELECT 1; SELECT 2"}).status, 0);
+    expect_refused({"query", run_, "SELECT 1; SELECT 2", "--format", "json"}, 2, "2 statements");
+}
+
+TEST_F(TraceTool, QueryRefusesWrongAndWritingSql) {
+    expect_refused({"query", run_, "SELECT nothing FROM kernels"}, 2, "line 1, column 8");
+    expect_refused({"query", run_, "DELETE FROM StringIds"}, 2, "only reads");
+    expect_refused({"query", run_, "-- nothing"}, 2, "no statement with a result");
+    expect_refused({"query", run_, folder_ / "none.sql"}, 2, "none.sql");
+    expect_refused({"query", run_}, 2, "SQL");
+}
+
+TEST_F(TraceTool, CheckTellsWholeFromNot) {
+    EXPECT_EQ(tool({"check", run_}).status, 0);
+    const std::string killed = folder_ / "killed.sqlite";
+    write(killed, false);
+    const Outcome unended = tool({"check", killed});
+    EXPECT_EQ(unended.status, 1);
+    EXPECT_THAT(unended.out, HasSubstr("did not end"));
+    const Outcome text = tool({"check", file("text", "no database"), "--format", "json"});
+    EXPECT_EQ(text.status, 1);
+    EXPECT_EQ(json::parse(text.out).at("whole"), false);
+}
+
+TEST_F(TraceTool, RefusesFilesThatAreNoTraces) {
+    for (const char* verb : {"info", "summary", "modules", "memory", "collectives"}) {
+        expect_refused({verb, folder_ / "none"}, 2, "does not exist");
+        expect_refused({verb, folder_.path()}, 2, "is a folder");
+        expect_refused({verb, file("text", "no database")}, 1, "not an SQLite file");
+        expect_refused({verb, file("empty", "")}, 1, "is empty");
+    }
+    const std::string cut = folder_ / "cut.sqlite";
+    fs::copy_file(run_, cut);
+    fs::resize_file(cut, fs::file_size(cut) / 2);
+    expect_refused({"info", cut}, 1, "truncated");
+    expect_refused({"query", cut, "SELECT 1"}, 1, "truncated");
+    expect_refused({"compare", run_, cut}, 1, "truncated");
+    expect_refused({"compare", run_, folder_ / "none"}, 2, "does not exist");
+
+    const std::string newer = folder_ / "newer.sqlite";
+    fs::copy_file(run_, newer);
+    traces::Database(newer, traces::Database::Mode::read_write).execute("PRAGMA user_version = 99");
+    expect_refused({"summary", newer}, 1, "newer");
+}
+
+TEST_F(TraceTool, RefusesWrongCommandLines) {
+    expect_refused({}, 2, "no command");
+    expect_refused({"sumary", run_}, 2, "sumary is no command");
+    expect_refused({"info"}, 2, "FILE");
+    expect_refused({"info", run_, "more"}, 2, "more");
+    expect_refused({"info", run_, "--colour"}, 2, "--colour");
+    expect_refused({"info", run_, "--format", "yaml"}, 2, "table, json or csv");
+    expect_refused({"summary", run_, "--rank", "x"}, 2, "--rank");
+    expect_refused({"summary", run_, "--rank", "7"}, 2, "it has 0 to 1");
+    expect_refused({"summary", run_, "--step", "5:9"}, 2, "it has 0 to 1");
+    expect_refused({"summary", run_, "--step", "1:0"}, 2, "swap");
+    expect_refused({"summary", run_, "--step", "a"}, 2, "no step number");
+    expect_refused({"summary", run_, "--range", "5ms"}, 2, "no end");
+    expect_refused({"summary", run_, "--range", "5ms:5km"}, 2, "\"5km\" is no time");
+    expect_refused({"summary", run_, "--range", "5ms:4ms"}, 2, "empty");
+    expect_refused({"compare", run_}, 2, "FILE");
+    expect_refused({"compare", run_, run_, "--fail-if", "average_step_us"}, 2, "no comparison");
+    expect_refused({"compare", run_, run_, "--fail-if", "average_step_us>five"}, 2, "number");
+    expect_refused({"compare", run_, run_, "--fail-if", "average_step_us>5%"}, 2, "sign");
+}
+
+TEST_F(TraceTool, RefusesAConditionOnAnUnknownKey) {
+    const Outcome outcome = tool({"compare", run_, run_, "--fail-if", "speed>+5%"});
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("\"speed\""), HasSubstr("average_step_us")));
+}
+
+TEST_F(TraceTool, TellsWhenStandardOutputIsFull) {
+    const Outcome outcome =
+        run_command({"sh", "-c", std::string(SHARDSCOPE_TRACE) + " info '" + run_ + "' > /dev/full"});
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_THAT(outcome.err, HasSubstr("standard output cannot be written"));
+}
+
+}  // namespace
+}  // namespace shardscope::tools
