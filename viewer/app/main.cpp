@@ -76,7 +76,7 @@ int take_picture(Program& program, const Options& options) {
     const ImGuiOwner imgui;
     HeadlessCanvas canvas(options.width, options.height);
     apply_style(1);
-    load_font(1);
+    load_fonts(1);
     Shell shell(program);
     const Frame frame{.headless = true};
     constexpr int kSettled = 4;
@@ -120,7 +120,7 @@ int run_window(Program& program, const Options& options) {
     });
     const float scale = window.scale();
     apply_style(scale);
-    load_font(scale);
+    load_fonts(scale);
     Shell shell(program);
     Frame frame{.scale = scale};
     const auto start = Clock::now();

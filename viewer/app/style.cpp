@@ -12,6 +12,8 @@
 namespace shardscope::viewer {
 namespace {
 
+constexpr float kLarge = 1.9F;  // the second font, for the one figure that matters on a page
+
 void set(ImGuiCol what, Color color, float alpha = 1) {
     ImVec4 value = ImGui::ColorConvertU32ToFloat4(color);
     value.w *= alpha;
@@ -80,7 +82,7 @@ void apply_style(float scale) {
     style.ScaleAllSizes(scale);
 }
 
-void load_font(float scale) {
+void load_fonts(float scale) {
     static constexpr std::array kPlaces = {
         "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
         "/usr/share/fonts/dejavu-sans-fonts/DejaVuSans.ttf",
@@ -95,10 +97,14 @@ void load_font(float scale) {
         if (!std::filesystem::is_regular_file(place, error)) continue;
         // Latin, Greek and arrows: names of modules and files are rarely written in anything else.
         static const ImWchar kRanges[] = {0x20, 0x17F, 0x370, 0x3FF, 0x2010, 0x2027, 0x2190, 0x21FF, 0};
-        if (io.Fonts->AddFontFromFileTTF(place, size, nullptr, kRanges) != nullptr) return;
+        if (io.Fonts->AddFontFromFileTTF(place, size, nullptr, kRanges) == nullptr) continue;
+        io.Fonts->AddFontFromFileTTF(place, std::round(size * kLarge));  // Latin-1
+        return;
     }
     ImFontConfig config;
     config.SizePixels = std::round(13 * scale);
+    io.Fonts->AddFontDefault(&config);
+    config.SizePixels = std::round(13 * scale * kLarge);
     io.Fonts->AddFontDefault(&config);
 }
 

@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -197,7 +199,7 @@ class Painter {
         if (room < font_ * 1.5F) return;
         std::string label = bar_label(p_.trace, lane.event(bar.item));
         if (width_of(label) > room) {
-            if (room < font_ * 3) return;  // two letters and dots say nothing
+            if (room < font_ * 5) return;  // two letters and dots say nothing
             label = fit_text(label, room);
         }
         put(draw_, x0 + font_ * 0.25F, (y0 + y1 - font_) / 2, text_on(color), label);
@@ -300,33 +302,64 @@ class Painter {
     void ruler_steps() {
         const TimelineArea& a = p_.area;
         const float y0 = a.min.y + font_ * 1.65F, y1 = a.top() - 2;
-        bool any = false;
-        float last = -kFar;
+        std::vector<const traces::Step*> mine;
+        std::vector<float> widths;
         for (const traces::Step& step : p_.trace.steps) {
             if (step.rank != p_.session.rank) continue;
-            any = true;
-            const float x0 = std::max(a.left(), x_of(step.start)), x1 = std::min(a.max.x, x_of(step.end));
+            mine.push_back(&step);
+            widths.push_back(x_of(step.end) - x_of(step.start));
+        }
+        if (mine.empty()) return;
+        std::nth_element(widths.begin(), widths.begin() + static_cast<std::ptrdiff_t>(widths.size() / 2),
+                         widths.end());
+        const StepLabels labels = choose_labels(*mine.back(), widths[widths.size() / 2]);
+        float last = -kFar, free_from = a.left();
+        for (const traces::Step* step : mine) {
+            const float x0 = std::max(a.left(), x_of(step->start)), x1 = std::min(a.max.x, x_of(step->end));
             if (x1 <= a.left() || x0 >= a.max.x || x0 < last + 2) continue;
             last = x0;
             draw_.AddRectFilled({x0, y0}, {std::max(x0 + 1, x1 - 1), y1},
                                 range_color(traces::RangeKind::step));
-            const std::string with_time = fmt::format(
-                "step {}  {}", step.number, format_duration(static_cast<double>(step.end - step.start)));
-            for (const std::string& label :
-                 {with_time, fmt::format("step {}", step.number), fmt::format("{}", step.number)}) {
-                const float width = width_of(label);
-                if (width + font_ * 0.6F > x1 - x0) continue;
-                put(draw_, (x0 + x1 - width) / 2, (y0 + y1 - font_) / 2, theme::kText, label);
-                break;
-            }
+            if (step->number % labels.every != 0) continue;
+            const std::string label = labels.text(*step);
+            const float width = width_of(label), at = (x0 + x1 - width) / 2;
+            const bool fits =
+                labels.every > 1 ? at >= free_from && at + width <= a.max.x : width + 4 <= x1 - x0;
+            if (!fits) continue;
+            step_labels_.push_back({at, label});
+            free_from = at + width + font_ * 0.6F;
         }
-        if (!any) return;
+        // After the boxes: the label of every tenth step may reach over its neighbours.
+        for (const auto& [at, label] : step_labels_)
+            put(draw_, at, (y0 + y1 - font_) / 2, theme::kText, label);
         const auto rank = static_cast<std::size_t>(p_.session.rank);
         const int number = rank < p_.trace.ranks.size() ? p_.trace.ranks[rank].number : 0;
         put(draw_, a.min.x + font_ * 0.5F, (y0 + y1 - font_) / 2, theme::kTextDim,
             fmt::format("Steps of rank {}", number));
     }
 
+    // All steps are labelled alike: with their time, with "step", with the number, or only every so many.
+    struct StepLabels {
+        int form = 0;
+        std::int64_t every = 1;
+        std::string text(const traces::Step& step) const {
+            if (form == 2) return fmt::format("{}", step.number);
+            if (form == 1) return fmt::format("step {}", step.number);
+            return fmt::format("step {}  {}", step.number,
+                               format_duration(static_cast<double>(step.end - step.start)));
+        }
+    };
+    StepLabels choose_labels(const traces::Step& longest, float room) const {
+        StepLabels labels;
+        while (labels.form < 2 && width_of(labels.text(longest)) + font_ * 0.6F > room) ++labels.form;
+        if (labels.form < 2 || room <= 0) return labels;
+        const float need = width_of(labels.text(longest)) + font_ * 0.6F;
+        if (need > room)
+            labels.every = static_cast<std::int64_t>(nice_step(static_cast<double>(need / room)));
+        return labels;
+    }
+
+    std::vector<std::pair<float, std::string>> step_labels_;
     ImDrawList& draw_;
     const TimelinePicture& p_;
     float font_;

@@ -1,6 +1,7 @@
 // The timeline: ranks x streams and threads over time, with pan, zoom, tooltips, selection and a limit range.
 // Here are the mouse and the state of the page; what is where is arithmetic, painting is painter.h.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -57,7 +58,7 @@ class TimelinePanel final : public Panel {
         tracks_ = session.analyses.get<Tracks>("timeline tracks", {trace},
                                                [](const auto& t) { return make_tracks(*t.front()); });
         if (trace_ != trace) start_over(trace);
-        draw_toolbar(session, *trace);
+        draw_toolbar(session);
         if (tracks_ == nullptr) return draw_waiting(session, "the timeline");
         if (tracks_->tracks.empty()) return note("This trace holds no events with a duration.");
 
@@ -93,6 +94,7 @@ class TimelinePanel final : public Panel {
   private:
     void start_over(const TracePtr& trace) {
         trace_ = trace;
+        legend_ = make_legend(*trace);
         folded_.clear();
         folded_rows_.clear();
         memory_.clear();
@@ -105,11 +107,11 @@ class TimelinePanel final : public Panel {
     }
 
     // --- toolbar ---------------------------------------------------------------------------------------
-    void draw_toolbar(Session& session, const traces::Trace& trace) {
+    void draw_toolbar(Session& session) {
         draw_choosers(session);
         ImGui::AlignTextToFramePadding();
         const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
-        draw_legend(trace);
+        legend(legend_);
         const OpenTrace& entry = *session.current();
         std::string shown = "shows " + format_duration(static_cast<double>(entry.visible.length()));
         if (entry.limit) {
@@ -128,7 +130,7 @@ class TimelinePanel final : public Panel {
     }
 
     // Only kinds that the trace has.
-    static void draw_legend(const traces::Trace& trace) {
+    static std::vector<LegendItem> make_legend(const traces::Trace& trace) {
         std::array<bool, traces::kDeviceKinds> kinds{};
         for (const traces::DeviceKind kind : trace.device.kind) kinds[static_cast<std::size_t>(kind)] = true;
         std::array<bool, kRangeKinds> ranges{};
@@ -137,15 +139,15 @@ class TimelinePanel final : public Panel {
             "range", "module", "backward", "step", "DataLoader", "NCCL call", "function"};
         std::vector<LegendItem> items;
         for (std::size_t k = 0; k < kinds.size(); ++k) {
-            if (kinds[k])
-                items.push_back({std::string(traces::kDeviceKindNames[k]),
-                                 kind_color(static_cast<traces::DeviceKind>(k))});
+            if (!kinds[k]) continue;
+            items.push_back(
+                {std::string(traces::kDeviceKindNames[k]), kind_color(static_cast<traces::DeviceKind>(k))});
         }
         for (std::size_t k = 0; k < ranges.size(); ++k) {
             if (ranges[k]) items.push_back({kNames[k], range_color(static_cast<traces::RangeKind>(k))});
         }
         if (trace.runtime.size() > 0) items.push_back({"runtime call", runtime_color()});
-        legend(items);
+        return items;
     }
 
     // --- geometry --------------------------------------------------------------------------------------
@@ -153,7 +155,7 @@ class TimelinePanel final : public Panel {
         const float font = ImGui::GetFontSize();
         area_.min = ImGui::GetCursorScreenPos();
         area_.min = {std::floor(area_.min.x), std::floor(area_.min.y)};
-        area_.max = {std::floor(area_.min.x + available.x),
+        area_.max = {std::floor(area_.min.x + available.x - scrollbar_width()),
                      std::floor(area_.min.y + std::max(available.y - details_height, font * 8))};
         area_.names = std::round(font * 11);
         area_.ruler = std::round(font * 3.1F);
@@ -177,14 +179,15 @@ class TimelinePanel final : public Panel {
 
     void handle_mouse(Session& session, const traces::Trace& trace, const Frame& frame) {
         hovered_ = {};
-        ImGui::InvisibleButton("timeline", {area_.max.x - area_.min.x, area_.max.y - area_.min.y});
+        ImGui::InvisibleButton("timeline",
+                               {area_.max.x + scrollbar_width() - area_.min.x, area_.max.y - area_.min.y});
         if (frame.headless) return;
         const ImGuiIO& io = ImGui::GetIO();
         OpenTrace& entry = *session.current();
         const bool over = ImGui::IsItemHovered();
         const ImVec2 mouse = io.MousePos;
         const bool in_names = mouse.x < area_.left(), in_ruler = mouse.y < area_.top();
-        const bool in_bar = has_scrollbar() && mouse.x >= area_.max.x - scrollbar_width();
+        const bool in_bar = has_scrollbar() && mouse.x >= area_.max.x;
         if (over && io.MouseWheel != 0) turn_wheel(entry, trace, mouse, in_names || io.KeyShift);
         if (over && io.MouseWheelH != 0) pan(entry, trace, -io.MouseWheelH * 60);
 
@@ -407,11 +410,10 @@ class TimelinePanel final : public Panel {
 
     void paint_scrollbar(ImDrawList& draw) const {
         if (!has_scrollbar()) return;
-        const float x = area_.max.x - scrollbar_width();
+        const float x = area_.max.x;
         const float ratio = area_.height() / layout_.height;
         const float y = area_.top() + area_.scroll * ratio;
-        draw.AddRectFilled({x, area_.top()}, area_.max, theme::kGround);
-        draw.AddRectFilled({x + 1, y}, {area_.max.x - 1, y + area_.height() * ratio},
+        draw.AddRectFilled({x + 1, y}, {x + scrollbar_width() - 1, y + area_.height() * ratio},
                            drag_ == Drag::scroll ? theme::kAccent : theme::kHover, 3);
     }
 
@@ -471,6 +473,7 @@ class TimelinePanel final : public Panel {
     }
 
     TracePtr trace_;
+    std::vector<LegendItem> legend_;
     std::shared_ptr<const Tracks> tracks_;
     RowLayout layout_;
     TimelineArea area_;
