@@ -63,6 +63,7 @@ TEST(Memory, HoldersAreUnitsModulesAndBuffersLargestFirst) {
     ASSERT_EQ(rank.peak_bytes, 300 + 50 + 120);
     const auto text = [](const std::vector<MemoryHolder>& holders) {
         std::vector<std::string> all;
+        all.reserve(holders.size());
         for (const MemoryHolder& h : holders) all.push_back(h.name + " " + std::to_string(h.bytes));
         return all;
     };

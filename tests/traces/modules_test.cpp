@@ -15,6 +15,7 @@ using ::testing::SizeIs;
 
 std::vector<std::string> names(const std::vector<ModuleNode>& nodes) {
     std::vector<std::string> all;
+    all.reserve(nodes.size());
     for (const ModuleNode& n : nodes) all.push_back(n.name);
     return all;
 }

@@ -116,6 +116,7 @@ std::vector<MemoryHolder> holders(const MemoryEvents& memory, const std::vector<
     }
     if (known != peak) bytes["(not told by addresses)"] += peak - known;
     std::vector<MemoryHolder> sorted;
+    sorted.reserve(bytes.size());
     for (const auto& [name, sum] : bytes) sorted.push_back({name, sum});
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const MemoryHolder& a, const MemoryHolder& b) { return a.bytes > b.bytes; });

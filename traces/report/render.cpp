@@ -60,6 +60,7 @@ std::string render_check(const std::string& file, const std::vector<std::string>
             return check_json(file, faults);
         case Format::csv: {
             std::vector<std::vector<Cell>> rows;
+            rows.reserve(faults.size());
             for (const std::string& fault : faults) rows.push_back({file, fault});
             return csv_text({{"file"}, {"fault"}}, rows);
         }

@@ -40,6 +40,7 @@ std::string table_text(const std::vector<Column>& columns, const std::vector<std
     table.header(std::move(header));
     for (const std::vector<Cell>& row : rows) {
         std::vector<std::string> cells;
+        cells.reserve(row.size());
         for (const Cell& cell : row) cells.push_back(cell_text(cell));
         table.row(std::move(cells));
     }
