@@ -37,7 +37,7 @@ void append_tables(std::string& sql, std::span<const SchemaTable> tables) {
 }  // namespace
 
 std::span<const SchemaIndex> indexes() {
-    static constexpr std::array<SchemaIndex, 12> kIndexes = {{
+    static constexpr std::array<SchemaIndex, 11> kIndexes = {{
         {"CUPTI_ACTIVITY_KIND_KERNEL", "start"},
         {"CUPTI_ACTIVITY_KIND_KERNEL", "correlationId"},
         {"CUPTI_ACTIVITY_KIND_MEMCPY", "start"},
@@ -46,7 +46,6 @@ std::span<const SchemaIndex> indexes() {
         {"CUPTI_ACTIVITY_KIND_RUNTIME", "start"},
         {"CUPTI_ACTIVITY_KIND_RUNTIME", "correlationId"},
         {"NVTX_EVENTS", "start"},
-        {"NVTX_EVENTS", "int64Value"},
         {"SHARD_COLLECTIVES", "correlationId"},
         {"SHARD_MEMORY", "time"},
         {"SHARD_STEPS", "step"},
