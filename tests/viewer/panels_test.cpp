@@ -36,7 +36,7 @@ class PanelsTest : public testing::Test {
         };
         io.GetClipboardTextFn = [](void* text) { return static_cast<std::string*>(text)->c_str(); };
         apply_style(1);
-        load_font(1);
+        load_fonts(1);
         unsigned char* pixels = nullptr;
         int width = 0, height = 0;
         io.Fonts->GetTexDataAsAlpha8(&pixels, &width, &height);

@@ -56,7 +56,7 @@ void draw_steps(const Chart& chart, const MemoryChart::Input& input) {
 
 void draw_tip(std::string_view title, const MemoryPoint* point) {
     begin_tip(title);
-    if (point != nullptr) tip_row("At", format_duration(static_cast<double>(point->time)));
+    if (point != nullptr) tip_row("Last change", format_duration(static_cast<double>(point->time)));
     tip_row("Allocated", format_mb(point != nullptr ? point->total : 0));
     for (std::size_t c = traces::kMemoryCategories;
          point != nullptr && c-- > 0;) {  // in the order of the stack

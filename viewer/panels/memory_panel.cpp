@@ -125,7 +125,7 @@ class MemoryPanel final : public Panel {
         draw_limit_note(session);
         draw_legend(*memory, *curve);
 
-        const float tables = std::min(ImGui::GetFontSize() * 19, ImGui::GetContentRegionAvail().y * 0.48F);
+        const float tables = std::min(ImGui::GetFontSize() * 19, ImGui::GetContentRegionAvail().y * 0.55F);
         const float height = std::max(ImGui::GetFontSize() * 6, ImGui::GetContentRegionAvail().y - tables);
         draw_charts(*trace, session, *memory, *curve, height);
         draw_tables(*memory);
@@ -219,7 +219,7 @@ class MemoryPanel final : public Panel {
         const ImVec2 left = ImGui::GetContentRegionAvail();
         const bool wide = left.x > font * 80;
         const float gap = font * 1.2F;
-        const float categories = wide ? left.x * 0.42F : left.x * 0.56F;
+        const float categories = wide ? left.x * 0.42F : left.x * 0.6F;
         draw_categories(memory, {categories, left.y});
         ImGui::SameLine(0, gap);
         const float rest = left.x - categories - gap;

@@ -129,7 +129,7 @@ bool draw_name(const VisibleModule& row, ModuleTreeState& state, bool selected) 
 
 void draw_tip(const VisibleModule& row) {
     begin_tip(row.node->name);
-    tip_row("Path", row.path);
+    tip_row("Path", shorten_middle(row.path, 64));
     for (const ColumnText& column : kColumns) {
         std::string label = column.header, unit;
         if (const auto line = label.find('\n'); line != std::string::npos) {
