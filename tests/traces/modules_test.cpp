@@ -219,6 +219,18 @@ TEST(Modules, ASelectionClipsHostTimeAndCountsWhatStartsInIt) {
     EXPECT_THAT(module_view(*trace, {.from_ns = 5000}).ranks[0].modules, IsEmpty());
 }
 
+TEST(Modules, AModuleTableThatRunsInACircleIsNotFollowed) {
+    RunBuilder run;
+    run.sink().add(ModuleRow{.id = 0, .parent = 1, .name = "A_0", .parameters = 5});
+    run.sink().add(ModuleRow{.id = 1, .parent = 0, .name = "B_0", .parameters = 7});
+    run.sink().add(ModuleRow{.id = 2, .parent = 1, .name = "C_0", .parameters = 1});
+    run.range(0, 0, 10, "autograd::engine::evaluate_function: AddmmBackward0", 2);
+    const auto trace = run.take();
+    const ModuleView view = module_view(*trace);
+    ASSERT_THAT(names(view.ranks[0].modules), ElementsAre("C_0"));
+    EXPECT_EQ(view.ranks[0].modules[0].parameters, 1);
+}
+
 TEST(Modules, VeryDeepNestingIsFoldedInsteadOfFollowed) {
     RunBuilder run;
     constexpr int kDeep = 5000;

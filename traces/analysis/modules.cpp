@@ -65,6 +65,7 @@ class Builder {
                 selected_host_time(steps_.ranks[static_cast<std::size_t>(r)], selection);
         }
         for (const ModuleRow& row : trace.modules) rows_.emplace(row.id, &row);
+        for (const ModuleRow& row : trace.modules) parents_.emplace(row.id, sound_parent(row));
         for (std::size_t i = 0; i < trace.strings.size(); ++i) {
             const std::string_view text = trace.strings[static_cast<StringId>(i)];
             limiter_.push_back(text.find("rate_limiter") != text.npos);
@@ -131,14 +132,26 @@ class Builder {
         by_module_[static_cast<std::size_t>(row.rank)].emplace(module, node);
     }
 
+    // The parent of a module in the module table; none where it is absent or where the parents never end (a
+    // broken file).
+    int sound_parent(const ModuleRow& row) const {
+        int above = row.parent;
+        for (int depth = 0; depth < kMaxDepth; ++depth) {
+            const auto next = above >= 0 ? rows_.find(above) : rows_.end();
+            if (next == rows_.end()) return depth == 0 ? kNone : row.parent;
+            above = next->second->parent;
+        }
+        return kNone;
+    }
+
     // The row of a module: where its forward stands, else where the module table says that it belongs.
-    int node_of_module(int rank, int module, int depth = 0) {
+    int node_of_module(int rank, int module) {
         const auto& known = by_module_[static_cast<std::size_t>(rank)];
         if (const auto at = known.find(module); at != known.end()) return at->second;
         const auto row = rows_.find(module);
-        if (row == rows_.end() || depth > kMaxDepth) return kNone;
-        const int parent =
-            row->second->parent >= 0 ? node_of_module(rank, row->second->parent, depth + 1) : kNone;
+        if (row == rows_.end()) return kNone;
+        const int above = parents_.at(module);
+        const int parent = above >= 0 ? node_of_module(rank, above) : kNone;
         const int node = child(rank, parent, row->second->name);
         tie(node, module);
         return node;
@@ -319,12 +332,7 @@ class Builder {
     std::unordered_map<int, std::int64_t> parameters_with_children() const {
         std::unordered_map<int, std::int64_t> sums;
         for (const ModuleRow& row : trace_.modules) {
-            const ModuleRow* at = &row;
-            for (int depth = 0; at != nullptr && depth <= kMaxDepth; ++depth) {
-                sums[at->id] += row.parameters;
-                const auto parent = rows_.find(at->parent);
-                at = at->parent >= 0 && parent != rows_.end() ? parent->second : nullptr;
-            }
+            for (int at = row.id; at >= 0; at = parents_.at(at)) sums[at] += row.parameters;
         }
         return sums;
     }
@@ -378,6 +386,7 @@ class Builder {
     std::unordered_map<ChildKey, int, ChildHash> children_;
     std::vector<std::unordered_map<int, int>> by_module_;  // by rank: ModuleRow::id -> row
     std::unordered_map<int, const ModuleRow*> rows_;
+    std::unordered_map<int, int> parents_;  // module -> its parent in the module table, without cycles
     std::vector<bool> limiter_, unshard_, synchronizes_;  // by string: what the name says
 };
 
