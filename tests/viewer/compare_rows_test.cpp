@@ -112,6 +112,12 @@ TEST(CompareRows, CollectivesAreCountedAStep) {
     EXPECT_EQ(row(rows, "all_gather, data").cells[0].value, "64.06 MB");  // 67,174,400 / 2^20
 }
 
+TEST(CompareRows, WithoutAllocationsNothingIsSaidOfMemory) {
+    Comparison comparison = root_and_linear();
+    for (RunColumn& run : comparison.runs) run.peak_bytes = 0;
+    for (const CompareRow& r : compare_rows(comparison)) EXPECT_NE(r.label, "Peak allocated");
+}
+
 TEST(CompareRows, NothingToCompareGivesNoRows) {
     EXPECT_TRUE(compare_rows({}).empty());
 }

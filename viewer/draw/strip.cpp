@@ -47,6 +47,10 @@ std::vector<StripRun> to_runs(const std::vector<Times>& columns, double width) {
 
 }  // namespace
 
+std::string stream_title(const traces::DeviceStream& stream) {
+    return stream.name.empty() ? "stream " + std::to_string(stream.id) : stream.name;
+}
+
 std::vector<StripRow> fold_streams(const traces::Trace& trace, int rank_index, std::int64_t from,
                                    std::int64_t to, int columns) {
     if (columns <= 0 || to <= from) return {};
@@ -63,9 +67,8 @@ std::vector<StripRow> fold_streams(const traces::Trace& trace, int rank_index, s
     }
     std::vector<StripRow> rows;
     for (const auto& [stream, times] : streams) {
-        const traces::DeviceStream* known = stream < trace.streams.size() ? &trace.streams[stream] : nullptr;
-        const std::string number = std::to_string(known != nullptr ? known->id : stream);
-        rows.push_back({known != nullptr && !known->name.empty() ? known->name : "stream " + number,
+        const bool known = stream < trace.streams.size();
+        rows.push_back({stream_title(known ? trace.streams[stream] : traces::DeviceStream{0, stream, ""}),
                         to_runs(times, width)});
     }
     return rows;

@@ -23,6 +23,9 @@ struct StripRow {
     std::vector<StripRun> runs;
 };
 
+// The stream's name, "stream 7" where it has none.
+std::string stream_title(const traces::DeviceStream& stream);
+
 // One row for each stream of the rank that has an event in [from, to), in the order of the trace's streams.
 std::vector<StripRow> fold_streams(const traces::Trace& trace, int rank_index, std::int64_t from,
                                    std::int64_t to, int columns);

@@ -51,6 +51,7 @@ void draw_title(const CompareCard::Input& input) {
 void draw_memory(const CompareCard::Input& input) {
     const float font = ImGui::GetFontSize();
     const RunColumn& run = *input.run;
+    if (run.peak_bytes == 0) return dim("This trace holds no allocations.");
     const ImVec2 at = ImGui::GetCursorPos();
     big_number(format_mb(run.peak_bytes));
     const float right = ImGui::GetItemRectSize().x + font * 0.9F;
@@ -121,8 +122,20 @@ void draw_times(const CompareCard::Input& input) {
     ImGui::EndTable();
 }
 
+// Wide enough for every stream of the first rank, at most `limit`.
+float stream_label_width(const traces::Trace& trace, float limit) {
+    const float gap = ImGui::GetFontSize() * 0.5F;
+    float width = 0;
+    for (const traces::DeviceStream& stream : trace.streams) {
+        if (stream.rank == 0)
+            width = std::max(width, ImGui::CalcTextSize(stream_title(stream).c_str()).x + gap);
+    }
+    return std::min(width, limit);
+}
+
 void draw_tree(const CompareCard::Input& input) {
     if (input.modules == nullptr) return dim("Working out the module tree ...");
+    if (input.modules->modules.empty()) return dim("This trace names no modules.");
     const float line = ImGui::GetTextLineHeight();
     const auto room = static_cast<std::size_t>(std::max(0.0F, ImGui::GetContentRegionAvail().y / line));
     if (room == 0) return;
@@ -166,11 +179,7 @@ void CompareCard::draw_strip(const Input& input) {
     dim(fmt::format("Step {} of rank {}, its streams over {}", step->number, input.rank0->rank,
                     format_duration(length)));
 
-    float label = 0;
-    for (const traces::DeviceStream& stream : input.trace->streams) {
-        label = std::max(label, ImGui::CalcTextSize(stream.name.c_str()).x + font * 0.5F);
-    }
-    label = std::min(label, ImGui::GetContentRegionAvail().x * 0.3F);
+    const float label = stream_label_width(*input.trace, ImGui::GetContentRegionAvail().x * 0.3F);
     const float whole = std::max(font * 4, ImGui::GetContentRegionAvail().x - label);
     // The longest step of all cards takes the whole width: lengths compare across cards.
     const auto width = static_cast<float>(whole * length /

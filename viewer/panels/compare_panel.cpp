@@ -86,8 +86,10 @@ class ComparePanel final : public Panel {
                 items.push_back({spaced(traces::kMemoryCategoryNames[c]),
                                  category_color(static_cast<traces::MemoryCategory>(c))});
         }
-        dim_label("At the peak");
-        legend(items);
+        if (!items.empty()) {
+            dim_label("At the peak");
+            legend(items);
+        }
         items.clear();
         for (std::size_t k = 0; k < traces::kDeviceKinds; ++k) {
             items.push_back(

@@ -165,6 +165,20 @@ void add_settings(const Comparison& comparison, RowBuilder& rows) {
     }
 }
 
+void add_memory(const Comparison& comparison, RowBuilder& rows) {
+    if (largest_peak(comparison) == 0) return;  // no run recorded its allocations
+    rows.heading("Memory, largest rank");
+    rows.scale(static_cast<double>(largest_peak(comparison)));
+    rows.figure(
+        "Peak allocated", [](const RunColumn& r) { return static_cast<double>(r.peak_bytes); }, print_bytes);
+    for (std::size_t c = 0; c < traces::kMemoryCategories; ++c) {
+        const auto get = [c](const RunColumn& r) { return static_cast<double>(r.at_peak[c]); };
+        if (!any_run(comparison, get)) continue;
+        rows.figure("  " + spaced(traces::kMemoryCategoryNames[c]), get, print_bytes,
+                    RowBuilder::Judge::none);
+    }
+}
+
 void add_collectives(const Comparison& comparison, RowBuilder& rows) {
     for (int op = 0; op < traces::kOperations; ++op) {
         const auto of = [op](const RunColumn& run) -> const traces::OperationStats* {
@@ -210,17 +224,7 @@ std::vector<CompareRow> compare_rows(const Comparison& comparison) {
     RowBuilder rows(comparison);
     add_settings(comparison, rows);
 
-    rows.heading("Memory, largest rank");
-    rows.scale(static_cast<double>(largest_peak(comparison)));
-    rows.figure(
-        "Peak allocated", [](const RunColumn& r) { return static_cast<double>(r.peak_bytes); }, print_bytes);
-    for (std::size_t c = 0; c < traces::kMemoryCategories; ++c) {
-        const auto get = [c](const RunColumn& r) { return static_cast<double>(r.at_peak[c]); };
-        if (any_run(comparison, get))
-            rows.figure("  " + spaced(traces::kMemoryCategoryNames[c]), get, print_bytes,
-                        RowBuilder::Judge::none);
-    }
-
+    add_memory(comparison, rows);
     constexpr auto kJudge = RowBuilder::Judge::smaller_is_better;
     constexpr auto kNoJudge = RowBuilder::Judge::none;
     const auto step_spread = [](const RunColumn& r) { return r.spread_step_us; };

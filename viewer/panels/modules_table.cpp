@@ -111,8 +111,9 @@ void take_sorting(ModuleTreeState& state) {
 bool draw_name(const VisibleModule& row, ModuleTreeState& state, bool selected) {
     const float indent = static_cast<float>(row.depth) * ImGui::GetFontSize() * 0.9F;
     if (indent > 0) ImGui::Indent(indent);
-    ImGuiTreeNodeFlags flags = ImGuiTreeNodeFlags_NoTreePushOnOpen | ImGuiTreeNodeFlags_SpanFullWidth |
-                               ImGuiTreeNodeFlags_OpenOnArrow | ImGuiTreeNodeFlags_OpenOnDoubleClick;
+    ImGuiTreeNodeFlags flags = ImGuiTreeNodeFlags_NoTreePushOnOpen | ImGuiTreeNodeFlags_NoAutoOpenOnLog |
+                               ImGuiTreeNodeFlags_SpanFullWidth | ImGuiTreeNodeFlags_OpenOnArrow |
+                               ImGuiTreeNodeFlags_OpenOnDoubleClick;
     if (!row.has_children) flags |= ImGuiTreeNodeFlags_Leaf;
     if (selected) flags |= ImGuiTreeNodeFlags_Selected;
     ImGui::SetNextItemOpen(row.open, ImGuiCond_Always);

@@ -150,7 +150,8 @@ class RunsPanel final : public Panel {
         fact(columns, "Ranks", [](const TraceInfo& i) { return format_count(i.ranks); });
         fact(columns, "Steps", [](const TraceInfo& i) { return format_count(i.steps); });
         fact(columns, "Duration", [](const TraceInfo& i) { return format_duration(i.duration_ms * 1e6); });
-        fact(columns, "Device", [](const TraceInfo& i) { return i.device; });
+        fact(columns, "Device",
+             [](const TraceInfo& i) { return i.device.empty() ? std::string("not said") : i.device; });
         fact(columns, "Started (UTC)", [](const TraceInfo& i) { return i.started_utc; });
         fact(columns, "Schema version", [](const TraceInfo& i) {
             return i.schema_version > 0 ? format_count(i.schema_version) : std::string("not ours");
