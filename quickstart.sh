@@ -53,10 +53,22 @@ if $view && [[ -n ${DISPLAY:-}${WAYLAND_DISPLAY:-} ]]; then
 fi
 
 say "Pictures"
-for panel in modules summary memory timeline; do
-    "$bin/shardscope-view" "$out/gpt-block.sqlite" --panel "$panel" --screenshot "$out/$panel.png"
-done
-"$bin/shardscope-view" "$out/gpt-block.sqlite" "$out/gpt-root.sqlite" --panel compare --screenshot "$out/compare.png"
+draw() { # NAME PANEL FILE ... : one panel as a picture
+    local picture=$out/$1.png panel=$2
+    shift 2
+    "$bin/shardscope-view" "$@" --panel "$panel" --screenshot "$picture"
+}
+draw modules modules "$out/gpt-block.sqlite"
+draw summary summary "$out/gpt-block.sqlite"
+draw memory memory "$out/gpt-block.sqlite"
+draw timeline timeline "$out/gpt-block.sqlite"
+draw compare compare "$out/gpt-block.sqlite" "$out/gpt-root.sqlite"
+# One step in the middle of the run, from the first rank's start to the last rank's end.
+step=$("$bin/shardscope-trace" query "$out/gpt-block.sqlite" --format csv \
+    "SELECT printf('%dns:%dns', min(start_ns), max(end_ns)) FROM steps WHERE step = (SELECT max(step) / 2 FROM steps)" |
+    tail -n 1)
+draw step timeline "$out/gpt-block.sqlite" --range "$step"
+
 say "Done: traces and pictures are in $out/"
 ls -1sh "$out"
 echo "Look closer with: $bin/shardscope-view $out/gpt-block.sqlite $out/gpt-root.sqlite"
