@@ -42,7 +42,8 @@ std::size_t nearest(const Lane& lane, std::size_t first, std::size_t last, std::
     std::size_t best = first;
     std::int64_t distance = INT64_MAX;
     for (std::size_t i = first; i < last; ++i) {
-        const std::int64_t d = std::max({lane.start(i) - time, time - lane.end(i), std::int64_t{0}});
+        // Half-open: at its end an event is over, so that of two that touch the later one holds the instant.
+        const std::int64_t d = std::max({lane.start(i) - time, time + 1 - lane.end(i), std::int64_t{0}});
         if (d < distance) {
             distance = d;
             best = i;
@@ -52,9 +53,9 @@ std::size_t nearest(const Lane& lane, std::size_t first, std::size_t last, std::
     return best;
 }
 
-std::int64_t shortest_bar(const TimeView& view) {
-    return std::max<std::int64_t>(1,
-                                  static_cast<std::int64_t>(std::ceil(kShortestBar * view.ns_per_pixel())));
+std::int64_t shortest_bar(const TimeView& view, int columns) {
+    const double ns_per_column = static_cast<double>(view.to - view.from) / columns;
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(kShortestBar * ns_per_column)));
 }
 
 }  // namespace
@@ -62,7 +63,7 @@ std::int64_t shortest_bar(const TimeView& view) {
 FoldedLane fold_lane(const Lane& lane, const TimeView& view, int columns) {
     FoldedLane folded;
     folded.columns = std::max(1, columns);
-    const std::int64_t shortest = shortest_bar(view);
+    const std::int64_t shortest = shortest_bar(view, folded.columns);
     std::size_t i = lane.first_ending_after(view.from);
     // An event without length at the very edge ends at view.from and is seen all the same.
     while (i > 0 && lane.start(i - 1) >= view.from) --i;
@@ -92,7 +93,7 @@ std::optional<Hit> hit_lane(const Lane& lane, const FoldedLane& folded, const Ti
                                             [column](const FoldedPixel& p) { return p.column < column; });
     if (pixel == folded.pixels.end() || pixel->column != column) return std::nullopt;
     // A column's items may have a bar among them (short, bar, short): it is not one of the folded.
-    const std::int64_t shortest = shortest_bar(view);
+    const std::int64_t shortest = shortest_bar(view, folded.columns);
     int events = 0;
     for (std::uint32_t i = pixel->first; i < pixel->last; ++i) events += is_bar(lane, i, shortest) ? 0 : 1;
     const std::size_t item = nearest(lane, pixel->first, pixel->last, view.time(x));

@@ -34,7 +34,7 @@ struct FoldedLane {
     std::vector<FoldedPixel> pixels;  // left to right; columns without a folded event are not there
 };
 
-inline constexpr double kShortestBar = 3;  // pixels; what is shorter is folded
+inline constexpr double kShortestBar = 3;  // columns; what is shorter is folded
 
 // `columns` pixel columns share the view's width (one each, or fewer where a picture has too many lanes).
 FoldedLane fold_lane(const Lane& lane, const TimeView& view, int columns);

@@ -63,7 +63,7 @@ void FoldedRows::update(const Tracks& tracks, const RowLayout& layout, RowLayout
             count += shown[key].rectangles();
         }
         rows_ = std::move(shown);
-        if (count <= kMostRectangles || columns_ <= std::max(1, finest / 16)) return;
+        if (count <= kMostRectangles || columns_ <= std::max(1, finest / 64)) return;
         rows_.clear();
         columns_ = std::max(1, columns_ / 2);
     }

@@ -321,7 +321,10 @@ class Painter {
             draw_.AddRectFilled({x0, y0}, {std::max(x0 + 1, x1 - 1), y1},
                                 range_color(traces::RangeKind::step));
             if (step->number % labels.every != 0) continue;
-            const std::string label = labels.text(*step);
+            std::string label = labels.text(*step);
+            for (int form = labels.form; labels.every == 1 && form < 2 && width_of(label) + 4 > x1 - x0;) {
+                label = StepLabels{++form}.text(*step);  // a step much shorter than the others
+            }
             const float width = width_of(label), at = (x0 + x1 - width) / 2;
             const bool fits =
                 labels.every > 1 ? at >= free_from && at + width <= a.max.x : width + 4 <= x1 - x0;

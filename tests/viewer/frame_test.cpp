@@ -1,0 +1,221 @@
+// The whole viewer drawn into memory with a mouse and keys that the test moves: what is painted is counted
+// and looked at, what a gesture changes is read from the session. No display is needed.
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <imgui.h>
+
+#include "tests/viewer/mlp_sample.h"
+#include "viewer/app/program.h"
+#include "viewer/app/shell.h"
+#include "viewer/app/style.h"
+#include "viewer/app/theme.h"
+#include "viewer/backend/headless.h"
+
+namespace shardscope::viewer {
+namespace {
+
+constexpr int kWidth = 1200, kHeight = 700;
+
+class TimelineTest : public testing::Test {
+  protected:
+    TimelineTest() {
+        ImGui::CreateContext();
+        ImGui::GetIO().IniFilename = nullptr;
+        canvas_ = std::make_unique<HeadlessCanvas>(kWidth, kHeight);
+        apply_style(1);
+        load_fonts(1);
+        for (auto make : {make_runs_panel, make_timeline_panel, make_modules_panel, make_summary_panel,
+                          make_memory_panel, make_compare_panel}) {
+            program_.panels.push_back(make());
+        }
+        program_.show("timeline");
+        program_.session.add_trace(mlp_sample({.per_linear = true, .ranks = 2}, "run"), "run");
+        shell_ = std::make_unique<Shell>(program_);
+        settle();
+    }
+    ~TimelineTest() override {
+        canvas_.reset();
+        ImGui::DestroyContext();
+    }
+
+    void frame() {
+        canvas_->begin_frame();
+        ImGuiIO& io = ImGui::GetIO();
+        io.MousePos = mouse_;
+        io.MouseDown[0] = pressed_;
+        io.MouseWheel = wheel_;
+        io.KeyShift = shift_;
+        wheel_ = 0;
+        ImGui::NewFrame();
+        shell_->draw({});
+        ImGui::Render();
+    }
+    void settle() {
+        for (int calm = 0, i = 0; calm < 3 && i < 3000; ++i) {
+            frame();
+            calm = program_.session.working() ? 0 : calm + 1;
+            if (calm == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        ASSERT_FALSE(program_.session.working());
+    }
+    std::vector<std::uint8_t> picture() {
+        frame();
+        canvas_->end_frame();
+        return canvas_->pixels();
+    }
+    void move(float x, float y) {
+        mouse_ = {x, y};
+        frame();
+        frame();
+    }
+    void click(float x, float y) {
+        move(x, y);
+        pressed_ = true;
+        frame();
+        pressed_ = false;
+        frame();
+        frame();
+    }
+    void drag(float x0, float y0, float x1, float y1) {
+        move(x0, y0);
+        pressed_ = true;
+        frame();
+        for (int i = 1; i <= 4; ++i) {
+            mouse_ = {x0 + (x1 - x0) * static_cast<float>(i) / 4, y0 + (y1 - y0) * static_cast<float>(i) / 4};
+            frame();
+        }
+        pressed_ = false;
+        frame();
+    }
+
+    // A pixel of exactly this colour that has the same colour around it: the middle of a bar.
+    ImVec2 find_color(const std::vector<std::uint8_t>& rgba, Color color) const {
+        const auto at = [&](int x, int y) {
+            const auto* p = &rgba[(static_cast<std::size_t>(y) * kWidth + static_cast<std::size_t>(x)) * 4];
+            return static_cast<Color>(p[0] | p[1] << 8 | p[2] << 16) | 0xFF000000U;
+        };
+        for (int y = 110; y < kHeight - 40; ++y) {
+            for (int x = 200; x < kWidth - 20; ++x) {
+                bool all = true;
+                for (int d = -4; d <= 4 && all; ++d) all = at(x + d, y) == color && at(x, y + d) == color;
+                if (all) return {static_cast<float>(x), static_cast<float>(y)};
+            }
+        }
+        ADD_FAILURE() << "no such colour in the picture";
+        return {0, 0};
+    }
+
+    const OpenTrace& entry() { return *program_.session.current(); }
+
+    Program program_;
+    std::unique_ptr<HeadlessCanvas> canvas_;
+    std::unique_ptr<Shell> shell_;
+    ImVec2 mouse_{-1e6F, -1e6F};
+    bool pressed_ = false, shift_ = false;
+    float wheel_ = 0;
+};
+
+TEST_F(TimelineTest, PaintsKernelsCommunicationAndModules) {
+    const auto rgba = picture();
+    find_color(rgba, kind_color(traces::DeviceKind::kernel));
+    find_color(rgba, kind_color(traces::DeviceKind::communication));
+    find_color(rgba, range_color(traces::RangeKind::step));
+}
+
+TEST_F(TimelineTest, DrawsTheSameFrameTwice) {
+    EXPECT_EQ(picture(), picture());
+}
+
+TEST_F(TimelineTest, StaysCheapToDraw) {
+    frame();
+    const ImDrawData* data = ImGui::GetDrawData();
+    int commands = 0;
+    for (int i = 0; i < data->CmdListsCount; ++i) commands += data->CmdLists[i]->CmdBuffer.Size;
+    EXPECT_LE(commands, 100);
+    EXPECT_LE(data->TotalVtxCount, 60'000);
+}
+
+TEST_F(TimelineTest, WheelZoomsAboutTheMouse) {
+    const TimeRange before = entry().visible;
+    move(700, 300);
+    wheel_ = 1;
+    frame();
+    frame();
+    const TimeRange after = entry().visible;
+    EXPECT_NEAR(static_cast<double>(after.length()) / static_cast<double>(before.length()), 0.8, 0.01);
+    EXPECT_GT(after.from, before.from);
+    EXPECT_LT(after.to, before.to);
+}
+
+TEST_F(TimelineTest, DragMovesTimeWithTheMouse) {
+    const TimeRange before = entry().visible;
+    drag(700, 300, 500, 300);  // to the left: later times come in
+    EXPECT_EQ(entry().visible.length(), before.length());
+    EXPECT_GT(entry().visible.from, before.from);
+    EXPECT_FALSE(entry().limit);
+}
+
+TEST_F(TimelineTest, ClickSelectsTheEventUnderTheMouse) {
+    const ImVec2 at = find_color(picture(), kind_color(traces::DeviceKind::communication));
+    click(at.x, at.y);
+    const SelectedEvent selected = program_.session.selected;
+    ASSERT_EQ(selected.kind, EventKind::device);
+    const auto i = static_cast<std::size_t>(selected.index);
+    EXPECT_EQ(program_.session.trace()->device.kind[i], traces::DeviceKind::communication);
+    EXPECT_GE(program_.session.selected_module, 0);
+}
+
+TEST_F(TimelineTest, ShiftDragSetsTheLimitRange) {
+    shift_ = true;
+    drag(400, 300, 800, 300);
+    shift_ = false;
+    ASSERT_TRUE(entry().limit);
+    const TimeRange limit = *entry().limit;
+    EXPECT_GT(limit.from, entry().visible.from);
+    EXPECT_LT(limit.to, entry().visible.to);
+    // 400 of about 1010 pixels of time.
+    EXPECT_NEAR(static_cast<double>(limit.length()) / static_cast<double>(entry().visible.length()), 0.39,
+                0.03);
+}
+
+TEST_F(TimelineTest, ClickOnARanksHeadingFoldsIt) {
+    const auto before = picture();
+    const float heading = 145;  // below the ruler
+    click(60, heading);
+    const auto after = picture();
+    EXPECT_NE(before, after);
+    click(60, heading);
+    mouse_ = {-1e6F, -1e6F};
+    frame();
+    EXPECT_EQ(picture(), before);
+}
+
+TEST_F(TimelineTest, TabsShowThePanels) {
+    program_.session.wanted_panel = "memory";
+    settle();
+    EXPECT_EQ(program_.shown().name(), "memory");
+    settle();
+    EXPECT_EQ(program_.shown().name(), "memory");  // and it stays
+    click(100, 42);                                // the second tab
+    EXPECT_EQ(program_.shown().name(), "timeline");
+}
+
+TEST_F(TimelineTest, ShowsWhatIsWrongInsteadOfAPanel) {
+    program_.session.close(0);
+    frame();
+    program_.session.open_file("/nonexistent/run.sqlite");
+    settle();
+    EXPECT_NE(program_.session.current()->error, "");
+    program_.help = program_.choose_file = true;
+    settle();
+    picture();
+}
+
+}  // namespace
+}  // namespace shardscope::viewer

@@ -1,0 +1,350 @@
+// The program without its picture: session, analyses off the frame thread, actions, command line, folders.
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/viewer/mlp_sample.h"
+#include "traces/store/writer.h"
+#include "viewer/app/actions.h"
+#include "viewer/app/folder_listing.h"
+#include "viewer/app/options.h"
+#include "viewer/app/session.h"
+#include "viewer/app/theme.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class Folder {
+  public:
+    Folder() {
+        std::string name = (std::filesystem::temp_directory_path() / "shardscope-view-XXXXXX").string();
+        if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+        path_ = name;
+    }
+    ~Folder() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+    const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
+};
+
+void write_sample(const std::string& path, bool per_linear) {
+    traces::DatabaseWriter writer({.path = path});
+    write_mlp_sample({.per_linear = per_linear}, writer);
+    writer.finish(20'000'000, 0);
+}
+
+void finish_loading(Session& session) {
+    for (int i = 0; session.loading() && i < 5000; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        session.poll();
+    }
+    ASSERT_FALSE(session.loading());
+}
+
+// --- session
+// ------------------------------------------------------------------------------------------------
+
+TEST(Session, OpensSeveralFilesOnThreads) {
+    const Folder folder;
+    std::filesystem::create_directories(folder / "a");
+    std::filesystem::create_directories(folder / "b");
+    write_sample(folder / "a/run.sqlite", false);
+    write_sample(folder / "b/run.sqlite", true);
+    Session session;
+    session.open_file(folder / "a/run.sqlite");
+    session.open_file(folder / "b/run.sqlite");
+    EXPECT_EQ(session.trace(), nullptr);
+    finish_loading(session);
+    ASSERT_EQ(session.ready().size(), 2U);
+    EXPECT_EQ(session.open[0].name, "a/run.sqlite");  // two files of one name are told apart
+    EXPECT_EQ(session.open[1].name, "b/run.sqlite");
+    EXPECT_NE(session.open[0].color, session.open[1].color);
+    EXPECT_LT(session.open[0].visible.from, session.trace()->first_ns);
+    EXPECT_GT(session.open[0].visible.to, session.trace()->last_ns);
+    EXPECT_FALSE(session.open[0].limit);
+}
+
+TEST(Session, SaysWhyAFileIsNoTrace) {
+    const Folder folder;
+    std::ofstream(folder / "notes.txt") << "not a trace\n";
+    Session session;
+    session.open_file(folder / "notes.txt");
+    session.open_file(folder / "absent.sqlite");
+    finish_loading(session);
+    EXPECT_THAT(session.open[0].error, HasSubstr("notes.txt"));
+    EXPECT_THAT(session.open[1].error, HasSubstr("absent.sqlite"));
+    EXPECT_TRUE(session.ready().empty());
+}
+
+TEST(Session, ClosesTheActiveTraceAndAnyOther) {
+    Session session;
+    for (const char* name : {"one", "two", "three"}) session.add_trace(mlp_sample({}, name), name);
+    session.set_active(2);
+    session.close(0);
+    EXPECT_EQ(session.current()->name, "three");
+    session.close(1);
+    EXPECT_EQ(session.current()->name, "two");
+    session.close(0);
+    EXPECT_EQ(session.current(), nullptr);
+    EXPECT_EQ(session.trace(), nullptr);
+    session.close(0);  // nothing left: nothing happens
+}
+
+TEST(Session, KeepsTheRankWithinTheTrace) {
+    Session session;
+    session.add_trace(mlp_sample({.ranks = 4}, "four"), "four");
+    session.add_trace(mlp_sample({.ranks = 2}, "two"), "two");
+    session.set_active(0);
+    session.rank = 3;
+    session.selected = {EventKind::device, 5};
+    session.set_active(1);
+    EXPECT_EQ(session.rank, 1);
+    EXPECT_EQ(session.selected.kind, EventKind::none);
+}
+
+TEST(Session, GivesEachTraceTheRangeThatWasAskedFor) {
+    Session session;
+    session.first_range = TimeRange{1000, 2000};
+    session.add_trace(mlp_sample({}, "run"), "run");
+    EXPECT_EQ(session.current()->visible, (TimeRange{1000, 2000}));
+    EXPECT_EQ(Session::selection(*session.current()).from_ns, 1000);
+    EXPECT_EQ(Session::selection(*session.current()).to_ns, 2000);
+}
+
+// --- analyses
+// -----------------------------------------------------------------------------------------------
+
+template <class Ask>
+auto wait_for(AnalysisCache& cache, Ask ask) {
+    auto result = ask();
+    for (int i = 0; !result && i < 5000; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        result = ask();
+    }
+    EXPECT_FALSE(cache.busy());
+    return result;
+}
+
+TEST(AnalysisCache, AnswersWhenItIsDoneAndKeepsTheAnswer) {
+    AnalysisCache cache;
+    const TracePtr trace = mlp_sample({}, "run");
+    const auto summary = wait_for(cache, [&] { return cache.summary(trace); });
+    ASSERT_NE(summary, nullptr);
+    EXPECT_EQ(summary->ranks.size(), 2U);
+    EXPECT_EQ(cache.summary(trace), summary);
+    traces::Selection part;
+    part.from_ns = 0;
+    part.to_ns = 5'000'000;
+    EXPECT_EQ(cache.summary(trace, part), nullptr);  // another question
+    cache.forget(trace);
+    EXPECT_EQ(cache.summary(trace), nullptr);  // asked anew
+}
+
+TEST(AnalysisCache, SaysWhichAnalysisFailedAndGoesOn) {
+    AnalysisCache cache;
+    const TracePtr trace = mlp_sample({}, "run");
+    const auto fail = [](const auto&) -> int { throw std::runtime_error("out of luck"); };
+    for (int i = 0; i < 5000 && cache.failure().empty(); ++i) {
+        EXPECT_EQ(cache.get<int>("fails", {trace}, fail), nullptr);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_THAT(cache.failure(), HasSubstr("out of luck"));
+    EXPECT_NE(wait_for(cache, [&] { return cache.info(trace); }), nullptr);
+}
+
+// --- actions
+// ------------------------------------------------------------------------------------------------
+
+class NamedPanel final : public Panel {
+  public:
+    explicit NamedPanel(std::string name) : name_(std::move(name)) {}
+    std::string_view name() const override { return name_; }
+    std::string_view title() const override { return name_; }
+    void draw(Session&, const Frame&) override {}
+    void act(std::string_view action, Session&) override { acted = action; }
+    std::string acted;
+
+  private:
+    std::string name_;
+};
+
+void add_panels(Program& program) {
+    for (const char* name : {"runs", "timeline", "modules", "summary", "memory", "compare"}) {
+        program.panels.push_back(std::make_unique<NamedPanel>(name));
+    }
+}
+
+void run(Program& program, std::string_view id) {
+    for (const Action& action : actions()) {
+        if (action.id == id) return action.run(program);
+    }
+    FAIL() << "no action " << id;
+}
+
+TEST(Actions, EachHasItsOwnNameHelpAndKeys) {
+    std::set<std::string_view> ids;
+    std::set<std::string> keys;
+    for (const Action& action : actions()) {
+        EXPECT_TRUE(ids.insert(action.id).second) << action.id;
+        EXPECT_FALSE(action.title.empty());
+        EXPECT_FALSE(action.keys.empty()) << action.id;
+        for (const Chord& chord : action.keys)
+            EXPECT_TRUE(keys.insert(chord_text(chord)).second) << chord_text(chord);
+    }
+}
+
+TEST(Actions, EveryPanelHasAKey) {
+    Program program;
+    add_panels(program);
+    for (const auto& panel : program.panels) {
+        run(program, panel->name());
+        EXPECT_EQ(program.shown().name(), panel->name());
+    }
+}
+
+TEST(Actions, MoveTheVisibleRange) {
+    Program program;
+    add_panels(program);
+    program.show("timeline");
+    program.session.add_trace(mlp_sample({}, "run"), "run");
+    const TimeRange all = program.session.current()->visible;
+    run(program, "zoom_in");
+    const TimeRange near = program.session.current()->visible;
+    EXPECT_NEAR(static_cast<double>(near.length()), 0.75 * static_cast<double>(all.length()), 2);
+    run(program, "later");
+    EXPECT_GT(program.session.current()->visible.from, near.from);
+    EXPECT_EQ(program.session.current()->visible.length(), near.length());
+    run(program, "limit");
+    EXPECT_EQ(program.session.current()->limit, program.session.current()->visible);
+    run(program, "fit");
+    EXPECT_EQ(program.session.current()->visible, all);
+    program.session.selected = {EventKind::device, 3};
+    run(program, "zoom_to");
+    const auto& device = program.session.trace()->device;
+    EXPECT_LE(program.session.current()->visible.from, device.start[3]);
+    EXPECT_GE(program.session.current()->visible.to, device.end[3]);
+    EXPECT_LT(program.session.current()->visible.length(), all.length());
+}
+
+TEST(Actions, EscapeLetsGoOfOneThingAtATime) {
+    Program program;
+    add_panels(program);
+    program.session.add_trace(mlp_sample({}, "run"), "run");
+    program.session.selected = {EventKind::device, 1};
+    run(program, "limit");
+    run(program, "help");
+    run(program, "let_go");
+    EXPECT_FALSE(program.help);
+    EXPECT_EQ(program.session.selected.kind, EventKind::device);
+    run(program, "let_go");
+    EXPECT_EQ(program.session.selected.kind, EventKind::none);
+    EXPECT_TRUE(program.session.current()->limit);
+    run(program, "let_go");
+    EXPECT_FALSE(program.session.current()->limit);
+}
+
+TEST(Actions, DoNothingHarmfulWithoutATrace) {
+    Program program;
+    add_panels(program);
+    for (const Action& action : actions()) action.run(program);
+    EXPECT_TRUE(program.quit);
+}
+
+TEST(Actions, OfThePanelOnShowReachIt) {
+    Program program;
+    add_panels(program);
+    program.show("timeline");
+    run(program, "scroll_down");
+    EXPECT_EQ(static_cast<NamedPanel&>(program.shown()).acted, "scroll_down");
+    for (const Action& action : actions()) {
+        EXPECT_TRUE(is_available(action, program)) << action.id;
+    }
+    program.show("memory");
+    for (const Action& action : actions()) EXPECT_EQ(is_available(action, program), action.panel.empty());
+}
+
+TEST(Keys, AreWrittenAsOnAKeyboard) {
+    EXPECT_EQ(chord_text({Key::o, true}), "Ctrl+O");
+    EXPECT_EQ(chord_text({Key::f, false, true}), "Shift+F");
+    EXPECT_EQ(chord_text({Key::slash, false, true}), "?");
+}
+
+// --- command line
+// -------------------------------------------------------------------------------------------
+
+TEST(Range, IsInMillisecondsUnlessItSaysSo) {
+    EXPECT_EQ(parse_range("10:20"), (TimeRange{10'000'000, 20'000'000}));
+    EXPECT_EQ(parse_range("1.5:2"), (TimeRange{1'500'000, 2'000'000}));
+    EXPECT_EQ(parse_range("500us:2ms"), (TimeRange{500'000, 2'000'000}));
+    EXPECT_EQ(parse_range("7ns:1s"), (TimeRange{7, 1'000'000'000}));
+    for (const char* bad :
+         {"", ":", "1", "1:", ":2", "2:1", "1:1", "1h:2h", "a:b", "1:2:3", "nan:2", "1:1e300"}) {
+        EXPECT_EQ(parse_range(bad), std::nullopt) << bad;
+    }
+}
+
+TEST(SizeOption, IsWidthTimesHeight) {
+    const auto size = parse_size("1280x720");
+    ASSERT_TRUE(size);
+    EXPECT_EQ(size->width, 1280);
+    EXPECT_EQ(size->height, 720);
+    for (const char* bad :
+         {"", "x", "1280", "1280x", "x720", "10x10", "99999x100", "1280x720x3", "-100x100"}) {
+        EXPECT_FALSE(parse_size(bad)) << bad;
+    }
+}
+
+// --- folders
+// ------------------------------------------------------------------------------------------------
+
+TEST(FolderListing, ShowsFoldersFirstAndFilesThatMayBeTraces) {
+    const Folder folder;
+    std::filesystem::create_directories(folder / "zoo");
+    for (const char* name : {"b.sqlite", "a.db", "notes.txt", ".hidden.sqlite"})
+        std::ofstream(folder / name) << "12345";
+    const auto names = [](const FolderListing& listing) {
+        std::vector<std::string> all;
+        for (const FolderEntry& entry : listing.entries) all.push_back(entry.name);
+        return all;
+    };
+    EXPECT_THAT(names(list_folder(folder.path(), false)), ElementsAre("zoo", "a.db", "b.sqlite"));
+    EXPECT_THAT(names(list_folder(folder.path() + "/", true)),
+                ElementsAre("zoo", "a.db", "b.sqlite", "notes.txt"));
+    EXPECT_EQ(list_folder(folder.path(), false).entries[1].bytes, 5);
+    EXPECT_THAT(list_folder(folder / "absent", false).error, HasSubstr("absent"));
+}
+
+// --- colours
+// ------------------------------------------------------------------------------------------------
+
+TEST(Theme, TellsKindsApart) {
+    EXPECT_EQ(rgb(0x123456), 0xFF563412U);
+    std::set<Color> kinds;
+    for (int k = 0; k < traces::kDeviceKinds; ++k)
+        kinds.insert(kind_color(static_cast<traces::DeviceKind>(k)));
+    EXPECT_EQ(kinds.size(), 4U);
+    std::set<Color> categories;
+    for (int c = 0; c < traces::kMemoryCategories; ++c) {
+        categories.insert(category_color(static_cast<traces::MemoryCategory>(c)));
+    }
+    EXPECT_EQ(categories.size(), 8U);
+    EXPECT_EQ(run_color(0), run_color(8));
+    EXPECT_EQ(run_color(-1), run_color(7));
+}
+
+}  // namespace
+}  // namespace shardscope::viewer

@@ -1,0 +1,193 @@
+// A trace's lanes, rows and what its events have to say.
+#include "viewer/timeline/tracks.h"
+
+#include <algorithm>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/viewer/mlp_sample.h"
+#include "traces/store/column_sink.h"
+#include "viewer/timeline/details.h"
+#include "viewer/timeline/rows.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using namespace traces;
+
+// One rank with one stream on which two kernels overlap, and a thread: step > module > call, a mark of a
+// start/end range across both.
+std::unique_ptr<Trace> small_trace() {
+    ColumnSink sink;
+    const std::int64_t tid = global_tid(1, 1);
+    sink.add(RankRow{0, 0, global_pid(1), tid, "node", "Device"});
+    sink.add(ThreadRow{tid, "main", 0});
+    sink.add(StreamRow{0, 7, "compute"});
+    sink.add(ModuleRow{4, -1, "Linear_0", "Linear", "net.0"});
+    const auto range = [&](const char* name, std::int64_t start, std::int64_t end, int module) {
+        RangeRow row;
+        row.start = start;
+        row.end = end;
+        row.text = sink.intern(name);
+        row.global_tid = tid;
+        row.module = module;
+        sink.add(row);
+    };
+    range("ProfilerStep#1", 0, 1000, -1);
+    range("nn.Module: Linear_0", 100, 500, 4);
+    sink.add(StepRow{0, 1, 0, 1000, tid});
+    sink.add(RuntimeRow{150, 200, tid, 5, sink.intern("cudaLaunchKernel_v7000")});
+    const auto kernel = [&](const char* name, std::int64_t start, std::int64_t end,
+                            std::int64_t correlation) {
+        KernelRow row;
+        row.start = start;
+        row.end = end;
+        row.stream = 7;
+        row.correlation = correlation;
+        row.global_pid = global_pid(1);
+        row.short_name = row.demangled_name = sink.intern(name);
+        sink.add(row);
+    };
+    kernel("sgemm", 300, 800, 5);
+    kernel("overlapping", 400, 600, 6);
+    MemoryRow memory;
+    memory.bytes = 100;
+    sink.add(memory);
+    return sink.take();
+}
+
+std::string value_of(const EventDetails& details, const std::string& label) {
+    const auto it = std::find_if(details.rows.begin(), details.rows.end(),
+                                 [&](const Detail& d) { return d.label == label; });
+    return it == details.rows.end() ? "(absent)" : it->value;
+}
+
+TEST(Tracks, PutOverlappingKernelsBelowEachOther) {
+    const auto trace = small_trace();
+    const Tracks tracks = make_tracks(*trace);
+    ASSERT_EQ(tracks.tracks.size(), 2U);
+    EXPECT_EQ(tracks.tracks[0].label, "compute");
+    ASSERT_EQ(tracks.tracks[0].lanes.size(), 2U);
+    EXPECT_EQ(tracks.tracks[0].lanes[1].start(0), 400);
+    EXPECT_TRUE(tracks.has_memory.at(0));
+}
+
+TEST(Tracks, NestRangesAndCallsOfAThread) {
+    const auto trace = small_trace();
+    const Tracks tracks = make_tracks(*trace);
+    const Track& thread = tracks.tracks[1];
+    EXPECT_EQ(thread.label, "main");
+    ASSERT_EQ(thread.lanes.size(), 3U);
+    EXPECT_EQ(thread.lanes[0].paint(0), paint_of(RangeKind::step));
+    EXPECT_EQ(thread.lanes[1].paint(0), paint_of(RangeKind::module));
+    EXPECT_EQ(thread.lanes[2].event(0).kind, EventKind::runtime);
+}
+
+TEST(Tracks, ShowEveryEventOfARunExactlyOnce) {
+    const auto trace = mlp_sample({.per_linear = true}, "sample");
+    const Tracks tracks = make_tracks(*trace);
+    std::size_t items = 0;
+    for (const Track& track : tracks.tracks) {
+        for (const Lane& lane : track.lanes) items += lane.size();
+    }
+    EXPECT_EQ(items, trace->device.size() + trace->ranges.size() + trace->runtime.size());
+    for (std::size_t i = 0; i < trace->device.size(); ++i) {
+        const SelectedEvent event{EventKind::device, static_cast<std::int64_t>(i)};
+        const auto place = find_event(*trace, tracks, event);
+        ASSERT_TRUE(place);
+        const Track& track = tracks.tracks[static_cast<std::size_t>(place->track)];
+        EXPECT_EQ(track.rank, trace->device.rank[i]);
+        EXPECT_EQ(track.lanes[static_cast<std::size_t>(place->lane)].event(place->item), event);
+    }
+}
+
+TEST(Tracks, TieACallToWhatItLaunched) {
+    const auto trace = small_trace();
+    EXPECT_THAT(launched_by(*trace, 0), testing::ElementsAre(0));
+}
+
+TEST(Details, NameEveryFieldOfAKernelWithUnits) {
+    const auto trace = small_trace();
+    const EventDetails details = describe(*trace, {EventKind::device, 0});
+    EXPECT_EQ(details.title, "sgemm");
+    EXPECT_EQ(value_of(details, "kind"), "Kernel");
+    EXPECT_EQ(value_of(details, "start"), "0.000300 ms");
+    EXPECT_EQ(value_of(details, "duration"), "500 ns");
+    EXPECT_EQ(value_of(details, "stream"), "compute (7)");
+    EXPECT_EQ(value_of(details, "module"), "Linear_0 (net.0)");
+    EXPECT_EQ(value_of(details, "step"), "1");
+    EXPECT_EQ(value_of(details, "launched by"), "cudaLaunchKernel");
+    EXPECT_EQ(value_of(details, "launch to start"), "100 ns");  // 300 - 200
+}
+
+TEST(Details, NameWhatACollectiveMoves) {
+    const auto trace = mlp_sample({.per_linear = true}, "sample");
+    std::size_t i = 0;
+    while (trace->device.collective[i] < 0) ++i;
+    const SelectedEvent event{EventKind::device, static_cast<std::int64_t>(i)};
+    const EventDetails details = describe(*trace, event);
+    EXPECT_EQ(value_of(details, "operation"), "all_gather");
+    EXPECT_EQ(value_of(details, "bytes"), "1.0 MB (1,050,624 B)");  // (512 * 512 + 512) * 4
+    EXPECT_EQ(value_of(details, "sequence number"), "0");
+    EXPECT_EQ(value_of(details, "group"), "0 (2 ranks)");
+    EXPECT_EQ(value_of(details, "unit"), "net.0");
+    EXPECT_EQ(value_of(details, "phase"), "forward");
+    EXPECT_EQ(bar_label(*trace, event), "all_gather net.0");
+}
+
+TEST(Details, CallAModuleByItsName) {
+    const auto trace = small_trace();
+    EXPECT_EQ(bar_label(*trace, {EventKind::range, 1}), "Linear_0");
+    EXPECT_EQ(value_of(describe(*trace, {EventKind::range, 1}), "kind"), "Module forward");
+    EXPECT_EQ(value_of(describe(*trace, {EventKind::runtime, 0}), "inside"), "nn.Module: Linear_0");
+    EXPECT_EQ(describe(*trace, {}).title, "");
+}
+
+TEST(Rows, LieBelowEachOtherWithoutOverlap) {
+    const auto trace = mlp_sample({.ranks = 2}, "sample");
+    const Tracks tracks = make_tracks(*trace);
+    const RowLayout layout = layout_rows(*trace, tracks, tracks.has_memory, {}, {});
+    float y = 0;
+    std::size_t lanes = 0;
+    for (const Row& row : layout.rows) {
+        EXPECT_GE(row.y, y);
+        y = row.y + row.height;
+        lanes += row.kind == Row::Kind::lane ? 1 : 0;
+        EXPECT_EQ(layout.at(row.y), &row);
+        EXPECT_EQ(layout.at(row.y + row.height - 0.5F), &row);
+    }
+    EXPECT_GE(layout.height, y);
+    EXPECT_EQ(layout.at(layout.height + 1), nullptr);
+    std::size_t expected = 0;
+    for (const Track& track : tracks.tracks) expected += track.lanes.size();
+    EXPECT_EQ(lanes, expected);
+    EXPECT_EQ(layout.rows[0].kind, Row::Kind::rank);
+    EXPECT_EQ(layout.rows[1].kind, Row::Kind::memory);
+}
+
+TEST(Rows, ShowTheHeadingAloneOfAFoldedRank) {
+    const auto trace = mlp_sample({.ranks = 2}, "sample");
+    const Tracks tracks = make_tracks(*trace);
+    const RowLayout layout = layout_rows(*trace, tracks, tracks.has_memory, {0}, {});
+    EXPECT_EQ(layout.rows[0].rank, 0);
+    EXPECT_EQ(layout.rows[1].kind, Row::Kind::rank);
+    EXPECT_EQ(layout.rows[1].rank, 1);
+    EXPECT_EQ(layout.of_lane(0, 0), nullptr);
+}
+
+TEST(Rows, AreFoundByWhatAWindowShows) {
+    const auto trace = mlp_sample({.ranks = 2}, "sample");
+    const Tracks tracks = make_tracks(*trace);
+    const RowLayout layout = layout_rows(*trace, tracks, tracks.has_memory, {}, {});
+    const auto span = layout.between(100, 200);
+    for (std::size_t i = 0; i < layout.rows.size(); ++i) {
+        const Row& row = layout.rows[i];
+        const bool seen = row.y < 200 && row.y + row.height > 100;
+        EXPECT_EQ(seen, i >= span.first && i < span.last) << "row " << i;
+    }
+}
+
+}  // namespace
+}  // namespace shardscope::viewer
