@@ -147,18 +147,26 @@ RunResult run_on_cpu(const Program& program, const Dataset& dataset, profiler::R
     std::vector<std::thread> hosts;
     std::mutex error_mutex;
     std::exception_ptr error;
-    for (int rank = 0; rank < ranks; ++rank) {
-        hosts.emplace_back([&, rank] {
-            try {
-                host(rank);
-            } catch (...) {
-                const std::lock_guard lock(error_mutex);
-                if (!error) error = std::current_exception();
-                scheduler.fail(error);
-            }
-        });
+    const auto give_up = [&] {  // inside a catch
+        const std::lock_guard lock(error_mutex);
+        if (!error) error = std::current_exception();
+        scheduler.fail(error);
+    };
+    try {
+        for (int rank = 0; rank < ranks; ++rank) {
+            hosts.emplace_back([&, rank] {
+                try {
+                    host(rank);
+                } catch (...) {
+                    give_up();
+                }
+            });
+        }
+    } catch (...) {  // no more threads to be had
+        give_up();
     }
     for (std::thread& thread : hosts) thread.join();
+    scheduler.stop();  // nothing uses the ranks' memory after this
     if (error) std::rethrow_exception(error);
     result.seconds = seconds_since(first_step);
     for (const auto& runner : runners) {

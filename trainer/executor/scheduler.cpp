@@ -17,7 +17,7 @@ Scheduler::Scheduler(int workers, std::function<void(int worker)> on_worker_star
     }
 }
 
-Scheduler::~Scheduler() {
+void Scheduler::stop() {
     try {
         wait_all();
     } catch (...) {  // the failure was or will be seen where it matters; here only the threads must end
@@ -29,6 +29,7 @@ Scheduler::~Scheduler() {
     }
     work_available_.notify_all();
     for (std::thread& worker : workers_) worker.join();
+    workers_.clear();
 }
 
 StreamIndex Scheduler::add_stream() {

@@ -67,7 +67,7 @@ class Scheduler {
   public:
     // `on_worker_start(worker)` runs first on each worker's thread.
     Scheduler(int workers, std::function<void(int worker)> on_worker_start);
-    ~Scheduler();  // everything enqueued is finished first, unless it failed
+    ~Scheduler() { stop(); }
     Scheduler(const Scheduler&) = delete;
     Scheduler& operator=(const Scheduler&) = delete;
 
@@ -86,6 +86,10 @@ class Scheduler {
     // Blocks a host thread. Rethrows the first failure of any work.
     void wait(StreamEvent event);
     void wait_all();
+
+    // Finishes everything enqueued, unless something failed, and ends the workers. What work refers to may go
+    // after that. Idempotent.
+    void stop();
 
     // Stops everything because of `error`; every waiting host gets it.
     void fail(std::exception_ptr error);

@@ -21,6 +21,8 @@ class Program {
   public:
     // Throws JobError where the job cannot be (a wrap policy that matches nothing).
     explicit Program(const Job& job);
+    Program(const Program&) = delete;  // its parts refer to each other
+    Program& operator=(const Program&) = delete;
 
     const Job& job() const { return job_; }
     const ModuleTree& modules() const { return tree_; }
