@@ -2,7 +2,7 @@
 #include "traces/store/column_sink.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -118,6 +118,17 @@ TEST(ColumnSink, CountsAndLeavesOutWhatEndsBeforeItStarts) {
     EXPECT_THAT(trace->steps, IsEmpty());
 }
 
+TEST(ColumnSink, LeavesOutTimesAndSizesThatNoCaptureHas) {
+    ColumnSink sink;
+    sink.add(KernelRow{.start = std::numeric_limits<std::int64_t>::min(), .end = 0});
+    sink.add(CounterRow{.time = std::numeric_limits<std::int64_t>::max(), .rank = 0});
+    sink.add(MemoryRow{.time = 0, .rank = 0, .bytes = std::numeric_limits<std::int64_t>::min()});
+    const auto trace = sink.take();
+    EXPECT_EQ(trace->invalid_events, 3);
+    EXPECT_EQ(trace->memory.size(), 0u);
+    EXPECT_EQ(trace->last_ns, 0);
+}
+
 TEST(ColumnSink, TakesNcclNamesForCommunicationWithoutACollectiveRow) {
     ColumnSink sink;
     sink.add(KernelRow{.start = 0, .end = 1, .short_name = sink.intern("ncclKernel_AllReduce_RING")});
@@ -162,6 +173,17 @@ TEST(ColumnSink, MakesUpRanksThatNobodyDescribed) {
     EXPECT_EQ(trace->ranks[1].number, 5);
     EXPECT_EQ(trace->device.rank[0], 0);
     EXPECT_EQ(trace->memory.rank[0], 1);
+}
+
+TEST(ColumnSink, MakesUpANumberWhereTheDevicesIsTaken) {
+    ColumnSink sink;
+    sink.add(RankRow{.rank = 0, .device = 1});  // rank 0 is on device 1; nobody describes device 0
+    sink.add(KernelRow{.start = 0, .end = 1, .device = 0});
+    const auto trace = sink.take();
+    ASSERT_THAT(trace->ranks, SizeIs(2));
+    EXPECT_EQ(trace->ranks[1].number, 1);
+    EXPECT_EQ(trace->ranks[1].device, 0);
+    EXPECT_EQ(trace->device.rank[0], 1);
 }
 
 TEST(ColumnSink, GivesAThreadToTheRankWhoseDeviceItFeeds) {

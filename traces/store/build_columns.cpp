@@ -71,9 +71,11 @@ class RankIndex {
         }
         std::set<int> devices;
         for (const auto& [number, rank] : ranks_) devices.insert(rank.device);
+        int unused = 0;
         for (const auto& e : rows.device) {
             if (!devices.insert(e.device).second) continue;
-            make_up(ranks_.contains(e.device) ? ranks_.rbegin()->first + 1 : e.device, e.device);
+            while (ranks_.contains(unused)) ++unused;
+            make_up(ranks_.contains(e.device) ? unused : e.device, e.device);
         }
         check_size(ranks_.size(), "ranks", trace);
         for (auto& [number, rank] : ranks_) {

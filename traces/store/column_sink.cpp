@@ -11,6 +11,14 @@
 
 namespace shardscope::traces {
 
+namespace {
+
+// Values beyond these come from damaged files only; within them no difference or sum of sizes overflows.
+constexpr std::int64_t kLatest = 4'000'000'000'000'000'000;  // ns, 126 years
+constexpr std::int64_t kLargest = std::int64_t{1} << 56;     // bytes
+
+}  // namespace
+
 struct ColumnSink::Impl {
     std::unique_ptr<Trace> trace = std::make_unique<Trace>();
     PendingRows rows;
@@ -19,12 +27,14 @@ struct ColumnSink::Impl {
     std::int64_t first = std::numeric_limits<std::int64_t>::max();
     std::int64_t last = std::numeric_limits<std::int64_t>::min();
 
-    // False (and counted) for a row that ends before it starts.
+    bool refuse() {
+        ++trace->invalid_events;
+        return false;
+    }
+
+    // False (and counted) for a row that ends before it starts, or at times that no capture has.
     bool accept(std::int64_t start, std::int64_t end) {
-        if (end < start) {
-            ++trace->invalid_events;
-            return false;
-        }
+        if (end < start || start < -kLatest || end > kLatest) return refuse();
         first = std::min(first, start);
         last = std::max(last, end);
         return true;
@@ -119,13 +129,15 @@ void ColumnSink::add(const CollectiveRow& row) {
 }
 
 void ColumnSink::add(const MemoryRow& row) {
-    impl_->accept(row.time, row.time);
-    impl_->rows.memory.push_back(row);
+    if (row.bytes < -kLargest || row.bytes > kLargest) {
+        impl_->refuse();
+    } else if (impl_->accept(row.time, row.time)) {
+        impl_->rows.memory.push_back(row);
+    }
 }
 
 void ColumnSink::add(const CounterRow& row) {
-    impl_->accept(row.time, row.time);
-    impl_->rows.counters.push_back(row);
+    if (impl_->accept(row.time, row.time)) impl_->rows.counters.push_back(row);
 }
 
 void ColumnSink::add(const StepRow& row) {

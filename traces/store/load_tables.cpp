@@ -161,14 +161,14 @@ class TableLoader {
     void make_up_ranks() {
         std::set<std::pair<std::int64_t, std::int64_t>> pairs;  // (device, process)
         for (const char* table : kDeviceTables) {
-            if (!db_.has_table(table) || !db_.has_column(table, "globalPid")) continue;
+            if (!db_.has_column(table, "deviceId") || !db_.has_column(table, "globalPid")) continue;
             Statement distinct(db_, fmt::format("SELECT DISTINCT deviceId, globalPid FROM {}", table));
             while (distinct.step()) pairs.emplace(distinct.integer(0), distinct.integer(1));
         }
         if (pairs.empty()) {  // no device did anything: each process is a rank with a device of its own
             std::set<std::int64_t> pids;
             for (const char* table : {"CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"}) {
-                if (!db_.has_table(table) || !db_.has_column(table, "globalTid")) continue;
+                if (!db_.has_column(table, "globalTid")) continue;
                 Statement distinct(
                     db_, fmt::format("SELECT DISTINCT globalTid FROM {} WHERE globalTid NOT NULL", table));
                 while (distinct.step()) pids.insert(distinct.integer(0) & kPidMask);
