@@ -2,7 +2,6 @@
 // and the entry point that puts them into its tables. Any thread of the program runs this.
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "profiler/inject/nvtx_abi.h"
 #include "profiler/inject/process_log.h"
@@ -72,7 +71,7 @@ Event describe(const EventAttributes* attributes, char (&buffer)[kMaxText]) {
 void write_range(ThreadState& thread, RecordKind kind, const Domain& domain, const Event& event,
                  std::uint32_t depth, std::uint64_t id) {
     const bool has_text = event.name == 0 && event.text.size != 0;
-    const std::size_t bytes = sizeof(RangeRecord) + (has_text ? (event.text.size + 1 + 7) / 8 * 8 : 0);
+    const std::size_t bytes = sizeof(RangeRecord) + (has_text ? padded_size(event.text) : 0);
     auto* r = thread.writer.begin<RangeRecord>(kind, event.name, bytes);
     if (r == nullptr) return;
     r->header.flags = static_cast<std::uint8_t>(event.flags | kDomainStack | (has_text ? kHasText : 0));
@@ -83,11 +82,7 @@ void write_range(ThreadState& thread, RecordKind kind, const Domain& domain, con
     r->id = id;
     r->category = event.category;
     r->reserved = 0;
-    if (has_text) {
-        auto* to = reinterpret_cast<char*>(r + 1);
-        std::memcpy(to, event.text.data, event.text.size);
-        to[event.text.size] = '\0';
-    }
+    if (has_text) copy_text(r + 1, event.text);
     r->ticks = thread.writer.now();
     thread.writer.publish();
 }

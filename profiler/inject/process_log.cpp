@@ -34,13 +34,13 @@ constexpr std::size_t kPathBytes = 4096;
 
 class Locked {
   public:
-    explicit Locked(SpinLock& lock) : lock_(lock) { lock_.lock(); }
-    ~Locked() { lock_.unlock(); }
+    explicit Locked(pthread_mutex_t& mutex) : mutex_(mutex) { ::pthread_mutex_lock(&mutex_); }
+    ~Locked() { ::pthread_mutex_unlock(&mutex_); }
     Locked(const Locked&) = delete;
     Locked& operator=(const Locked&) = delete;
 
   private:
-    SpinLock& lock_;
+    pthread_mutex_t& mutex_;
 };
 
 class KeepErrno {
@@ -56,7 +56,7 @@ class KeepErrno {
 
 // The library's one piece of global state: it is called from nowhere with a context of ours.
 struct Process {
-    SpinLock lock;  // session, record file, names, domains
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // session, record file, names, domains
     std::atomic<SessionHeader*> session{nullptr};
     bool looked_for_session = false;
     char directory[kPathBytes - 64] = {};
@@ -130,12 +130,12 @@ void* map_file(int fd, std::size_t wanted, std::size_t* mapped) {
 
 void write_name(std::uint32_t id) {
     const Text text = process.names.text(id);
-    const std::size_t bytes = (sizeof(TextRecord) + text.size + 1 + 7) / 8 * 8;
+    const std::size_t bytes = sizeof(TextRecord) + padded_size(text);
     auto* r = process.name_log->begin<TextRecord>(RecordKind::define_name, id, bytes);
     if (r == nullptr) return;
     r->ticks = process.name_log->now();
     r->owner = 0;
-    std::memcpy(r + 1, text.data, text.size + 1);
+    copy_text(r + 1, text);
     process.name_log->publish();
 }
 
@@ -188,10 +188,10 @@ bool open_file() {
 // --- fork ------------------------------------------------------------------------------------------------
 
 void before_fork() {
-    process.lock.lock();
+    ::pthread_mutex_lock(&process.lock);
 }
 void after_fork_in_parent() {
-    process.lock.unlock();
+    ::pthread_mutex_unlock(&process.lock);
 }
 
 // The child has one thread, this one. It leaves its parent's file alone and starts its own with the next
@@ -207,7 +207,7 @@ void after_fork_in_child() {
     process.name_log = nullptr;
     if (this_thread != nullptr && this_thread != kNone) ::munmap(this_thread, sizeof(ThreadState));
     this_thread = nullptr;
-    process.lock.unlock();
+    ::pthread_mutex_unlock(&process.lock);  // this thread took it before the fork
 }
 
 // --- threads ---------------------------------------------------------------------------------------------
@@ -233,14 +233,12 @@ void end_thread(void*) {
 
 void write_text_record(LogWriter& writer, RecordKind kind, std::uint32_t name, std::uint64_t owner,
                        Text text) {
-    const std::size_t bytes = (sizeof(TextRecord) + text.size + 1 + 7) / 8 * 8;
+    const std::size_t bytes = sizeof(TextRecord) + padded_size(text);
     auto* r = writer.begin<TextRecord>(kind, name, bytes);
     if (r == nullptr) return;
     r->ticks = writer.now();
     r->owner = owner;
-    auto* to = reinterpret_cast<char*>(r + 1);
-    std::memcpy(to, text.data, text.size);
-    to[text.size] = '\0';
+    copy_text(r + 1, text);
     writer.publish();
 }
 

@@ -3,21 +3,46 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <stdexcept>
 #include <system_error>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace shardscope::profiler {
 namespace {
 
+namespace fs = std::filesystem;
+
+constexpr const char* kDirectoryPrefix = "shardscope-session-";
+
+// A tool that was killed leaves its directory behind. Ours are recognised by the session file, which a living
+// tool keeps locked; young ones are left alone, since their tool may not have come to the lock.
+void remove_abandoned(const std::string& parent) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(parent, error)) {
+        if (entry.path().filename().string().rfind(kDirectoryPrefix, 0) != 0) continue;
+        const std::string file = (entry.path() / kSessionFile).string();
+        struct stat facts;
+        if (::stat(file.c_str(), &facts) != 0 || facts.st_uid != ::geteuid()) continue;
+        if (std::time(nullptr) - facts.st_mtime < 60) continue;
+        const int fd = ::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0) continue;
+        if (::flock(fd, LOCK_EX | LOCK_NB) == 0) fs::remove_all(entry.path(), error);
+        ::close(fd);
+    }
+}
+
 // mkdtemp gives a new directory that only this user can enter (0700). Empty on failure.
 std::string make_directory(const std::string& parent) {
-    std::string path = parent + "/shardscope-XXXXXX";
+    remove_abandoned(parent);
+    std::string path = parent + "/" + kDirectoryPrefix + "XXXXXX";
     return ::mkdtemp(path.data()) != nullptr ? path : std::string();
 }
 
@@ -39,15 +64,16 @@ std::string make_directory() {
 
 Session::Session(std::uint64_t max_bytes_per_process) : directory_(make_directory()) {
     const std::string path = directory_ + "/" + kSessionFile;
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     void* memory = MAP_FAILED;
-    if (fd >= 0 && ::posix_fallocate(fd, 0, sizeof(SessionHeader)) == 0) {
-        memory = ::mmap(nullptr, sizeof(SessionHeader), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) == 0 &&
+        ::posix_fallocate(lock_, 0, sizeof(SessionHeader)) == 0) {
+        memory = ::mmap(nullptr, sizeof(SessionHeader), PROT_READ | PROT_WRITE, MAP_SHARED, lock_, 0);
     }
-    if (fd >= 0) ::close(fd);
     if (memory == MAP_FAILED) {
+        if (lock_ >= 0) ::close(lock_);
         std::error_code ignored;
-        std::filesystem::remove_all(directory_, ignored);
+        fs::remove_all(directory_, ignored);
         throw std::runtime_error(
             fmt::format("cannot write {}: no space there; set TMPDIR to a folder with more", path));
     }
@@ -63,7 +89,8 @@ Session::~Session() {
     set_state(SessionState::stopped);  // whoever still runs stops writing
     ::munmap(header_, sizeof(SessionHeader));
     std::error_code ignored;
-    std::filesystem::remove_all(directory_, ignored);
+    fs::remove_all(directory_, ignored);
+    ::close(lock_);
 }
 
 void Session::set_state(SessionState state) {

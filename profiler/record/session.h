@@ -11,8 +11,8 @@ namespace shardscope::profiler {
 
 class Session {
   public:
-    // In memory (/dev/shm) where that is possible, else in $TMPDIR or /tmp; for this user only. Throws
-    // std::runtime_error with a sentence.
+    // Removes what a tool that was killed has left, then makes a new one. In memory (/dev/shm) where that is
+    // possible, else in $TMPDIR or /tmp; for this user only. Throws std::runtime_error with a sentence.
     explicit Session(std::uint64_t max_bytes_per_process = std::uint64_t{256} << 20);
     ~Session();
     Session(const Session&) = delete;
@@ -23,6 +23,7 @@ class Session {
 
   private:
     std::string directory_;
+    int lock_ = -1;                    // the session file, locked: somebody lives here
     SessionHeader* header_ = nullptr;  // mapped
 };
 

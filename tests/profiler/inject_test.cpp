@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -313,6 +314,23 @@ TEST(Session, is_private_and_cleans_up) {
         std::ofstream(directory + "/left behind.records") << "text";
     }
     EXPECT_FALSE(std::filesystem::exists(directory));
+}
+
+TEST(Session, removes_what_a_killed_tool_left) {
+    std::string abandoned, alive;
+    Session session;
+    alive = session.directory();
+    abandoned = std::filesystem::path(alive).parent_path() / "shardscope-session-abandoned-test";
+    std::filesystem::create_directory(abandoned);
+    for (const std::string& directory : {abandoned, alive}) {
+        const std::string file = directory + "/" + kSessionFile;
+        std::ofstream(file, std::ios::app).flush();
+        const timespec an_hour_ago[2] = {{::time(nullptr) - 3600, 0}, {::time(nullptr) - 3600, 0}};
+        ASSERT_EQ(::utimensat(AT_FDCWD, file.c_str(), an_hour_ago, 0), 0);
+    }
+    const Session next;
+    EXPECT_FALSE(std::filesystem::exists(abandoned));
+    EXPECT_TRUE(std::filesystem::exists(alive + "/" + kSessionFile));  // old, but its tool lives
 }
 
 TEST(Collector, skips_files_that_are_no_records) {

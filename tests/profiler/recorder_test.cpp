@@ -219,8 +219,9 @@ TEST_F(Recording, gives_a_thread_one_log_and_a_name_one_id) {
     EXPECT_NE(recorder->name("a"), recorder->name("b"));
     EXPECT_EQ(recorder->name(""), NameId::none);
 
-    auto next = start();  // a second recorder is another story
-    EXPECT_NE(next->attach_thread("main", -1), log);
+    Received got;  // a second recorder is another story
+    Recorder next(std::make_unique<MemorySink>(got), nullptr);
+    EXPECT_NE(next.attach_thread("main", -1), log);
 }
 
 TEST_F(Recording, ends_open_ranges_when_the_run_ends) {

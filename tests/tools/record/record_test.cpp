@@ -239,6 +239,18 @@ TEST_P(NvtxProgram, is_recorded_for_as_long_as_asked) {
     EXPECT_EQ(setting("exit_status"), "0");
 }
 
+TEST_P(NvtxProgram, goes_on_when_the_disk_is_full) {
+    // No file may grow over 1.3 MB (blocks of 1 KiB); 300,000 ranges need more.
+    const Outcome outcome =
+        run_command({"bash", "-c", "ulimit -f 1300; trap '' XFSZ; exec \"$0\" -o \"$1\" -- \"$2\" many",
+                     kRecord, out_, GetParam()});
+    EXPECT_EQ(outcome.status, 125);
+    EXPECT_THAT(outcome.err, HasSubstr("recording has stopped, the command goes on"));
+    EXPECT_THAT(outcome.err, HasSubstr(out_));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_EQ(setting("command"), GetParam() + " many");  // what was committed before is there
+}
+
 TEST_P(NvtxProgram, is_on_disk_while_it_runs) {
     // The tool is killed; what was committed until then opens.
     const Outcome outcome =
