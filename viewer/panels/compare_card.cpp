@@ -86,22 +86,22 @@ void draw_memory(const CompareCard::Input& input) {
 // Three figures beside each other: label, value, change.
 void draw_times(const CompareCard::Input& input) {
     struct Figure {
-        const char* label;
-        std::string value;
+        const char *label, *short_label;
+        std::string value, addition;  // the addition is left out where it does not fit: a number is never cut
         double now, base;
         bool inside_spread;
     };
     const RunColumn &run = *input.run, &first = *input.first;
-    const std::string spread = " \u00b1 " + format_duration(run.spread_step_us * 1e3);
     const Figure figures[] = {
-        {"Step time", format_duration(run.average_step_us * 1e3) + spread, run.average_step_us,
-         first.average_step_us, traces::inside_spread(first, run)},
-        {"Communication", format_duration(run.communication_us * 1e3), run.communication_us,
+        {"Step time", "Step time", format_duration(run.average_step_us * 1e3),
+         " \u00b1 " + format_duration(run.spread_step_us * 1e3), run.average_step_us, first.average_step_us,
+         traces::inside_spread(first, run)},
+        {"Communication", "Comm.", format_duration(run.communication_us * 1e3), "", run.communication_us,
          first.communication_us,
          traces::inside_spread(first.communication_us, first.communication_spread.spread,
                                run.communication_us, run.communication_spread.spread)},
-        {"of it exposed", format_duration(run.exposed_communication_us * 1e3), run.exposed_communication_us,
-         first.exposed_communication_us,
+        {"of it exposed", "exposed", format_duration(run.exposed_communication_us * 1e3), "",
+         run.exposed_communication_us, first.exposed_communication_us,
          traces::inside_spread(first.exposed_communication_us, first.exposed_communication_spread.spread,
                                run.exposed_communication_us, run.exposed_communication_spread.spread)},
     };
@@ -111,8 +111,11 @@ void draw_times(const CompareCard::Input& input) {
     ImGui::TableSetupColumn("c", ImGuiTableColumnFlags_WidthStretch, 1);
     for (const Figure& figure : figures) {
         ImGui::TableNextColumn();
-        dim(fit_text(figure.label, ImGui::GetContentRegionAvail().x));
-        text(fit_text(figure.value, ImGui::GetContentRegionAvail().x));
+        const float room = ImGui::GetContentRegionAvail().x;
+        const auto fits = [room](const std::string& t) { return ImGui::CalcTextSize(t.c_str()).x <= room; };
+        dim(fits(figure.label) ? figure.label : figure.short_label);
+        const std::string whole = figure.value + figure.addition;
+        text(fits(whole) ? whole : figure.value);
         if (&run != &first) {
             change(figure.now, figure.base, figure.inside_spread);
         } else {
