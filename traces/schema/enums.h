@@ -68,10 +68,18 @@ inline constexpr std::array<std::string_view, kOperations> kOperationNcclNames =
     "AllGather", "ReduceScatter", "AllReduce", "Broadcast", "Barrier", "Reduce",
     "AlltoAll",  "Gather",        "Scatter",   "Send",      "Recv",    "Generic"};
 
-inline std::string_view name(MemoryCategory v) { return kMemoryCategoryNames[static_cast<std::size_t>(v)]; }
-inline std::string_view name(MemorySpace v) { return kMemorySpaceNames[static_cast<std::size_t>(v)]; }
-inline std::string_view name(Phase v) { return kPhaseNames[static_cast<std::size_t>(v)]; }
-inline std::string_view name(Operation v) { return kOperationNames[static_cast<std::size_t>(v)]; }
+inline std::string_view name(MemoryCategory v) {
+    return kMemoryCategoryNames[static_cast<std::size_t>(v)];
+}
+inline std::string_view name(MemorySpace v) {
+    return kMemorySpaceNames[static_cast<std::size_t>(v)];
+}
+inline std::string_view name(Phase v) {
+    return kPhaseNames[static_cast<std::size_t>(v)];
+}
+inline std::string_view name(Operation v) {
+    return kOperationNames[static_cast<std::size_t>(v)];
+}
 
 // NVTX_EVENTS.eventType, as Nsight Systems numbers them.
 inline constexpr int kNvtxCategory = 33;
@@ -97,7 +105,11 @@ inline constexpr int kSyncStream = 3;
 inline constexpr int kSyncContext = 4;
 
 // Nsight's serialized ids: hardware id 0, virtual machine id 1, then 24 bits of pid and 24 bits of tid.
-constexpr std::int64_t global_pid(std::int64_t pid) { return (std::int64_t{1} << 48) | (pid & 0xFFFFFF) << 24; }
-constexpr std::int64_t global_tid(std::int64_t pid, std::int64_t tid) { return global_pid(pid) | (tid & 0xFFFFFF); }
+constexpr std::int64_t global_pid(std::int64_t pid) {
+    return (std::int64_t{1} << 48) | (pid & 0xFFFFFF) << 24;
+}
+constexpr std::int64_t global_tid(std::int64_t pid, std::int64_t tid) {
+    return global_pid(pid) | (tid & 0xFFFFFF);
+}
 
 }  // namespace shardscope::traces
