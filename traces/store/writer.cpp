@@ -11,8 +11,8 @@
 
 #include "traces/schema/schema.h"
 #include "traces/store/create.h"
-#include "traces/store/insert.h"
 #include "traces/store/sqlite.h"
+#include "traces/store/table_inserts.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -32,171 +32,6 @@ Database open_for_writing(const std::string& path) {
     return database;
 }
 
-struct Inserts {
-    explicit Inserts(Database& db)
-        : strings(db, "StringIds", {{"id"}, {"value"}}),
-          kernels(db, "CUPTI_ACTIVITY_KIND_KERNEL",
-                  {{"start"},
-                   {"end"},
-                   {"deviceId"},
-                   {"contextId", "1"},
-                   {"streamId"},
-                   {"correlationId"},
-                   {"globalPid"},
-                   {"demangledName"},
-                   {"shortName"},
-                   {"launchType", "1"},
-                   {"registersPerThread", "0"},
-                   {"gridX"},
-                   {"gridY"},
-                   {"gridZ"},
-                   {"blockX"},
-                   {"blockY"},
-                   {"blockZ"},
-                   {"staticSharedMemory", "0"},
-                   {"dynamicSharedMemory", "0"},
-                   {"localMemoryPerThread", "0"},
-                   {"localMemoryTotal", "0"},
-                   {"gridId", "0"},
-                   {"tensorSizeMinusOneElements", "'[]'"}}),
-          memcpys(db, "CUPTI_ACTIVITY_KIND_MEMCPY",
-                  {{"start"},
-                   {"end"},
-                   {"deviceId"},
-                   {"contextId", "1"},
-                   {"streamId"},
-                   {"correlationId"},
-                   {"globalPid"},
-                   {"bytes"},
-                   {"copyKind"},
-                   {"srcKind"},
-                   {"dstKind"}}),
-          memsets(db, "CUPTI_ACTIVITY_KIND_MEMSET",
-                  {{"start"},
-                   {"end"},
-                   {"deviceId"},
-                   {"contextId", "1"},
-                   {"streamId"},
-                   {"correlationId"},
-                   {"globalPid"},
-                   {"value"},
-                   {"bytes"},
-                   {"memKind"}}),
-          runtime(db, "CUPTI_ACTIVITY_KIND_RUNTIME",
-                  {{"start"},
-                   {"end"},
-                   {"eventClass"},
-                   {"globalTid"},
-                   {"correlationId"},
-                   {"nameId"},
-                   {"returnValue"}}),
-          synchronizations(db, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-                           {{"start"},
-                            {"end"},
-                            {"deviceId"},
-                            {"contextId", "1"},
-                            {"streamId"},
-                            {"correlationId"},
-                            {"globalPid"},
-                            {"syncType"},
-                            {"eventId"}}),
-          nvtx(db, "NVTX_EVENTS",
-               {{"start"},
-                {"end"},
-                {"eventType"},
-                {"rangeId"},
-                {"color"},
-                {"text"},
-                {"globalTid"},
-                {"textId"},
-                {"domainId"},
-                {"int64Value"}}),
-          memory_usage(db, "CUDA_GPU_MEMORY_USAGE_EVENTS",
-                       {{"start"},
-                        {"globalPid"},
-                        {"deviceId"},
-                        {"contextId", "1"},
-                        {"address"},
-                        {"bytes"},
-                        {"memKind"},
-                        {"memoryOperationType"},
-                        {"name"},
-                        {"streamId"}}),
-          gpus(db, "TARGET_INFO_GPU", {{"vmId"}, {"id"}, {"name"}, {"totalMemory"}, {"cuDevice"}}),
-          cuda_devices(db, "TARGET_INFO_CUDA_DEVICE", {{"gpuId"}, {"cudaId"}, {"pid"}}),
-          processes(db, "PROCESSES", {{"globalPid"}, {"pid"}, {"name"}}),
-          thread_names(db, "ThreadNames", {{"nameId"}, {"globalTid"}}),
-          diagnostics(db, "DIAGNOSTIC_EVENT",
-                      {{"timestamp"}, {"timestampType", "1"}, {"source", "1"}, {"severity"}, {"text"}}),
-          run(db, "SHARD_RUN", {{"key"}, {"value"}}, "INSERT OR REPLACE"),
-          ranks(db, "SHARD_RANKS",
-                {{"rank"},
-                 {"deviceId"},
-                 {"globalPid"},
-                 {"globalTid"},
-                 {"host"},
-                 {"data"},
-                 {"shard"},
-                 {"tensor"},
-                 {"pipeline"}},
-                "INSERT OR REPLACE"),
-          threads(db, "SHARD_THREADS", {{"globalTid"}, {"rank"}}, "INSERT OR REPLACE"),
-          streams(db, "SHARD_STREAMS", {{"rank"}, {"streamId"}, {"name"}}),
-          steps(db, "SHARD_STEPS", {{"rank"}, {"step"}, {"start"}, {"end"}, {"globalTid"}}),
-          losses(db, "SHARD_LOSSES", {{"step"}, {"loss"}}, "INSERT OR REPLACE"),
-          modules(db, "SHARD_MODULES",
-                  {{"id"}, {"parent"}, {"name"}, {"className"}, {"path"}, {"unit"}, {"parameters"}},
-                  "INSERT OR REPLACE"),
-          units(db, "SHARD_UNITS",
-                {{"id"}, {"module"}, {"name"}, {"elements"}, {"paddedElements"}, {"shardBytes"}, {"bytes"}},
-                "INSERT OR REPLACE"),
-          collectives(db, "SHARD_COLLECTIVES",
-                      {{"rank"},
-                       {"correlationId"},
-                       {"operation"},
-                       {"bytes"},
-                       {"padding"},
-                       {"groupId"},
-                       {"groupSize"},
-                       {"sequence"},
-                       {"unit"},
-                       {"phase"}}),
-          memory(db, "SHARD_MEMORY",
-                 {{"time"},
-                  {"rank"},
-                  {"address"},
-                  {"bytes"},
-                  {"category"},
-                  {"space"},
-                  {"phase"},
-                  {"unit"},
-                  {"module"},
-                  {"streamId"},
-                  {"nameId"}}),
-          predictions(db, "SHARD_PREDICTION", prediction_targets(), "INSERT OR REPLACE"),
-          counters(db, "SHARD_COUNTERS", {{"time"}, {"rank"}, {"nameId"}, {"value"}}) {}
-
-    static std::vector<BatchInsert::Target> prediction_targets() {
-        std::vector<BatchInsert::Target> targets = {{"rank"}, {"peakBytes"}, {"moment"}};
-        for (const auto name : kMemoryCategoryNames) targets.push_back({name});
-        return targets;
-    }
-
-    void flush() {
-        for (BatchInsert* insert :
-             {&strings,      &kernels, &memcpys,      &memsets,   &runtime,      &synchronizations, &nvtx,
-              &memory_usage, &gpus,    &cuda_devices, &processes, &thread_names, &diagnostics,      &run,
-              &ranks,        &threads, &streams,      &steps,     &losses,       &modules,          &units,
-              &collectives,  &memory,  &predictions,  &counters}) {
-            insert->flush();
-        }
-    }
-
-    BatchInsert strings, kernels, memcpys, memsets, runtime, synchronizations, nvtx, memory_usage, gpus,
-        cuda_devices, processes, thread_names, diagnostics, run, ranks, threads, streams, steps, losses,
-        modules, units, collectives, memory, predictions, counters;
-};
-
 }  // namespace
 
 struct DatabaseWriter::Impl {
@@ -204,7 +39,7 @@ struct DatabaseWriter::Impl {
         : database(open_for_writing(create_database(options))), inserts(std::in_place, database) {}
 
     Database database;
-    std::optional<Inserts> inserts;  // gone once the file is finished
+    std::optional<TableInserts> inserts;  // gone once the file is finished
     StringTable strings;
     std::size_t strings_written = 0;
     std::map<int, RankRow> ranks;
@@ -232,7 +67,7 @@ struct DatabaseWriter::Impl {
         }
     }
 
-    void write_strings(Inserts& into) {
+    void write_strings(TableInserts& into) {
         for (; strings_written < strings.size(); ++strings_written) {
             into.strings.integer(static_cast<std::int64_t>(strings_written))
                 .text(strings[static_cast<StringId>(strings_written)])
@@ -241,7 +76,7 @@ struct DatabaseWriter::Impl {
     }
 
     void commit() {
-        write([this](Inserts& into) {
+        write([this](TableInserts& into) {
             write_strings(into);
             into.flush();
             database.execute("COMMIT");
@@ -295,7 +130,7 @@ StringId DatabaseWriter::intern(std::string_view text) {
 }
 
 void DatabaseWriter::add(const KernelRow& row) {
-    impl_->write([&](Inserts& into) {
+    impl_->write([&](TableInserts& into) {
         const StringId full = row.demangled_name != StringId::empty ? row.demangled_name : row.short_name;
         auto& k = into.kernels;
         k.integer(row.start)
@@ -311,7 +146,7 @@ void DatabaseWriter::add(const KernelRow& row) {
 }
 
 void DatabaseWriter::add(const MemcpyRow& row) {
-    impl_->write([&](Inserts& into) {
+    impl_->write([&](TableInserts& into) {
         into.memcpys.integer(row.start)
             .integer(row.end)
             .integer(row.device)
@@ -327,7 +162,7 @@ void DatabaseWriter::add(const MemcpyRow& row) {
 }
 
 void DatabaseWriter::add(const MemsetRow& row) {
-    impl_->write([&](Inserts& into) {
+    impl_->write([&](TableInserts& into) {
         into.memsets.integer(row.start)
             .integer(row.end)
             .integer(row.device)
@@ -342,7 +177,7 @@ void DatabaseWriter::add(const MemsetRow& row) {
 }
 
 void DatabaseWriter::add(const RuntimeRow& row) {
-    impl_->write([&](Inserts& into) {
+    impl_->write([&](TableInserts& into) {
         into.runtime.integer(row.start)
             .integer(row.end)
             .integer(row.driver ? 1 : 0)
@@ -355,7 +190,7 @@ void DatabaseWriter::add(const RuntimeRow& row) {
 }
 
 void DatabaseWriter::add(const SynchronizationRow& row) {
-    impl_->write([&](Inserts& into) {
+    impl_->write([&](TableInserts& into) {
         into.synchronizations.integer(row.start)
             .integer(row.end)
             .integer(row.device)
@@ -369,7 +204,7 @@ void DatabaseWriter::add(const SynchronizationRow& row) {
 }
 
 void DatabaseWriter::add(const RangeRow& row) {
-    impl_->write([&](Inserts& into) {
+    impl_->write([&](TableInserts& into) {
         const std::int64_t domain = impl_->domain_id(row);
         auto& n = into.nvtx;
         n.integer(row.start);
@@ -383,7 +218,7 @@ void DatabaseWriter::add(const RangeRow& row) {
 }
 
 void DatabaseWriter::add(const CollectiveRow& row) {
-    impl_->write([&](Inserts& into) {
+    impl_->write([&](TableInserts& into) {
         into.collectives.integer(row.rank)
             .integer(row.correlation)
             .integer(static_cast<int>(row.operation))
@@ -399,7 +234,7 @@ void DatabaseWriter::add(const CollectiveRow& row) {
 }
 
 void DatabaseWriter::add(const MemoryRow& row) {
-    impl_->write([&](Inserts& into) {
+    impl_->write([&](TableInserts& into) {
         const auto address = static_cast<std::int64_t>(row.address);
         into.memory.integer(row.time)
             .integer(row.rank)
@@ -430,7 +265,7 @@ void DatabaseWriter::add(const MemoryRow& row) {
 }
 
 void DatabaseWriter::add(const CounterRow& row) {
-    impl_->write([&](Inserts& into) {
+    impl_->write([&](TableInserts& into) {
         into.counters.integer(row.time)
             .integer(row.rank)
             .integer(Impl::text_id(row.name))
@@ -440,7 +275,7 @@ void DatabaseWriter::add(const CounterRow& row) {
 }
 
 void DatabaseWriter::add(const StepRow& row) {
-    impl_->write([&](Inserts& into) {
+    impl_->write([&](TableInserts& into) {
         into.steps.integer(row.rank)
             .integer(row.step)
             .integer(row.start)
@@ -451,15 +286,15 @@ void DatabaseWriter::add(const StepRow& row) {
 }
 
 void DatabaseWriter::add(const LossRow& row) {
-    impl_->write([&](Inserts& into) { into.losses.integer(row.step).real(row.loss).end_row(); });
+    impl_->write([&](TableInserts& into) { into.losses.integer(row.step).real(row.loss).end_row(); });
 }
 
 void DatabaseWriter::add(const RunInfoRow& row) {
-    impl_->write([&](Inserts& into) { into.run.text(row.key).text(row.value).end_row(); });
+    impl_->write([&](TableInserts& into) { into.run.text(row.key).text(row.value).end_row(); });
 }
 
 void DatabaseWriter::add(const RankRow& row) {
-    impl_->write([&](Inserts& into) {
+    impl_->write([&](TableInserts& into) {
         impl_->ranks[row.rank] = row;
         into.ranks.integer(row.rank)
             .integer(row.device)
@@ -479,13 +314,13 @@ void DatabaseWriter::add(const RankRow& row) {
 }
 
 void DatabaseWriter::add(const ProcessRow& row) {
-    impl_->write([&](Inserts& into) {
+    impl_->write([&](TableInserts& into) {
         into.processes.integer(row.global_pid).integer(row.pid).text(row.name).end_row();
     });
 }
 
 void DatabaseWriter::add(const ThreadRow& row) {
-    impl_->write([&](Inserts& into) {
+    impl_->write([&](TableInserts& into) {
         const StringId name = impl_->strings.intern(row.name);
         into.thread_names.integer(Impl::text_id(name)).integer(row.global_tid).end_row();
         if (row.rank >= 0) into.threads.integer(row.global_tid).integer(row.rank).end_row();
@@ -493,12 +328,13 @@ void DatabaseWriter::add(const ThreadRow& row) {
 }
 
 void DatabaseWriter::add(const StreamRow& row) {
-    impl_->write(
-        [&](Inserts& into) { into.streams.integer(row.rank).integer(row.stream).text(row.name).end_row(); });
+    impl_->write([&](TableInserts& into) {
+        into.streams.integer(row.rank).integer(row.stream).text(row.name).end_row();
+    });
 }
 
 void DatabaseWriter::add(const ModuleRow& row) {
-    impl_->write([&](Inserts& into) {
+    impl_->write([&](TableInserts& into) {
         into.modules.integer(row.id)
             .id(row.parent)
             .text(row.name)
@@ -510,7 +346,7 @@ void DatabaseWriter::add(const ModuleRow& row) {
 }
 
 void DatabaseWriter::add(const UnitRow& row) {
-    impl_->write([&](Inserts& into) {
+    impl_->write([&](TableInserts& into) {
         into.units.integer(row.id)
             .id(row.module)
             .text(row.name)
@@ -521,7 +357,7 @@ void DatabaseWriter::add(const UnitRow& row) {
 }
 
 void DatabaseWriter::add(const PredictionRow& row) {
-    impl_->write([&](Inserts& into) {
+    impl_->write([&](TableInserts& into) {
         into.predictions.integer(row.rank).integer(row.peak_bytes).text(row.where);
         for (const std::int64_t bytes : row.at_peak) into.predictions.integer(bytes);
         into.predictions.end_row();
@@ -529,7 +365,7 @@ void DatabaseWriter::add(const PredictionRow& row) {
 }
 
 void DatabaseWriter::add(const DiagnosticRow& row) {
-    impl_->write([&](Inserts& into) {
+    impl_->write([&](TableInserts& into) {
         into.diagnostics.integer(row.time).integer(static_cast<int>(row.severity)).text(row.text).end_row();
     });
 }
@@ -544,14 +380,14 @@ void DatabaseWriter::finish(std::int64_t duration_ns, std::int64_t dropped) {
                           .severity = Severity::warning,
                           .text = fmt::format("{} events were dropped because a buffer was full", dropped)});
     }
-    impl_->write([&](Inserts&) {
+    impl_->write([&](TableInserts&) {
         impl_->database.execute(
             fmt::format("INSERT INTO ANALYSIS_DETAILS VALUES ({0}, {1}, 0, {1});"
                         "UPDATE SHARD_STATE SET ended = 1, dropped = {2};",
                         kVmId, duration_ns, dropped));
     });
     impl_->commit();
-    impl_->write([&](Inserts&) {
+    impl_->write([&](TableInserts&) {
         impl_->database.execute(indexing_sql() + "PRAGMA analysis_limit = 1000; ANALYZE;");
     });
     impl_->commit();
