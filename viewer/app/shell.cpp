@@ -196,13 +196,16 @@ void Shell::draw_help() {
     if (!program_.help) return;
     const float font = ImGui::GetFontSize();
     const ImVec2 display = ImGui::GetIO().DisplaySize;
-    ImGui::SetNextWindowSize({font * 46, 0}, ImGuiCond_Appearing);
-    ImGui::SetNextWindowPos({display.x / 2, display.y / 2}, ImGuiCond_Appearing, {0.5F, 0.5F});
+    ImGui::SetNextWindowPos({display.x / 2, display.y / 2}, ImGuiCond_Always, {0.5F, 0.5F});
     if (ImGui::Begin("Keys and mouse", &program_.help,
                      ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoSavedSettings |
                          ImGuiWindowFlags_AlwaysAutoResize)) {
-        if (ImGui::BeginTable("help", 2, ImGuiTableFlags_SizingFixedFit)) {
+        if (ImGui::BeginTable("keys", 2, ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_NoHostExtendX)) {
             for (const Action& action : actions()) help_row(keys_text(action), action.title);
+            ImGui::EndTable();
+        }
+        ImGui::SameLine(0, font * 2);
+        if (ImGui::BeginTable("mouse", 2, ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_NoHostExtendX)) {
             for (const MouseHelp& help : mouse_help()) help_row(help.gesture, help.meaning);
             ImGui::EndTable();
         }

@@ -79,8 +79,12 @@ void cell_bar(double share, ImU32 color, std::string_view t) {
 
 void swatch(ImU32 color) {
     const float size = ImGui::GetFontSize() * 0.7F;
+    // Beside buttons text stands lower in its line; an empty text says where.
+    text("");
+    const float line = ImGui::GetItemRectMin().y;
+    ImGui::SameLine(0, 0);
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    const float top = at.y + (ImGui::GetTextLineHeight() - size) * 0.55F;
+    const float top = line + (ImGui::GetTextLineHeight() - size) * 0.55F;
     ImGui::GetWindowDrawList()->AddRectFilled({at.x, top}, {at.x + size, top + size}, color, size * 0.15F);
     ImGui::Dummy({size, ImGui::GetTextLineHeight()});
     ImGui::SameLine(0, size * 0.5F);

@@ -88,7 +88,7 @@ void describe_collective(const traces::Trace& trace, std::size_t i, std::int64_t
     rows.put("bytes", both_sizes(c.bytes[i]));
     if (c.padding[i] > 0) rows.put("of that padding", both_sizes(c.padding[i]));
     rows.put("bytes / duration", copy_rate(c.bytes[i], ns));
-    rows.put("sequence number", format_count(c.sequence[i]));
+    rows.put("sequence number", fmt::format("{}", c.sequence[i]));
     rows.put("group", c.group_size[i] > 0 ? fmt::format("{} ({} ranks)", c.group[i], c.group_size[i])
                                           : fmt::format("{}", c.group[i]));
     rows.put("unit", unit_text(trace, c.unit[i]));
@@ -129,7 +129,7 @@ void describe_device(const traces::Trace& trace, std::size_t i, EventDetails& ou
         const std::int64_t delay = std::max<std::int64_t>(0, d.start[i] - trace.runtime.end[call]);
         rows.put("launch to start", format_duration(static_cast<double>(delay)));
     }
-    if (d.correlation[i] != 0) rows.put("correlation", format_count(d.correlation[i]));
+    if (d.correlation[i] != 0) rows.put("correlation", fmt::format("{}", d.correlation[i]));
 }
 
 std::string_view range_kind_text(traces::RangeKind kind) {
@@ -186,7 +186,7 @@ void describe_call(const traces::Trace& trace, std::size_t i, EventDetails& out)
                  std::string(trace.strings[trace.ranges.name[static_cast<std::size_t>(c.range[i])]]));
     }
     rows.put("step", step_text(trace, rank, c.start[i]));
-    if (c.correlation[i] != 0) rows.put("correlation", format_count(c.correlation[i]));
+    if (c.correlation[i] != 0) rows.put("correlation", fmt::format("{}", c.correlation[i]));
 }
 
 // The innermost module around a range.

@@ -213,6 +213,7 @@ class Painter {
             const float top = y_of(head) + head.height;
             const float bottom = bottom_of(head.rank);
             if (bottom < p_.area.top() || top > p_.area.max.y) continue;
+            if (!room_for_step_lines(head.rank)) continue;
             float last = -kFar;
             for (const traces::Step& step : all) {
                 if (step.rank != head.rank) continue;
@@ -224,6 +225,17 @@ class Painter {
                 }
             }
         }
+    }
+
+    // Lines closer than a letter would be a pattern and no marks.
+    bool room_for_step_lines(int rank) const {
+        double count = 0, ns = 0;
+        for (const traces::Step& step : p_.trace.steps) {
+            if (step.rank != rank) continue;
+            count += 1;
+            ns += static_cast<double>(step.end - step.start);
+        }
+        return count > 0 && ns / count / p_.view.ns_per_pixel() >= static_cast<double>(font_);
     }
 
     float bottom_of(int rank) const {
@@ -313,13 +325,17 @@ class Painter {
         std::nth_element(widths.begin(), widths.begin() + static_cast<std::ptrdiff_t>(widths.size() / 2),
                          widths.end());
         const StepLabels labels = choose_labels(*mine.back(), widths[widths.size() / 2]);
+        const bool dense = widths[widths.size() / 2] < 4;  // no room for gaps: one band
         float last = -kFar, free_from = a.left();
         for (const traces::Step* step : mine) {
             const float x0 = std::max(a.left(), x_of(step->start)), x1 = std::min(a.max.x, x_of(step->end));
-            if (x1 <= a.left() || x0 >= a.max.x || x0 < last + 2) continue;
-            last = x0;
-            draw_.AddRectFilled({x0, y0}, {std::max(x0 + 1, x1 - 1), y1},
-                                range_color(traces::RangeKind::step));
+            if (x1 <= a.left() || x0 >= a.max.x) continue;
+            if (x1 >= last + 1) {
+                const float from = dense && last >= a.left() ? last : x0, to = dense ? x1 : x1 - 1;
+                draw_.AddRectFilled({from, y0}, {std::max(from + 1, to), y1},
+                                    range_color(traces::RangeKind::step));
+                last = x1;
+            }
             if (step->number % labels.every != 0) continue;
             std::string label = labels.text(*step);
             for (int form = labels.form; labels.every == 1 && form < 2 && width_of(label) + 4 > x1 - x0;) {
