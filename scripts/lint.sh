@@ -3,8 +3,8 @@
 #
 #   scripts/lint.sh [BASE]
 #
-# With BASE (a commit) clang-tidy looks only at sources that changed since then, or that include a header which
-# did; without it, at all. The other two are quick and always look at everything.
+# clang-tidy looks at the four rooms' sources (not at tests and benchmarks): with BASE (a commit) only at those that
+# changed since then or that include a header which did. The other two are quick and always look at everything.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 base=${1:-}
@@ -20,8 +20,9 @@ shellcheck "${scripts[@]}"
 tree=build/release
 scripts/packages.sh build view test
 cmake --preset release -DSHARDSCOPE_BUILD_TESTS=ON >/dev/null
-# Sources that this configuration compiles (a target whose library is absent is not there).
-mapfile -t compiled < <(sed -n 's|^ *"file": "'"$PWD"'/\(.*\)",\{0,1\}$|\1|p' "$tree/compile_commands.json" | sort -u)
+# What this configuration compiles (a target whose library is absent is not there).
+mapfile -t compiled < <(sed -n 's|^ *"file": "'"$PWD"'/\(.*\)",\{0,1\}$|\1|p' "$tree/compile_commands.json" |
+    grep -E '^(traces|profiler|trainer|viewer)/' | grep -v '/bench/' | sort -u)
 if [[ -n $base ]]; then
     mapfile -t changed < <({ git diff --name-only --diff-filter=d "$base" -- && git ls-files -o --exclude-standard; } |
         sort -u)

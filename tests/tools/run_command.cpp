@@ -39,6 +39,7 @@ Outcome run_command(const std::vector<std::string>& command) {
     const TemporaryFolder folder;
     const std::string out = folder / "out", err = folder / "err";
     std::vector<char*> arguments;
+    arguments.reserve(command.size() + 1);
     for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
 
