@@ -1,3 +1,4 @@
+// Reading anchors, and the straight lines between them.
 #include "profiler/calibration.h"
 
 #include <algorithm>

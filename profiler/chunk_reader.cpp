@@ -1,3 +1,4 @@
+// Finding, ordering and freeing chunks; see the header for the order of looking.
 #include "profiler/chunk_reader.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Records to rows. Everything read from a chunk is copied out and checked before it is used.
 #include "profiler/record_converter.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The recorder: attached threads with their logs, and the background writer that drains them. The writer's
+// thread owns the sink, the converter and the clock's changes; each lock below guards what stands under it.
 #include "profiler/recorder.h"
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Anonymous pages for one log.
 #include "profiler/thread_arena.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Session, record file, names and threads inside the injected program. Any thread of it gets here, at any
+// moment: also while it forks, ends or runs out of space.
 #include "profiler/inject/process_log.h"
 
 #include <atomic>

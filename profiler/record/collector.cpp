@@ -1,3 +1,4 @@
+// Processes come and go; their records become rows.
 #include "profiler/record/collector.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// fork, exec, signals and waiting.
 #include "profiler/record/launch.h"
 
 #include <cerrno>

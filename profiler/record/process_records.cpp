@@ -1,3 +1,4 @@
+// Mapping and checking one process's record file.
 #include "profiler/record/process_records.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The loop of shardscope-record, on its one thread: wait a little, drain, commit; then finish the trace.
 #include "profiler/record/record_command.h"
 
 #include <chrono>
@@ -181,8 +182,9 @@ class Recording {
     }
 
     void report() const {
-        std::string line = fmt::format("wrote {}: {} events of {} processes", options_.output,
-                                       collector_->rows(), collector_->processes());
+        std::string line =
+            fmt::format("wrote {}: {} events of {} process{}", options_.output, collector_->rows(),
+                        collector_->processes(), collector_->processes() == 1 ? "" : "es");
         if (collector_->rows() == 0) {
             line = fmt::format("wrote {}: no events; ", options_.output);
             line += options_.nvtx ? "the command made no NVTX call" : "nothing was asked for (--no-nvtx)";

@@ -1,3 +1,4 @@
+// The directory that tool and injected programs share: made, locked, cleared up.
 #include "profiler/record/session.h"
 
 #include <cerrno>

@@ -389,7 +389,7 @@ TEST(Command, gets_the_signals_that_are_sent_to_its_parent) {
 }
 
 TEST(NameTable, numbers_each_text_once) {
-    inject::NameTable names;
+    static inject::NameTable names;  // as in the library: it lives as long as the program
     bool added = false;
     for (int round = 0; round < 2; ++round) {
         for (int i = 0; i < 2000; ++i) {
