@@ -1,0 +1,120 @@
+// Runs that do not reach their end: killed, or with a full disk.
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include "tests/tools/train/train_tool.h"
+#include "traces/store/error.h"
+
+extern char** environ;
+
+namespace shardscope::tools {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A program that runs beside the test, and is gone with the scope.
+class Running {
+  public:
+    explicit Running(Words command) {
+        std::vector<char*> words;
+        for (std::string& word : command) words.push_back(word.data());
+        words.push_back(nullptr);
+        posix_spawn_file_actions_t quiet;
+        posix_spawn_file_actions_init(&quiet);
+        for (const int output : {1, 2}) posix_spawn_file_actions_addopen(&quiet, output, "/dev/null", 1, 0);
+        const int failed = posix_spawnp(&pid_, words[0], &quiet, nullptr, words.data(), environ);
+        posix_spawn_file_actions_destroy(&quiet);
+        if (failed != 0) throw std::system_error(failed, std::generic_category(), command[0]);
+    }
+    ~Running() {
+        if (pid_ > 0) kill();
+    }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+    // How it ended, as waitpid tells.
+    int kill() {
+        int status = 0;
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, &status, 0);
+        pid_ = 0;
+        return status;
+    }
+
+  private:
+    pid_t pid_ = 0;
+};
+
+std::int64_t steps_in(const std::string& trace) {
+    try {
+        return number(trace, "SELECT count(DISTINCT step) FROM SHARD_STEPS");
+    } catch (const traces::StoreError&) {
+        return 0;  // not there yet
+    }
+}
+
+TEST(Unfinished, AKilledRunLeavesATraceOfItsSteps) {
+    using Clock = std::chrono::steady_clock;
+    const TemporaryFolder folder;
+    const std::string trace = folder / "killed.sqlite";
+    Running run(
+        {train_binary(), sample("mlp.toml"), "--model.width=64", "--run.steps=10000000", "--trace", trace});
+    // A commit comes at least once a second; sanitizers and a busy machine take longer to get there.
+    const Clock::time_point deadline = Clock::now() + std::chrono::seconds(60);
+    while (steps_in(trace) < 3 && Clock::now() < deadline)
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const int status = run.kill();
+    ASSERT_TRUE(WIFSIGNALED(status)) << "it ended by itself";
+
+    const Json info = trace_json({"info", trace});
+    EXPECT_EQ(info.at("ended"), false);
+    EXPECT_EQ(info.at("ranks"), 4);
+    EXPECT_GE(info.at("steps").get<int>(), 3);
+    EXPECT_THAT(trace_tool({"info", trace}).out, HasSubstr("did not end"));
+    const Outcome check = trace_tool({"check", trace});
+    EXPECT_EQ(check.status, 1);
+    EXPECT_THAT(check.out, HasSubstr("did not end"));
+    for (const char* verb : {"summary", "modules", "memory", "collectives"})
+        EXPECT_EQ(trace_json({verb, trace}).at("ranks").size(), 4u) << verb;
+    // What was committed has its configuration, and losses up to there.
+    EXPECT_EQ(info.at("config").at("model.width"), "64");
+    EXPECT_GE(number(trace, "SELECT count(*) FROM SHARD_LOSSES"), 1);
+}
+
+TEST(Unfinished, AFullDiskStopsTheTraceAndNotTheTraining) {
+    const TemporaryFolder folder;
+    const std::string trace = folder / "full.sqlite";
+    // Files of at most 3000 * 512 bytes: room for the empty trace, not for 200 steps of 4 ranks.
+    const Outcome outcome = run_command({"sh", "-c", "trap '' XFSZ; ulimit -f 3000; exec \"$@\"", "sh",
+                                         train_binary(), sample("mlp.toml"), "--model.width=64",
+                                         "--run.steps=200", "--format", "json", "--trace", trace});
+    EXPECT_EQ(outcome.status, 1) << outcome.err;
+    const Json result = Json::parse(outcome.out, nullptr, false);
+    ASSERT_FALSE(result.is_discarded()) << outcome.out;
+    EXPECT_EQ(result.at("losses").size(), 200u);
+    const auto warning = outcome.err.find("warning: ");
+    ASSERT_NE(warning, std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.err.find("warning: ", warning + 1), std::string::npos) << outcome.err;
+    EXPECT_THAT(
+        outcome.err.substr(warning),
+        ::testing::AllOf(HasSubstr("incomplete"), HasSubstr("full.sqlite"), HasSubstr("no space left")));
+    // What is there opens, and says that it is not the whole.
+    EXPECT_EQ(trace_json({"info", trace}).at("ended"), false);
+    EXPECT_EQ(trace_tool({"check", trace}).status, 1);
+    // Training does not care: the same losses as without a trace.
+    EXPECT_EQ(
+        losses_text(outcome.out),
+        losses_text(
+            train({sample("mlp.toml"), "--model.width=64", "--run.steps=200", "--format", "json"}).out));
+}
+
+}  // namespace
+}  // namespace shardscope::tools
