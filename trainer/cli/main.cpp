@@ -28,7 +28,7 @@ int run(int argc, char** argv) {
     using namespace shardscope::trainer;
     std::vector<std::string> arguments(argv + 1, argv + argc);
     std::vector<Override> overrides;
-    CLI::App app{"Trains a model under FSDP or DDP and records what it does."};
+    CLI::App app{"Trains a model under FSDP or DDP and records what it does.", "shardscope-train"};
     app.set_version_flag("--version", fmt::format("shardscope-train {} (trace schema {})",
                                                   shardscope::kVersion, shardscope::traces::kSchemaVersion));
     app.footer("Every key of the job file can be given as --section.key=value:\n\n" + job_help());

@@ -167,8 +167,9 @@ std::string dry_run_json(const Program& program) {
         flops += op.flops;
         if (op.kind != OpKind::collective) continue;
         auto& entry = collectives[std::string(traces::name(op.collective))];
-        entry["count"] = entry.value("count", std::int64_t{0}) + 1;
-        entry["bytes"] = entry.value("bytes", std::int64_t{0}) + op.bytes;
+        if (entry.is_null()) entry = {{"count", std::int64_t{0}}, {"bytes", std::int64_t{0}}};
+        entry["count"] = entry["count"].get<std::int64_t>() + 1;
+        entry["bytes"] = entry["bytes"].get<std::int64_t>() + op.bytes;
     }
     json["steady_step"] = {{"operations", steady.ops.size()}, {"flops", flops}, {"collectives", collectives}};
     return json.dump(2) + "\n";

@@ -89,16 +89,17 @@ int train(const Job& job, const TrainOptions& options) {
     }
     const std::unique_ptr<Dataset> dataset = open_dataset(job);
     kernels::Blas& blas = kernels::Blas::get();
-    for (const std::string& note : blas.notes()) fmt::print(stderr, "shardscope-train: note: {}\n", note);
-    fmt::print(stderr, "{}\n{} worker{}, OpenBLAS {} kernels, {} thread{} a call\n", describe_run(program),
-               worker_count(job), worker_count(job) == 1 ? "" : "s", blas.core(), job.run.blas_threads,
-               job.run.blas_threads == 1 ? "" : "s");
-
+    // Before anything is printed: a trace that cannot be created is one sentence on standard error.
     std::unique_ptr<profiler::Recorder> recorder;
     if (!job.run.trace.empty()) {
         recorder = open_trace(job);
         describe_environment(*recorder, blas, job);
     }
+    for (const std::string& note : blas.notes()) fmt::print(stderr, "shardscope-train: note: {}\n", note);
+    fmt::print(stderr, "{}\n{} worker{}, OpenBLAS {} kernels, {} thread{} a call\n", describe_run(program),
+               worker_count(job), worker_count(job) == 1 ? "" : "s", blas.core(), job.run.blas_threads,
+               job.run.blas_threads == 1 ? "" : "s");
+
     Progress progress(job);
     std::optional<RunResult> run;
     try {
