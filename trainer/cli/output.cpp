@@ -1,6 +1,8 @@
 #include "trainer/cli/output.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cmath>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -17,7 +19,7 @@ namespace {
 constexpr double kSecondsBetweenLines = 5;
 
 std::string duration(double seconds) {
-    const auto s = static_cast<std::int64_t>(seconds + 0.5);
+    const std::int64_t s = std::llround(seconds);
     if (s < 60) return fmt::format("{} s", s);
     if (s < 3600) return fmt::format("{} min {:02} s", s / 60, s % 60);
     return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);
@@ -177,7 +179,11 @@ std::string dry_run_json(const Program& program) {
 
 std::string train_json(const RunResult& run, const TrainResult& result) {
     std::string losses, ranks;
-    for (const double loss : run.losses) losses += fmt::format("{}{:.17g}", losses.empty() ? "" : ",", loss);
+    for (const double loss : run.losses) {
+        losses += losses.empty() ? "" : ",";
+        losses +=
+            std::isfinite(loss) ? fmt::format("{:.17g}", loss) : "null";  // JSON has no other word for it
+    }
     for (std::size_t r = 0; r < run.peaks.size(); ++r) {
         ranks += fmt::format("{}{{\"rank\":{},\"peak_bytes\":{},\"at_peak\":{},\"reserved_bytes\":{}}}",
                              r ? "," : "", r, run.peaks[r].bytes,

@@ -7,7 +7,7 @@
 
 namespace shardscope::trainer {
 
-Scheduler::Scheduler(int workers, std::function<void(int worker)> on_worker_start) {
+Scheduler::Scheduler(int workers, const std::function<void(int worker)>& on_worker_start) {
     workers_.reserve(static_cast<std::size_t>(workers));
     for (int i = 0; i < workers; ++i) {
         workers_.emplace_back([this, i, on_worker_start] {

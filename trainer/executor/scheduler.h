@@ -66,7 +66,7 @@ class Meeting {
 class Scheduler {
   public:
     // `on_worker_start(worker)` runs first on each worker's thread.
-    Scheduler(int workers, std::function<void(int worker)> on_worker_start);
+    Scheduler(int workers, const std::function<void(int worker)>& on_worker_start);
     ~Scheduler() { stop(); }
     Scheduler(const Scheduler&) = delete;
     Scheduler& operator=(const Scheduler&) = delete;

@@ -203,7 +203,8 @@ void Fsdp::pre_forward(Graph& graph, FullyShardedDataParallel& wrapper) {
     graph.tape.node("", [this, id, flat] {
         const PlanBuilder::Range hook(builder(), "FullyShardedDataParallel._post_backward_hook",
                                       module_of(id));
-        post_backward(id, std::move(*flat));
+        post_backward(id, *flat);
+        *flat = {};
     });
     graph.tape.node("SplitWithSizesBackward0", [this, id, flat] { *flat = concatenate_gradients(id); });
 }
@@ -256,7 +257,7 @@ Tensor Fsdp::concatenate_gradients(int id) {
     return flat;
 }
 
-void Fsdp::post_backward(int id, Tensor flat_gradient) {
+void Fsdp::post_backward(int id, const Tensor& flat_gradient) {
     Unit& unit = at(id);
     reshard(id);
     if (options_.backward_prefetch == BackwardPrefetch::post) {

@@ -55,7 +55,7 @@ class Fsdp final : public Parallelism {
     void rate_limiter();
     void pre_backward(int unit);
     Tensor concatenate_gradients(int unit);
-    void post_backward(int unit, Tensor flat_gradient);
+    void post_backward(int unit, const Tensor& flat_gradient);
     void prefetch(int unit);
     int module_of(int unit) const { return infos_[static_cast<std::size_t>(unit)].module; }
     Unit& at(int unit) { return units_[static_cast<std::size_t>(unit)]; }
