@@ -73,14 +73,21 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    constexpr const char* kFullOutput =
+        "shardscope-train: standard output cannot be written; check where it goes\n";
     try {
-        return run(argc, argv);
+        const int status = run(argc, argv);
+        if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+        fmt::print(stderr, "{}", kFullOutput);
+        return kFailed;
     } catch (const std::bad_alloc&) {
         fmt::print(stderr,
                    "shardscope-train: not enough memory for this job; make the model, the batch or run.ranks "
                    "smaller\n");
         return kFailed;
     } catch (const std::exception& error) {
-        return complain(error, kFailed);
+        if (std::ferror(stdout) == 0) return complain(error, kFailed);
+        fmt::print(stderr, "{}", kFullOutput);
+        return kFailed;
     }
 }

@@ -71,6 +71,23 @@ TEST(CommandLine, JsonStandsAloneOnStandardOutput) {
     EXPECT_THAT(outcome.err, AllOf(HasSubstr("step 3/3"), HasSubstr("loss"), HasSubstr("samples/s")));
 }
 
+TEST(CommandLine, ALossThatIsNoNumberIsNullInJson) {
+    // Steps of length 1000 throw the weights out of range.
+    const Json result =
+        train_json({sample("mlp.toml"), "--model.width=16", "--run.steps=30", "--optimizer.lr=1000"});
+    EXPECT_TRUE(result.at("losses").at(0).is_number());
+    EXPECT_TRUE(result.at("losses").at(29).is_null());
+}
+
+TEST(CommandLine, TellsWhenStandardOutputIsFull) {
+    const std::string job = train_binary() + " '" + sample("mlp.toml") + "' --model.width=16 --run.steps=1";
+    for (const char* how : {"", " --format json", " --dry-run", " --dry-run --format json"}) {
+        const Outcome outcome = run_command({"sh", "-c", job + how + " > /dev/full"});
+        EXPECT_EQ(outcome.status, 1) << how;
+        EXPECT_THAT(outcome.err, HasSubstr("standard output cannot be written")) << how;
+    }
+}
+
 TEST(CommandLine, ARunEndsWithItsSummaryItsPeakAndItsTrace) {
     const TemporaryFolder folder;
     Words arguments = arguments_for(Way::gpt, folder);

@@ -1,7 +1,9 @@
 // Runs that do not reach their end: killed, or with a full disk.
+#include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <optional>
+#include <filesystem>
+#include <iterator>
 #include <system_error>
 #include <thread>
 
@@ -114,6 +116,21 @@ TEST(Unfinished, AFullDiskStopsTheTraceAndNotTheTraining) {
         losses_text(outcome.out),
         losses_text(
             train({sample("mlp.toml"), "--model.width=64", "--run.steps=200", "--format", "json"}).out));
+}
+
+TEST(Unfinished, ADiskThatIsFullFromTheStartLeavesAnOlderTraceAlone) {
+    const TracedRun good(Way::root);
+    const std::string before = read_file(good.trace());
+    const Outcome outcome = run_command({"sh", "-c", "trap '' XFSZ; ulimit -f 200; exec \"$@\"", "sh",
+                                         train_binary(), sample("mlp.toml"), "--model.width=64",
+                                         "--run.steps=2", "--overwrite", "--trace", good.trace()});
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.err, HasSubstr("no space left"));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_TRUE(read_file(good.trace()) == before);
+    const std::filesystem::path folder = std::filesystem::path(good.trace()).parent_path();
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1) << "nothing beside it";
 }
 
 }  // namespace
