@@ -19,6 +19,7 @@
 #include "viewer/panels/panel.h"
 #include "viewer/panels/toolbar.h"
 #include "viewer/timeline/details.h"
+#include "viewer/timeline/event_views.h"
 #include "viewer/timeline/folded_rows.h"
 #include "viewer/timeline/painter.h"
 #include "viewer/timeline/rows.h"
@@ -68,7 +69,7 @@ class TimelinePanel final : public Panel {
             shown_rank_ = session.rank;
         }
         const bool details = session.selected.kind != EventKind::none;
-        const float details_height = details ? details_size(*trace, session.selected) : 0;
+        const float details_height = details ? event_fields_height() : 0;
         layout_ = layout_rows(*trace, *tracks_, tracks_->has_memory, folded_,
                               {font * 1.5F, font * 2.8F, std::round(font * 1.35F), std::round(font * 0.3F)});
         place(ImGui::GetContentRegionAvail(), details_height);
@@ -76,7 +77,7 @@ class TimelinePanel final : public Panel {
         update_memory(session, *trace);
         paint(session, *trace);
         ImGui::SetCursorScreenPos({area_.min.x, area_.max.y});
-        if (details) draw_details(session, *trace, details_height);
+        if (details) draw_event_fields(*trace, session.selected, area_.max.x);
     }
 
     void act(std::string_view action, Session& session) override {
@@ -251,7 +252,11 @@ class TimelinePanel final : public Panel {
         if (row == nullptr || in_names) return;
         const TimeView view = view_of(*session.current());
         const double x = static_cast<double>(mouse.x - area_.left());
-        if (row->kind == Row::Kind::memory) return memory_tip(*row, view.time(x));
+        if (row->kind == Row::Kind::memory) {
+            const auto memory = memory_.find(row->rank);
+            if (memory != memory_.end()) memory_tip(*memory->second.points, view.time(x));
+            return;
+        }
         if (row->kind != Row::Kind::lane) return;
         const FoldedRow* folded = folded_rows_.find(row->track, row->lane);
         if (folded == nullptr) return;
@@ -295,32 +300,6 @@ class TimelinePanel final : public Panel {
             const std::int64_t now = entry.visible.from + entry.visible.length() / 2;
             show(entry, panned({entry.visible.from, entry.visible.to}, whole_of(*trace_), middle - now));
         }
-    }
-
-    // --- tooltips --------------------------------------------------------------------------------------
-    static void event_tip(const traces::Trace& trace, SelectedEvent event, const Hit& hit) {
-        const EventDetails details = describe(trace, event);
-        begin_tip(shorten_middle(details.title, 80));
-        if (hit.events > 1) {
-            tip_row("in this pixel", fmt::format("{} events, {} busy", format_count(hit.events),
-                                                 format_percent(hit.busy * 100)));
-        }
-        for (const Detail& detail : details.rows) tip_row(detail.label, shorten_middle(detail.value, 60));
-        end_tip();
-    }
-
-    void memory_tip(const Row& row, std::int64_t time) const {
-        const auto it = memory_.find(row.rank);
-        if (it == memory_.end() || it->second.points == nullptr) return;
-        const traces::MemoryPoint* point = point_at(*it->second.points, time);
-        begin_tip(fmt::format("Allocated at {} ms", format_decimal(static_cast<double>(time) / 1e6, 3)));
-        tip_row("total", format_size(point ? point->total : 0));
-        for (std::size_t c = 0; point != nullptr && c < point->bytes.size(); ++c) {
-            if (point->bytes[c] == 0) continue;
-            tip_row(spaced(traces::kMemoryCategoryNames[c]), format_size(point->bytes[c]),
-                    category_color(static_cast<traces::MemoryCategory>(c)));
-        }
-        end_tip();
     }
 
     // --- picture ---------------------------------------------------------------------------------------
@@ -431,45 +410,6 @@ class TimelinePanel final : public Panel {
         const float left = std::clamp(x - width / 2, area_.left(), area_.max.x - width);
         draw.AddRectFilled({left, area_.min.y}, {left + width, area_.min.y + font * 1.4F}, theme::kAccent, 3);
         draw.AddText({left + font * 0.3F, area_.min.y + font * 0.2F}, theme::kGround, label.c_str());
-    }
-
-    // --- the selected event's fields below -----------------------------------------------------------------
-    static constexpr int kDetailRows = 5;
-    float details_size(const traces::Trace&, SelectedEvent) const {
-        return std::round(ImGui::GetTextLineHeightWithSpacing() * (kDetailRows + 1.6F));
-    }
-
-    void draw_details(Session& session, const traces::Trace& trace, float height) {
-        const EventDetails details = describe(trace, session.selected);
-        const float font = ImGui::GetFontSize();
-        const ImVec2 top = ImGui::GetCursorScreenPos();
-        ImGui::GetWindowDrawList()->AddRectFilled(top, {area_.max.x, top.y + height}, theme::kRaised);
-        ImGui::SetCursorScreenPos({top.x + font * 0.6F, top.y + font * 0.4F});
-        text(fit_text(details.title, area_.max.x - top.x - font * 2));
-        // Rows fill column after column, each as wide as its longest row.
-        float x = top.x + font * 0.6F;
-        const float first_y = top.y + font * 0.4F + ImGui::GetTextLineHeightWithSpacing() * 1.2F;
-        ImDrawList* draw = ImGui::GetWindowDrawList();
-        for (std::size_t from = 0; from < details.rows.size(); from += kDetailRows) {
-            const std::size_t to = std::min(details.rows.size(), from + kDetailRows);
-            float labels = 0, values = 0;
-            for (std::size_t i = from; i < to; ++i) {
-                labels = std::max(labels, ImGui::CalcTextSize(details.rows[i].label.c_str()).x);
-                values = std::max(values, ImGui::CalcTextSize(details.rows[i].value.c_str()).x);
-            }
-            const float room = area_.max.x - x - labels - font * 1.5F;
-            if (room < font * 4) break;
-            for (std::size_t i = from; i < to; ++i) {
-                const float y =
-                    first_y + ImGui::GetTextLineHeightWithSpacing() * static_cast<float>(i - from);
-                draw->AddText({x, y}, theme::kTextDim, details.rows[i].label.c_str());
-                draw->AddText({x + labels + font * 0.8F, y}, theme::kText,
-                              fit_text(details.rows[i].value, room).c_str());
-            }
-            x += labels + std::min(values, room) + font * 2.6F;
-        }
-        ImGui::SetCursorScreenPos(top);
-        ImGui::Dummy({area_.max.x - top.x, height});
     }
 
     TracePtr trace_;
