@@ -94,14 +94,14 @@ TEST(Unfinished, AKilledRunLeavesATraceOfItsSteps) {
 TEST(Unfinished, AFullDiskStopsTheTraceAndNotTheTraining) {
     const TemporaryFolder folder;
     const std::string trace = folder / "full.sqlite";
-    // Files of at most 3000 * 512 bytes: room for the empty trace, not for 200 steps of 4 ranks.
+    // Files of at most 3000 * 512 bytes: room for the empty trace, not for 60 steps of 4 ranks.
     const Outcome outcome = run_command({"sh", "-c", "trap '' XFSZ; ulimit -f 3000; exec \"$@\"", "sh",
                                          train_binary(), sample("mlp.toml"), "--model.width=64",
-                                         "--run.steps=200", "--format", "json", "--trace", trace});
+                                         "--run.steps=60", "--format", "json", "--trace", trace});
     EXPECT_EQ(outcome.status, 1) << outcome.err;
     const Json result = Json::parse(outcome.out, nullptr, false);
     ASSERT_FALSE(result.is_discarded()) << outcome.out;
-    EXPECT_EQ(result.at("losses").size(), 200u);
+    EXPECT_EQ(result.at("losses").size(), 60u);
     const auto warning = outcome.err.find("warning: ");
     ASSERT_NE(warning, std::string::npos) << outcome.err;
     EXPECT_EQ(outcome.err.find("warning: ", warning + 1), std::string::npos) << outcome.err;
@@ -112,10 +112,9 @@ TEST(Unfinished, AFullDiskStopsTheTraceAndNotTheTraining) {
     EXPECT_EQ(trace_json({"info", trace}).at("ended"), false);
     EXPECT_EQ(trace_tool({"check", trace}).status, 1);
     // Training does not care: the same losses as without a trace.
-    EXPECT_EQ(
-        losses_text(outcome.out),
-        losses_text(
-            train({sample("mlp.toml"), "--model.width=64", "--run.steps=200", "--format", "json"}).out));
+    EXPECT_EQ(losses_text(outcome.out),
+              losses_text(
+                  train({sample("mlp.toml"), "--model.width=64", "--run.steps=60", "--format", "json"}).out));
 }
 
 TEST(Unfinished, ADiskThatIsFullFromTheStartLeavesAnOlderTraceAlone) {
