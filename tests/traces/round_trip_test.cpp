@@ -203,7 +203,8 @@ TEST_F(RoundTrip, WritesRangesAsNsightDoes) {
         row("SELECT n.text, s.value, n.int64Value, n.domainId, n.rangeId, n.endGlobalTid FROM NVTX_EVENTS n "
             "JOIN StringIds s ON s.id = n.textId WHERE n.start = 150000"),
         "nn.Module: Linear_0|nn.Module: Linear_0|1|0||");
-    EXPECT_EQ(row("SELECT eventType, end IS NULL FROM NVTX_EVENTS WHERE start = 500000"), "34|1");
+    EXPECT_EQ(row("SELECT eventType, end IS NULL, category FROM NVTX_EVENTS WHERE start = 500000"), "34|1|7");
+    EXPECT_EQ(row("SELECT count(*) FROM NVTX_EVENTS WHERE category IS NOT NULL AND eventType <> 34"), "0");
     // NCCL's domain is 1, named once for the one process.
     EXPECT_EQ(row("SELECT domainId, text FROM NVTX_EVENTS WHERE eventType = 75"), "1|NCCL");
     EXPECT_EQ(row("SELECT count(*) FROM NVTX_EVENTS WHERE domainId = 1 AND eventType = 59"), "4");

@@ -129,7 +129,8 @@ inline void write_sample_step(EventSink& sink, int rank, int step) {
                       .end = {},
                       .event_type = kNvtxMark,
                       .text = sink.intern("a mark"),
-                      .global_tid = sample_tid(rank)});
+                      .global_tid = sample_tid(rank),
+                      .category = 7});
 
     call("cudaLaunchKernelExC_v11060", 62, ids);
     const StringId gather = sink.intern("ncclDevKernel_AllGather_local");

@@ -80,6 +80,7 @@ int run_collectives(const std::string& file, const SelectionText& selection, For
 int run_compare(const std::vector<std::string>& files, const std::vector<std::string>& fail_if,
                 Format format) {
     std::vector<FailIf> conditions;
+    conditions.reserve(fail_if.size());
     for (const std::string& text : fail_if) conditions.push_back(parse_fail_if(text));
     std::vector<std::unique_ptr<Trace>> traces;
     std::vector<const Trace*> pointers;

@@ -120,7 +120,7 @@ std::string create_database(const WriterOptions& options) {
     DatabaseWriter::check_output(options.path, options.overwrite);
     std::error_code ignored;
     const bool exists = fs::exists(options.path, ignored);
-    const std::string target = exists ? fs::canonical(options.path).string() : options.path;
+    std::string target = exists ? fs::canonical(options.path).string() : options.path;
 
     TemporaryFile file(fmt::format("{}.new-{}", target, ::getpid()));
     {

@@ -88,6 +88,7 @@ TableInserts::TableInserts(Database& db)
             {"end"},
             {"eventType"},
             {"rangeId"},
+            {"category"},
             {"color"},
             {"text"},
             {"globalTid"},

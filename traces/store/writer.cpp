@@ -100,6 +100,7 @@ struct DatabaseWriter::Impl {
                 .integer(kNvtxDomainCreate)
                 .null()
                 .null()
+                .null()
                 .text(strings[row.domain])
                 .integer(row.global_tid)
                 .integer(text_id(row.domain))
@@ -211,6 +212,7 @@ void DatabaseWriter::add(const RangeRow& row) {
         row.end ? n.integer(*row.end) : n.null();
         n.integer(row.event_type);
         row.event_type == kNvtxStartEnd ? n.integer(impl_->next_range_id++) : n.null();
+        row.category ? n.integer(*row.category) : n.null();
         row.color ? n.integer(*row.color) : n.null();
         n.text(impl_->strings[row.text]).integer(row.global_tid).integer(Impl::text_id(row.text));
         n.integer(domain).id(row.module).end_row();
