@@ -28,7 +28,8 @@ if setarch "$(uname -m)" --addr-no-randomize true 2>/dev/null; then
 fi
 for sanitizer in asan tsan; do
     say "Build for $sanitizer"
-    scripts/build.sh "$sanitizer" -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=ON -DSHARDSCOPE_BUILD_VIEWER=OFF
+    # Its warnings are the optimized build's business: with sanitizers GCC warns of much that is not so.
+    scripts/build.sh "$sanitizer" -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=OFF -DSHARDSCOPE_BUILD_VIEWER=OFF
     say "Tests under $sanitizer"
     "${fixed[@]}" ctest --test-dir "build/$sanitizer" --output-on-failure --no-tests=error -j "$jobs" \
         -L 'trainer|profiler|store'
