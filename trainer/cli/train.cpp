@@ -27,7 +27,11 @@ namespace {
 
 std::unique_ptr<Dataset> open_dataset(const Job& job) {
     if (job.data.type == DataType::text) {
-        return std::make_unique<TextDataset>(job.data.path, job.run.seed, job.model.context);
+        try {
+            return std::make_unique<TextDataset>(job.data.path, job.run.seed, job.model.context);
+        } catch (const DataError& error) {
+            throw DataError(where(job, "data.path") + error.what());
+        }
     }
     return std::make_unique<SyntheticDataset>(job.run.seed, job.model.width);
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <toml++/toml.h>
@@ -151,7 +152,13 @@ Job parse_job(const std::string& toml, const std::string& file, const std::vecto
     }
     for (const Override& override : overrides) apply(job, override, origins);
     finish(job, file, origins);
+    job.origins = std::move(origins);
     return job;
+}
+
+std::string where(const Job& job, const std::string& key) {
+    const auto origin = job.origins.find(key);
+    return origin == job.origins.end() ? "" : origin->second + ": ";
 }
 
 Job load_job(const std::string& path, const std::vector<Override>& overrides) {

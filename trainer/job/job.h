@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -95,6 +96,9 @@ struct OptimizerSection {
     double weight_decay = 0.0;                   // load_job makes it 0.01 for adamw unless it is given
 };
 
+// "section.key" -> "FILE:LINE" or "command line"; keys that were not given are absent.
+using Origins = std::map<std::string, std::string>;
+
 struct Job {
     RunSection run;
     ModelSection model;
@@ -103,7 +107,12 @@ struct Job {
     FsdpSection fsdp;
     DdpSection ddp;
     OptimizerSection optimizer;
+
+    Origins origins;  // for messages about a key whose fault shows only later
 };
+
+// "FILE:LINE: " of a key, or "" where it was not given.
+std::string where(const Job& job, const std::string& key);
 
 // A key given on the command line.
 struct Override {

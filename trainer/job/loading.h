@@ -1,16 +1,12 @@
 // What the loader knows of a job while it is put together: where each key came from.
 #pragma once
 
-#include <map>
 #include <string>
 
 #include "trainer/job/job.h"
 #include "trainer/job/keys.h"
 
 namespace shardscope::trainer {
-
-// "section.key" -> "FILE:LINE" or "command line"; keys that were not given are absent.
-using Origins = std::map<std::string, std::string>;
 
 // Puts a value of the key's type into the job; JobError that begins with `where` if it does not fit.
 void set_key(Job& job, const Key& key, const Value& value, const std::string& where, Origins& origins);

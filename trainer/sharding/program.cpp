@@ -16,7 +16,7 @@ std::unique_ptr<Module> wrap_model(const Job& job) {
     std::unique_ptr<Module> model = make_model(job);
     switch (job.parallel.mode) {
         case ParallelMode::fsdp:
-            return apply_wrap(std::move(model), job.fsdp.wrap);
+            return apply_wrap(std::move(model), job);
         case ParallelMode::ddp:
             return std::make_unique<DistributedDataParallel>(std::move(model));
         case ParallelMode::none:

@@ -48,15 +48,16 @@ std::int64_t wrap_below(std::unique_ptr<Module>& slot, const Wrap& wrap, bool is
 
 }  // namespace
 
-std::unique_ptr<Module> apply_wrap(std::unique_ptr<Module> root, const Wrap& wrap) {
+std::unique_ptr<Module> apply_wrap(std::unique_ptr<Module> root, const Job& job) {
+    const Wrap& wrap = job.fsdp.wrap;
     if (wrap.kind == Wrap::Kind::module) {
         std::set<std::string> classes;
         collect_classes(*root, classes);
         for (const std::string& name : wrap.names) {
             if (!classes.contains(name)) {
                 throw JobError(
-                    fmt::format("fsdp.wrap: the model has no module of class {}; its classes are {}", name,
-                                fmt::join(classes, ", ")));
+                    fmt::format("{}fsdp.wrap: the model has no module of class {}; its classes are {}",
+                                where(job, "fsdp.wrap"), name, fmt::join(classes, ", ")));
             }
         }
     }

@@ -26,7 +26,7 @@ class FullyShardedDataParallel final : public Module {
     bool is_root = false;
 };
 
-// Wraps by the policy and then the root. Throws JobError where a policy by class matches nothing.
-std::unique_ptr<Module> apply_wrap(std::unique_ptr<Module> root, const Wrap& wrap);
+// Wraps by the job's policy and then the root. Throws JobError where a policy by class matches nothing.
+std::unique_ptr<Module> apply_wrap(std::unique_ptr<Module> root, const Job& job);
 
 }  // namespace shardscope::trainer

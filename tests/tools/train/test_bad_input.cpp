@@ -85,7 +85,7 @@ TEST_F(BadInput, InTheJobFileIsNamedWithItsLine) {
     expect_job_refused("steps = 1\n", {"bad.toml:1: ", "steps", "[run]"});
     expect_job_refused("[run]\nranks = 4\n[parallel]\nmode = \"none\"\n",
                        {"bad.toml:4: ", "parallel.mode", "run.ranks is 4", "set run.ranks to 1"});
-    expect_job_refused("[fsdp]\nwrap = \"module:Conv2d\"\n", {"fsdp.wrap", "Conv2d", "Linear"});
+    expect_job_refused("[fsdp]\nwrap = \"module:Conv2d\"\n", {"bad.toml:2: fsdp.wrap", "Conv2d", "Linear"});
     expect_job_refused("[fsdp]\nwrap = \"layers\"\n", {"bad.toml:2: ", "fsdp.wrap", "module:NAME"});
 }
 
@@ -97,7 +97,7 @@ TEST_F(BadInput, InTheFilesIsNamed) {
         "\"text\"\n";
     expect_job_refused(gpt, {"data.path", "needs a path", "set data.path"});
     expect_job_refused(gpt + "path = \"" + (folder_ / "none.txt") + "\"\n",
-                       {"data.path", "none.txt", "does not exist"});
+                       {"bad.toml:", "data.path", "none.txt", "does not exist"});
     const std::string empty = file("empty.txt", "");
     expect_job_refused(gpt + "path = \"" + empty + "\"\n",
                        {"data.path", "empty.txt is empty", "name a text"});
@@ -112,7 +112,7 @@ TEST_F(BadInput, OnTheCommandLineIsNamed) {
     expect_refused({job_, "--run.ranks=0"}, {"command line", "run.ranks", "0 is out of range"});
     expect_refused({job_, "--run.steps"}, {"--run.steps", "no value"});
     expect_refused({job_, "--parallel.mode=none"}, {"command line", "parallel.mode", "run.ranks is 2"});
-    expect_refused({job_, "--fsdp.wrap=module:Conv2d"}, {"fsdp.wrap", "Conv2d", "Linear"});
+    expect_refused({job_, "--fsdp.wrap=module:Conv2d"}, {"command line: fsdp.wrap", "Conv2d", "Linear"});
     expect_refused({job_, "--fsdp.wrap=size:many"}, {"fsdp.wrap", "size:many", "size:N"});
     expect_refused({job_, "--format", "xml"}, {"--format", "xml", "json", "--help"});
     expect_refused({job_, "--colour"}, {"--colour", "--help"});
