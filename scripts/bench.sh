@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Prints the benchmarks as a page: the machine, the date, and what Google Benchmark measured.
+#
+#   scripts/bench.sh > docs/benchmarks.md
+#
+# CPU time is the column to read: other work on the machine does not count in it.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+scripts/packages.sh build test >&2
+scripts/build.sh release -DSHARDSCOPE_BUILD_TESTS=ON bench_recorder bench_kernels >&2
+bin=build/release/bin
+cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)
+system=$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release)
+version=$(sed -n 's/^project(shardscope VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+cat <<TEXT
+# Benchmarks
+
+Printed by \`scripts/bench.sh\` on $(date -u +%Y-%m-%d): ${cpu:-unknown processor}, $(nproc) cores, ${system:-Linux},
+Shardscope $version.
+TEXT
+section() { # TITLE PROGRAM
+    printf '\n## %s\n\n```\n' "$1"
+    "$bin/$2" --benchmark_color=false --benchmark_min_time=0.3 2>/dev/null
+    printf '```\n'
+}
+section "The recorder: one push and pop, one kernel" bench_recorder
+section "The trainer's kernels" bench_kernels
