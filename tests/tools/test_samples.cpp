@@ -1,0 +1,51 @@
+// The finished traces that come with the clone: small, whole, and holding what their description says.
+#include <filesystem>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/run_command.h"
+
+namespace shardscope::tools {
+namespace {
+
+using nlohmann::json;
+
+class SampleTrace : public ::testing::TestWithParam<const char*> {
+  protected:
+    std::string file() const { return std::string(SHARDSCOPE_SAMPLES) + "/traces/" + GetParam(); }
+    json ask(const std::string& verb) const {
+        const Outcome outcome = run_command({SHARDSCOPE_TRACE, verb, file(), "--format", "json"});
+        EXPECT_EQ(outcome.status, 0) << outcome.err;
+        return json::parse(outcome.out, nullptr, false);
+    }
+};
+
+TEST_P(SampleTrace, IsSmallAndWhole) {
+    EXPECT_LE(std::filesystem::file_size(file()), 1U << 20);
+    EXPECT_EQ(ask("check").at("whole"), true);
+}
+
+TEST_P(SampleTrace, HasTwoRanksAndFourSteps) {
+    const json summary = ask("summary");
+    ASSERT_EQ(summary.at("ranks").size(), 2U);
+    for (const json& rank : summary.at("ranks")) EXPECT_EQ(rank.at("steps"), 4);
+}
+
+// 8 Linear layers of width 64: one unit under the root wrap, one per Linear under the other.
+TEST_P(SampleTrace, PeaksAsItsWrapDoes) {
+    constexpr std::int64_t kWeight = (64 * 64 + 64) * 4;
+    constexpr std::int64_t kActivation = 8 * 64 * 4;
+    const bool root = std::string(GetParam()).find("root") != std::string::npos;
+    // Root: half of 8 weights, three times 8, 4 activations. Per Linear, at the second unit of the backward's
+    // end: half of 8, the gradients' shards of 6 behind it, 4 units, and 4 + 1 + 1 activations.
+    const std::int64_t expected = root ? 4 * kWeight + 24 * kWeight + 4 * kActivation
+                                       : 4 * kWeight + 3 * kWeight + 4 * kWeight + 6 * kActivation;
+    for (const json& rank : ask("memory").at("ranks")) EXPECT_EQ(rank.at("peak_bytes"), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shipped, SampleTrace, ::testing::Values("mlp-root.sqlite", "mlp-linear.sqlite"));
+
+}  // namespace
+}  // namespace shardscope::tools
