@@ -84,7 +84,8 @@ SHARDSCOPE_INLINE float log_approximate(float x) {
 SHARDSCOPE_INLINE void cosine_sine(float turn, float& cosine, float& sine) {
     constexpr float kTwoPi = 6.28318530717958648f;
     // Not lround: that would not vectorize, and at a tie either quarter will do.
-    const auto quarter = static_cast<std::int32_t>(turn * 4.0f + 0.5f);  // NOLINT(bugprone-incorrect-roundings)
+    const auto quarter =
+        static_cast<std::int32_t>(turn * 4.0f + 0.5f);  // NOLINT(bugprone-incorrect-roundings)
     const float angle = (turn - static_cast<float>(quarter) * 0.25f) * kTwoPi;
     const float a2 = angle * angle;
     float s = 1.0f / 362880.0f;
