@@ -8,6 +8,7 @@
 #include <imgui.h>
 
 #include "viewer/app/theme.h"
+#include "viewer/draw/axis.h"
 #include "viewer/draw/chart.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/text.h"
@@ -46,14 +47,19 @@ void draw_bar(const Chart& chart, const StepSummary& step, float x0, float x1) {
     }
 }
 
-void draw_number(const Chart& chart, const StepSummary& step, float center, float& last_end) {
+void draw_number(const Chart& chart, const StepSummary& step, float center) {
     const std::string label = format_count(step.number);
-    const float width = ImGui::CalcTextSize(label.c_str()).x;
-    const float x = center - width / 2;
-    if (x < last_end || x < chart.min.x) return;  // only labels that do not touch their neighbour
+    const float x = center - ImGui::CalcTextSize(label.c_str()).x / 2;
     chart.draw->AddText({std::floor(x), chart.max.y + 2}, ImGui::GetColorU32(ImGuiCol_TextDisabled),
                         label.c_str());
-    last_end = x + width + ImGui::GetFontSize() * 0.5F;
+}
+
+// Every n-th step is numbered, n a round number, so that the longest number finds room.
+std::int64_t steps_per_number(const traces::RankSummary& rank, float step_width) {
+    if (rank.steps.empty()) return 1;
+    const float widest = ImGui::CalcTextSize(format_count(rank.steps.back().number).c_str()).x;
+    const float wanted = (widest + ImGui::GetFontSize() * 0.5F) / std::max(step_width, 1.0F);
+    return std::max<std::int64_t>(1, std::llround(nice_step(std::max(wanted, 1.0F))));
 }
 
 }  // namespace
@@ -78,13 +84,13 @@ int draw_step_bars(const traces::RankSummary& rank, float height) {
     const float step_width = chart.width() / std::max(1.0F, count);
     const float bar = std::min(step_width * 0.8F, font * 5);
     const float left = ImGui::GetWindowPos().x, right = left + ImGui::GetWindowWidth();
-    float last_end = -1e9F;
+    const std::int64_t stride = steps_per_number(rank, step_width);
     for (std::size_t i = 0; i < rank.steps.size(); ++i) {
         const float x = chart.min.x + step_width * static_cast<float>(i);
         if (x > right || x + step_width < left) continue;
         const float from = x + (step_width - bar) / 2;
         draw_bar(chart, rank.steps[i], from, from + bar);
-        draw_number(chart, rank.steps[i], x + step_width / 2, last_end);
+        if (rank.steps[i].number % stride == 0) draw_number(chart, rank.steps[i], x + step_width / 2);
         const float mouse = ImGui::GetIO().MousePos.x;
         if (chart.hovered && mouse >= x && mouse < x + step_width) {
             draw_tip(rank.steps[i]);
