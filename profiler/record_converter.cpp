@@ -267,7 +267,7 @@ bool RecordConverter::convert_range(std::uint32_t log, std::int64_t global_tid, 
         case RecordKind::push: {
             Stack& stack = logs_[log][flags & kDomainStack ? r->domain : 0];
             close_deeper(stack, open.depth, row.start);  // whose ends were lost
-            stack.push_back(std::move(open));
+            stack.push_back(open);
             return true;
         }
         default: {

@@ -24,10 +24,10 @@
 #endif
 
 // Calls the function when the thread ends (glibc 2.18); the handle keeps this library loaded until then.
-extern "C" {
+extern "C" {  // NOLINTBEGIN(bugprone-reserved-identifier): the C library's names
 __attribute__((weak)) int __cxa_thread_atexit_impl(void (*function)(void*), void* argument, void* library);
 extern void* __dso_handle;
-}
+}  // NOLINTEND(bugprone-reserved-identifier)
 
 namespace shardscope::profiler::inject {
 namespace {

@@ -51,8 +51,8 @@ inline Text narrow_text(const char* text) {
 inline Text wide_text(const wchar_t* text, char (&buffer)[kMaxText]) {
     std::size_t size = 0;
     for (; text != nullptr && *text != 0; ++text) {
-        auto c = static_cast<std::uint32_t>(*text);
-        if (c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) c = '?';
+        auto c = static_cast<std::uint32_t>(*text);  // NOLINT(bugprone-signed-char-misuse): 32 bits wide
+        if (c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) c = U'?';
         const std::size_t bytes = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
         if (size + bytes >= kMaxText) break;
         if (bytes == 1) {

@@ -29,6 +29,7 @@ sigset_t handled_signals() {
                           const sigset_t& mask, int tell) {
     for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
     std::vector<char*> argv;
+    argv.reserve(arguments.size() + 1);
     for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
     ::sigprocmask(SIG_SETMASK, &mask, nullptr);

@@ -172,6 +172,7 @@ AnalysisCache::Result<std::vector<std::string>> AnalysisCache::faults(const Trac
 AnalysisCache::Result<traces::Comparison> AnalysisCache::comparison(const std::vector<TracePtr>& runs) {
     return get<traces::Comparison>("comparison", runs, [](const auto& t) {
         std::vector<const traces::Trace*> plain;
+        plain.reserve(t.size());
         for (const TracePtr& trace : t) plain.push_back(trace.get());
         return traces::compare(plain);
     });

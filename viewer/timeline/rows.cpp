@@ -28,6 +28,7 @@ RowLayout layout_rows(const traces::Trace& trace, const Tracks& tracks, const st
     RowLayout layout;
     Stack stack(layout);
     std::vector<int> ranks;
+    ranks.reserve(trace.ranks.size() + 1);
     for (int r = 0; r < static_cast<int>(trace.ranks.size()); ++r) ranks.push_back(r);
     if (std::any_of(tracks.tracks.begin(), tracks.tracks.end(), [](const Track& t) { return t.rank < 0; })) {
         ranks.push_back(-1);
