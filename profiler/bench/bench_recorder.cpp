@@ -35,6 +35,7 @@ class NullSink final : public traces::EventSink {
     void add(const traces::ModuleRow&) override {}
     void add(const traces::UnitRow&) override {}
     void add(const traces::PredictionRow&) override {}
+    void add(const traces::PredictionPartRow&) override {}
     void add(const traces::DiagnosticRow&) override {}
     void commit() override {}
 };

@@ -38,6 +38,7 @@ struct Received {
     std::vector<traces::ModuleRow> modules;
     std::vector<traces::UnitRow> units;
     std::vector<traces::PredictionRow> predictions;
+    std::vector<traces::PredictionPartRow> prediction_parts;
     std::vector<traces::DiagnosticRow> diagnostics;
     std::atomic<int> commits{0};
 
@@ -90,6 +91,7 @@ class MemorySink final : public traces::EventSink {
     void add(const traces::ModuleRow& row) override { keep(got_.modules, row); }
     void add(const traces::UnitRow& row) override { keep(got_.units, row); }
     void add(const traces::PredictionRow& row) override { keep(got_.predictions, row); }
+    void add(const traces::PredictionPartRow& row) override { keep(got_.prediction_parts, row); }
     void add(const traces::DiagnosticRow& row) override { keep(got_.diagnostics, row); }
 
     void commit() override {

@@ -130,8 +130,11 @@ TEST_F(Damage, ARunIsReadWhileItIsWritten) {
 
 TEST_F(Damage, RefusesANewerSchema) {
     const std::string path = write_run("run.sqlite");
-    Database(path, Database::Mode::read_write).execute("PRAGMA user_version = 2");
-    EXPECT_THAT(refusal(path), AllOf(HasSubstr(path), HasSubstr("version 2"), HasSubstr("newer than the 1")));
+    Database(path, Database::Mode::read_write)
+        .execute("PRAGMA user_version = " + std::to_string(kSchemaVersion + 1));
+    EXPECT_THAT(refusal(path),
+                AllOf(HasSubstr(path), HasSubstr("version " + std::to_string(kSchemaVersion + 1)),
+                      HasSubstr("newer than the " + std::to_string(kSchemaVersion))));
 }
 
 TEST_F(Damage, RefusesWhatIsNoTrace) {

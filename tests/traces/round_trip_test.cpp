@@ -9,9 +9,11 @@
 
 #include "tests/traces/sample_run.h"
 #include "tests/traces/temporary_folder.h"
+#include "traces/schema/schema.h"
 #include "traces/store/column_sink.h"
 #include "traces/store/loader.h"
 #include "traces/store/query.h"
+#include "traces/store/sqlite.h"
 #include "traces/store/writer.h"
 
 namespace shardscope::traces {
@@ -123,7 +125,7 @@ TEST_F(RoundTrip, LoadsTheColumnsThatMemoryWouldHold) {
 TEST_F(RoundTrip, LoadsWhatDescribesTheRun) {
     const auto trace = load_trace(path_);
     EXPECT_EQ(trace->path, path_);
-    EXPECT_EQ(trace->schema_version, 1);
+    EXPECT_EQ(trace->schema_version, kSchemaVersion);
     EXPECT_TRUE(trace->ended);
     EXPECT_EQ(trace->dropped, 0);
     EXPECT_EQ(trace->start_utc_ns, 1'700'000'000'000'000'000);
@@ -167,10 +169,47 @@ TEST_F(RoundTrip, LoadsWhatDescribesTheRun) {
     EXPECT_EQ(trace->predictions[1].peak_bytes, 5096);
     EXPECT_THAT(trace->predictions[1].at_peak, ElementsAre(1000, 4096, 0, 0, 0, 0, 0, 0));
     EXPECT_EQ(trace->predictions[1].where, "forward of root");
+    ASSERT_THAT(trace->prediction_parts, SizeIs(12));  // 6 for each rank
+    const auto part = [&](std::size_t i) {
+        const PredictionPartRow& row = trace->prediction_parts[i];
+        return std::tuple(row.rank, row.kind, row.id, row.name, row.bytes);
+    };
+    EXPECT_EQ(part(6), std::tuple(1, PredictionPart::unit, 0, "", 5096));
+    EXPECT_EQ(part(7), std::tuple(1, PredictionPart::module, 0, "", 4096));
+    EXPECT_EQ(part(8), std::tuple(1, PredictionPart::module, -1, "", 1000));
+    EXPECT_EQ(part(9), std::tuple(1, PredictionPart::buffer, -1, "root flat_param", 4096));
+    EXPECT_EQ(part(10), std::tuple(1, PredictionPart::buffer, -1, "root shard", 1000));
+    EXPECT_EQ(part(11), std::tuple(1, PredictionPart::step, 0, "", 5096));
     ASSERT_THAT(trace->diagnostics, SizeIs(1));
     EXPECT_EQ(trace->diagnostics[0].time, 5);
     EXPECT_EQ(trace->diagnostics[0].severity, Severity::information);
     EXPECT_EQ(trace->diagnostics[0].text, "a note");
+}
+
+// Version 1 had no SHARD_PREDICTION_PARTS. Such a file loads without parts, every documented query runs on
+// it, and it is left as it is.
+TEST_F(RoundTrip, OpensTheFirstSchemaAsBefore) {
+    Database(path_, Database::Mode::read_write)
+        .execute(
+            "DROP VIEW predictions; DROP TABLE SHARD_PREDICTION_PARTS; DROP TABLE SHARD_ENUM_PART;"
+            "PRAGMA user_version = 1");
+    const auto trace = load_trace(path_);
+    EXPECT_EQ(trace->schema_version, 1);
+    EXPECT_THAT(trace->prediction_parts, SizeIs(0));
+    EXPECT_THAT(trace->predictions, SizeIs(2));
+    EXPECT_EQ(row("SELECT count(*) FROM predictions"), "0");
+    EXPECT_EQ(row("SELECT name FROM SHARD_ENUM_PART WHERE id = 3"), "step");
+    EXPECT_FALSE(Database(path_, Database::Mode::read_only).has_table("SHARD_PREDICTION_PARTS"));
+}
+
+TEST_F(RoundTrip, NamesThePartsOfThePrediction) {
+    const std::string of_rank = " FROM predictions WHERE rank = 1 AND part = ";
+    EXPECT_EQ(row("SELECT name, bytes" + of_rank + "'unit'"), "root|5096");
+    EXPECT_EQ(row("SELECT name, bytes" + of_rank + "'module' AND name NOT NULL"),
+              "FullyShardedDataParallel_0|4096");
+    EXPECT_EQ(row("SELECT bytes" + of_rank + "'module' AND name IS NULL"), "1000");
+    EXPECT_EQ(row("SELECT bytes" + of_rank + "'buffer' AND name = 'root shard'"), "1000");
+    EXPECT_EQ(row("SELECT name, bytes" + of_rank + "'step'"), "0|5096");
 }
 
 TEST_F(RoundTrip, WritesWhatTheColumnsDoNotKeep) {

@@ -75,6 +75,15 @@ inline void write_sample_facts(EventSink& sink) {
         prediction.at_peak[static_cast<int>(MemoryCategory::parameters)] = 1000;
         prediction.at_peak[static_cast<int>(MemoryCategory::unsharded_parameters)] = 4096;
         sink.add(prediction);
+        const auto part = [&](PredictionPart kind, std::int64_t id, std::int64_t bytes, const char* name) {
+            sink.add(PredictionPartRow{.rank = r, .kind = kind, .id = id, .bytes = bytes, .name = name});
+        };
+        part(PredictionPart::unit, 0, 5096, "");
+        part(PredictionPart::module, 0, 4096, "");
+        part(PredictionPart::module, -1, 1000, "");
+        part(PredictionPart::buffer, -1, 4096, "root flat_param");
+        part(PredictionPart::buffer, -1, 1000, "root shard");
+        part(PredictionPart::step, 0, 5096, "");
         sink.add(MemoryRow{.time = sample_step_start(r, 0),
                            .rank = r,
                            .address = 0x1000,

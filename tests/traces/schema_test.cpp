@@ -112,6 +112,7 @@ TEST_F(EmptyTrace, NamesTheValuesAsTheCodeDoes) {
     expect_names("SHARD_ENUM_SPACE", kMemorySpaceNames);
     expect_names("SHARD_ENUM_PHASE", kPhaseNames);
     expect_names("SHARD_ENUM_OPERATION", kOperationNames);
+    expect_names("SHARD_ENUM_PART", kPredictionPartNames);
 }
 
 TEST_F(EmptyTrace, IsIndexedOnceFinished) {

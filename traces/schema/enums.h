@@ -68,6 +68,17 @@ inline constexpr std::array<std::string_view, kOperations> kOperationNcclNames =
     "AllGather", "ReduceScatter", "AllReduce", "Broadcast", "Barrier", "Reduce",
     "AlltoAll",  "Gather",        "Scatter",   "Send",      "Recv",    "Generic"};
 
+// What a part of the memory account's prediction is of (SHARD_PREDICTION_PARTS).
+enum class PredictionPart : std::uint8_t {
+    unit = 0,    // bytes of an FSDP unit at the predicted peak
+    module = 1,  // bytes that a module asked for, at the predicted peak
+    buffer = 2,  // bytes of the buffers of one name, at the predicted peak
+    step = 3,    // predicted peak of a step
+};
+inline constexpr int kPredictionParts = 4;
+inline constexpr std::array<std::string_view, kPredictionParts> kPredictionPartNames = {"unit", "module",
+                                                                                        "buffer", "step"};
+
 inline std::string_view name(MemoryCategory v) {
     return kMemoryCategoryNames[static_cast<std::size_t>(v)];
 }
@@ -79,6 +90,9 @@ inline std::string_view name(Phase v) {
 }
 inline std::string_view name(Operation v) {
     return kOperationNames[static_cast<std::size_t>(v)];
+}
+inline std::string_view name(PredictionPart v) {
+    return kPredictionPartNames[static_cast<std::size_t>(v)];
 }
 
 // NVTX_EVENTS.eventType, as Nsight Systems numbers them.

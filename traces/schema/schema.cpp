@@ -18,9 +18,12 @@ std::string quoted(std::string_view text) {
     return result + "'";
 }
 
-void append_tables(std::string& sql, std::span<const SchemaTable> tables) {
+// Those that came after schema version `after`; for the file, or for the connection only ("TEMP ").
+void append_tables(std::string& sql, std::span<const SchemaTable> tables, int after = 0,
+                   std::string_view temporary = "") {
     for (const SchemaTable& table : tables) {
-        fmt::format_to(std::back_inserter(sql), "CREATE TABLE {} (\n", table.name);
+        if (table.since <= after) continue;
+        fmt::format_to(std::back_inserter(sql), "CREATE {}TABLE {} (\n", temporary, table.name);
         for (std::size_t i = 0; i < table.columns.size(); ++i) {
             const SchemaColumn& column = table.columns[i];
             fmt::format_to(std::back_inserter(sql), "    \"{}\" {}{}\n", column.name, column.type,
@@ -60,6 +63,16 @@ const SchemaTable* find_table(std::string_view name) {
         }
     }
     return nullptr;
+}
+
+std::string migration_sql(int version) {
+    std::string sql;
+    for (const auto tables : {shard_tables(), shard_enums()}) append_tables(sql, tables, version, "TEMP ");
+    for (const SchemaView& view : views()) {
+        if (view.since <= version) continue;
+        fmt::format_to(std::back_inserter(sql), "CREATE TEMP VIEW {} AS\n{};\n", view.name, view.select);
+    }
+    return sql;
 }
 
 std::string creation_sql() {

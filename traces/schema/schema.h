@@ -10,7 +10,7 @@
 namespace shardscope::traces {
 
 // PRAGMA user_version of the files that we write, and the newest that we read.
-inline constexpr int kSchemaVersion = 1;
+inline constexpr int kSchemaVersion = 2;
 // PRAGMA application_id, "SHRD": tells our files from other SQLite files.
 inline constexpr int kApplicationId = 0x53485244;
 // The version of Nsight Systems' export schema whose names and values we follow.
@@ -33,6 +33,7 @@ struct SchemaTable {
     std::string_view meaning;
     std::span<const SchemaColumn> columns;
     std::span<const EnumRow> rows = {};  // of an enum table: what it is filled with
+    int since = 1;                       // the first schema version that has it
 };
 
 struct SchemaView {
@@ -40,6 +41,7 @@ struct SchemaView {
     std::string_view meaning;
     std::span<const SchemaColumn> columns;  // in the order of the SELECT
     std::string_view select;
+    int since = 1;  // the first schema version that has it
 };
 
 struct SchemaIndex {
@@ -62,6 +64,9 @@ const SchemaTable* find_table(std::string_view name);
 // All CREATE statements, and the INSERTs that fill the enum tables.
 std::string creation_sql();
 std::string indexing_sql();
+// Temporary tables and views (empty) for what a file of an older schema lacks, so that every documented query
+// runs on it; the file itself stays as it is. Empty for the current version.
+std::string migration_sql(int version);
 
 // The text of docs/schema.md.
 std::string schema_markdown();

@@ -130,6 +130,19 @@ constexpr std::array kPrediction = {
 };
 static_assert(kMemoryCategories == 8, "SHARD_PREDICTION has one column for each category");
 
+constexpr std::array kPartColumns = {
+    kRank,
+    SchemaColumn{"part", kIntNN, "enum", "What the bytes are of. SHARD_ENUM_PART"},
+    SchemaColumn{
+        "id", kInt, "id",
+        "SHARD_UNITS.id or SHARD_MODULES.id, NULL for what belongs to none; of a step its number, from "
+        "0: later steps are as the last one stored."},
+    SchemaColumn{"name", kTextNN, "", "Of the buffer; empty for other parts."},
+    SchemaColumn{"bytes", kIntNN, "bytes",
+                 "Of it at the predicted peak; of a step its own predicted peak. The units sum to "
+                 "SHARD_PREDICTION.peakBytes, and so do the modules and the buffers."},
+};
+
 constexpr std::array kCounters = {
     SchemaColumn{"time", kIntNN, "ns", "When, since the start of the capture."},
     kRank,
@@ -159,13 +172,16 @@ constexpr std::array<std::string_view, kMemorySpaces> kSpaceLabels = {"Device me
                                                                       "Host memory"};
 constexpr std::array<std::string_view, kPhases> kPhaseLabels = {
     "None", "Set-up", "Data", "Forward", "Backward", "Recompute", "Optimizer", "Validation", "Save"};
+constexpr std::array<std::string_view, kPredictionParts> kPartLabels = {"FSDP unit", "Module", "Buffer",
+                                                                        "Step"};
 
 constexpr auto kCategoryRows = enum_rows(kMemoryCategoryNames, kCategoryLabels);
 constexpr auto kSpaceRows = enum_rows(kMemorySpaceNames, kSpaceLabels);
 constexpr auto kPhaseRows = enum_rows(kPhaseNames, kPhaseLabels);
+constexpr auto kPartRows = enum_rows(kPredictionPartNames, kPartLabels);
 constexpr auto kOperationRows = enum_rows(kOperationNames, kOperationNcclNames);
 
-constexpr std::array<SchemaTable, 13> kTables = {{
+constexpr std::array<SchemaTable, 14> kTables = {{
     {"SHARD_STATE", "Whether the run ended and what was lost; one row.", kState},
     {"SHARD_RUN", "The run's configuration and facts.", kRun},
     {"SHARD_RANKS", "The ranks, their devices, and their place in the mesh.", kRanks},
@@ -178,15 +194,22 @@ constexpr std::array<SchemaTable, 13> kTables = {{
     {"SHARD_COLLECTIVES", "Collectives, one row for each rank that takes part.", kCollectives},
     {"SHARD_MEMORY", "Allocations and frees by category, in all spaces.", kMemory},
     {"SHARD_PREDICTION", "The memory account's prediction.", kPrediction},
+    {"SHARD_PREDICTION_PARTS",
+     "The memory account's prediction by FSDP unit, module, buffer and step. Since schema version 2.",
+     kPartColumns,
+     {},
+     2},
     {"SHARD_COUNTERS", "Values that change over time.", kCounters},
 }};
 
-constexpr std::array<SchemaTable, 4> kEnums = {{
+constexpr std::array<SchemaTable, 5> kEnums = {{
     {"SHARD_ENUM_CATEGORY", "What an allocation holds.", kEnumColumns, kCategoryRows},
     {"SHARD_ENUM_SPACE", "Where an allocation lies.", kEnumColumns, kSpaceRows},
     {"SHARD_ENUM_PHASE", "Parts of a step.", kEnumColumns, kPhaseRows},
     {"SHARD_ENUM_OPERATION", "Collective operations; the label is NCCL's spelling.", kEnumColumns,
      kOperationRows},
+    {"SHARD_ENUM_PART", "What a part of a prediction is of. Since schema version 2.", kEnumColumns, kPartRows,
+     2},
 }};
 
 }  // namespace

@@ -195,6 +195,22 @@ LEFT JOIN SHARD_UNITS u ON u.id = e.unit
 LEFT JOIN SHARD_MODULES m ON m.id = e.module
 LEFT JOIN StringIds s ON s.id = e.nameId)";
 
+constexpr std::array kPredictions = {
+    kRank,
+    SchemaColumn{"part", "", "", "unit, module, buffer or step."},
+    SchemaColumn{"name", "", "",
+                 "Of the unit, module or buffer, the step's number; NULL for what belongs to none."},
+    SchemaColumn{"bytes", "", "bytes", "Of it at the predicted peak; of a step its own predicted peak."},
+};
+constexpr std::string_view kPredictionsSql =
+    R"(SELECT p.rank AS rank, e.name AS part,
+       CASE e.name WHEN 'unit' THEN u.name WHEN 'module' THEN m.name WHEN 'step' THEN p.id ELSE p.name END AS name,
+       p.bytes AS bytes
+FROM SHARD_PREDICTION_PARTS p
+LEFT JOIN SHARD_ENUM_PART e ON e.id = p.part
+LEFT JOIN SHARD_UNITS u ON u.id = p.id AND e.name = 'unit'
+LEFT JOIN SHARD_MODULES m ON m.id = p.id AND e.name = 'module')";
+
 constexpr std::array kRanges = {
     kRank,
     kThread,
@@ -232,7 +248,7 @@ LEFT JOIN SHARD_THREADS t ON t.globalTid = c.globalTid
 LEFT JOIN (SELECT globalTid, min(nameId) AS nameId FROM ThreadNames GROUP BY globalTid) w ON w.globalTid = c.globalTid
 LEFT JOIN StringIds h ON h.id = w.nameId)";
 
-constexpr std::array<SchemaView, 9> kViews = {{
+constexpr std::array<SchemaView, 10> kViews = {{
     {"kernels", "Kernels on devices.", kKernels, kKernelsSql},
     {"memcpys", "Copies between memories.", kMemcpys, kMemcpysSql},
     {"collectives", "Collectives with their times on the device.", kCollectives, kCollectivesSql},
@@ -240,6 +256,8 @@ constexpr std::array<SchemaView, 9> kViews = {{
     {"modules", "The module tree, for each rank, and its forward calls.", kModules, kModulesSql},
     {"steps", "Training steps.", kSteps, kStepsSql},
     {"memory", "Allocations and frees.", kMemory, kMemorySql},
+    {"predictions", "The memory account's prediction in parts. Since schema version 2.", kPredictions,
+     kPredictionsSql, 2},
     {"ranges", "Ranges on host threads.", kRanges, kRangesSql},
     {"calls", "Calls of the runtime and driver API.", kCalls, kCallsSql},
 }};

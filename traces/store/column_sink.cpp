@@ -169,6 +169,13 @@ void ColumnSink::add(const UnitRow& row) {
 void ColumnSink::add(const PredictionRow& row) {
     impl_->trace->predictions.push_back(row);
 }
+void ColumnSink::add(const PredictionPartRow& row) {
+    if (row.bytes < -kLargest || row.bytes > kLargest) {
+        impl_->refuse();
+    } else {
+        impl_->trace->prediction_parts.push_back(row);
+    }
+}
 void ColumnSink::add(const DiagnosticRow& row) {
     impl_->trace->diagnostics.push_back(row);
 }

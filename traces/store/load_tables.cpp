@@ -235,6 +235,15 @@ class TableLoader {
                  for (int c = 0; c < kMemoryCategories; ++c) row.at_peak[c] = r.integer(3 + c);
                  sink_.add(row);
              });
+        scan("SHARD_PREDICTION_PARTS", {"rank", "part", "id", "name", "bytes"}, [&](const Statement& r) {
+            const std::int64_t part = r.integer_or(1, -1);
+            if (part < 0 || part >= kPredictionParts) return;  // of a kind that is not known here
+            sink_.add(PredictionPartRow{.rank = narrow(r.integer(0)),
+                                        .kind = static_cast<PredictionPart>(part),
+                                        .id = r.integer_or(2, -1),
+                                        .bytes = r.integer(4),
+                                        .name = std::string(r.text(3))});
+        });
     }
 
     void load_steps() {

@@ -121,12 +121,21 @@ void check_is_trace(Database& database) {
                     database.path()));
 }
 
+// What an older version lacks is there, empty, for this connection.
+void complete_schema(Database& database) {
+    if (const int version = schema_version(database); version > 0) {
+        database.execute(migration_sql(version));
+    }
+}
+
 }  // namespace
 
 Database open_trace(const std::string& path) {
     Database database(path, choose_mode(path));
-    database.execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA query_only = ON;");
+    database.execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;");
     check_is_trace(database);
+    complete_schema(database);
+    database.execute("PRAGMA query_only = ON;");
     return database;
 }
 

@@ -181,6 +181,17 @@ struct PredictionRow {
     std::string where;  // the moment of the peak, in words
 };
 
+// A part of that prediction. The units' bytes sum to PredictionRow::peak_bytes, and so do the modules' and
+// the buffers'. `id` is UnitRow::id or ModuleRow::id (-1: what belongs to none), -1 for a buffer, and a
+// step's number counted from 0 for a step; later steps are as the last one stored.
+struct PredictionPartRow {
+    int rank = 0;
+    PredictionPart kind = PredictionPart::unit;
+    std::int64_t id = -1;
+    std::int64_t bytes = 0;
+    std::string name;  // of the buffer, as in MemoryRow::name; empty for the other kinds
+};
+
 enum class Severity { information = 1, warning = 2, error = 3 };
 
 struct DiagnosticRow {

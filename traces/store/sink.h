@@ -35,6 +35,7 @@ class EventSink {
     virtual void add(const ModuleRow& row) = 0;
     virtual void add(const UnitRow& row) = 0;
     virtual void add(const PredictionRow& row) = 0;
+    virtual void add(const PredictionPartRow& row) = 0;
     virtual void add(const DiagnosticRow& row) = 0;
 
     // Everything added so far becomes durable (a database commits).

@@ -158,6 +158,7 @@ TableInserts::TableInserts(Database& db)
               {"streamId"},
               {"nameId"}}),
       predictions(db, "SHARD_PREDICTION", prediction_targets(), "INSERT OR REPLACE"),
+      parts(db, "SHARD_PREDICTION_PARTS", {{"rank"}, {"part"}, {"id"}, {"name"}, {"bytes"}}),
       counters(db, "SHARD_COUNTERS", {{"time"}, {"rank"}, {"nameId"}, {"value"}}) {}
 
 void TableInserts::flush() {
@@ -165,7 +166,7 @@ void TableInserts::flush() {
          {&strings,      &kernels, &memcpys,      &memsets,   &runtime,      &synchronizations, &nvtx,
           &memory_usage, &gpus,    &cuda_devices, &processes, &thread_names, &diagnostics,      &run,
           &ranks,        &threads, &streams,      &steps,     &losses,       &modules,          &units,
-          &collectives,  &memory,  &predictions,  &counters}) {
+          &collectives,  &memory,  &predictions,  &parts,     &counters}) {
         insert->flush();
     }
 }

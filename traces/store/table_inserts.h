@@ -13,7 +13,7 @@ struct TableInserts {
 
     BatchInsert strings, kernels, memcpys, memsets, runtime, synchronizations, nvtx, memory_usage, gpus,
         cuda_devices, processes, thread_names, diagnostics, run, ranks, threads, streams, steps, losses,
-        modules, units, collectives, memory, predictions, counters;
+        modules, units, collectives, memory, predictions, parts, counters;
 };
 
 }  // namespace shardscope::traces

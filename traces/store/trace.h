@@ -172,6 +172,7 @@ struct Trace {
     std::vector<ModuleRow> modules;
     std::vector<UnitRow> units;
     std::vector<PredictionRow> predictions;
+    std::vector<PredictionPartRow> prediction_parts;  // none in traces of schema 1
     std::vector<DiagnosticRow> diagnostics;
 
     DeviceEvents device;

@@ -366,6 +366,17 @@ void DatabaseWriter::add(const PredictionRow& row) {
     });
 }
 
+void DatabaseWriter::add(const PredictionPartRow& row) {
+    impl_->write([&](TableInserts& into) {
+        into.parts.integer(row.rank)
+            .integer(static_cast<int>(row.kind))
+            .id(row.id)
+            .text(row.name)
+            .integer(row.bytes)
+            .end_row();
+    });
+}
+
 void DatabaseWriter::add(const DiagnosticRow& row) {
     impl_->write([&](TableInserts& into) {
         into.diagnostics.integer(row.time).integer(static_cast<int>(row.severity)).text(row.text).end_row();

@@ -48,6 +48,7 @@ class DatabaseWriter final : public EventSink {
     void add(const ModuleRow& row) override;
     void add(const UnitRow& row) override;
     void add(const PredictionRow& row) override;
+    void add(const PredictionPartRow& row) override;
     void add(const DiagnosticRow& row) override;
 
     void commit() override;
