@@ -1,49 +1,220 @@
-// Checks that span several keys of a job.
+// Checks that span several keys of a job, defaults that depend on another key, and names that stand for several
+// keys.
 #include <fmt/format.h>
 
 #include "trainer/job/loading.h"
 
 namespace shardscope::trainer {
 
-void finish(Job& job, const std::string& file, const Origins& origins) {
-    // Where `key` was given, else where `other` was (the key is at its default), else the file.
-    const auto refuse = [&](const std::string& key, const std::string& other, const std::string& why) {
-        auto origin = origins.find(key);
-        if (origin == origins.end()) origin = origins.find(other);
-        throw JobError(fmt::format("{}: {}: {}", origin == origins.end() ? file : origin->second, key, why));
-    };
+namespace {
 
-    if (job.parallel.mode == ParallelMode::none && job.run.ranks != 1) {
-        refuse("parallel.mode", "run.ranks",
-               fmt::format("\"none\" trains with one rank, but run.ranks is {}; set run.ranks to 1, or "
-                           "parallel.mode to \"fsdp\" or \"ddp\"",
-                           job.run.ranks));
+class Checks {
+  public:
+    Checks(Job& job, const std::string& file, const Origins& origins)
+        : job_(job), file_(file), origins_(origins) {}
+
+    void run() {
+        model();
+        data();
+        strategy();
+        precision();
+        optimizer();
+        rest();
     }
-    if (job.model.type == ModelType::mlp && job.data.type != DataType::synthetic) {
+
+  private:
+    bool given(const std::string& key) const { return origins_.contains(key); }
+
+    // Where `key` was given, else where `other` was (the key is at its default), else the file.
+    [[noreturn]] void refuse(const std::string& key, const std::string& other, const std::string& why) const {
+        auto origin = origins_.find(key);
+        if (origin == origins_.end()) origin = origins_.find(other);
+        throw JobError(fmt::format("{}: {}: {}", origin == origins_.end() ? file_ : origin->second, key, why));
+    }
+
+    void model() const;
+    void data() const;
+    void strategy();
+    void precision();
+    void optimizer();
+    void rest() const;
+
+    Job& job_;
+    const std::string& file_;
+    const Origins& origins_;
+};
+
+void Checks::model() const {
+    const ModelSection& model = job_.model;
+    if (model.type == ModelType::mlp) {
+        for (const char* key : {"model.dropout", "model.tied_embeddings", "model.vocabulary", "model.kv_heads"}) {
+            if (given(key)) refuse(key, "model.type", "an mlp has none; leave the key out or set model.type");
+        }
+        return;
+    }
+    if (model.width % model.heads != 0) {
+        refuse("model.heads", "model.width",
+               fmt::format("{} heads do not divide model.width {}; choose a width that is a multiple of the "
+                           "heads",
+                           model.heads, model.width));
+    }
+    if (model.vocabulary != 0 && model.vocabulary < 256) {
+        refuse("model.vocabulary", "model.type",
+               fmt::format("{} is less than the 256 bytes; use 0 for bytes or a number above 256",
+                           model.vocabulary));
+    }
+    if (model.type == ModelType::gpt) {
+        if (given("model.kv_heads") && model.kv_heads != 0 && model.kv_heads != model.heads) {
+            refuse("model.kv_heads", "model.type",
+                   "a gpt has as many heads of keys and values as of queries; set model.type to \"llama\"");
+        }
+        return;
+    }
+    if (model.kv_heads != 0 && model.heads % model.kv_heads != 0) {
+        refuse("model.kv_heads", "model.heads",
+               fmt::format("{} heads of keys and values do not divide model.heads {}; choose a divisor",
+                           model.kv_heads, model.heads));
+    }
+    if (model.width / model.heads % 2 != 0) {
+        refuse("model.width", "model.heads",
+               fmt::format("a head of {} features cannot be rotated in pairs; choose width / heads even",
+                           model.width / model.heads));
+    }
+}
+
+void Checks::data() const {
+    const bool text = job_.data.type == DataType::text;
+    if (job_.model.type == ModelType::mlp && text) {
         refuse("data.type", "model.type",
                "an mlp trains on \"synthetic\" data; set data.type to \"synthetic\", or "
                "model.type to \"gpt\"");
     }
-    if (job.model.type == ModelType::gpt) {
-        if (job.data.type != DataType::text) {
-            refuse("data.type", "model.type",
-                   "a gpt trains on \"text\"; set data.type to \"text\" and data.path to "
-                   "a file or folder");
-        }
-        if (job.model.width % job.model.heads != 0) {
-            refuse(
-                "model.heads", "model.width",
-                fmt::format("{} heads do not divide model.width {}; choose a width that is a multiple of the "
-                            "heads",
-                            job.model.heads, job.model.width));
-        }
+    if (job_.model.type != ModelType::mlp && !text) {
+        refuse("data.type", "model.type",
+               fmt::format("a {} trains on \"text\"; set data.type to \"text\" and data.path to a file or "
+                           "folder",
+                           job_.model.type == ModelType::gpt ? "gpt" : "llama"));
     }
-    if (job.data.type == DataType::text && job.data.path.empty()) {
+    if (text && job_.data.path.empty()) {
         refuse("data.path", "data.type", "\"text\" data needs a path; set data.path to a file or folder");
     }
-    if (job.optimizer.type == OptimizerType::adamw && !origins.contains("optimizer.weight_decay")) {
-        job.optimizer.weight_decay = 0.01;
+    if (!text && job_.data.validation > 0) {
+        refuse("data.validation", "data.type", "only \"text\" can be held out; leave the key out");
     }
+    if (job_.train.validate_every > 0 && job_.data.validation == 0) {
+        refuse("train.validate_every", "data.validation",
+               "nothing is held out to validate on; set data.validation, 0.1 for a tenth of the text");
+    }
+}
+
+void Checks::strategy() {
+    const int ranks = job_.run.ranks;
+    if (job_.parallel.mode == ParallelMode::none && ranks != 1) {
+        refuse("parallel.mode", "run.ranks",
+               fmt::format("\"none\" trains with one rank, but run.ranks is {}; set run.ranks to 1, or "
+                           "parallel.mode to \"fsdp\" or \"ddp\"",
+                           ranks));
+    }
+    FsdpSection& fsdp = job_.fsdp;
+    if (job_.parallel.mode == ParallelMode::fsdp) {
+        if (fsdp.sharding_strategy == ShardingStrategy::zero_3) {
+            fsdp.sharding_strategy = ShardingStrategy::full_shard;
+        } else if (fsdp.sharding_strategy == ShardingStrategy::zero_2) {
+            fsdp.sharding_strategy = ShardingStrategy::shard_grad_op;
+        } else if (fsdp.sharding_strategy == ShardingStrategy::zero_1) {
+            if (fsdp.cpu_offload) {
+                refuse("fsdp.cpu_offload", "fsdp.sharding_strategy",
+                       "ZERO_1 keeps the parameters on the device; use FULL_SHARD or SHARD_GRAD_OP");
+            }
+            fsdp.sharding_strategy = ShardingStrategy::full_shard;
+            job_.parallel.mode = ParallelMode::ddp;
+            job_.ddp.shard_optimizer = true;
+        }
+    }
+    if (job_.parallel.mode != ParallelMode::fsdp) {
+        if (fsdp.cpu_offload) {
+            refuse("fsdp.cpu_offload", "parallel.mode", "only \"fsdp\" offloads; set parallel.mode to it");
+        }
+        return;
+    }
+    const bool hybrid = fsdp.sharding_strategy == ShardingStrategy::hybrid_shard ||
+                        fsdp.sharding_strategy == ShardingStrategy::hybrid_shard_zero2;
+    if (hybrid) {
+        if (fsdp.shard_group == 0) {
+            refuse("fsdp.shard_group", "fsdp.sharding_strategy",
+                   "HYBRID_SHARD needs the number of ranks that shard among themselves; set it to a divisor "
+                   "of run.ranks");
+        }
+        if (ranks % fsdp.shard_group != 0) {
+            refuse("fsdp.shard_group", "run.ranks",
+                   fmt::format("{} ranks cannot be cut into groups of {}; choose a divisor of run.ranks",
+                               ranks, fsdp.shard_group));
+        }
+    } else if (fsdp.shard_group != 0) {
+        refuse("fsdp.shard_group", "fsdp.sharding_strategy",
+               "only HYBRID_SHARD has shard groups; set fsdp.sharding_strategy to it, or leave the key out");
+    }
+    if (fsdp.sharding_strategy == ShardingStrategy::no_shard) {
+        if (fsdp.cpu_offload) {
+            refuse("fsdp.cpu_offload", "fsdp.sharding_strategy",
+                   "NO_SHARD cannot be offloaded, as no shard leaves the device; use FULL_SHARD or "
+                   "SHARD_GRAD_OP");
+        }
+        if (fsdp.layout != FsdpLayout::fsdp1) {
+            refuse("fsdp.layout", "fsdp.sharding_strategy",
+                   "NO_SHARD exists in the layout fsdp1 alone; set fsdp.layout to \"fsdp1\"");
+        }
+    }
+}
+
+void Checks::precision() {
+    PrecisionSection& precision = job_.precision;
+    if (!given("precision.reduce")) precision.reduce = precision.param;
+    if (!given("precision.buffer")) precision.buffer = precision.param;
+    if (job_.parallel.mode == ParallelMode::fsdp) return;
+    for (const auto& [key, value] :
+         {std::pair{"precision.param", precision.param}, std::pair{"precision.reduce", precision.reduce}}) {
+        if (value == Precision::fp32) continue;
+        refuse(key, "parallel.mode",
+               "\"bf16\" needs the fp32 shards of FSDP; set parallel.mode to \"fsdp\", or the key to "
+               "\"fp32\"");
+    }
+}
+
+void Checks::optimizer() {
+    OptimizerSection& optimizer = job_.optimizer;
+    const OptimizerType type = optimizer.type;
+    const bool decoupled = type == OptimizerType::adamw || type == OptimizerType::lamb;
+    if (decoupled && !given("optimizer.weight_decay")) optimizer.weight_decay = 0.01;
+    if (type == OptimizerType::lamb && !given("optimizer.eps")) optimizer.eps = 1e-6;
+    if (type == OptimizerType::lars && !given("optimizer.momentum")) optimizer.momentum = 0.9;
+    if (optimizer.nesterov && type != OptimizerType::sgd && type != OptimizerType::lars) {
+        refuse("optimizer.nesterov", "optimizer.type", "only sgd and lars have momentum of this kind");
+    }
+    if (optimizer.nesterov && optimizer.momentum == 0) {
+        refuse("optimizer.nesterov", "optimizer.momentum",
+               "Nesterov momentum needs momentum; set optimizer.momentum above 0");
+    }
+    if (optimizer.schedule == LrSchedule::step && optimizer.milestones.empty()) {
+        refuse("optimizer.schedule", "optimizer.milestones",
+               "\"step\" needs the steps at which to go down; set optimizer.milestones = [30, 60]");
+    }
+    if (!optimizer.milestones.empty() && optimizer.schedule != LrSchedule::step) {
+        refuse("optimizer.milestones", "optimizer.schedule",
+               "only the schedule \"step\" has milestones; set optimizer.schedule to it");
+    }
+}
+
+void Checks::rest() const {
+    if (job_.checkpoint.every > 0 && job_.checkpoint.save.empty()) {
+        refuse("checkpoint.every", "checkpoint.save", "there is nowhere to save; set checkpoint.save to a folder");
+    }
+}
+
+}  // namespace
+
+void finish(Job& job, const std::string& file, const Origins& origins) {
+    Checks(job, file, origins).run();
 }
 
 }  // namespace shardscope::trainer

@@ -23,13 +23,29 @@ class JobError : public std::runtime_error {
     static std::string one_line(std::string sentence);  // control characters of quoted input become '?'
 };
 
-enum class ModelType : std::uint8_t { mlp, gpt };
+enum class ModelType : std::uint8_t { mlp, gpt, llama };
 enum class DataType : std::uint8_t { synthetic, text };
 enum class ParallelMode : std::uint8_t { fsdp, ddp, none };
-enum class ShardingStrategy : std::uint8_t { full_shard };
-enum class FsdpLayout : std::uint8_t { fsdp1 };
+// The last three are names that load_job resolves: ZERO_3 is FULL_SHARD, ZERO_2 SHARD_GRAD_OP, and ZERO_1 ddp
+// with ddp.shard_optimizer.
+enum class ShardingStrategy : std::uint8_t {
+    full_shard,
+    shard_grad_op,
+    no_shard,
+    hybrid_shard,
+    hybrid_shard_zero2,
+    zero_1,
+    zero_2,
+    zero_3
+};
+enum class FsdpLayout : std::uint8_t { fsdp1, fsdp2, lean };
 enum class BackwardPrefetch : std::uint8_t { pre, post, none };
-enum class OptimizerType : std::uint8_t { sgd, adamw };
+enum class OptimizerType : std::uint8_t { sgd, adam, adamw, lars, lamb };
+enum class Precision : std::uint8_t { fp32, bf16 };
+enum class LrScaling : std::uint8_t { none, linear, sqrt };
+enum class Warmup : std::uint8_t { gradual, constant };
+enum class LrSchedule : std::uint8_t { constant, step, cosine };
+enum class CheckpointFormat : std::uint8_t { sharded, full };
 
 // Which modules become FSDP units of their own; the root is always one and takes what is left.
 struct Wrap {
@@ -41,6 +57,15 @@ struct Wrap {
     bool operator==(const Wrap&) const = default;
 };
 
+// Modules by class: "none" or "module:NAME[,NAME]".
+struct ModuleClasses {
+    std::vector<std::string> names;  // empty: none
+
+    bool operator==(const ModuleClasses&) const = default;
+};
+ModuleClasses parse_module_classes(const std::string& text);
+std::string to_text(const ModuleClasses& classes);
+
 // "root", "module:NAME[,NAME]" or "size:N"; JobError for anything else.
 Wrap parse_wrap(const std::string& text);
 std::string to_text(const Wrap& wrap);
@@ -51,23 +76,32 @@ struct RunSection {
     int ranks = 1;
     int workers = 0;  // threads that carry out the ranks' streams; 0: one per core
     int blas_threads = 1;
+    std::int64_t memory_limit = 0;  // bytes of device memory that a rank may reserve; 0: no limit
     std::string trace;  // empty: none is written
     bool overwrite = false;
 };
 
 struct ModelSection {
     ModelType type = ModelType::mlp;
+    std::string name;  // a published shape ("gpt2", "llama-8b"); keys that are given replace its values
     int width = 256;
-    int layers = 8;     // mlp: Linear layers; gpt: blocks
-    bool bias = true;   // mlp
-    int heads = 4;      // gpt
-    int context = 128;  // gpt: tokens per sample
+    int layers = 8;    // mlp: Linear layers; gpt, llama: blocks
+    bool bias = true;  // mlp
+    // gpt and llama
+    int heads = 4;
+    int kv_heads = 0;  // llama: heads of keys and values; 0: as many as heads
+    int context = 128;  // tokens per sample
+    int vocabulary = 0;  // tokens; 0: bytes (256). More with text: a byte-pair vocabulary trained on it
+    double dropout = 0;
+    bool tied_embeddings = false;
 };
 
 struct DataSection {
     DataType type = DataType::synthetic;
     std::string path;
-    int batch = 8;  // samples per rank and step
+    int batch = 8;          // samples per rank and micro-batch
+    int workers = 0;        // threads per rank that prepare batches ahead; 0: none
+    double validation = 0;  // share of the text, its end, that is held out
 };
 
 struct ParallelSection {
@@ -78,22 +112,60 @@ struct FsdpSection {
     ShardingStrategy sharding_strategy = ShardingStrategy::full_shard;
     Wrap wrap;
     FsdpLayout layout = FsdpLayout::fsdp1;
+    int shard_group = 0;  // HYBRID_SHARD: ranks that shard among themselves; 0: all (FULL_SHARD's)
+    bool cpu_offload = false;
+    bool forward_prefetch = false;
     BackwardPrefetch backward_prefetch = BackwardPrefetch::pre;
     bool limit_all_gathers = true;
+    bool sync_module_states = false;
 };
 
 struct DdpSection {
     double bucket_cap_mb = 25;
     double first_bucket_mb = 1;
+    bool gradient_as_bucket_view = false;
+    bool static_graph = false;
+    bool shard_optimizer = false;  // ZeRO stage 1
+};
+
+struct TrainSection {
+    int accumulation = 1;           // micro-batches per step
+    bool accumulation_sync = true;  // reduce after each (false: only after the last, no_sync)
+    double clip_norm = 0;           // 0: gradients are not clipped
+    std::int64_t validate_every = 0;  // steps; 0: never, but at the end where data.validation holds text out
+    ModuleClasses freeze;           // classes whose parameters are not trained
+};
+
+struct PrecisionSection {
+    Precision param = Precision::fp32, reduce = Precision::fp32, buffer = Precision::fp32;
+};
+
+struct MemorySection {
+    ModuleClasses activation_checkpointing;
+    std::int64_t gemm_workspace_bytes = 0;  // of each of the two handles (forward, backward) that products use
 };
 
 struct OptimizerSection {
     OptimizerType type = OptimizerType::sgd;
     double lr = 0.01;
-    double momentum = 0.0;                       // sgd
-    std::array<double, 2> betas = {0.9, 0.999};  // adamw
-    double eps = 1e-8;                           // adamw
-    double weight_decay = 0.0;                   // load_job makes it 0.01 for adamw unless it is given
+    double momentum = 0.0;                       // sgd, lars (0.9 unless it is given)
+    bool nesterov = false;                       // sgd, lars
+    std::array<double, 2> betas = {0.9, 0.999};  // adam, adamw, lamb
+    double eps = 1e-8;                           // adam, adamw, lamb (1e-6 unless it is given)
+    double weight_decay = 0.0;                   // load_job makes it 0.01 for adamw and lamb unless it is given
+    double trust_coefficient = 1e-3;             // lars
+    LrScaling lr_scaling = LrScaling::none;      // by the number of ranks
+    std::int64_t warmup_steps = 0;
+    Warmup warmup = Warmup::gradual;
+    LrSchedule schedule = LrSchedule::constant;
+    std::vector<std::int64_t> milestones;  // step: where the rate is multiplied by gamma
+    double gamma = 0.1;
+};
+
+struct CheckpointSection {
+    std::string save, load;  // folders; empty: none
+    std::int64_t every = 0;  // steps between saves; 0: at the end only
+    CheckpointFormat format = CheckpointFormat::sharded;
 };
 
 // "section.key" -> "FILE:LINE" or "command line"; keys that were not given are absent.
@@ -106,7 +178,11 @@ struct Job {
     ParallelSection parallel;
     FsdpSection fsdp;
     DdpSection ddp;
+    TrainSection train;
+    PrecisionSection precision;
+    MemorySection memory;
     OptimizerSection optimizer;
+    CheckpointSection checkpoint;
 
     Origins origins;  // for messages about a key whose fault shows only later
 };

@@ -87,6 +87,34 @@ requires std::is_enum_v<Enum> Key choice(std::string_view section, std::string_v
     return key;
 }
 
+template <class S>
+Key module_classes(std::string_view section, std::string_view name, In<S> in, ModuleClasses S::*field,
+                   std::string_view help) {
+    Key key = base(section, name, ValueType::text, help);
+    key.set = [=](Job& job, const Value& v) {
+        job.*in.*field = parse_module_classes(std::get<std::string>(v));
+    };
+    key.get = [=](const Job& job) { return Value(to_text(job.*in.*field)); };
+    return key;
+}
+
+Key milestones_key() {
+    Key key = base("optimizer", "milestones", ValueType::numbers,
+                   "step: steps at which the learning rate is multiplied by gamma");
+    key.low = 1;
+    key.high = 1e9;
+    key.set = [](Job& job, const Value& v) {
+        job.optimizer.milestones.clear();
+        for (const double step : std::get<std::vector<double>>(v))
+            job.optimizer.milestones.push_back(static_cast<std::int64_t>(step));
+    };
+    key.get = [](const Job& job) {
+        return Value(
+            std::vector<double>(job.optimizer.milestones.begin(), job.optimizer.milestones.end()));
+    };
+    return key;
+}
+
 Key wrap_key() {
     Key key = base("fsdp", "wrap", ValueType::text,
                    "which modules are units: root, module:NAME[,NAME] (by class), size:N (parameters)");
@@ -96,7 +124,7 @@ Key wrap_key() {
 }
 
 Key betas_key() {
-    Key key = base("optimizer", "betas", ValueType::numbers, "adamw: decay of the first and second moment");
+    Key key = base("optimizer", "betas", ValueType::numbers, "adam, adamw, lamb: decay of the first and second moment");
     key.low = 0;
     key.high = 1;
     key.high_open = true;
@@ -121,53 +149,138 @@ std::vector<Key> make_keys() {
                 "threads that do the ranks' work; 0: one per core"),
         integer("run", "blas_threads", &Job::run, &RunSection::blas_threads, 1, 1024,
                 "threads inside one matrix product"),
+        integer("run", "memory_limit", &Job::run, &RunSection::memory_limit, 0, kMaxInteger,
+                "bytes of device memory that a rank may allocate; 0: no limit"),
         text("run", "trace", &Job::run, &RunSection::trace, "write the trace here (as --trace); empty: none"),
         boolean("run", "overwrite", &Job::run, &RunSection::overwrite,
                 "replace an existing trace (as --overwrite)"),
 
-        choice("model", "type", &Job::model, &ModelSection::type, {"mlp", "gpt"},
-               "mlp: Linear layers with ReLU between; gpt: byte-level language model"),
+        choice("model", "type", &Job::model, &ModelSection::type, {"mlp", "gpt", "llama"},
+               "mlp: Linear layers with ReLU between; gpt, llama: language models"),
+        text("model", "name", &Job::model, &ModelSection::name,
+             "a published shape, such as gpt2 or llama-8b; other keys of [model] replace its values"),
         integer("model", "width", &Job::model, &ModelSection::width, 1, 65536, "features of a layer"),
         integer("model", "layers", &Job::model, &ModelSection::layers, 1, 4096,
-                "mlp: Linear layers; gpt: blocks"),
+                "mlp: Linear layers; gpt, llama: blocks"),
         boolean("model", "bias", &Job::model, &ModelSection::bias, "mlp: Linear layers have a bias"),
-        integer("model", "heads", &Job::model, &ModelSection::heads, 1, 4096, "gpt: attention heads"),
-        integer("model", "context", &Job::model, &ModelSection::context, 1, 65536, "gpt: tokens of a sample"),
+        integer("model", "heads", &Job::model, &ModelSection::heads, 1, 4096,
+                "gpt, llama: attention heads"),
+        integer("model", "kv_heads", &Job::model, &ModelSection::kv_heads, 0, 4096,
+                "llama: heads of keys and values; 0: as many as heads"),
+        integer("model", "context", &Job::model, &ModelSection::context, 1, 65536,
+                "gpt, llama: tokens of a sample"),
+        integer("model", "vocabulary", &Job::model, &ModelSection::vocabulary, 0, 1000000,
+                "gpt, llama: tokens; 0: the 256 bytes; more: byte pairs, learned from the text"),
+        number("model", "dropout", &Job::model, &ModelSection::dropout, 0, 0.99,
+               "gpt, llama: share of activations set to 0 in training"),
+        boolean("model", "tied_embeddings", &Job::model, &ModelSection::tied_embeddings,
+                "gpt, llama: the head uses the token embedding's weight"),
 
         choice("data", "type", &Job::data, &DataSection::type, {"synthetic", "text"},
-               "synthetic: made from the seed (mlp); text: bytes of data.path (gpt)"),
+               "synthetic: made from the seed (mlp); text: from data.path (gpt, llama)"),
         text("data", "path", &Job::data, &DataSection::path, "text: a file, or a folder of files"),
-        integer("data", "batch", &Job::data, &DataSection::batch, 1, 1048576, "samples per rank and step"),
+        integer("data", "batch", &Job::data, &DataSection::batch, 1, 1048576,
+                "samples per rank and micro-batch"),
+        integer("data", "workers", &Job::data, &DataSection::workers, 0, 64,
+                "threads per rank that prepare batches ahead; 0: the rank does it itself"),
+        number("data", "validation", &Job::data, &DataSection::validation, 0, 0.5,
+               "text: share of it, its end, that is held out for the validation loss"),
 
         choice("parallel", "mode", &Job::parallel, &ParallelSection::mode, {"fsdp", "ddp", "none"},
                "fsdp: parameters sharded; ddp: replicated; none: one rank"),
 
-        choice("fsdp", "sharding_strategy", &Job::fsdp, &FsdpSection::sharding_strategy, {"FULL_SHARD"},
-               "parameters, gradients and optimizer state are sharded; gathered for forward and backward"),
+        choice("fsdp", "sharding_strategy", &Job::fsdp, &FsdpSection::sharding_strategy,
+               {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2", "ZERO_1",
+                "ZERO_2", "ZERO_3"},
+               "what is sharded, as PyTorch names it; ZERO_3 is FULL_SHARD, ZERO_2 SHARD_GRAD_OP, ZERO_1 ddp "
+               "with ddp.shard_optimizer"),
         wrap_key(),
-        choice("fsdp", "layout", &Job::fsdp, &FsdpSection::layout, {"fsdp1"},
-               "buffers as FullyShardedDataParallel has them: one flat parameter per unit"),
+        choice("fsdp", "layout", &Job::fsdp, &FsdpSection::layout,
+               {"fsdp1", "fsdp2", "lean"},
+               "buffers of a unit: as FullyShardedDataParallel has them, as fully_shard has them, or as few as "
+               "possible"),
+        integer("fsdp", "shard_group", &Job::fsdp, &FsdpSection::shard_group, 0, 256,
+                "HYBRID_SHARD: ranks that shard among themselves; groups replicate"),
+        boolean("fsdp", "cpu_offload", &Job::fsdp, &FsdpSection::cpu_offload,
+                "parameters, gradients and optimizer live on the host"),
+        boolean("fsdp", "forward_prefetch", &Job::fsdp, &FsdpSection::forward_prefetch,
+                "gather the next unit before this unit's forward"),
         choice("fsdp", "backward_prefetch", &Job::fsdp, &FsdpSection::backward_prefetch,
                {"BACKWARD_PRE", "BACKWARD_POST", "NONE"},
                "gather the next unit before (PRE) or after (POST) this unit's gradients, or when needed"),
         boolean("fsdp", "limit_all_gathers", &Job::fsdp, &FsdpSection::limit_all_gathers,
                 "the host waits before it gathers a third unit"),
+        boolean("fsdp", "sync_module_states", &Job::fsdp, &FsdpSection::sync_module_states,
+                "broadcast the weights of rank 0 at the start"),
 
         number("ddp", "bucket_cap_mb", &Job::ddp, &DdpSection::bucket_cap_mb, 1e-3, 1e6,
                "gradient bytes reduced together, MB"),
         number("ddp", "first_bucket_mb", &Job::ddp, &DdpSection::first_bucket_mb, 1e-3, 1e6,
                "the same for the first bucket"),
+        boolean("ddp", "gradient_as_bucket_view", &Job::ddp, &DdpSection::gradient_as_bucket_view,
+                "gradients are views of the buckets"),
+        boolean("ddp", "static_graph", &Job::ddp, &DdpSection::static_graph,
+                "the first step reduces after its backward, as the order is only then known"),
+        boolean("ddp", "shard_optimizer", &Job::ddp, &DdpSection::shard_optimizer,
+                "each rank keeps and updates its part of the optimizer state (ZeRO stage 1)"),
 
-        choice("optimizer", "type", &Job::optimizer, &OptimizerSection::type, {"sgd", "adamw"},
-               "update rule"),
+        integer("train", "accumulation", &Job::train, &TrainSection::accumulation, 1, 65536,
+                "micro-batches per step"),
+        boolean("train", "accumulation_sync", &Job::train, &TrainSection::accumulation_sync,
+                "reduce gradients after every micro-batch; false: after the last one (no_sync)"),
+        number("train", "clip_norm", &Job::train, &TrainSection::clip_norm, 0, 1e9,
+               "largest norm of all gradients together; 0: not clipped"),
+        integer("train", "validate_every", &Job::train, &TrainSection::validate_every, 0, 1e9,
+                "steps between validation losses; 0: at the end only (with data.validation)"),
+        module_classes("train", "freeze", &Job::train, &TrainSection::freeze,
+                       "none, or module:NAME[,NAME]: classes whose parameters are not trained"),
+
+        choice("precision", "param", &Job::precision, &PrecisionSection::param, {"fp32", "bf16"},
+               "of gathered parameters and activations; shards stay fp32"),
+        choice("precision", "reduce", &Job::precision, &PrecisionSection::reduce, {"fp32", "bf16"},
+               "of gradients while they are reduced; follows precision.param unless it is given"),
+        choice("precision", "buffer", &Job::precision, &PrecisionSection::buffer, {"fp32", "bf16"},
+               "of tables that are no parameters (llama: rotary); follows precision.param unless it is given"),
+
+        module_classes("memory", "activation_checkpointing", &Job::memory,
+                       &MemorySection::activation_checkpointing,
+                       "none, or module:NAME[,NAME]: classes whose activations are computed again"),
+        integer("memory", "gemm_workspace_bytes", &Job::memory, &MemorySection::gemm_workspace_bytes, 0, 1e12,
+                "bytes of the workspace of each of the two product handles (forward, backward)"),
+
+        choice("optimizer", "type", &Job::optimizer, &OptimizerSection::type, {"sgd", "adam", "adamw", "lars", "lamb"}, "update rule"),
         number("optimizer", "lr", &Job::optimizer, &OptimizerSection::lr, 0, 1e3, "learning rate"),
         number("optimizer", "momentum", &Job::optimizer, &OptimizerSection::momentum, 0, 1,
-               "sgd: 0 keeps no momentum buffer"),
+               "sgd, lars: 0 keeps no momentum buffer; lars: 0.9 unless given"),
+        boolean("optimizer", "nesterov", &Job::optimizer, &OptimizerSection::nesterov,
+                "sgd, lars: Nesterov momentum"),
         betas_key(),
         number("optimizer", "eps", &Job::optimizer, &OptimizerSection::eps, 1e-30, 1,
-               "adamw: added to the root of the second moment"),
+               "adam, adamw, lamb: added to the root of the second moment; lamb: 1e-6 unless given"),
         number("optimizer", "weight_decay", &Job::optimizer, &OptimizerSection::weight_decay, 0, 1e3,
-               "sgd: added to the gradient; adamw: decoupled, 0.01 unless given"),
+               "sgd, adam, lars: added to the gradient; adamw, lamb: decoupled, 0.01 unless given"),
+        number("optimizer", "trust_coefficient", &Job::optimizer, &OptimizerSection::trust_coefficient, 1e-9,
+               1e3, "lars: the local rate is this times |w| / (|g| + weight_decay |w|)"),
+        choice("optimizer", "lr_scaling", &Job::optimizer, &OptimizerSection::lr_scaling,
+               {"none", "linear", "sqrt"}, "multiply the rate by the number of ranks, or by its root"),
+        integer("optimizer", "warmup_steps", &Job::optimizer, &OptimizerSection::warmup_steps, 0, 1e9,
+                "steps before the scaled rate is reached"),
+        choice("optimizer", "warmup", &Job::optimizer, &OptimizerSection::warmup, {"gradual", "constant"},
+               "rise evenly from the unscaled rate, or stay at it, for warmup_steps"),
+        choice("optimizer", "schedule", &Job::optimizer, &OptimizerSection::schedule,
+               {"constant", "step", "cosine"}, "after the warm-up"),
+        milestones_key(),
+        number("optimizer", "gamma", &Job::optimizer, &OptimizerSection::gamma, 1e-9, 1,
+               "step: factor at each milestone"),
+
+        text("checkpoint", "save", &Job::checkpoint, &CheckpointSection::save,
+             "folder to save checkpoints in; empty: none"),
+        text("checkpoint", "load", &Job::checkpoint, &CheckpointSection::load,
+             "folder of the checkpoint to go on from; empty: none"),
+        integer("checkpoint", "every", &Job::checkpoint, &CheckpointSection::every, 0, 1e9,
+                "steps between checkpoints; 0: at the end, and at a stop, only"),
+        choice("checkpoint", "format", &Job::checkpoint, &CheckpointSection::format, {"sharded", "full"},
+               "a file per rank, or one file with everything"),
     };
 }
 
@@ -205,7 +318,11 @@ std::span<const Section> sections() {
         {"parallel", "how ranks share the work"},
         {"fsdp", "with parallel.mode fsdp"},
         {"ddp", "with parallel.mode ddp"},
+        {"train", "what a step is"},
+        {"precision", "element types"},
+        {"memory", "what is kept"},
         {"optimizer", "how parameters are updated"},
+        {"checkpoint", "saving and going on"},
     };
     return kSections;
 }
@@ -235,8 +352,9 @@ std::string allowed(const Key& key) {
         case ValueType::number:
             return fmt::format("{} to {}", number_text(key.low), number_text(key.high));
         case ValueType::numbers:
-            return fmt::format("{} numbers from {} to {} {}", key.count, number_text(key.low),
-                               key.high_open ? "below" : "including", number_text(key.high));
+            return fmt::format("{} numbers from {} to {} {}", key.count == 0 ? "any" : std::to_string(key.count),
+                               number_text(key.low), key.high_open ? "below" : "including",
+                               number_text(key.high));
         case ValueType::text:
             break;
     }
@@ -257,7 +375,7 @@ std::string problem(const Key& key, const Value& value) {
         case ValueType::numbers: {
             const auto& numbers = std::get<std::vector<double>>(value);
             const bool fits =
-                numbers.size() == key.count &&
+                (key.count == 0 || numbers.size() == key.count) &&
                 std::all_of(numbers.begin(), numbers.end(), [&](double n) { return in_range(key, n); });
             return fits ? std::string{}
                         : fmt::format("{} does not fit; use {}", to_text(value), allowed(key));

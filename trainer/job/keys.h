@@ -22,7 +22,7 @@ struct Key {
     double low = -std::numeric_limits<double>::infinity();
     double high = std::numeric_limits<double>::infinity();
     bool high_open = false;
-    std::size_t count = 0;  // numbers: how many
+    std::size_t count = 0;  // numbers: how many; 0: any number of them
     // set: the value has the key's type and passed `problem`
     std::function<void(Job&, const Value&)> set;
     std::function<Value(const Job&)> get;

@@ -1,4 +1,4 @@
-// The wrap policy as text and back.
+// The wrap policy, and lists of module classes, as text and back.
 #include <cctype>
 #include <charconv>
 
@@ -11,9 +11,15 @@ namespace shardscope::trainer {
 
 namespace {
 
+constexpr std::string_view kModule = "module:";
+
 [[noreturn]] void refuse(const std::string& text, std::string_view why) {
     throw JobError(
         fmt::format("\"{}\" is no wrap policy{}; use root, module:NAME[,NAME] or size:N", text, why));
+}
+
+[[noreturn]] void refuse_classes(const std::string& text, std::string_view why) {
+    throw JobError(fmt::format("\"{}\" names no modules{}; use none or module:NAME[,NAME]", text, why));
 }
 
 bool is_class_name(std::string_view name) {
@@ -24,7 +30,8 @@ bool is_class_name(std::string_view name) {
     return true;
 }
 
-std::vector<std::string> class_names(const std::string& text, std::string_view list) {
+template <class Refuse>
+std::vector<std::string> class_names(const std::string& text, std::string_view list, Refuse refuse) {
     std::vector<std::string> names;
     for (;;) {
         const auto comma = list.find(',');
@@ -40,12 +47,23 @@ std::vector<std::string> class_names(const std::string& text, std::string_view l
 
 }  // namespace
 
+ModuleClasses parse_module_classes(const std::string& text) {
+    const std::string_view view = text;
+    if (view == "none") return {};
+    if (!view.starts_with(kModule)) refuse_classes(text, "");
+    return {class_names(text, view.substr(kModule.size()), refuse_classes)};
+}
+
+std::string to_text(const ModuleClasses& classes) {
+    return classes.names.empty() ? "none" : fmt::format("module:{}", fmt::join(classes.names, ","));
+}
+
 Wrap parse_wrap(const std::string& text) {
-    constexpr std::string_view kModule = "module:", kSize = "size:";
+    constexpr std::string_view kSize = "size:";
     const std::string_view view = text;
     if (view == "root") return {};
     if (view.starts_with(kModule)) {
-        return {.kind = Wrap::Kind::module, .names = class_names(text, view.substr(kModule.size()))};
+        return {.kind = Wrap::Kind::module, .names = class_names(text, view.substr(kModule.size()), refuse)};
     }
     if (view.starts_with(kSize)) {
         const std::string_view digits = view.substr(kSize.size());

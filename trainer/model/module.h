@@ -22,9 +22,15 @@ struct Init {
 };
 
 struct Parameter {
-    std::string name;  // "weight"
-    std::int64_t elements = 0;
+    std::string name;        // "weight"
+    std::int64_t rows = 0;   // its first dimension
+    std::int64_t width = 1;  // elements of a row; 1: a vector (a bias, the weight of a norm)
     Init init;
+    bool trained = true;  // false: frozen; takes no gradient and no update (requires_grad)
+
+    std::int64_t elements() const { return rows * width; }
+    bool is_vector() const { return width == 1; }
+
     // Filled in by number_modules:
     int id = -1;       // index into ModuleTree::parameters
     std::string path;  // "net.0.weight", whatever the wrap
@@ -37,21 +43,34 @@ class ParameterStore {
     virtual ~ParameterStore() = default;
     // The parameter's values, as a kernel of this moment reads them.
     virtual Arg parameter(const Parameter& parameter) = 0;
-    // Memory for the parameter's gradient, allocated now.
+    // Memory for a gradient of the parameter, of the element type that the store keeps it in, allocated now.
     virtual Tensor new_gradient(const Parameter& parameter) = 0;
-    // That gradient was just enqueued on the compute stream.
+    // That gradient was just enqueued on the compute stream. A parameter that two modules share is ready twice
+    // in a backward pass; the store adds.
     virtual void gradient_ready(const Parameter& parameter, Tensor gradient) = 0;
 };
 
-// What a forward() works with.
+// What a forward() works with. `dtype`: of activations, of the parameters that kernels read and of their
+// gradients. `training`: dropout drops. Gradients are wanted while the tape records.
 struct Graph {
     PlanBuilder& builder;
     Tape& tape;
     ParameterStore& store;
+    DType dtype = DType::fp32;
+    DType buffer_dtype = DType::fp32;  // of tables that a model computes once (rotary)
+    bool training = true;
+    Arg finite_flag;  // int32 of the step (see Op::checks_output); buffer < 0: outputs are not checked
 
-    Tensor activation(std::string name, std::int64_t floats) const {
-        return builder.new_tensor(std::move(name), MemoryCategory::activations,
-                                  floats * static_cast<std::int64_t>(sizeof(float)));
+    Tensor activation(std::string name, std::int64_t elements) const { return activation(std::move(name), elements, dtype); }
+    Tensor activation(std::string name, std::int64_t elements, DType type) const {
+        return builder.new_tensor(std::move(name), MemoryCategory::activations, elements, type);
+    }
+    // A kernel on the compute stream with T = dtype.
+    Op& kernel(Kernel kernel, std::string_view name, std::vector<Arg> args, std::array<std::int64_t, 6> dims,
+               std::int64_t flops = 0) const {
+        Op& op = builder.kernel(kernel, name, std::move(args), dims, flops);
+        op.dtype = dtype;
+        return op;
     }
     Tensor gradient(const Parameter& parameter) const { return store.new_gradient(parameter); }
 };
@@ -73,6 +92,12 @@ class Module {
     std::vector<Parameter>& parameters() { return parameters_; }
     const std::vector<Parameter>& parameters() const { return parameters_; }
 
+    // Parameters that forward() reads and another module owns (a tied head). The owner outlives this module.
+    virtual std::vector<const Parameter*> shared_parameters() const { return {}; }
+
+    // Activations inside are not kept but computed again in the backward (torch.utils.checkpoint).
+    bool checkpointed = false;
+
     // Wrappers (FullyShardedDataParallel, DistributedDataParallel) do not appear in parameter paths.
     virtual bool is_wrapper() const { return false; }
 
@@ -85,17 +110,18 @@ class Module {
     // place.
     Module& child(std::size_t position) { return *children_[position]; }
     void add_child(std::unique_ptr<Module> child) { children_.push_back(std::move(child)); }
-    Parameter& add_parameter(std::string name_of, std::int64_t elements, Init init) {
-        return parameters_.emplace_back(Parameter{std::move(name_of), elements, init});
+    Parameter& add_parameter(std::string name_of, std::int64_t rows, std::int64_t width, Init init) {
+        return parameters_.emplace_back(Parameter{std::move(name_of), rows, width, init});
     }
 
   private:
     std::string class_name_, attribute_;
     std::vector<std::unique_ptr<Module>> children_;
-    std::vector<Parameter> parameters_;
+    std::vector<Parameter> parameters_;  // complete when the constructor ends: others may point into it
 };
 
-// Calls a module as nn.Module.__call__ does: inside its range.
+// Calls a module as nn.Module.__call__ does: inside its range; a checkpointed one so that its backward
+// computes its forward again.
 Tensor call(Graph& graph, Module& module, const Tensor& input);
 
 // The numbered tree: modules in the order of their first call, classes counted from 0 as PyTorch's profiler

@@ -1,16 +1,32 @@
 #include "trainer/plan/account.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace shardscope::trainer {
 
+namespace {
+
+std::int64_t& at(std::vector<std::int64_t>& bytes, int id) {
+    const auto place = static_cast<std::size_t>(id + 1);
+    if (bytes.size() <= place) bytes.resize(place + 1);
+    return bytes[place];
+}
+
+}  // namespace
+
 void AllocationCounter::change(const Plan& plan, const Op& op, int sign) {
     const Buffer& buffer = plan.buffers[static_cast<std::size_t>(op.args[0].buffer)];
     if (buffer.space != MemorySpace::device) return;
-    live_ += sign * buffer.bytes;
-    by_category_[static_cast<std::size_t>(buffer.category)] += sign * buffer.bytes;
+    const std::int64_t bytes = sign * buffer.bytes;
+    live_ += bytes;
+    by_category_[static_cast<std::size_t>(buffer.category)] += bytes;
+    at(by_unit_, buffer.unit) += bytes;
+    at(by_module_, buffer.module) += bytes;
+    recent_ = std::max(recent_, live_);
     if (plan.kind == PlanKind::setup || live_ <= peak_.bytes) return;
-    peak_ = {live_, by_category_,
+    peak_ = {live_, by_category_, by_unit_, by_module_,
              fmt::format("{} step, {}, allocating {}", kPlanKindNames[static_cast<std::size_t>(plan.kind)],
                          traces::name(op.phase), buffer.name)};
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "trainer/plan/plan.h"
 
@@ -15,6 +16,8 @@ using CategoryBytes = std::array<std::int64_t, traces::kMemoryCategories>;
 struct MemoryPeak {
     std::int64_t bytes = 0;
     CategoryBytes at_peak{};  // sums to bytes
+    // The same bytes by FSDP unit and by module; index 0 holds what belongs to none, id i stands at i + 1.
+    std::vector<std::int64_t> units, modules;
     std::string where;        // "steady step, backward, allocating net.0 flat_param.grad (unsharded)"
 };
 
@@ -25,6 +28,12 @@ class AllocationCounter {
     void freed(const Plan& plan, const Op& op) { change(plan, op, -1); }
 
     const MemoryPeak& peak() const { return peak_; }
+    // Starts a new peak at what is live now: of a step, for instance.
+    std::int64_t take_peak_since_last() {
+        const std::int64_t peak = recent_;
+        recent_ = live_;
+        return peak;
+    }
     std::int64_t live_bytes() const { return live_; }
     const CategoryBytes& live_by_category() const { return by_category_; }
 
@@ -32,7 +41,9 @@ class AllocationCounter {
     void change(const Plan& plan, const Op& op, int sign);
 
     std::int64_t live_ = 0;
+    std::int64_t recent_ = 0;
     CategoryBytes by_category_{};
+    std::vector<std::int64_t> by_unit_, by_module_;
     MemoryPeak peak_;
 };
 

@@ -48,6 +48,7 @@ Op& PlanBuilder::emit(OpKind kind, Stream stream) {
     op.phase = phase_;
     op.module = module_;
     op.unit = unit_;
+    op.micro = micro_;
     return op;
 }
 
@@ -62,11 +63,12 @@ BufferId PlanBuilder::new_buffer(Buffer buffer) {
     return static_cast<BufferId>(plan_.buffers.size() - 1);
 }
 
-Tensor PlanBuilder::new_tensor(std::string name, MemoryCategory category, std::int64_t bytes, Stream stream,
-                               MemorySpace space) {
-    const BufferId id = new_buffer({std::move(name), category, space, bytes, unit_, module_});
+Tensor PlanBuilder::new_tensor(std::string name, MemoryCategory category, std::int64_t elements, DType dtype,
+                               Stream stream, MemorySpace space) {
+    const BufferId id =
+        new_buffer({std::move(name), category, space, elements * size_of(dtype), unit_, module_});
     allocate(id, stream);
-    return {std::make_shared<Storage>(*this, id), whole(id), -1};
+    return {std::make_shared<Storage>(*this, id), whole(id), -1, dtype};
 }
 
 void PlanBuilder::allocate(BufferId buffer, Stream stream) {
@@ -96,7 +98,7 @@ void PlanBuilder::order(Stream earlier, Stream later) {
 }
 
 Op& PlanBuilder::kernel(Kernel kernel, std::string_view name, std::vector<Arg> args,
-                        std::array<std::int64_t, 4> dims, std::int64_t flops, Stream stream) {
+                        std::array<std::int64_t, 6> dims, std::int64_t flops, Stream stream) {
     const std::int32_t id = intern(name);
     Op& op = emit(OpKind::kernel, stream);
     op.kernel = kernel;
@@ -121,14 +123,14 @@ void PlanBuilder::memset(const Arg& to, Stream stream) {
     op.bytes = to.bytes;
 }
 
-void PlanBuilder::collective(Operation operation, const Arg& output, const Arg& input,
-                             std::int64_t full_bytes, std::int64_t padding, bool average, Stream stream) {
+Op& PlanBuilder::collective(Operation operation, const Arg& output, const Arg& input,
+                            std::int64_t full_bytes, std::int64_t padding, Stream stream) {
     Op& op = emit(OpKind::collective, stream);
     op.collective = operation;
     op.args = {output, input};
     op.bytes = full_bytes;
     op.padding = padding;
-    op.average = average;
+    return op;
 }
 
 void PlanBuilder::host_call(HostCall call, std::string_view name, std::vector<Arg> args) {
@@ -137,6 +139,11 @@ void PlanBuilder::host_call(HostCall call, std::string_view name, std::vector<Ar
     op.call = call;
     op.name = id;
     op.args = std::move(args);
+}
+
+std::int32_t PlanBuilder::add_segments(std::vector<Segment> segments) {
+    plan_.segments.push_back(std::move(segments));
+    return static_cast<std::int32_t>(plan_.segments.size() - 1);
 }
 
 Plan PlanBuilder::take() {

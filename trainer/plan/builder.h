@@ -39,10 +39,11 @@ struct Tensor {
     std::shared_ptr<Storage> storage;  // null: the buffer's life is managed elsewhere (parameters)
     Arg view;
     int value = -1;
+    DType dtype = DType::fp32;
 
     explicit operator bool() const { return view.buffer >= 0; }
     std::int64_t bytes() const { return view.bytes; }
-    std::int64_t floats() const { return view.bytes / static_cast<std::int64_t>(sizeof(float)); }
+    std::int64_t elements() const { return view.bytes / size_of(dtype); }
     operator const Arg&() const { return view; }
 };
 
@@ -66,6 +67,8 @@ class PlanBuilder {
     Phase phase() const { return phase_; }
     int module() const { return module_; }
     int unit() const { return unit_; }
+    void set_micro(int micro) { micro_ = micro; }  // of the operations that follow
+    int micro() const { return micro_; }
 
     // A named range until the end of the scope. `module` >= 0: the range stands for that module's work.
     class Range {
@@ -81,8 +84,9 @@ class PlanBuilder {
 
     // Buffers. new_tensor allocates now and frees at the end of its last reference; allocate and free are for
     // buffers whose life is a decision of the schedule.
-    Tensor new_tensor(std::string name, MemoryCategory category, std::int64_t bytes,
-                      Stream stream = Stream::compute, MemorySpace space = MemorySpace::device);
+    Tensor new_tensor(std::string name, MemoryCategory category, std::int64_t elements,
+                      DType dtype = DType::fp32, Stream stream = Stream::compute,
+                      MemorySpace space = MemorySpace::device);
     BufferId new_buffer(Buffer buffer);
     void allocate(BufferId buffer, Stream stream);
     void free(BufferId buffer);
@@ -101,13 +105,17 @@ class PlanBuilder {
     void order(Stream earlier, Stream later);
 
     // Work on streams.
-    Op& kernel(Kernel kernel, std::string_view name, std::vector<Arg> args, std::array<std::int64_t, 4> dims,
+    Op& kernel(Kernel kernel, std::string_view name, std::vector<Arg> args, std::array<std::int64_t, 6> dims,
                std::int64_t flops = 0, Stream stream = Stream::compute);
     void memcpy(const Arg& to, const Arg& from, int copy_kind, Stream stream = Stream::compute);
     void memset(const Arg& to, Stream stream = Stream::compute);
-    void collective(Operation operation, const Arg& output, const Arg& input, std::int64_t full_bytes,
-                    std::int64_t padding, bool average, Stream stream);
+    // fp32, among all ranks, not averaged, unless the result is told otherwise. `full_bytes`: all_gather: of the
+    // output; reduce_scatter: of the input; else of either. `padding`: bytes of these that are padding.
+    Op& collective(Operation operation, const Arg& output, const Arg& input, std::int64_t full_bytes,
+                   std::int64_t padding, Stream stream);
     void host_call(HostCall call, std::string_view name, std::vector<Arg> args);
+    // For Op::segments.
+    std::int32_t add_segments(std::vector<Segment> segments);
 
     void carry(EventId from, EventId to) { plan_.carry.emplace_back(from, to); }
     Plan take();
@@ -120,6 +128,7 @@ class PlanBuilder {
     std::unordered_map<std::string, std::int32_t> names_;
     Phase phase_ = Phase::none;
     int module_ = -1, unit_ = -1;
+    int micro_ = 0;
     int open_ranges_ = 0;
 };
 

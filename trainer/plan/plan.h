@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "traces/schema/enums.h"
+#include "trainer/plan/dtype.h"
+#include "trainer/plan/mesh.h"
 
 namespace shardscope::trainer {
 
@@ -25,11 +27,12 @@ using traces::Phase;
 using BufferId = std::int32_t;  // index into Plan::buffers; ids below Program::persistent live across Plans
 using EventId = std::int32_t;   // a slot that holds the latest (stream, sequence) recorded into it
 
-// The streams of a rank, as FSDP1 has them.
-enum class Stream : std::int8_t { host = -1, compute = 0, unshard = 1, post_backward = 2 };
-inline constexpr int kStreams = 3;
+// The streams of a rank, as FSDP1 has them. pre_unshard does what a shard needs before its gather (copy from
+// the host, conversion). A kernel, memcpy or memset on `host` is done by the host thread itself, at once.
+enum class Stream : std::int8_t { host = -1, compute = 0, unshard = 1, post_backward = 2, pre_unshard = 3 };
+inline constexpr int kStreams = 4;
 inline constexpr std::array<std::string_view, kStreams> kStreamNames = {"compute", "unshard",
-                                                                        "post_backward"};
+                                                                        "post_backward", "pre_unshard"};
 
 enum class OpKind : std::uint8_t {
     // on the host, at once
@@ -48,11 +51,12 @@ enum class OpKind : std::uint8_t {
     collective,    // collective, args[0] output, args[1] input
 };
 
-// Kernels, with the order of their args (outputs first) and dims.
+// Kernels, with the order of their args (outputs first) and dims. T is the operation's dtype (fp32 or bf16);
+// arithmetic is fp32 whatever T is. Args marked f are fp32, d fp64, i int32; n, rows … count elements.
 enum class Kernel : std::uint8_t {
     none,
-    init_normal,  // param | dims: key, first element of the param in the buffer, elements, elements per rank;
-                  // scalars: mean, std
+    init_normal,  // f param | key, first element of the param in the sequence, elements, elements per rank
+                  // (0: the rank holds all); scalars: mean, std
     init_uniform,            // the same; scalars: low, high
     init_constant,           // the same; scalars: value
     linear_forward,          // y, x, weight[, bias] | rows, in, out
@@ -63,38 +67,79 @@ enum class Kernel : std::uint8_t {
     relu_backward,           // dx, dy, y | n
     gelu_forward,            // y, x | n
     gelu_backward,           // dx, dy, x | n
+    silu_mul_forward,        // y, gate, up | n                      y = gate * sigmoid(gate) * up
+    silu_mul_backward,       // dgate, dup, dy, gate, up | n
+    dropout_forward,         // y, x | n, key; scalars: p            kept elements are scaled by 1 / (1 - p)
+    dropout_backward,        // dx, dy | n, key; scalars: p          the same mask, made again
     add,                     // y, a, b | n
     accumulate,              // y, x | n            (y += x)
-    layer_norm_forward,      // y, mean, rstd, x, gamma, beta | rows, cols
-    layer_norm_backward,     // dx, dgamma, dbeta, dy, x, gamma, mean, rstd | rows, cols
-    attention_forward,       // y, probabilities, qkv | batch, context, heads, width
-    attention_backward,      // dqkv, scratch, dy, qkv, probabilities | batch, context, heads, width
-    embedding_forward,       // y, tokens, table | rows, width
-    embedding_backward,      // dtable, dy, tokens | rows, width, table rows
-    position_forward,        // y, table | batch, context, width
+    scale,                   // y | n; scalars: factor
+    cast_to_bf16,            // bf16 y, f x | n
+    cast_to_fp32,            // f y, bf16 x | n
+    layer_norm_forward,      // y, f mean, f rstd, x, gamma, beta | rows, cols
+    layer_norm_backward,     // dx, dgamma, dbeta, dy, x, gamma, f mean, f rstd | rows, cols
+    rms_norm_forward,        // y, f rstd, x, gamma | rows, cols
+    rms_norm_backward,       // dx, dgamma, dy, x, gamma, f rstd | rows, cols
+    rotary_table,            // table | context, head width; scalars: base; T of the table
+    rotary_forward,   // y, x, table | batch, context, rotated heads, heads, head width; dtype of the table in
+                      // dims[5]; the first `rotated heads` of each row's `heads` turn, the rest is copied
+    rotary_backward,  // dx, dy, table | the same
+    attention_forward,       // y, probabilities, qkv | batch, context, heads, width, kv heads
+    attention_backward,      // dqkv, f scratch, dy, qkv, probabilities | batch, context, heads, width, kv heads
+    embedding_forward,       // y, i tokens, table | rows, width
+    embedding_backward,      // dtable, dy, i tokens | rows, width, table rows
+    position_forward,        // y, x, table | batch, context, width
     position_backward,       // dtable, dy | batch, context, width, table rows
-    mse_forward,             // loss, out, target | n
-    mse_backward,            // dout, out, target | n
-    cross_entropy_forward,   // loss, probabilities, logits, targets | rows, classes
-    cross_entropy_backward,  // dlogits, probabilities, targets | rows, classes
-    cat,                     // out, in... : contiguous copies, one after the other
+    mse_forward,             // d loss, f out, f target | n
+    mse_backward,            // f dout, f out, f target | n
+    cross_entropy_forward,   // d loss, f probabilities, f logits, i targets | rows, classes
+    cross_entropy_backward,  // f dlogits, f probabilities, i targets | rows, classes
+    cat,                     // out, in... : contiguous copies of bytes, one after the other
     split,                   // in is args[0]; args[1...] receive it piece by piece
-    sgd,                     // param, grad[, momentum] | n; scalars: lr, momentum, weight_decay
-    adamw,                   // param, grad, m, v | n; scalars: lr, beta1, beta2, eps, weight_decay
+    chunk_cat,      // out, in... | ranks : in i is cut into `ranks` equal pieces (the last ones padded with
+                    // zeros); out is, rank by rank, the pieces of all ins
+    chunk_split,    // in is args[0]; args[1...] are put together again from their pieces | ranks
+    sum_of_squares,          // d sum, x | n                          of finite or other values, in fp64
+    clip_factor,             // f factor, d norm, d sums | count; scalars: max norm
+                             // norm = sqrt(sum of sums); factor = min(1, max norm / (norm + 1e-6))
+    scale_by,                // x, f factor | n                       x *= factor[0]
+    // Optimizers: f param, f grad[, f state...] | elements, elements per rank (0: the rank holds all), with the
+    // Op's segments: which parts of the sequence are trained. The learning rate comes from the run's context.
+    sgd,     // param, grad[, buffer]; scalars: momentum, weight_decay, nesterov (0 or 1)
+    adam,    // param, grad, m, v; scalars: beta1, beta2, eps, weight_decay (added to the gradient)
+    adamw,   // param, grad, m, v; scalars: beta1, beta2, eps, weight_decay (decoupled)
+    lars_norms,   // d norms, param, grad: norms[2 i] = |param|^2, norms[2 i + 1] = |grad|^2 of segment i
+    lars,         // param, grad, buffer, d norms; scalars: momentum, weight_decay, trust coefficient, nesterov
+    lamb_update,  // d norms, grad, param, m, v; scalars: beta1, beta2, eps, weight_decay: the update replaces
+                  // grad; norms[2 i] = |param|^2, norms[2 i + 1] = |update|^2 of segment i
+    lamb,         // param, update, d norms
 };
 
 // Named functions of the run that host_call reaches.
 enum class HostCall : std::uint8_t {
     none,
-    next_batch,  // args: input, target (host buffers) receive the step's samples of this rank
-    read_loss,   // args: the pinned scalar of the step before
+    next_batch,  // args: input, target (host buffers) receive the samples of the micro-batch of this rank
+    read_loss,   // args: the pinned losses (one fp64 per micro-batch) and the pinned non-finite flag (int32)
+                 // of the step before
+    read_validation_loss,  // args: the pinned loss (fp64) of the batch that the Plan evaluated
+    read_logits,           // args: the pinned logits [tokens, vocabulary] (fp32)
 };
 
-// A view: bytes [offset, offset + bytes) of a buffer.
+// A view: bytes [offset, offset + bytes) of a buffer, moved up by `stride` times the rank's place in its shard
+// group: how one Plan lets every rank name its own part of a buffer that all ranks have whole.
 struct Arg {
     BufferId buffer = -1;
     std::int64_t offset = 0;
     std::int64_t bytes = 0;
+    std::int64_t stride = 0;
+};
+
+// A parameter inside a slot's sequence of elements (see sharding/optimizer.h).
+struct Segment {
+    std::int32_t parameter = -1;
+    std::int64_t first = 0, elements = 0;
+    bool trained = true;  // false: frozen, never updated
+    bool adapted = true;  // LARS and LAMB scale its step by its norms; not so biases and norm layers
 };
 
 struct Op {
@@ -105,7 +150,12 @@ struct Op {
     Operation collective = Operation::other;
     HostCall call = HostCall::none;
     std::uint8_t copy_kind = 0;      // memcpy: ENUM_CUDA_MEMCPY_OPER
-    bool average = false;            // collective: divide by the number of ranks after the sum
+    DType dtype = DType::fp32;       // of the kernel's T; of a collective's elements
+    Group group = Group::world;      // collective: among whom
+    bool checks_output = false;      // kernel: the last arg is an int32; it becomes `module`, if it was -1, when
+                                     // args[0] holds a value that is not finite
+    std::int32_t divisor = 1;        // collective: divide by this, once, after the sum
+    std::int32_t micro = 0;          // micro-batch of the step that the work belongs to
     std::int32_t unit = -1;          // FSDP unit (or DDP bucket) that the work belongs to
     std::int32_t module = -1;        // module that the work belongs to
     std::int32_t range_module = -1;  // push_range: the module that the range stands for
@@ -114,7 +164,8 @@ struct Op {
     std::int64_t padding = 0;  // collective: bytes of the full buffer that are padding
     std::int64_t flops = 0;
     std::int64_t bytes = 0;  // moved by the work; collective: of the full buffer
-    std::array<std::int64_t, 4> dims{};
+    std::int32_t segments = -1;  // optimizer kernels: index into Plan::segments
+    std::array<std::int64_t, 6> dims{};
     std::array<double, 5> scalars{};
     std::vector<Arg> args;
 };
@@ -127,13 +178,15 @@ struct Buffer {
     std::int32_t unit = -1, module = -1;
 };
 
-enum class PlanKind : std::uint8_t { setup, first, steady, finish };
-inline constexpr std::array<std::string_view, 4> kPlanKindNames = {"setup", "first", "steady", "finish"};
+enum class PlanKind : std::uint8_t { setup, first, steady, finish, validation, generation };
+inline constexpr std::array<std::string_view, 6> kPlanKindNames = {"setup",  "first",      "steady",
+                                                                   "finish", "validation", "generation"};
 
 struct Plan {
     PlanKind kind = PlanKind::steady;
     std::vector<Buffer> buffers;  // the Program's persistent ones first, then the Plan's own
     std::vector<std::string> names;
+    std::vector<std::vector<Segment>> segments;
     std::vector<Op> ops;
     // After the last operation: event slot `second` takes over what slot `first` holds. It lets the next Plan
     // start from the same slots whatever happened in this one (the all-gather limiter's queue).

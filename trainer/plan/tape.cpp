@@ -6,7 +6,7 @@
 namespace shardscope::trainer {
 
 void Tape::node(std::string name, std::function<void()> run) {
-    nodes_.push_back({std::move(name), builder_.module(), builder_.unit(), std::move(run)});
+    if (recording_) nodes_.push_back({std::move(name), builder_.module(), builder_.unit(), std::move(run)});
 }
 
 void Tape::accumulate(int value, Tensor gradient) {
@@ -14,13 +14,13 @@ void Tape::accumulate(int value, Tensor gradient) {
     auto [it, first] = gradients_.try_emplace(value, gradient);
     if (first) return;
     Tensor& sum = it->second;
-    const std::int64_t n = sum.floats();
+    const std::int64_t n = sum.elements();
     if (sum.storage.use_count() == 1) {
-        builder_.kernel(Kernel::accumulate, "elementwise_add", {sum, gradient}, {n}, n);
+        builder_.kernel(Kernel::accumulate, "elementwise_add", {sum, gradient}, {n}, n).dtype = sum.dtype;
         return;
     }
-    Tensor fresh = builder_.new_tensor("gradient sum", MemoryCategory::activations, sum.bytes());
-    builder_.kernel(Kernel::add, "elementwise_add", {fresh, sum, gradient}, {n}, n);
+    Tensor fresh = builder_.new_tensor("gradient sum", MemoryCategory::activations, n, sum.dtype);
+    builder_.kernel(Kernel::add, "elementwise_add", {fresh, sum, gradient}, {n}, n).dtype = sum.dtype;
     sum = std::move(fresh);
 }
 

@@ -21,9 +21,12 @@ class Tape {
 
     // `name`: PyTorch's node ("AddmmBackward0"), shown as autograd's range; empty: `run` makes its own
     // ranges. Phase and module of the moment are those of the backward, too.
+    // Nothing is left while the tape is paused (torch.no_grad).
     void node(std::string name, std::function<void()> run);
+    bool recording() const { return recording_; }
+    void set_recording(bool recording) { recording_ = recording; }
 
-    // Gradients of values. The first one accumulated becomes the gradient; a later one is added to it, in
+    // Gradients of values; values below 0 take none. The first one accumulated becomes the gradient; a later one is added to it, in
     // place where nobody else holds it, as PyTorch does. take_gradient hands it over; the value then has
     // none.
     void accumulate(int value, Tensor gradient);
@@ -42,6 +45,7 @@ class Tape {
     std::vector<Node> nodes_;
     std::unordered_map<int, Tensor> gradients_;
     int next_value_ = 0;
+    bool recording_ = true;
 };
 
 }  // namespace shardscope::trainer

@@ -1,48 +1,83 @@
-// The optimizer's half of a Plan: one update kernel per slot. A slot is what one rank updates in one piece, a
-// shard of a flat parameter or a whole parameter.
+// The optimizer's half of a Plan: update kernels for slots. A slot is what one rank updates in one piece: a
+// shard of a flat parameter, its rows of one parameter, or a whole parameter.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/job/job.h"
+#include "trainer/model/module.h"
 #include "trainer/plan/builder.h"
 
 namespace shardscope::trainer {
 
+// Parameters one after the other make a sequence of elements (`segments` says where each stands). A rank holds
+// all of it (per_rank 0), or the elements [place * per_rank, (place + 1) * per_rank), `place` being the rank's
+// in its shard group; what lies behind the last parameter is padding and stays zero.
 struct OptimizerSlot {
     std::string name;
-    std::int64_t elements = 0;
+    std::int64_t elements = 0;  // that a rank holds
+    std::int64_t per_rank = 0;
+    std::vector<Segment> segments;
     int unit = -1, module = -1;
-    BufferId parameter = -1, gradient = -1;  // persistent; the gradient lives from its backward to zero_grad
-    std::vector<BufferId> state;             // persistent; allocated by the first step, as PyTorch does
+    MemorySpace space = MemorySpace::device;  // pinned: the rank's host steps it (cpu_offload)
+    Arg parameter, gradient;                  // fp32, `elements` of each; gradient: from its backward to zero_grad
+    std::vector<BufferId> state;              // fp32, `elements` each; allocated by the first step, as PyTorch does
+
+    bool trained() const;
+};
+
+// Everything that a slot has per element, for checkpoints: "" the parameter itself, "exp_avg" its state.
+struct StatePiece {
+    int parameter = -1;             // its id
+    std::string state;
+    std::int64_t first = 0;         // element of the parameter
+    std::int64_t elements = 0;
+    Arg where;                      // fp32; no stride is left in it
 };
 
 class OptimizerPlanner {
   public:
-    explicit OptimizerPlanner(const OptimizerSection& options) : options_(options) {}
+    // `mesh`: who holds the other parts of a slot's sequence.
+    OptimizerPlanner(const OptimizerSection& options, double clip_norm, Mesh mesh)
+        : options_(options), clip_norm_(clip_norm), mesh_(mesh) {}
 
-    // Declares a slot's buffers in `persistent`; returns its index.
-    std::size_t add_slot(std::vector<Buffer>& persistent, const std::string& name, std::int64_t elements,
-                         int unit, int module);
+    // Takes a slot whose buffers are declared but for its state, which is declared in `persistent`; returns its
+    // index.
+    std::size_t add_slot(std::vector<Buffer>& persistent, OptimizerSlot slot);
     const OptimizerSlot& slot(std::size_t index) const { return slots_[index]; }
     const std::vector<OptimizerSlot>& slots() const { return slots_; }
+    // Names of the state buffers, in the order of OptimizerSlot::state.
+    std::vector<std::string_view> state_names() const;
 
-    void allocate_parameters(PlanBuilder& builder) const;
-    void zero_grad(PlanBuilder& builder);  // sets gradients to None: frees those of the step before
+    // The state exists from the start (a checkpoint is loaded): set-up allocates it.
+    void allocate_state(PlanBuilder& builder);
+    // Frees the gradients of the step before ("set to None"), but for those that live elsewhere.
+    void zero_grad(PlanBuilder& builder);
     void step(PlanBuilder& builder);
+
+    // Where the elements of the parameters and of their state are, for the rank at `place` of its shard group.
+    std::vector<StatePiece> pieces(int place) const;
 
     // What the next Plan depends on.
     bool has_state() const { return has_state_; }
     bool has_gradients() const { return has_gradients_; }
+    // Slots whose gradient is not freed by zero_grad: pinned host memory, views of buckets.
+    void keep_gradients(bool keep) { keep_gradients_ = keep; }
 
-  private:
     std::string class_name() const;
 
+  private:
+    void clip(PlanBuilder& builder);
+    void update(PlanBuilder& builder, const OptimizerSlot& slot, const Tensor& norms, std::size_t index);
+
     OptimizerSection options_;
+    double clip_norm_ = 0;
+    Mesh mesh_;
     std::vector<OptimizerSlot> slots_;
-    bool has_state_ = false, has_gradients_ = false;
+    bool has_state_ = false, has_gradients_ = false, keep_gradients_ = false;
 };
 
 }  // namespace shardscope::trainer

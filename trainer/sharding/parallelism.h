@@ -16,11 +16,21 @@ struct UnitInfo {
     int module = -1;
     std::string name;
     std::int64_t elements = 0, padded_elements = 0, shard_elements = 0;
+    std::int64_t gather_bytes = 0;  // of the full buffer of a gather (or of a bucket's all-reduce)
+};
+
+// What a micro-batch is within its step.
+struct MicroBatch {
+    int index = 0, count = 1;
+    bool first() const { return index == 0; }
+    bool last() const { return index + 1 == count; }
 };
 
 class Parallelism : public ParameterStore {
   public:
-    explicit Parallelism(const OptimizerSection& optimizer) : optimizer_(optimizer) {}
+    Parallelism(const Job& job, Mesh mesh);
+
+    const Mesh& mesh() const { return mesh_; }
 
     virtual const std::vector<UnitInfo>& units() const = 0;
     virtual int unit_of(const Parameter& parameter) const = 0;
@@ -28,11 +38,24 @@ class Parallelism : public ParameterStore {
     // Once: parameters and other lasting buffers, initial values.
     virtual void setup(PlanBuilder& builder) = 0;
 
-    // A Plan of a step is written between begin_step and end_step, in this order: zero_grad, forward of the
-    // root module, backward, end_backward, optimizer step.
+    // A Plan of a step is written between begin_step and end_step, in this order: zero_grad; for each
+    // micro-batch begin_micro_batch, forward of the root module, backward, end_backward; the optimizer's step;
+    // after_optimizer.
     virtual void begin_step(PlanBuilder& builder) { builder_ = &builder; }
+    virtual void begin_micro_batch(MicroBatch micro) { micro_ = micro; }
     virtual void end_backward() {}
+    virtual void after_optimizer() {}
     virtual void end_step() { builder_ = nullptr; }
+
+    // A Plan that only computes outputs is written between these: no gradient, nothing is left behind.
+    virtual void begin_evaluation(PlanBuilder& builder) {
+        evaluating_ = true;
+        builder_ = &builder;
+    }
+    virtual void end_evaluation() {
+        evaluating_ = false;
+        builder_ = nullptr;
+    }
 
     OptimizerPlanner& optimizer() { return optimizer_; }
     const OptimizerPlanner& optimizer() const { return optimizer_; }
@@ -52,10 +75,22 @@ class Parallelism : public ParameterStore {
     // first element in the flat sequence that `to` is a piece of, `per_rank` the elements of a piece (0:
     // all).
     static void initialize(PlanBuilder& builder, const Parameter& parameter, const Arg& to,
-                           std::int64_t first, std::int64_t per_rank);
+                           std::int64_t first, std::int64_t per_rank, Stream stream = Stream::compute);
+    BufferId declare(Buffer buffer) {
+        persistent_.push_back(std::move(buffer));
+        return static_cast<BufferId>(persistent_.size() - 1);
+    }
+    // A buffer that lives from set-up on.
+    Arg declare_whole(Buffer buffer) {
+        const std::int64_t bytes = buffer.bytes;
+        return {declare(std::move(buffer)), 0, bytes};
+    }
 
+    Mesh mesh_;
     OptimizerPlanner optimizer_;
     std::vector<Buffer> persistent_;
+    MicroBatch micro_;
+    bool evaluating_ = false;
 
   private:
     PlanBuilder* builder_ = nullptr;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,14 +18,28 @@
 
 namespace shardscope::trainer {
 
+// What a Program is made for.
+enum class Purpose : std::uint8_t {
+    train,     // set-up, steps, finish; validation where the job holds text out
+    generate,  // set-up and the forward of one sample, on one rank that holds everything
+};
+
+// The memory account of a run.
+struct MemoryPrediction {
+    MemoryPeak peak;
+    std::vector<std::int64_t> steps;  // peak of step 0, 1, …; the last holds for all that follow
+};
+
 class Program {
   public:
-    // Throws JobError where the job cannot be (a wrap policy that matches nothing).
-    explicit Program(const Job& job);
+    // Throws JobError where the job cannot be (a wrap policy that matches nothing). With checkpoint.load the
+    // optimizer's state exists from set-up on.
+    explicit Program(const Job& job, Purpose purpose = Purpose::train);
     Program(const Program&) = delete;  // its parts refer to each other
     Program& operator=(const Program&) = delete;
 
     const Job& job() const { return job_; }
+    const Mesh& mesh() const { return std::as_const(*parallelism_).mesh(); }
     const ModuleTree& modules() const { return tree_; }
     const std::vector<UnitInfo>& units() const { return parallelism_->units(); }
     int unit_of(const Parameter& parameter) const { return parallelism_->unit_of(parameter); }
@@ -39,8 +54,11 @@ class Program {
     // Reads the last step's loss.
     const Plan& finish() const { return finish_; }
 
+    // One batch of held-out samples, forward only (null: nothing is held out); Purpose::generate: one sample.
+    const Plan* evaluation() const { return evaluation_ ? &*evaluation_ : nullptr; }
+
     // The memory account of the whole run: set-up, warm-up, steady step.
-    MemoryPeak predict_peak() const;
+    MemoryPrediction predict() const;
 
     BufferId persistent_buffers() const { return static_cast<BufferId>(persistent_.size()); }
 
@@ -48,16 +66,22 @@ class Program {
     Plan make_setup();
     Plan make_step(PlanKind kind);
     Plan make_finish();
+    Plan make_evaluation();
     std::string state_key() const;
 
     Job job_;
     ModuleTree tree_;
     std::unique_ptr<Parallelism> parallelism_;
     std::vector<Buffer> persistent_;
-    BufferId loss_host_ = -1;  // pinned: the loss of the step before
-    EventId loss_event_ = -1;  // its copy has ended
+    Purpose purpose_;
+    BufferId loss_host_ = -1;    // pinned: the losses of the step before, one per micro-batch
+    BufferId finite_host_ = -1;  // pinned: its non-finite flag
+    BufferId finite_ = -1;       // device: the flag (see Op::checks_output)
+    BufferId workspace_ = -1;    // device: what the products' handles hold (memory.gemm_workspace_bytes)
+    EventId loss_event_ = -1;    // the copies have ended
     bool loss_pending_ = false;
     Plan setup_, finish_;
+    std::optional<Plan> evaluation_;
     std::vector<Plan> steps_;
 };
 

@@ -1,0 +1,18 @@
+// Element types of buffers and kernels.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace shardscope::trainer {
+
+enum class DType : std::uint8_t { fp32, bf16, fp64, int32 };
+inline constexpr std::array<std::string_view, 4> kDTypeNames = {"fp32", "bf16", "fp64", "int32"};
+
+constexpr std::int64_t size_of(DType type) {
+    constexpr std::array<std::int64_t, 4> kBytes = {4, 2, 8, 4};
+    return kBytes[static_cast<std::size_t>(type)];
+}
+
+}  // namespace shardscope::trainer
