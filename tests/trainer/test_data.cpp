@@ -1,9 +1,13 @@
 // Samples as functions of (seed, number), text in windows, and what is said about data that cannot be used.
+// Order, vocabulary and loading ahead: test_data_sampler.cpp, test_data_bpe.cpp, test_data_loader.cpp.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <stdexcept>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,8 +15,10 @@
 #include <unistd.h>
 
 #include "tests/trainer/kernel_testing.h"
+#include "trainer/data/source.h"
 #include "trainer/data/synthetic.h"
-#include "trainer/data/text.h"
+#include "trainer/data/text_files.h"
+#include "trainer/job/job.h"
 #include "trainer/kernels/activation.h"
 #include "trainer/kernels/linear.h"
 #include "trainer/kernels/loss.h"
@@ -132,17 +138,35 @@ class TextData : public ::testing::Test {
         return (folder_ / name).string();
     }
 
-    static std::string error_of(const std::string& path, int context = 4) {
+    static std::string error_of(const TextSettings& settings) {
         try {
-            const TextDataset data(path, 1, context);
+            open_text(settings);
         } catch (const DataError& error) {
             return error.what();
         }
         return "no error";
     }
+    static std::string error_of(const std::string& path) {
+        return error_of(TextSettings{.path = path, .context = 4});
+    }
 
     fs::path folder_;
 };
+
+// The tokens of one sample, its input followed by its last target.
+std::string window_of(const TextDataset& data, std::int64_t sample) {
+    const auto context = static_cast<std::size_t>(data.input_bytes() / 4);
+    testing::Tokens tokens(context), targets(context);
+    data.fill(sample, 1, tokens.data(), targets.data());
+    std::string window(tokens.begin(), tokens.end());
+    return window + static_cast<char>(targets.back());
+}
+
+std::string joined(const TextFiles& text) {
+    std::string all;
+    for (int i = 0; i < text.files(); ++i) all += text.file(i);
+    return all;
+}
 
 TEST_F(TextData, ATargetIsItsTokensSuccessor) {
     std::string text;
@@ -160,56 +184,117 @@ TEST_F(TextData, ATargetIsItsTokensSuccessor) {
     }
 }
 
+// Windows of 4 + 1 that start 4 apart: 13 bytes hold (13 - 1) / 4 = 3, and so do 14, 15 and 16.
+TEST_F(TextData, WindowsMeetInOneTokenAndCoverTheText) {
+    EXPECT_EQ(windows_in(4, 4), 0);
+    EXPECT_EQ(windows_in(5, 4), 1);
+    EXPECT_EQ(windows_in(13, 4), 3);
+    EXPECT_EQ(windows_in(16, 4), 3);
+    EXPECT_EQ(windows_in(17, 4), 4);
+    const TextDataset data(write("text", "0123456789abcdef"), 9, 4);
+    ASSERT_EQ(data.samples(), 3);
+    std::multiset<std::string> seen;
+    for (int i = 0; i < 6; ++i) seen.insert(window_of(data, i));  // two epochs
+    EXPECT_EQ(seen, (std::multiset<std::string>{"01234", "01234", "45678", "45678", "89abc", "89abc"}));
+}
+
 TEST_F(TextData, SamplesDoNotDependOnHowTheyAreAskedFor) {
-    const std::string path = write("text", std::string(1000, 'a') + std::string(1000, 'b'));
+    std::string text;
+    for (int i = 0; i < 500; ++i) text += std::to_string(i);
+    const std::string path = write("text", text);
     const TextDataset data(path, 9, 8), again(path, 9, 8), other(path, 10, 8);
     testing::Tokens tokens(6 * 8), targets(6 * 8), one(8), one_target(8);
     data.fill(50, 6, tokens.data(), targets.data());
     again.fill(53, 1, static_cast<void*>(one.data()), static_cast<void*>(one_target.data()));
     EXPECT_TRUE(std::equal(one.begin(), one.end(), tokens.begin() + 3 * 8));
     EXPECT_TRUE(std::equal(one_target.begin(), one_target.end(), targets.begin() + 3 * 8));
-    EXPECT_NE(data.position_of(50), other.position_of(50));
-}
-
-// 7 bytes, windows of 4 + 1: positions 0, 1 and 2, each about a third of the time.
-TEST_F(TextData, EveryWindowIsDrawn) {
-    const TextDataset data(write("text", "0123456"), 9, 4);
-    int drawn[3] = {};
-    for (int i = 0; i < 3000; ++i) {
-        const std::int64_t position = data.position_of(i);
-        ASSERT_GE(position, 0);
-        ASSERT_LE(position, 2);
-        ++drawn[position];
-    }
-    for (const int times : drawn)
-        EXPECT_NEAR(times, 1000, 110);  // 4 deviations of sqrt(3000 * 1/3 * 2/3) = 26
+    EXPECT_NE(data.position_of(50), other.position_of(50)) << "another seed, another order";
 }
 
 TEST_F(TextData, ATextOfExactlyOneWindowWorks) {
     const TextDataset data(write("text", "abcde"), 9, 4);
-    testing::Tokens tokens(4), targets(4);
-    data.fill(12345, 1, tokens.data(), targets.data());
-    EXPECT_EQ(tokens, (testing::Tokens{'a', 'b', 'c', 'd'}));
-    EXPECT_EQ(targets, (testing::Tokens{'b', 'c', 'd', 'e'}));
+    EXPECT_EQ(data.samples(), 1);
+    EXPECT_EQ(window_of(data, 12345), "abcde");
 }
 
 TEST_F(TextData, AFoldersFilesAreJoinedInTheOrderOfTheirNames) {
     write("b", "second ");
     write("c", "third");
     write("a", "first ");
+    write("aa", "");
     write(".hidden", "never");
     fs::create_directory(folder_ / "0-folder");
     fs::create_symlink(folder_ / "a", folder_ / "0-link");
     ASSERT_EQ(mkfifo((folder_ / "0-pipe").c_str(), 0600), 0);
-    const TextDataset data(folder_.string(), 9, 4);
-    EXPECT_EQ(data.text(), "first second third");
-    EXPECT_EQ(data.files(), 3);
+    const TextFiles text(folder_.string());
+    EXPECT_EQ(joined(text), "first second third");
+    EXPECT_EQ(text.files(), 4);
+    EXPECT_EQ(text.bytes(), 18);
+}
+
+// Whatever the boundaries of files, the windows are those of the joined text.
+TEST_F(TextData, AWindowMayReachOverSeveralFiles) {
+    write("a", "0");
+    write("b", "");
+    write("c", "12");
+    write("d", "3");
+    write("e", "456789");
+    write("f", "");
+    const TextSource source = open_text({.path = folder_.string(), .context = 8});
+    EXPECT_EQ(window_of(*source.train, 0), "012345678");
+    const TextSource small = open_text({.path = folder_.string(), .context = 1});
+    std::set<std::string> seen;
+    for (int i = 0; i < 9; ++i) seen.insert(window_of(*small.train, i));
+    EXPECT_EQ(seen, (std::set<std::string>{"01", "12", "23", "34", "45", "56", "67", "78", "89"}));
 }
 
 TEST_F(TextData, ANamedLinkIsFollowed) {
     write("text", "some words");
     fs::create_symlink(folder_ / "text", folder_ / "link");
-    EXPECT_EQ(TextDataset((folder_ / "link").string(), 9, 4).text(), "some words");
+    EXPECT_EQ(joined(TextFiles((folder_ / "link").string())), "some words");
+}
+
+// A running job keeps its text when another takes the name, and does not see what is appended.
+TEST_F(TextData, AReplacedOrDeletedFileStaysAsItWas) {
+    const TextFiles text(write("text", "some words"));
+    std::ofstream(folder_ / "text", std::ios::app) << " more";
+    write("other", "else");
+    fs::rename(folder_ / "other", folder_ / "text");
+    fs::remove(folder_ / "text");
+    EXPECT_EQ(joined(text), "some words");
+}
+
+// 20 bytes, a quarter held out: bytes 0 … 14 are trained on, 15 … 19 held out.
+TEST_F(TextData, ValidationIsTheEndOfTheTextInItsOrder) {
+    const std::string path = write("text", "abcdefghijklmnopqrst");
+    const TextSource source = open_text({.path = path, .context = 2, .validation = 0.25});
+    EXPECT_EQ(source.train->samples(), (15 - 1) / 2);
+    ASSERT_EQ(source.validation->samples(), (5 - 1) / 2);
+    EXPECT_EQ(window_of(*source.validation, 0), "pqr");
+    EXPECT_EQ(window_of(*source.validation, 1), "rst");
+    testing::Tokens tokens(4), targets(4);
+    EXPECT_THROW(source.validation->fill(1, 2, tokens.data(), targets.data()), std::out_of_range);
+    for (int i = 0; i < 7; ++i)
+        EXPECT_LE(source.train->position_of(i) + 2, 14) << "trained on what is held out";
+    EXPECT_EQ(open_text({.path = path, .context = 2}).validation, nullptr);
+}
+
+TEST_F(TextData, ValidationGivesWholeBatchesOfAllRanks) {
+    // 100 bytes, half held out: (50 - 1) / 4 = 12 samples.
+    const TextSource source =
+        open_text({.path = write("text", std::string(100, 'x')), .context = 4, .validation = 0.5});
+    EXPECT_EQ(source.validation->samples(), 12);
+    EXPECT_EQ(whole_batches(*source.validation, 2, 6), 1);
+    EXPECT_EQ(whole_batches(*source.validation, 1, 5), 2);
+    try {
+        whole_batches(*source.validation, 4, 8);
+        FAIL() << "12 samples are no batch of 32";
+    } catch (const DataError& error) {
+        EXPECT_STREQ(
+            error.what(),
+            "data.validation: holds out 12 samples, and one batch of all 4 ranks takes 4 × 8 = 32; raise "
+            "it, lower data.batch or name a longer text");
+    }
 }
 
 TEST_F(TextData, SaysWhatIsWrongAndWhatToDo) {
@@ -232,12 +317,54 @@ TEST_F(TextData, SaysWhatIsWrongAndWhatToDo) {
     EXPECT_THAT(error_of(short_text + "/below"), HasSubstr("Not a directory"));
 }
 
+TEST_F(TextData, SaysWhichPartIsTooShort) {
+    const std::string path = write("text", "0123456789");
+    EXPECT_EQ(
+        error_of(TextSettings{.path = path, .context = 4, .validation = 0.2}),
+        "data.validation: 0.2 of the 10 bytes of " + path +
+            " holds out 2, and a sample needs model.context + 1 = 5; raise it, name a longer text or make "
+            "model.context smaller");
+    EXPECT_EQ(
+        error_of(TextSettings{.path = path, .context = 5, .validation = 0.6}),
+        "data.validation: 0.6 of the 10 bytes of " + path +
+            " leaves 4 to train on, and a sample needs model.context + 1 = 6; lower it, name a longer text "
+            "or make model.context smaller");
+}
+
 TEST_F(TextData, AnUnreadableFileIsNamedWithTheReason) {
     const std::string path = write("secret", "some words");
     fs::permissions(path, fs::perms::none);
     if (geteuid() == 0) GTEST_SKIP() << "the superuser reads everything";
     EXPECT_THAT(error_of(path), HasSubstr("cannot read " + path + ": Permission denied"));
     EXPECT_THAT(error_of(folder_.string()), HasSubstr("cannot read " + path)) << "in a folder too";
+}
+
+// From a job: the sentence begins with the place of the key that is at fault.
+TEST_F(TextData, AJobsDataIsOpenedAndItsFaultsHaveAPlace) {
+    Job job;
+    job.data.type = DataType::text;
+    job.data.path = write("text", "abcdefghijklmnopqrst");
+    job.data.validation = 0.25;
+    job.model.context = 2;
+    const DataSource source = open_data(job);
+    EXPECT_EQ(source.tokenizer->name(), "bytes");
+    EXPECT_EQ(source.train->samples(), 7);
+    EXPECT_EQ(source.validation->samples(), 2);
+
+    job.data.validation = 0.05;
+    job.origins["data.validation"] = "job.toml:7";
+    try {
+        open_data(job);
+        FAIL() << "1 byte holds no window of 3";
+    } catch (const DataError& error) {
+        EXPECT_THAT(error.what(),
+                    ::testing::StartsWith("job.toml:7: data.validation: 0.05 of the 20 bytes of "));
+    }
+    job.data.type = DataType::synthetic;
+    EXPECT_THROW(open_data(job), DataError) << "nothing can be held out of made-up samples";
+    job.data.validation = 0;
+    EXPECT_EQ(open_data(job).train->samples(), 0);
+    EXPECT_EQ(open_data(job).tokenizer, nullptr);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ class SyntheticDataset final : public Dataset {
 
     std::int64_t input_bytes() const override;
     std::int64_t target_bytes() const override;
+    std::int64_t samples() const override { return 0; }
     void fill(std::int64_t first_sample, int count, void* input, void* target) const override;
 
     // x and y [count,width]. x[j] is normal; with u = sum over 4 taps of weight[tap][j] * x[(j + shift[tap])

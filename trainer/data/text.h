@@ -1,40 +1,67 @@
-// Text, byte by byte: a sample is a window of context + 1 bytes; its first `context` bytes are the tokens
-// (0…255), its last `context` bytes the targets: each token's successor. The whole text is held in memory,
-// read once.
+// Text as samples: a part of a row of tokens is cut into windows of context + 1 tokens that start `context`
+// apart, so that every token but the part's first is a target once. A sample's first `context` tokens are the
+// input, its last `context` the targets: each token's successor. What is left over at the end is not used.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "trainer/data/dataset.h"
+#include "trainer/data/sampler.h"
+#include "trainer/data/tokens.h"
 
 namespace shardscope::trainer {
 
+// The tokens [first, first + count) of a row.
+struct TokenRange {
+    std::int64_t first = 0;
+    std::int64_t count = 0;
+};
+
+// Windows of context + 1 tokens, `context` apart, in a part of `tokens` tokens.
+constexpr std::int64_t windows_in(std::int64_t tokens, int context) {
+    return tokens > context ? (tokens - 1) / context : 0;
+}
+
+enum class SampleOrder : std::uint8_t {
+    shuffled,    // without end, a new order each epoch (sampler.h): for training
+    as_in_text,  // sample i is window i, once: for validation
+};
+
 class TextDataset final : public Dataset {
   public:
-    // `path` is a file, or a folder whose files are joined in the order of their names; in a folder, symbolic
-    // links (they would repeat a text), hidden files and sub-folders are passed over. Throws DataError: not
-    // there, not readable, no text, or fewer than context + 1 bytes of it.
+    // `part` lies within `tokens` and holds at least one window (windows_in); std::invalid_argument
+    // otherwise.
+    TextDataset(std::shared_ptr<const TokenSequence> tokens, TokenRange part, int context, SampleOrder order,
+                std::int64_t seed);
+
+    // The bytes of the whole text at `path` (text_files.h), shuffled. Throws DataError as open_text does.
     TextDataset(const std::string& path, std::int64_t seed, int context);
 
     std::int64_t input_bytes() const override;
     std::int64_t target_bytes() const override;
+    std::int64_t samples() const override { return windows_in(part_.count, context_); }
+
+    // In the order as_in_text std::out_of_range if a sample is not below samples().
     void fill(std::int64_t first_sample, int count, void* input, void* target) const override;
 
     // tokens and targets [count,context].
-    void fill(std::int64_t first_sample, int count, std::int32_t* tokens, std::int32_t* targets) const;
+    void fill(std::int64_t first_sample, int count, Token* tokens, Token* targets) const;
 
-    // Where the window of a sample starts in the text.
+    // Where in the row of tokens the window of a sample starts.
     std::int64_t position_of(std::int64_t sample) const;
 
-    const std::string& text() const { return text_; }
-    int files() const { return files_; }
+    TokenRange part() const { return part_; }
 
   private:
-    std::uint64_t seed_;
+    std::int64_t start_of(std::int64_t window) const { return part_.first + window * context_; }
+
+    std::shared_ptr<const TokenSequence> tokens_;
+    TokenRange part_;
     int context_;
-    std::string text_;
-    int files_ = 0;
+    std::optional<Sampler> sampler_;  // none: as in the text
 };
 
 }  // namespace shardscope::trainer

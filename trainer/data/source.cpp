@@ -1,0 +1,172 @@
+// Text, vocabulary, parts; see source.h.
+#include "trainer/data/source.h"
+
+#include <cmath>
+#include <new>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "trainer/data/bpe.h"
+#include "trainer/data/bpe_training.h"
+#include "trainer/data/synthetic.h"
+#include "trainer/data/text_files.h"
+#include "trainer/job/job.h"
+
+namespace shardscope::trainer {
+namespace {
+
+std::shared_ptr<const Tokenizer> train_tokenizer(const TextFiles& text, int vocabulary) {
+    if (vocabulary <= kByteTokens) {
+        throw DataError(
+            "model.vocabulary",
+            fmt::format("{} is too small for a vocabulary of byte pairs, which has the 256 bytes and "
+                        "more; set it to 257 or more, or to 0 for bytes",
+                        vocabulary));
+    }
+    std::vector<std::string_view> texts;
+    for (int file = 0; file < text.files(); ++file) texts.push_back(text.file(file));
+    std::vector<Merge> merges = learn_merges(texts, vocabulary - kByteTokens);
+    const int made = kByteTokens + static_cast<int>(merges.size());
+    if (made < vocabulary) {
+        throw DataError("model.vocabulary",
+                        fmt::format("{} is more than {} gives: {}; set it to {}, or name a longer text",
+                                    vocabulary, text.path(),
+                                    made == kByteTokens
+                                        ? std::string("no pair of bytes occurs twice in its words")
+                                        : fmt::format("no pair occurs twice any more after {} entries", made),
+                                    made == kByteTokens ? "0 (bytes)" : fmt::format("at most {}", made)));
+    }
+    return std::make_shared<BpeTokenizer>(std::move(merges));
+}
+
+// What a share of a text is, in the words of the messages.
+struct Parts {
+    const TextFiles& text;
+    const TextSettings& settings;
+    const char* unit;  // "bytes" or "tokens"
+    std::int64_t total = 0, held_out = 0;
+
+    std::int64_t window() const { return std::int64_t{settings.context} + 1; }
+    std::int64_t trained_on() const { return total - held_out; }
+
+    void check_whole() const {
+        if (text.bytes() == 0) {
+            throw DataError("data.path",
+                            fmt::format("{} is empty; name a text of at least model.context + 1 = {} {}",
+                                        settings.path, window(), unit));
+        }
+        if (total < window()) {
+            throw DataError(
+                "data.path",
+                fmt::format("{} has {} {}, and a sample needs model.context + 1 = {}; name a longer "
+                            "text or make model.context smaller",
+                            settings.path, total, unit, window()));
+        }
+    }
+
+    void check_each() const {
+        if (settings.validation > 0 && held_out < window()) {
+            throw DataError(
+                "data.validation",
+                fmt::format("{} of the {} {} of {} holds out {}, and a sample needs model.context + 1 "
+                            "= {}; raise it, name a longer text or make model.context smaller",
+                            settings.validation, total, unit, settings.path, held_out, window()));
+        }
+        if (trained_on() < window()) {
+            throw DataError(
+                "data.validation",
+                fmt::format("{} of the {} {} of {} leaves {} to train on, and a sample needs "
+                            "model.context + 1 = {}; lower it, name a longer text or make "
+                            "model.context smaller",
+                            settings.validation, total, unit, settings.path, trained_on(), window()));
+        }
+    }
+};
+
+TextSource divided(const TextSettings& settings) {
+    const auto text = std::make_shared<TextFiles>(settings.path);
+    const bool trains = !settings.tokenizer && settings.vocabulary != 0;
+    Parts parts{*text, settings, "bytes", text->bytes()};
+    parts.check_whole();  // before a vocabulary of nothing is trained: a token is at least one byte
+
+    TextSource source;
+    source.tokenizer = settings.tokenizer;
+    if (trains) source.tokenizer = train_tokenizer(*text, settings.vocabulary);
+    if (!source.tokenizer) source.tokenizer = std::make_shared<ByteTokenizer>();
+
+    std::shared_ptr<const TokenSequence> tokens;
+    if (source.tokenizer->vocabulary() == kByteTokens) {  // then every token is its byte
+        tokens = std::make_shared<ByteTokens>(text);
+    } else {
+        tokens = std::make_shared<EncodedTokens>(*text, *source.tokenizer);
+        parts.unit = "tokens";
+        parts.total = tokens->size();
+        parts.check_whole();
+    }
+    parts.held_out = std::llround(settings.validation * static_cast<double>(parts.total));
+    parts.check_each();
+    source.train = std::make_unique<TextDataset>(tokens, TokenRange{0, parts.trained_on()}, settings.context,
+                                                 SampleOrder::shuffled, settings.seed);
+    if (parts.held_out > 0) {
+        source.validation =
+            std::make_unique<TextDataset>(tokens, TokenRange{parts.trained_on(), parts.held_out},
+                                          settings.context, SampleOrder::as_in_text, settings.seed);
+    }
+    return source;
+}
+
+}  // namespace
+
+std::int64_t whole_batches(const Dataset& validation, int ranks, int batch) {
+    const std::int64_t rows = std::int64_t{ranks} * batch;
+    if (validation.samples() < rows) {
+        throw DataError(
+            "data.validation",
+            fmt::format("holds out {} sample{}, and one batch of all {} rank{} takes {} × {} = {}; "
+                        "raise it, lower data.batch or name a longer text",
+                        validation.samples(), validation.samples() == 1 ? "" : "s", ranks,
+                        ranks == 1 ? "" : "s", ranks, batch, rows));
+    }
+    return validation.samples() / rows;
+}
+
+TextSource open_text(const TextSettings& settings) {
+    try {
+        return divided(settings);
+    } catch (const std::bad_alloc&) {
+        throw DataError("data.path",
+                        fmt::format("the tokens of {} do not fit into memory; name a smaller text, or "
+                                    "use bytes (model.vocabulary = 0), which are not copied",
+                                    settings.path));
+    }
+}
+
+DataSource open_data(const Job& job, std::shared_ptr<const Tokenizer> tokenizer) {
+    try {
+        if (job.data.type == DataType::text) {
+            TextSettings settings;
+            settings.path = job.data.path;
+            settings.seed = job.run.seed;
+            settings.context = job.model.context;
+            settings.vocabulary = job.model.vocabulary;
+            settings.validation = job.data.validation;
+            settings.tokenizer = std::move(tokenizer);
+            TextSource source = open_text(settings);
+            return {std::move(source.tokenizer), std::move(source.train), std::move(source.validation)};
+        }
+        if (job.data.validation > 0) {
+            throw DataError(
+                "data.validation",
+                "holds out a share of a text, and data.type is \"synthetic\"; leave it out, or set "
+                "data.type to \"text\"");
+        }
+        return {nullptr, std::make_unique<SyntheticDataset>(job.run.seed, job.model.width), nullptr};
+    } catch (const DataError& error) {
+        if (error.key().empty()) throw;
+        throw DataError(where(job, error.key()) + error.what());
+    }
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,82 @@
+// Finds and maps a text's files; see text_files.h.
+#include "trainer/data/text_files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "trainer/data/dataset.h"
+
+namespace shardscope::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kKey = "data.path";
+constexpr const char* kWhatToGive = "give a text file, or a folder of text files";
+
+[[noreturn]] void fail_to_read(const fs::path& path, const std::error_code& error) {
+    throw DataError(kKey, fmt::format("cannot read {}: {}; check its permissions or name another text",
+                                      path.string(), error.message()));
+}
+
+// The regular files directly in a folder, by name.
+std::vector<fs::path> text_files_in(const fs::path& folder) {
+    std::vector<fs::path> files;
+    std::error_code error;
+    fs::directory_iterator entry(folder, error);
+    for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+        const fs::file_status status = entry->symlink_status(error);
+        if (error) break;
+        const bool hidden = entry->path().filename().native().front() == '.';
+        if (fs::is_regular_file(status) && !hidden) files.push_back(entry->path());
+    }
+    if (error) fail_to_read(folder, error);
+    std::sort(files.begin(), files.end());
+    return files;
+}
+
+std::vector<fs::path> text_files_at(const fs::path& path) {
+    if (path.empty()) throw DataError(kKey, fmt::format("is not set; {}", kWhatToGive));
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (!fs::exists(status)) {
+        if (error && error != std::errc::no_such_file_or_directory) fail_to_read(path, error);
+        throw DataError(kKey, fmt::format("{} does not exist; {}", path.string(), kWhatToGive));
+    }
+    if (fs::is_directory(status)) {
+        std::vector<fs::path> files = text_files_in(path);
+        if (files.empty()) {
+            throw DataError(kKey, fmt::format("the folder {} has no text file directly in it; {}",
+                                              path.string(), kWhatToGive));
+        }
+        return files;
+    }
+    if (!fs::is_regular_file(status)) {
+        throw DataError(kKey,
+                        fmt::format("{} is neither a file nor a folder; {}", path.string(), kWhatToGive));
+    }
+    return {path};
+}
+
+}  // namespace
+
+TextFiles::TextFiles(const std::string& path) : path_(path), starts_{0} {
+    for (const fs::path& file : text_files_at(path)) {
+        try {
+            files_.emplace_back(file.string());
+        } catch (const std::system_error& error) {
+            fail_to_read(file, error.code());
+        }
+        starts_.push_back(starts_.back() + static_cast<std::int64_t>(files_.back().text().size()));
+    }
+}
+
+int TextFiles::file_at(std::int64_t position) const {
+    // The last file that starts at or before it: empty files start where their successor does.
+    return static_cast<int>(std::upper_bound(starts_.begin(), starts_.end(), position) - starts_.begin()) - 1;
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,35 @@
+// The text of a job: one file, or a folder's files joined in the order of their names. Mapped, not read: a
+// text may be larger than the memory. Constant, so any number of threads may use it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/data/mapped_file.h"
+
+namespace shardscope::trainer {
+
+class TextFiles {
+  public:
+    // In a folder, symbolic links (they would repeat a text), hidden files and sub-folders are passed over.
+    // Throws DataError (data.path): not there, not readable, nothing in it.
+    explicit TextFiles(const std::string& path);
+
+    const std::string& path() const { return path_; }
+    int files() const { return static_cast<int>(files_.size()); }
+    std::string_view file(int index) const { return files_[static_cast<std::size_t>(index)].text(); }
+    std::int64_t bytes() const { return starts_.back(); }
+
+    // Which file holds byte `position` (0 <= position < bytes()), and where that file starts.
+    int file_at(std::int64_t position) const;
+    std::int64_t start_of(int index) const { return starts_[static_cast<std::size_t>(index)]; }
+
+  private:
+    std::string path_;
+    std::vector<MappedFile> files_;
+    std::vector<std::int64_t> starts_;  // by file; the last is the number of bytes of all
+};
+
+}  // namespace shardscope::trainer
