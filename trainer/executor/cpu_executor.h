@@ -2,37 +2,27 @@
 // workers.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <functional>
-#include <string>
-#include <vector>
+#include <span>
 
-#include "trainer/data/dataset.h"
-#include "trainer/plan/account.h"
+#include "trainer/executor/run.h"
 #include "trainer/sharding/program.h"
-
-namespace shardscope::profiler {
-class Recorder;
-}
 
 namespace shardscope::trainer {
 
-struct StepReport {  // called in order of steps, from one of the ranks' threads, under a lock
-    std::int64_t step = 0;
-    double loss = 0;  // mean over the ranks, summed in double in rank order
-    double seconds_since_start = 0;
-};
+// Trains from options.first_step to run.steps. Throws what a rank threw first: RunError (a loss that is not
+// finite, no memory), DataError; then the recorder holds all that was recorded, with the reason as a
+// diagnostic, and can be finished as after a good run.
+RunResult run_on_cpu(const Program& program, const Dataset& dataset, const RunOptions& options = {});
 
-struct RunResult {
-    std::vector<double> losses;          // by step
-    double seconds = 0;                  // from rank 0's first step until the device was done
-    std::vector<MemoryPeak> peaks;       // by rank
-    std::vector<std::int64_t> reserved;  // by rank
-};
-
-// Trains. `recorder` may be null. Throws what a rank threw first.
-RunResult run_on_cpu(const Program& program, const Dataset& dataset, profiler::Recorder* recorder,
-                     const std::function<void(const StepReport&)>& on_step);
+// The forward of a Program made for Purpose::generate, again and again until `on_logits` returns false.
+// `source` fills the input (int32 tokens of one sample), `on_logits` gets the logits [tokens, vocabulary] (fp32,
+// row by row) of that input, good until it returns. `after_setup` fills the parameters. All three are called on
+// one thread. Throws as run_on_cpu does.
+void run_forward(const Program& program, const std::function<void(int rank, RankRunner&)>& after_setup,
+                 const std::function<void(std::span<std::byte> input)>& source,
+                 const std::function<bool(std::span<const float> logits)>& on_logits);
 
 // How many workers a job gets: what it asks for, else the cores.
 int worker_count(const Job& job);

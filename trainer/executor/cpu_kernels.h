@@ -12,8 +12,12 @@ namespace shardscope::trainer {
 // What is not in the Plan because it differs by rank or step.
 struct KernelContext {
     int rank = 0;
+    int ranks = 1;
+    int place = 0;  // of the rank in its shard group
     std::int64_t seed = 0;
-    std::int64_t step = 0;  // 0 the first
+    std::int64_t step = 0;        // 0 the first
+    std::int64_t micro_step = 0;  // step * micro-batches of a step + micro-batch
+    double lr = 0;                // of the step
 };
 
 // `data`: the addresses of op.args, in order.

@@ -1,0 +1,103 @@
+// What a run of the cpu executor is given and what it returns, beside the Program.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "trainer/data/dataset.h"
+#include "trainer/plan/account.h"
+
+namespace shardscope::profiler {
+class Recorder;
+}
+
+namespace shardscope::trainer {
+
+class RankRunner;
+
+// A run that cannot go on; the message is one sentence: at which step, what, what to do. The tool exits with 1.
+class RunError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+// Neither run.memory_limit nor the system leaves room for a buffer.
+class OutOfMemory : public RunError {
+  public:
+    using RunError::RunError;
+};
+
+struct StepReport {  // called in order of steps, from one of the ranks' threads, under a lock
+    std::int64_t step = 0;
+    double loss = 0;  // mean over micro-batches and ranks, summed in double: for each micro-batch, rank by rank
+    double seconds_since_start = 0;
+};
+
+struct ValidationReport {  // called as StepReport is
+    std::int64_t step = 0;     // the step after which it was measured
+    double loss = 0;           // mean over the batches, summed in double: for each batch, rank by rank
+    std::int64_t batches = 0;  // of all ranks together
+};
+
+// Asked from outside (another thread, a signal handler): end after the steps that have begun.
+struct RunControl {
+    std::atomic<bool> stop = false;
+};
+
+// Called on the ranks' host threads, for different ranks at the same time.
+struct RunHooks {
+    // The rank's buffers hold the initial values and its streams are empty: a checkpoint may be put in place.
+    std::function<void(int rank, RankRunner&)> after_setup;
+    // After every checkpoint.every steps, after the last and after a stop; `steps_done` counts from the first step
+    // of all, not of this run. No rank's streams hold anything before the last rank's call returned, and no
+    // rank goes on before it.
+    std::function<void(int rank, std::int64_t steps_done, RankRunner&)> at_step_end;
+};
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kPoisonByDefault = true;
+#else
+inline constexpr bool kPoisonByDefault = false;
+#endif
+
+// For tests: none of it may change a bit of any result.
+struct TestSettings {
+    std::uint64_t delay_seed = 0;  // not 0: short pseudo-random sleeps in streams, at collectives, waits and frees
+    int transfer_delay_us = 0;     // every collective's data takes this much longer; no worker waits for it
+    // Blocks hold NaNs (all bits set) from the system, and again once the last stream use after their free is
+    // over.
+    bool poison = kPoisonByDefault;
+};
+
+struct RunOptions {
+    profiler::Recorder* recorder = nullptr;  // null: nothing is recorded
+    const Dataset* validation = nullptr;     // what is held out; null: no validation
+    std::function<void(const StepReport&)> on_step;
+    std::function<void(const ValidationReport&)> on_validation;
+    RunControl* control = nullptr;
+    RunHooks hooks;
+    // Where a resumed run goes on: steps done before, and the position in the dataset's stream of samples.
+    std::int64_t first_step = 0;
+    std::int64_t first_sample = 0;
+    TestSettings test;
+};
+
+struct RunResult {
+    std::vector<double> losses;  // by step, from first_step on
+    std::vector<ValidationReport> validation;
+    std::int64_t steps_done = 0;             // with those before this run
+    std::optional<std::int64_t> stopped_at;  // RunControl::stop: steps_done when it ended early
+    double seconds = 0;                      // from rank 0's first step until the device was done
+    // By rank, of device memory: peaks of allocated bytes (host program order), of active ones (freed blocks
+    // count until their last stream use is over) and of what the pool holds.
+    std::vector<MemoryPeak> peaks;
+    std::vector<std::int64_t> active, reserved;
+};
+
+}  // namespace shardscope::trainer
