@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "trainer/job/loading.h"
+#include "trainer/job/shapes.h"
 
 namespace shardscope::trainer {
 
@@ -14,6 +15,7 @@ class Checks {
         : job_(job), file_(file), origins_(origins) {}
 
     void run() {
+        shape();
         model();
         data();
         strategy();
@@ -32,6 +34,7 @@ class Checks {
         throw JobError(fmt::format("{}: {}: {}", origin == origins_.end() ? file_ : origin->second, key, why));
     }
 
+    void shape();
     void model() const;
     void data() const;
     void strategy();
@@ -43,6 +46,27 @@ class Checks {
     const std::string& file_;
     const Origins& origins_;
 };
+
+// A published shape fills the keys of [model] that are not given.
+void Checks::shape() {
+    ModelSection& model = job_.model;
+    if (model.name.empty()) return;
+    const NamedShape* shape = find_shape(model.name);
+    if (shape == nullptr) refuse("model.name", "model.name", unknown_shape(model.name));
+    if (given("model.type") && model.type != shape->type) {
+        refuse("model.name", "model.type",
+               fmt::format("{} is a {}, but model.type is another; leave model.type out", model.name,
+                           shape->type == ModelType::gpt ? "gpt" : "llama"));
+    }
+    model.type = shape->type;
+    if (!given("model.layers")) model.layers = shape->layers;
+    if (!given("model.heads")) model.heads = shape->heads;
+    if (!given("model.kv_heads")) model.kv_heads = shape->kv_heads;
+    if (!given("model.width")) model.width = shape->width;
+    if (!given("model.context")) model.context = shape->context;
+    if (!given("model.vocabulary")) model.vocabulary = shape->vocabulary;
+    if (!given("model.tied_embeddings")) model.tied_embeddings = shape->tied;
+}
 
 void Checks::model() const {
     const ModelSection& model = job_.model;

@@ -54,6 +54,18 @@ constexpr Cost gelu_backward_cost(Count n) {
     return {19 * n, 4 * 3 * n};
 }
 
+// The sigmoid takes 4 (negate, exp, add, divide), the two products 2.
+constexpr Cost silu_mul_forward_cost(Count n) {
+    return {6 * n, 4 * 3 * n};
+}
+constexpr Cost silu_mul_backward_cost(Count n) {
+    return {12 * n, 4 * 5 * n};
+}
+// Forward and backward alike: the random numbers are not counted.
+constexpr Cost dropout_cost(Count n) {
+    return {n, 4 * 2 * n};
+}
+
 constexpr Cost add_cost(Count n) {
     return {n, 4 * 3 * n};
 }
@@ -78,6 +90,19 @@ constexpr Cost layer_norm_backward_input_cost(Count rows, Count cols) {
 }
 constexpr Cost layer_norm_backward_parameters_cost(Count rows, Count cols) {
     return {5 * rows * cols, 4 * (2 * rows * cols + 2 * cols + 2 * rows)};
+}
+
+constexpr Cost rms_norm_forward_cost(Count rows, Count cols) {
+    return {4 * rows * cols, 4 * (2 * rows * cols + cols + rows)};
+}
+// Both gradients: 7 for the input's, 2 for the weight's.
+constexpr Cost rms_norm_backward_cost(Count rows, Count cols) {
+    return {9 * rows * cols, 4 * (3 * rows * cols + 2 * cols + rows)};
+}
+
+// Four products and two sums turn a pair of features.
+constexpr Cost rotary_cost(Count rows, Count turned_heads, Count head_width) {
+    return {3 * rows * turned_heads * head_width, 4 * 2 * rows * turned_heads * head_width};
 }
 
 // Pairs (query, key) that a causal head looks at: 1 + 2 + … + context.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "trainer/kernels/cost.h"
+#include "trainer/model/attention.h"
 
 namespace shardscope::trainer {
 
@@ -12,33 +13,37 @@ namespace {
 
 constexpr float kGptStd = 0.02F;
 
-// Projections that feed the residual start smaller, by the number of residual additions (GPT-2).
+}  // namespace
+
 float residual_std(int layers) {
     return kGptStd / std::sqrt(2.0F * static_cast<float>(layers));
 }
 
-}  // namespace
-
-FeedForward::FeedForward(std::string attribute, int width, float projection_std)
+FeedForward::FeedForward(std::string attribute, int width, float projection_std, double dropout)
     : Module("FeedForward", std::move(attribute)) {
     add_child(std::make_unique<Linear>("expand", width, 4 * width, true, kGptStd));
     add_child(std::make_unique<GELU>("gelu"));
     add_child(std::make_unique<Linear>("projection", 4 * width, width, true, projection_std));
+    if (dropout > 0) add_child(std::make_unique<Dropout>("dropout", dropout));
 }
 
 Tensor FeedForward::forward(Graph& graph, const Tensor& input) {
-    Tensor x = call(graph, child(0), input);
-    x = call(graph, child(1), x);
-    return call(graph, child(2), x);
+    Tensor x = input;
+    for (const auto& module : children()) x = call(graph, *module, x);
+    return x;
 }
 
 Block::Block(std::string attribute, const GptShape& shape) : Module("Block", std::move(attribute)) {
     const float std = residual_std(shape.layers);
     add_child(std::make_unique<LayerNorm>("norm_1", shape.width));
-    add_child(
-        std::make_unique<CausalSelfAttention>("attention", shape.context, shape.heads, shape.width, std));
+    add_child(std::make_unique<CausalSelfAttention>("attention", AttentionShape{.context = shape.context,
+                                                                                .heads = shape.heads,
+                                                                                .kv_heads = shape.heads,
+                                                                                .width = shape.width,
+                                                                                .projection_std = std,
+                                                                                .dropout = shape.dropout}));
     add_child(std::make_unique<LayerNorm>("norm_2", shape.width));
-    add_child(std::make_unique<FeedForward>("feed_forward", shape.width, std));
+    add_child(std::make_unique<FeedForward>("feed_forward", shape.width, std, shape.dropout));
 }
 
 Tensor Block::forward(Graph& graph, const Tensor& input) {
@@ -47,12 +52,16 @@ Tensor Block::forward(Graph& graph, const Tensor& input) {
 }
 
 Gpt::Gpt(const GptShape& shape) : Module("GPT", "") {
-    add_child(std::make_unique<Embedding>("token_embedding", shape.vocabulary, shape.width));
+    auto embedding = std::make_unique<Embedding>("token_embedding", shape.vocabulary, shape.width);
+    const Parameter& table = embedding->parameters().front();
+    add_child(std::move(embedding));
     add_child(std::make_unique<PositionEmbedding>("position_embedding", shape.context, shape.width));
+    if (shape.dropout > 0) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
     for (int i = 0; i < shape.layers; ++i)
         add_child(std::make_unique<Block>("blocks." + std::to_string(i), shape));
     add_child(std::make_unique<LayerNorm>("norm", shape.width));
-    add_child(std::make_unique<Linear>("head", shape.width, shape.vocabulary, false, kGptStd));
+    add_child(shape.tied ? std::make_unique<Linear>("head", table)
+                         : std::make_unique<Linear>("head", shape.width, shape.vocabulary, false, kGptStd));
 }
 
 Tensor Gpt::forward(Graph& graph, const Tensor& tokens) {
@@ -62,23 +71,28 @@ Tensor Gpt::forward(Graph& graph, const Tensor& tokens) {
 }
 
 Tensor cross_entropy_loss(Graph& graph, const Tensor& logits, const Tensor& targets) {
-    const std::int64_t rows = targets.bytes() / static_cast<std::int64_t>(sizeof(std::int32_t));
-    const std::int64_t classes = logits.floats() / rows;
+    const std::int64_t rows = targets.bytes() / size_of(DType::int32);
+    const std::int64_t classes = logits.elements() / rows;
     const std::int64_t n = rows * classes;
-    Tensor loss = graph.builder.new_tensor("loss", MemoryCategory::other, sizeof(double));
-    Tensor probabilities = graph.activation("probabilities", n);
+    Tensor loss = graph.builder.new_tensor("loss", MemoryCategory::other, 1, DType::fp64);
+    Tensor probabilities = graph.activation("probabilities", n, DType::fp32);
     {
         const PlanBuilder::Range range(graph.builder, "aten::cross_entropy_loss");
-        graph.builder.kernel(Kernel::cross_entropy_forward, "cross_entropy_forward",
-                             {loss, probabilities, logits, targets}, {rows, classes},
-                             kernels::cross_entropy_forward_cost(rows, classes).flops);
+        graph
+            .kernel(Kernel::cross_entropy_forward, "cross_entropy_forward",
+                    {loss, probabilities, logits, targets}, {rows, classes},
+                    kernels::cross_entropy_forward_cost(rows, classes).flops)
+            .dtype = DType::fp32;
     }
+    if (!graph.tape.recording() || logits.value < 0) return loss;
     graph.tape.node("NllLossBackward0",
                     [&graph, probabilities, targets, rows, classes, n, value = logits.value] {
-                        Tensor dlogits = graph.activation("logits.grad", n);
-                        graph.builder.kernel(Kernel::cross_entropy_backward, "cross_entropy_backward",
-                                             {dlogits, probabilities, targets}, {rows, classes},
-                                             kernels::cross_entropy_backward_cost(rows, classes).flops);
+                        Tensor dlogits = graph.activation("logits.grad", n, DType::fp32);
+                        graph
+                            .kernel(Kernel::cross_entropy_backward, "cross_entropy_backward",
+                                    {dlogits, probabilities, targets}, {rows, classes},
+                                    kernels::cross_entropy_backward_cost(rows, classes).flops)
+                            .dtype = DType::fp32;
                         graph.tape.accumulate(value, std::move(dlogits));
                     });
     return loss;

@@ -1,20 +1,26 @@
-// A byte-level GPT: token and position embedding, blocks of layer norm, causal attention and a feed-forward
-// part with GELU, a last layer norm, a linear head, cross-entropy. Initialised as GPT-2.
+// GPT-2 (Radford et al., "Language models are unsupervised multitask learners", 2019): token and position
+// embedding, blocks of layer norm, causal attention and a feed-forward part with GELU, a last layer norm, a
+// linear head, cross-entropy. Initialised as there: normal(0, 0.02), projections that feed the residual
+// smaller by the root of the number of residual additions, biases 0. Dropout stands where GPT-2 has it, but
+// not on the attention's probabilities.
 #pragma once
 
 #include "trainer/model/layers.h"
 
 namespace shardscope::trainer {
 
-inline constexpr int kByteVocabulary = 256;
-
 struct GptShape {
-    int layers = 0, heads = 0, width = 0, context = 0, vocabulary = kByteVocabulary;
+    int layers = 0, heads = 0, width = 0, context = 0, vocabulary = 0;
+    double dropout = 0;
+    bool tied = false;  // the head's weight is the token embedding's
 };
+
+// The deviation of projections that feed the residual, two in each layer.
+float residual_std(int layers);
 
 class FeedForward final : public Module {
   public:
-    FeedForward(std::string attribute, int width, float projection_std);
+    FeedForward(std::string attribute, int width, float projection_std, double dropout);
     Tensor forward(Graph& graph, const Tensor& input) override;
 };
 
@@ -27,10 +33,11 @@ class Block final : public Module {
 class Gpt final : public Module {
   public:
     explicit Gpt(const GptShape& shape);
+    // int32 tokens [batch * context] to logits [batch * context, vocabulary].
     Tensor forward(Graph& graph, const Tensor& tokens) override;
 };
 
-// Mean over all positions of -log p(target); int32 targets.
+// Mean over all positions of -log p(target); fp32 logits, int32 targets.
 Tensor cross_entropy_loss(Graph& graph, const Tensor& logits, const Tensor& targets);
 
 }  // namespace shardscope::trainer

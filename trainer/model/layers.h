@@ -1,5 +1,7 @@
 // The layers that models are made of, each with its forward and, on the tape, its backward. Shapes:
-// activations are row-major [rows, features]; a weight is [out, in] as in PyTorch; all fp32.
+// activations are row-major [rows, features] of the graph's element type; a weight is [out, in] as in
+// PyTorch. A layer computes the gradients that somebody wants: none of a frozen parameter, none of an input
+// that nothing trained went into.
 #pragma once
 
 #include "trainer/model/module.h"
@@ -11,11 +13,19 @@ class Linear final : public Module {
     // Starts as nn.Linear does, uniform in +-1/sqrt(in); a positive `normal_std` starts the weight as
     // normal(0, std) and the bias at 0, as GPT-2 does.
     Linear(std::string attribute, int in, int out, bool bias = true, float normal_std = 0);
+    // Without a bias, and with a weight [out, in] that another module owns: a head tied to the token
+    // embedding.
+    Linear(std::string attribute, const Parameter& tied);
+
     Tensor forward(Graph& graph, const Tensor& input) override;
+    std::vector<const Parameter*> shared_parameters() const override;
 
   private:
-    int in_, out_;
+    const Parameter& weight() const { return tied_ ? *tied_ : parameters()[0]; }
+
+    std::int64_t in_, out_;
     bool bias_;
+    const Parameter* tied_ = nullptr;
 };
 
 class ReLU final : public Module {
@@ -30,13 +40,36 @@ class GELU final : public Module {
     Tensor forward(Graph& graph, const Tensor& input) override;
 };
 
+// Sets each feature to 0 with probability p while training and scales the others by 1 / (1 - p). The mask is
+// a function of the run's seed, the module's path, the step, the rank and the element, so it is not kept:
+// the backward and a recomputation make it again.
+class Dropout final : public Module {
+  public:
+    Dropout(std::string attribute, double p) : Module("Dropout", std::move(attribute)), p_(p) {}
+    Tensor forward(Graph& graph, const Tensor& input) override;
+
+  private:
+    double p_;
+};
+
+// Layer normalisation (Ba, Kiros, Hinton: arXiv 1607.06450) of each row; mean and 1 / deviation stay fp32.
 class LayerNorm final : public Module {
   public:
     LayerNorm(std::string attribute, int width);
     Tensor forward(Graph& graph, const Tensor& input) override;
 
   private:
-    int width_;
+    std::int64_t width_;
+};
+
+// y = x / sqrt(mean(x^2) + eps) * weight (Zhang, Sennrich: arXiv 1910.07467); 1 / root stays fp32.
+class RMSNorm final : public Module {
+  public:
+    RMSNorm(std::string attribute, int width);
+    Tensor forward(Graph& graph, const Tensor& input) override;
+
+  private:
+    std::int64_t width_;
 };
 
 // Rows of a table, chosen by int32 tokens.
@@ -46,7 +79,7 @@ class Embedding final : public Module {
     Tensor forward(Graph& graph, const Tensor& tokens) override;
 
   private:
-    int entries_, width_;
+    std::int64_t entries_, width_;
 };
 
 // Adds row t of a table to the features at position t: the position embedding and its addition in one
@@ -57,18 +90,7 @@ class PositionEmbedding final : public Module {
     Tensor forward(Graph& graph, const Tensor& input) override;
 
   private:
-    int context_, width_;
-};
-
-// Scaled dot-product attention over [batch * context, 3 * width] queries, keys and values; each position sees
-// itself and what stands before it. Keeps the probabilities [batch, heads, context, context].
-class CausalSelfAttention final : public Module {
-  public:
-    CausalSelfAttention(std::string attribute, int context, int heads, int width, float projection_std);
-    Tensor forward(Graph& graph, const Tensor& input) override;
-
-  private:
-    int context_, heads_, width_;
+    std::int64_t context_, width_;
 };
 
 class Sequential final : public Module {
@@ -77,7 +99,16 @@ class Sequential final : public Module {
     Tensor forward(Graph& graph, const Tensor& input) override;
 };
 
-// a + b with both gradients, outside any module: the residual.
+// What follows is outside any module.
+
+// a + b with both gradients: the residual.
 Tensor add(Graph& graph, const Tensor& a, const Tensor& b);
+
+// silu(gate) * up with both gradients, silu(x) = x sigmoid(x); named as `path`'s activation.
+Tensor silu_mul(Graph& graph, const std::string& path, const Tensor& gate, const Tensor& up);
+
+// The tensor as fp32 or bf16: itself where it is so already, else a converted copy (Tensor.to in PyTorch);
+// the gradient is converted back.
+Tensor to_dtype(Graph& graph, const Tensor& tensor, DType dtype);
 
 }  // namespace shardscope::trainer

@@ -25,19 +25,27 @@ Mlp::Mlp(int layers, int width, bool bias) : Module("MLP", "") {
     add_child(make_net(layers, width, bias));
 }
 
+Tensor Mlp::forward(Graph& graph, const Tensor& input) {
+    return call(graph, child(0), to_dtype(graph, input, graph.dtype));
+}
+
 Tensor mse_loss(Graph& graph, const Tensor& output, const Tensor& target) {
-    const std::int64_t n = output.floats();
-    Tensor loss = graph.builder.new_tensor("loss", MemoryCategory::other,
-                                           std::max<std::int64_t>(output.bytes(), sizeof(double)));
+    const std::int64_t n = output.elements();
+    Tensor loss = graph.builder.new_tensor("loss", MemoryCategory::other, std::max<std::int64_t>(n, 2));
     {
         const PlanBuilder::Range range(graph.builder, "aten::mse_loss");
-        graph.builder.kernel(Kernel::mse_forward, "mse_loss_forward", {loss, output, target}, {n},
-                             kernels::mse_forward_cost(n).flops);
+        graph
+            .kernel(Kernel::mse_forward, "mse_loss_forward", {loss, output, target}, {n},
+                    kernels::mse_forward_cost(n).flops)
+            .dtype = DType::fp32;
     }
+    if (!graph.tape.recording() || output.value < 0) return loss;
     graph.tape.node("MseLossBackward0", [&graph, output, target, n] {
-        Tensor dout = graph.activation("output.grad", n);
-        graph.builder.kernel(Kernel::mse_backward, "mse_loss_backward", {dout, output, target}, {n},
-                             kernels::mse_backward_cost(n).flops);
+        Tensor dout = graph.activation("output.grad", n, DType::fp32);
+        graph
+            .kernel(Kernel::mse_backward, "mse_loss_backward", {dout, output, target}, {n},
+                    kernels::mse_backward_cost(n).flops)
+            .dtype = DType::fp32;
         graph.tape.accumulate(output.value, std::move(dout));
     });
     return loss;

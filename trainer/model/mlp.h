@@ -8,9 +8,11 @@ namespace shardscope::trainer {
 class Mlp final : public Module {
   public:
     Mlp(int layers, int width, bool bias);
-    Tensor forward(Graph& graph, const Tensor& input) override { return call(graph, child(0), input); }
+    // fp32 [rows, width] to [rows, width] of the graph's element type.
+    Tensor forward(Graph& graph, const Tensor& input) override;
 };
 
+// fp32 output and target.
 Tensor mse_loss(Graph& graph, const Tensor& output, const Tensor& target);
 
 }  // namespace shardscope::trainer

@@ -1,33 +1,86 @@
 #include "trainer/model/models.h"
 
 #include "trainer/job/job.h"
+#include "trainer/job/shapes.h"
 #include "trainer/model/gpt.h"
+#include "trainer/model/llama.h"
 #include "trainer/model/mlp.h"
+#include "trainer/model/selection.h"
 
 namespace shardscope::trainer {
 
-std::unique_ptr<Module> make_model(const Job& job) {
+namespace {
+
+constexpr int kByteVocabulary = 256;
+
+LlamaShape llama_shape(const Job& job) {
     const ModelSection& m = job.model;
-    if (m.type == ModelType::mlp) return std::make_unique<Mlp>(m.layers, m.width, m.bias);
-    return std::make_unique<Gpt>(GptShape{m.layers, m.heads, m.width, m.context});
+    LlamaShape shape{.layers = m.layers,
+                     .heads = m.heads,
+                     .kv_heads = m.kv_heads > 0 ? m.kv_heads : m.heads,
+                     .width = m.width,
+                     .context = m.context,
+                     .vocabulary = vocabulary(job),
+                     .feed_forward = llama_feed_forward(m.width),
+                     .dropout = m.dropout,
+                     .tied = m.tied_embeddings};
+    if (const NamedShape* published = find_shape(m.name)) {
+        if (published->width == m.width) shape.feed_forward = published->feed_forward;
+        shape.rotary_base = published->rotary_base;
+    }
+    return shape;
+}
+
+std::unique_ptr<Module> make_shape(const Job& job) {
+    const ModelSection& m = job.model;
+    switch (m.type) {
+        case ModelType::gpt:
+            return std::make_unique<Gpt>(GptShape{.layers = m.layers,
+                                                  .heads = m.heads,
+                                                  .width = m.width,
+                                                  .context = m.context,
+                                                  .vocabulary = vocabulary(job),
+                                                  .dropout = m.dropout,
+                                                  .tied = m.tied_embeddings});
+        case ModelType::llama:
+            return std::make_unique<Llama>(llama_shape(job));
+        case ModelType::mlp:
+            break;
+    }
+    return std::make_unique<Mlp>(m.layers, m.width, m.bias);
+}
+
+}  // namespace
+
+std::unique_ptr<Module> make_model(const Job& job) {
+    std::unique_ptr<Module> model = make_shape(job);
+    freeze(*model, job.train.freeze, where(job, "train.freeze"));
+    checkpoint_modules(*model, job.memory.activation_checkpointing,
+                       where(job, "memory.activation_checkpointing"));
+    return model;
+}
+
+int vocabulary(const Job& job) {
+    return job.model.vocabulary > 0 ? job.model.vocabulary : kByteVocabulary;
 }
 
 BatchShape batch_shape(const Job& job) {
     BatchShape shape;
     shape.samples = job.data.batch;
     if (job.model.type == ModelType::mlp) {
-        shape.input_bytes = shape.target_bytes =
-            shape.samples * job.model.width * std::int64_t{sizeof(float)};
+        shape.input_bytes = shape.target_bytes = shape.samples * job.model.width * size_of(shape.dtype);
     } else {
         shape.tokens = shape.samples * job.model.context;
-        shape.input_bytes = shape.target_bytes = shape.tokens * std::int64_t{sizeof(std::int32_t)};
+        shape.dtype = DType::int32;
+        shape.input_bytes = shape.target_bytes = shape.tokens * size_of(shape.dtype);
     }
     return shape;
 }
 
 Tensor loss(Graph& graph, const Job& job, const Tensor& output, const Tensor& target) {
-    if (job.model.type == ModelType::mlp) return mse_loss(graph, output, target);
-    return cross_entropy_loss(graph, output, target);
+    const Tensor scores = to_dtype(graph, output, DType::fp32);
+    if (job.model.type == ModelType::mlp) return mse_loss(graph, scores, target);
+    return cross_entropy_loss(graph, scores, target);
 }
 
 }  // namespace shardscope::trainer

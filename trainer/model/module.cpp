@@ -1,13 +1,80 @@
 #include "trainer/model/module.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
 namespace shardscope::trainer {
 
+namespace {
+
+// torch.no_grad, until the end of the scope.
+class Paused {
+  public:
+    explicit Paused(Tape& tape) : tape_(tape), recording_(tape.recording()) { tape.set_recording(false); }
+    ~Paused() { tape_.set_recording(recording_); }
+    Paused(const Paused&) = delete;
+    Paused& operator=(const Paused&) = delete;
+
+  private:
+    Tape& tape_;
+    bool recording_;
+};
+
+// The backward of a checkpointed module: its forward once more, on a tape of its own, then that tape's
+// backward. Returns the input's gradient where one is wanted.
+Tensor recompute(Graph& graph, Module& module, const Tensor& input, Tensor output_gradient) {
+    Tape tape(graph.builder);
+    Graph again{graph.builder, tape, graph.store, graph.dtype, graph.buffer_dtype, graph.training, {}};
+    Tensor from = input, input_gradient;
+    if (input.value >= 0) {
+        from.value = tape.new_value();
+        tape.node("", [&tape, &input_gradient, value = from.value] {  // first left, so it runs last
+            input_gradient = tape.take_gradient(value);
+        });
+    }
+    {
+        const PlanBuilder::Scope scope(graph.builder, Phase::recompute, module.id, graph.builder.unit());
+        const PlanBuilder::Range range(graph.builder, "recompute");
+        const Tensor output = module.forward(again, from);
+        tape.accumulate(output.value, std::move(output_gradient));
+    }
+    from = {};
+    tape.backward();
+    return input_gradient;
+}
+
+// torch.utils.checkpoint (Chen et al.: arXiv 1604.06174).
+Tensor call_checkpointed(Graph& graph, Module& module, const Tensor& input) {
+    Tensor output;
+    {
+        const Paused paused(graph.tape);
+        output = module.forward(graph, input);
+    }
+    output.value = graph.tape.new_value();
+    graph.tape.node("CheckpointFunctionBackward", [&graph, &module, input, value = output.value] {
+        graph.tape.accumulate(input.value, recompute(graph, module, input, graph.tape.take_gradient(value)));
+    });
+    return output;
+}
+
+}  // namespace
+
+bool trains(const Module& module) {
+    const auto trained = [](const Parameter* parameter) { return parameter->trained; };
+    const std::vector<const Parameter*> shared = module.shared_parameters();
+    return std::any_of(shared.begin(), shared.end(), trained) ||
+           std::any_of(module.parameters().begin(), module.parameters().end(),
+                       [](const Parameter& parameter) { return parameter.trained; }) ||
+           std::any_of(module.children().begin(), module.children().end(),
+                       [](const auto& child) { return trains(*child); });
+}
+
 Tensor call(Graph& graph, Module& module, const Tensor& input) {
     const PlanBuilder::Scope scope(graph.builder, graph.builder.phase(), module.id, graph.builder.unit());
     const PlanBuilder::Range range(graph.builder, "nn.Module: " + module.name, module.id);
+    const bool wanted = graph.tape.recording() && (input.value >= 0 || trains(module));
+    if (module.checkpointed && wanted) return call_checkpointed(graph, module, input);
     return module.forward(graph, input);
 }
 
@@ -42,6 +109,11 @@ ModuleTree number_modules(std::unique_ptr<Module> root) {
     ModuleTree tree;
     std::map<std::string, int> counts;
     number(*root, -1, "", counts, tree);
+    for (const int owner : tree.owners) tree.users.push_back({owner});
+    for (const Module* module : tree.modules) {
+        for (const Parameter* parameter : module->shared_parameters())
+            tree.users[static_cast<std::size_t>(parameter->id)].push_back(module->id);
+    }
     tree.root = std::move(root);
     return tree;
 }

@@ -45,8 +45,8 @@ class ParameterStore {
     virtual Arg parameter(const Parameter& parameter) = 0;
     // Memory for a gradient of the parameter, of the element type that the store keeps it in, allocated now.
     virtual Tensor new_gradient(const Parameter& parameter) = 0;
-    // That gradient was just enqueued on the compute stream. A parameter that two modules share is ready twice
-    // in a backward pass; the store adds.
+    // That gradient was just enqueued on the compute stream. A parameter that two modules share is ready
+    // twice in a backward pass; the store adds.
     virtual void gradient_ready(const Parameter& parameter, Tensor gradient) = 0;
 };
 
@@ -61,7 +61,9 @@ struct Graph {
     bool training = true;
     Arg finite_flag;  // int32 of the step (see Op::checks_output); buffer < 0: outputs are not checked
 
-    Tensor activation(std::string name, std::int64_t elements) const { return activation(std::move(name), elements, dtype); }
+    Tensor activation(std::string name, std::int64_t elements) const {
+        return activation(std::move(name), elements, dtype);
+    }
     Tensor activation(std::string name, std::int64_t elements, DType type) const {
         return builder.new_tensor(std::move(name), MemoryCategory::activations, elements, type);
     }
@@ -120,8 +122,11 @@ class Module {
     std::vector<Parameter> parameters_;  // complete when the constructor ends: others may point into it
 };
 
-// Calls a module as nn.Module.__call__ does: inside its range; a checkpointed one so that its backward
-// computes its forward again.
+// Whether a parameter that the module or one inside it reads is trained.
+bool trains(const Module& module);
+
+// Calls a module as nn.Module.__call__ does: inside its range. Of a checkpointed one only the input is kept;
+// its backward first computes its forward again, in the phase `recompute`.
 Tensor call(Graph& graph, Module& module, const Tensor& input);
 
 // The numbered tree: modules in the order of their first call, classes counted from 0 as PyTorch's profiler
@@ -132,6 +137,8 @@ struct ModuleTree {
     std::vector<int> parents;  // of modules, -1 the root's
     std::vector<Parameter*> parameters;
     std::vector<int> owners;  // the module id of each parameter
+    // The ids of the modules that read each parameter, its owner first; more than one: it is shared.
+    std::vector<std::vector<int>> users;
 };
 
 ModuleTree number_modules(std::unique_ptr<Module> root);

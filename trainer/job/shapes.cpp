@@ -1,0 +1,54 @@
+#include "trainer/job/shapes.h"
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "trainer/job/nearest.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+// GPT-2: layers, width, context and vocabulary from Radford et al., "Language models are unsupervised
+// multitask learners" (2019), table 2 and section 2.3; heads from the released configurations (n_head). Llama
+// 8B and 70B: "The Llama 3 herd of models" (arXiv 2407.21783), table 3: layers, model dimension, FFN
+// dimension, attention heads, key/value heads, and the base 500,000 of the rotary embedding; section 3.4.1: a
+// context of 8,192 tokens in pre-training before it is lengthened. The vocabulary is the released one,
+// 128,000 tokens and 256 reserved ones. Llama 1B: the released configuration of Llama 3.2 1B
+// (num_hidden_layers, num_attention_heads, num_key_value_heads, hidden_size, intermediate_size,
+// tie_word_embeddings).
+constexpr NamedShape kShapes[] = {
+    {"gpt2", ModelType::gpt, 12, 12, 0, 768, 4 * 768, 1024, 50257, true, 0},
+    {"gpt2-medium", ModelType::gpt, 24, 16, 0, 1024, 4 * 1024, 1024, 50257, true, 0},
+    {"gpt2-large", ModelType::gpt, 36, 20, 0, 1280, 4 * 1280, 1024, 50257, true, 0},
+    {"gpt2-xl", ModelType::gpt, 48, 25, 0, 1600, 4 * 1600, 1024, 50257, true, 0},
+    {"llama-1b", ModelType::llama, 16, 32, 8, 2048, 8192, 8192, 128256, true, 500000},
+    {"llama-8b", ModelType::llama, 32, 32, 8, 4096, 14336, 8192, 128256, false, 500000},
+    {"llama-70b", ModelType::llama, 80, 64, 8, 8192, 28672, 8192, 128256, false, 500000},
+};
+
+}  // namespace
+
+std::span<const NamedShape> named_shapes() {
+    return kShapes;
+}
+
+const NamedShape* find_shape(std::string_view name) {
+    const auto* found = std::find_if(std::begin(kShapes), std::end(kShapes),
+                                     [&](const NamedShape& shape) { return shape.name == name; });
+    return found == std::end(kShapes) ? nullptr : found;
+}
+
+std::string unknown_shape(std::string_view name) {
+    std::vector<std::string_view> names;
+    for (const NamedShape& shape : kShapes) names.push_back(shape.name);
+    const std::string_view guess = nearest(name, names);
+    return fmt::format("\"{}\" is no published shape; {}the shapes are {}", name,
+                       guess.empty() ? "" : fmt::format("did you mean {}? ", guess), fmt::join(names, ", "));
+}
+
+}  // namespace shardscope::trainer

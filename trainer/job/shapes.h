@@ -1,0 +1,31 @@
+// Published shapes of language models that model.name stands for.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "trainer/job/job.h"
+
+namespace shardscope::trainer {
+
+struct NamedShape {
+    std::string_view name;
+    ModelType type = ModelType::gpt;
+    int layers = 0, heads = 0;
+    int kv_heads = 0;  // 0: as many as heads
+    int width = 0;
+    int feed_forward = 0;  // features inside the feed-forward part
+    int context = 0, vocabulary = 0;
+    bool tied = false;
+    double rotary_base = 0;  // llama
+};
+
+std::span<const NamedShape> named_shapes();
+
+// Null if there is none of that name.
+const NamedShape* find_shape(std::string_view name);
+
+// For "gpt-2": what is not known and what was probably meant.
+std::string unknown_shape(std::string_view name);
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,113 @@
+#include "trainer/model/attention.h"
+
+#include <stdexcept>
+#include <utility>
+
+#include "trainer/kernels/attention.h"
+#include "trainer/kernels/cost.h"
+#include "trainer/model/layer_tools.h"
+#include "trainer/model/layers.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+constexpr float kProjectionStd = 0.02F;  // of the weights in front of the attention
+
+}  // namespace
+
+// --- rotary embedding ----------------------------------------------------------------------------------
+
+Tensor Rotary::make(Graph& graph) {
+    const PlanBuilder::Range range(graph.builder, "rotary_table");
+    Tensor table = graph.builder.new_tensor("rotary table", MemoryCategory::other, context_ * head_width_,
+                                            graph.buffer_dtype);
+    Op& op = graph.kernel(Kernel::rotary_table, "rotary_table", {table}, {context_, head_width_});
+    op.dtype = graph.buffer_dtype;
+    op.scalars = {base_};
+    storage_ = table.storage;
+    view_ = table.view;
+    dtype_ = table.dtype;
+    return table;
+}
+
+Tensor Rotary::table() const {
+    std::shared_ptr<Storage> storage = storage_.lock();
+    if (!storage) throw std::logic_error("a block turns its heads while no rotary table is alive");
+    return {std::move(storage), view_, -1, dtype_};
+}
+
+Tensor Rotary::turn(Graph& graph, const std::string& path, const Tensor& x, int turned, int heads) {
+    const std::int64_t batch = x.elements() / (context_ * heads * head_width_);
+    const Tensor angles = table();
+    const std::array<std::int64_t, 6> dims = {batch, context_,    turned,
+                                              heads, head_width_, static_cast<std::int64_t>(angles.dtype)};
+    const std::int64_t flops = kernels::rotary_cost(batch * context_, turned, head_width_).flops;
+    Tensor y = output_of(graph, path + ".rotated", x.elements(), wants(graph, x));
+    {
+        const PlanBuilder::Range range(graph.builder, "aten::rotary");
+        graph.kernel(Kernel::rotary_forward, "rotary_forward", {y, x, angles}, dims, flops);
+    }
+    if (y.value < 0) return y;
+    graph.tape.node("RotaryBackward0", [&graph, path, angles, dims, flops, n = x.elements(), from = x.value,
+                                        value = y.value] {
+        Tensor dy = graph.tape.take_gradient(value);
+        Tensor dx = graph.activation(path + ".rotated.grad", n);
+        graph.kernel(Kernel::rotary_backward, "rotary_backward", {dx, dy, angles}, dims, flops);
+        graph.tape.accumulate(from, std::move(dx));
+    });
+    return y;
+}
+
+// --- attention -----------------------------------------------------------------------------------------
+
+CausalSelfAttention::CausalSelfAttention(std::string attribute, const AttentionShape& shape)
+    : Module("CausalSelfAttention", std::move(attribute)), shape_(shape) {
+    const int head_width = shape.width / shape.heads;
+    const int outputs = (shape.heads + 2 * shape.kv_heads) * head_width;
+    add_child(std::make_unique<Linear>("qkv", shape.width, outputs, shape.bias, kProjectionStd));
+    add_child(
+        std::make_unique<Linear>("projection", shape.width, shape.width, shape.bias, shape.projection_std));
+    if (shape.dropout > 0) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
+}
+
+Tensor CausalSelfAttention::forward(Graph& graph, const Tensor& x) {
+    const std::int64_t batch = x.elements() / (std::int64_t{shape_.width} * shape_.context);
+    Tensor qkv = call(graph, child(0), x);
+    if (shape_.rotary) {
+        qkv = shape_.rotary->turn(graph, path + ".qkv", qkv, shape_.heads + shape_.kv_heads,
+                                  shape_.heads + 2 * shape_.kv_heads);
+    }
+    Tensor y = attend(graph, qkv, batch);
+    qkv = {};
+    y = call(graph, child(1), y);
+    return shape_.dropout > 0 ? call(graph, child(2), y) : y;
+}
+
+Tensor CausalSelfAttention::attend(Graph& graph, const Tensor& qkv, std::int64_t batch) {
+    const std::int64_t context = shape_.context, heads = shape_.heads, width = shape_.width;
+    const std::array<std::int64_t, 6> dims = {batch, context, heads, width, shape_.kv_heads};
+    Tensor y = output_of(graph, path + ".attention", batch * context * width, wants(graph, qkv));
+    const PlanBuilder::Range range(graph.builder, "aten::scaled_dot_product_attention");
+    Tensor probabilities = graph.activation(path + ".probabilities", batch * heads * context * context);
+    check_output(graph,
+                 graph.kernel(Kernel::attention_forward, "attention_forward", {y, probabilities, qkv}, dims,
+                              kernels::attention_forward_cost(batch, context, width, heads).flops));
+    if (y.value < 0) return y;
+    graph.tape.node(
+        "ScaledDotProductAttentionBackward0", [this, &graph, qkv, probabilities, dims, value = y.value] {
+            Tensor dy = graph.tape.take_gradient(value);
+            Tensor dqkv = graph.activation(path + ".qkv.grad", qkv.elements());
+            const std::size_t floats = kernels::attention_backward_scratch(shape_.context);
+            Tensor scratch =
+                graph.activation(path + ".scores.grad", static_cast<std::int64_t>(floats), DType::fp32);
+            graph.kernel(Kernel::attention_backward, "attention_backward",
+                         {dqkv, scratch, dy, qkv, probabilities}, dims,
+                         kernels::attention_backward_cost(dims[0], dims[1], dims[3], dims[2]).flops);
+            scratch = {};
+            graph.tape.accumulate(qkv.value, std::move(dqkv));
+        });
+    return y;
+}
+
+}  // namespace shardscope::trainer

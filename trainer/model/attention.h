@@ -1,0 +1,58 @@
+// Causal self-attention with its projections, and the rotary position embedding that Llama gives it.
+#pragma once
+
+#include <memory>
+
+#include "trainer/model/module.h"
+
+namespace shardscope::trainer {
+
+// The table of the rotary position embedding (Su et al., RoFormer: arXiv 2104.09864): cosine and sine of
+// position * base^(-2 i / head width), [context, head width / 2] each, of graph.buffer_dtype. A model makes
+// it at the start of its forward and keeps the tensor until its backward has ended; its blocks share it, also
+// those that compute their forward again.
+class Rotary {
+  public:
+    Rotary(int context, int head_width, double base)
+        : context_(context), head_width_(head_width), base_(base) {}
+
+    Tensor make(Graph& graph);
+
+    // The first `turned` of the `heads` heads of each row of x [batch * context, heads * head width] turned
+    // by their position, the others copied.
+    Tensor turn(Graph& graph, const std::string& path, const Tensor& x, int turned, int heads);
+
+  private:
+    Tensor table() const;  // std::logic_error where none is alive
+
+    std::int64_t context_, head_width_;
+    double base_;
+    std::weak_ptr<Storage> storage_;
+    Arg view_;
+    DType dtype_ = DType::fp32;
+};
+
+struct AttentionShape {
+    int context = 0, heads = 0, kv_heads = 0, width = 0;
+    bool bias = true;
+    float projection_std = 0;  // of the weight of the projection behind the attention
+    double dropout = 0;        // behind that projection
+    Rotary* rotary = nullptr;  // owned by the model; null: positions are not turned
+};
+
+// softmax(q k^T / sqrt(head width)) v for each head; each position sees itself and what stands before it.
+// One Linear makes queries, keys and values, [batch * context, (heads + 2 kv heads) * head width]; with fewer
+// heads of keys and values than of queries each serves heads / kv heads of them (grouped-query attention,
+// Ainslie et al.: arXiv 2305.13245). Keeps the probabilities [batch, heads, context, context].
+class CausalSelfAttention final : public Module {
+  public:
+    CausalSelfAttention(std::string attribute, const AttentionShape& shape);
+    Tensor forward(Graph& graph, const Tensor& input) override;
+
+  private:
+    Tensor attend(Graph& graph, const Tensor& qkv, std::int64_t batch);
+
+    AttentionShape shape_;
+};
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,66 @@
+// Modules that only call others, and what stands between modules.
+#include <utility>
+
+#include "trainer/kernels/cost.h"
+#include "trainer/model/layer_tools.h"
+#include "trainer/model/layers.h"
+
+namespace shardscope::trainer {
+
+Sequential::Sequential(std::string attribute, std::vector<std::unique_ptr<Module>> modules)
+    : Module("Sequential", std::move(attribute)) {
+    children() = std::move(modules);
+}
+
+Tensor Sequential::forward(Graph& graph, const Tensor& input) {
+    Tensor x = input;
+    for (const auto& module : children()) x = call(graph, *module, x);
+    return x;
+}
+
+Tensor add(Graph& graph, const Tensor& a, const Tensor& b) {
+    const std::int64_t n = a.elements();
+    Tensor y = output_of(graph, "residual", n, wants(graph, a) || wants(graph, b));
+    {
+        const PlanBuilder::Range range(graph.builder, "aten::add");
+        graph.kernel(Kernel::add, "elementwise_add", {y, a, b}, {n}, kernels::add_cost(n).flops);
+    }
+    if (y.value < 0) return y;
+    graph.tape.node("AddBackward0", [&graph, left = a.value, right = b.value, value = y.value] {
+        Tensor dy = graph.tape.take_gradient(value);  // one tensor, shared by both operands
+        graph.tape.accumulate(right, dy);
+        graph.tape.accumulate(left, std::move(dy));
+    });
+    return y;
+}
+
+namespace {
+
+Tensor cast(Graph& graph, const Tensor& from, DType dtype, std::string name) {
+    const std::int64_t n = from.elements();
+    Tensor to = graph.activation(std::move(name), n, dtype);
+    const Kernel kernel = dtype == DType::bf16 ? Kernel::cast_to_bf16 : Kernel::cast_to_fp32;
+    graph.kernel(kernel, "cast", {to, from}, {n});
+    return to;
+}
+
+}  // namespace
+
+Tensor to_dtype(Graph& graph, const Tensor& tensor, DType dtype) {
+    if (tensor.dtype == dtype) return tensor;
+    Tensor converted;
+    {
+        const PlanBuilder::Range range(graph.builder, "aten::_to_copy");
+        converted = cast(graph, tensor, dtype, "cast");
+    }
+    if (!wants(graph, tensor)) return converted;
+    converted.value = graph.tape.new_value();
+    graph.tape.node("ToCopyBackward0",
+                    [&graph, to = tensor.value, dtype_of = tensor.dtype, value = converted.value] {
+                        const Tensor gradient = graph.tape.take_gradient(value);
+                        graph.tape.accumulate(to, cast(graph, gradient, dtype_of, "cast.grad"));
+                    });
+    return converted;
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,44 @@
+// What every layer's forward() and backward need: whether a gradient is wanted, outputs, the finite check.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "trainer/model/module.h"
+
+namespace shardscope::trainer {
+
+// Own parameters are looked up by position: the weight first, the bias second.
+inline constexpr std::size_t kWeight = 0;
+inline constexpr std::size_t kBias = 1;
+
+// Whether what is computed from `x` needs a gradient (requires_grad in PyTorch).
+inline bool wants(const Graph& graph, const Tensor& x) {
+    return graph.tape.recording() && x.value >= 0;
+}
+inline bool wants(const Graph& graph, const Tensor& x, const Parameter& parameter) {
+    return graph.tape.recording() && (x.value >= 0 || parameter.trained);
+}
+
+// A new activation of graph.dtype; with an identity for its gradient only where one is wanted.
+inline Tensor output_of(Graph& graph, std::string name, std::int64_t elements, bool wanted) {
+    Tensor out = graph.activation(std::move(name), elements);
+    if (wanted) out.value = graph.tape.new_value();
+    return out;
+}
+
+// Has the kernel look for values that are not finite in its first arg, which is a module's output
+// (Op::checks_output).
+inline void check_output(const Graph& graph, Op& op) {
+    if (graph.finite_flag.buffer < 0) return;
+    op.checks_output = true;
+    op.args.push_back(graph.finite_flag);
+}
+
+// A product's kernel by its element type: "sgemm_nt", "bgemm_nt".
+inline std::string product_name(const Graph& graph, std::string_view transposes) {
+    return (graph.dtype == DType::bf16 ? "bgemm_" : "sgemm_") + std::string(transposes);
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,83 @@
+#include "trainer/model/llama.h"
+
+#include <string>
+#include <utility>
+
+#include "trainer/model/gpt.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+constexpr float kLlamaStd = 0.02F;  // initializer_range of the published configurations
+
+}  // namespace
+
+int llama_feed_forward(int width) {
+    const int multiple = width < 512 ? 16 : 256;
+    const int exact = 8 * width / 3;
+    return (exact + multiple - 1) / multiple * multiple;
+}
+
+SwiGLU::SwiGLU(std::string attribute, const LlamaShape& shape)
+    : Module("SwiGLU", std::move(attribute)), dropout_(shape.dropout > 0) {
+    const int hidden = shape.feed_forward;
+    add_child(std::make_unique<Linear>("w1", shape.width, hidden, false, kLlamaStd));
+    add_child(std::make_unique<Linear>("w3", shape.width, hidden, false, kLlamaStd));
+    add_child(std::make_unique<Linear>("w2", hidden, shape.width, false, residual_std(shape.layers)));
+    if (dropout_) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
+}
+
+Tensor SwiGLU::forward(Graph& graph, const Tensor& input) {
+    Tensor gate = call(graph, child(0), input);
+    Tensor up = call(graph, child(1), input);
+    Tensor x = silu_mul(graph, path, gate, up);
+    gate = up = {};
+    x = call(graph, child(2), x);
+    return dropout_ ? call(graph, child(3), x) : x;
+}
+
+LlamaBlock::LlamaBlock(std::string attribute, const LlamaShape& shape, Rotary& rotary)
+    : Module("LlamaBlock", std::move(attribute)) {
+    add_child(std::make_unique<RMSNorm>("norm_1", shape.width));
+    add_child(std::make_unique<CausalSelfAttention>(
+        "attention", AttentionShape{.context = shape.context,
+                                    .heads = shape.heads,
+                                    .kv_heads = shape.kv_heads,
+                                    .width = shape.width,
+                                    .bias = false,
+                                    .projection_std = residual_std(shape.layers),
+                                    .dropout = shape.dropout,
+                                    .rotary = &rotary}));
+    add_child(std::make_unique<RMSNorm>("norm_2", shape.width));
+    add_child(std::make_unique<SwiGLU>("feed_forward", shape));
+}
+
+Tensor LlamaBlock::forward(Graph& graph, const Tensor& input) {
+    Tensor x = add(graph, input, call(graph, child(1), call(graph, child(0), input)));
+    return add(graph, x, call(graph, child(3), call(graph, child(2), x)));
+}
+
+Llama::Llama(const LlamaShape& shape)
+    : Module("Llama", ""), rotary_(shape.context, shape.width / shape.heads, shape.rotary_base) {
+    auto embedding = std::make_unique<Embedding>("token_embedding", shape.vocabulary, shape.width);
+    const Parameter& table = embedding->parameters().front();
+    add_child(std::move(embedding));
+    if (shape.dropout > 0) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
+    for (int i = 0; i < shape.layers; ++i)
+        add_child(std::make_unique<LlamaBlock>("blocks." + std::to_string(i), shape, rotary_));
+    add_child(std::make_unique<RMSNorm>("norm", shape.width));
+    add_child(shape.tied ? std::make_unique<Linear>("head", table)
+                         : std::make_unique<Linear>("head", shape.width, shape.vocabulary, false, kLlamaStd));
+}
+
+Tensor Llama::forward(Graph& graph, const Tensor& tokens) {
+    const Tensor table = rotary_.make(graph);
+    // Runs last of the model's nodes: until then blocks that are computed again find the table.
+    graph.tape.node("", [table] {});
+    Tensor x = tokens;
+    for (const auto& module : children()) x = call(graph, *module, x);
+    return x;
+}
+
+}  // namespace shardscope::trainer

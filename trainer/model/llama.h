@@ -1,0 +1,50 @@
+// Llama (Touvron et al.: arXiv 2302.13971; "The Llama 3 herd of models": arXiv 2407.21783): token embedding,
+// blocks of RMS norm, causal attention with rotary positions and grouped queries, and a feed-forward part
+// with SwiGLU; a last RMS norm and a linear head; no biases. Weights start as normal(0, 0.02), those that
+// feed the residual smaller, as in GPT-2. Dropout, off in Llama, stands where GPT-2 has it.
+#pragma once
+
+#include "trainer/model/attention.h"
+#include "trainer/model/layers.h"
+
+namespace shardscope::trainer {
+
+struct LlamaShape {
+    int layers = 0, heads = 0, kv_heads = 0, width = 0, context = 0, vocabulary = 0;
+    int feed_forward = 0;  // features between w1 and w2
+    double rotary_base = 10000;
+    double dropout = 0;
+    bool tied = false;  // the head's weight is the token embedding's
+};
+
+// Two thirds of the 4 widths of a plain feed-forward part, as three matrices replace two, rounded up to a
+// multiple of 256, or of 16 for widths under 512.
+int llama_feed_forward(int width);
+
+// w2(silu(w1(x)) * w3(x)) (Shazeer, "GLU variants improve transformer": arXiv 2002.05202).
+class SwiGLU final : public Module {
+  public:
+    SwiGLU(std::string attribute, const LlamaShape& shape);
+    Tensor forward(Graph& graph, const Tensor& input) override;
+
+  private:
+    bool dropout_;
+};
+
+class LlamaBlock final : public Module {
+  public:
+    LlamaBlock(std::string attribute, const LlamaShape& shape, Rotary& rotary);
+    Tensor forward(Graph& graph, const Tensor& input) override;
+};
+
+class Llama final : public Module {
+  public:
+    explicit Llama(const LlamaShape& shape);
+    // int32 tokens [batch * context] to logits [batch * context, vocabulary].
+    Tensor forward(Graph& graph, const Tensor& tokens) override;
+
+  private:
+    Rotary rotary_;  // the blocks point to it
+};
+
+}  // namespace shardscope::trainer

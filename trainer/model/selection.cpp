@@ -1,0 +1,58 @@
+#include "trainer/model/selection.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace shardscope::trainer {
+
+namespace {
+
+void for_each(Module& module, const std::function<void(Module&)>& visit) {
+    visit(module);
+    for (const auto& child : module.children()) for_each(*child, visit);
+}
+
+// Calls `visit` for each module of the classes, once all classes are known to be there.
+void for_each_of(Module& root, const ModuleClasses& classes, const std::string& where, std::string_view key,
+                 const std::function<void(Module&)>& visit) {
+    std::set<std::string> present;
+    for_each(root, [&](Module& module) {
+        if (!module.is_wrapper()) present.insert(module.class_name());
+    });
+    for (const std::string& name : classes.names) {
+        if (present.contains(name)) continue;
+        throw JobError(fmt::format("{}{}: the model has no module of class {}; its classes are {}", where,
+                                   key, name, fmt::join(present, ", ")));
+    }
+    const auto chosen = [&](const Module& module) {
+        return std::find(classes.names.begin(), classes.names.end(), module.class_name()) !=
+               classes.names.end();
+    };
+    for_each(root, [&](Module& module) {
+        if (chosen(module)) visit(module);
+    });
+}
+
+}  // namespace
+
+void freeze(Module& root, const ModuleClasses& classes, const std::string& where) {
+    for_each_of(root, classes, where, "train.freeze", [](Module& module) {
+        for (Parameter& parameter : module.parameters()) parameter.trained = false;
+    });
+    if (!trains(root)) {
+        throw JobError(fmt::format("{}train.freeze: {} leaves no parameter to train; name fewer classes",
+                                   where, to_text(classes)));
+    }
+}
+
+void checkpoint_modules(Module& root, const ModuleClasses& classes, const std::string& where) {
+    for_each_of(root, classes, where, "memory.activation_checkpointing",
+                [](Module& module) { module.checkpointed = true; });
+}
+
+}  // namespace shardscope::trainer
