@@ -45,6 +45,25 @@ TEST_P(SampleTrace, PeaksAsItsWrapDoes) {
     for (const json& rank : ask("memory").at("ranks")) EXPECT_EQ(rank.at("peak_bytes"), expected);
 }
 
+// The shipped files are of schema 1: every analysis opens them; the prediction has no parts there.
+TEST_P(SampleTrace, OpensInEveryVerbThoughItsSchemaIsTheFirst) {
+    EXPECT_EQ(ask("info").at("schema_version"), 1);
+    for (const char* verb : {"summary", "modules", "memory", "collectives", "check"}) ask(verb);
+    const Outcome views =
+        run_command({SHARDSCOPE_TRACE, "query", file(), "SELECT count(*) FROM predictions"});
+    EXPECT_EQ(views.status, 0) << views.err;
+    const Outcome explained =
+        run_command({SHARDSCOPE_TRACE, "memory", "--explain", file(), "--format", "json"});
+    ASSERT_EQ(explained.status, 0) << explained.err;
+    for (const json& rank : json::parse(explained.out).at("ranks")) {
+        EXPECT_EQ(rank.at("categories").at(0).at("difference_bytes"), 0);
+        EXPECT_TRUE(rank.at("units").at(0).at("predicted_bytes").is_null());
+        std::int64_t units = 0;
+        for (const json& unit : rank.at("units")) units += unit.at("bytes").get<std::int64_t>();
+        EXPECT_EQ(units, rank.at("peak_bytes"));
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Shipped, SampleTrace, ::testing::Values("mlp-root.sqlite", "mlp-linear.sqlite"));
 
 }  // namespace

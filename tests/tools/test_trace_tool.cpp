@@ -1,6 +1,7 @@
 // Drives the real shardscope-trace on a run with known figures; see tests/traces/sample_run.h for them.
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 
 #include "tests/tools/run_command.h"
 #include "tests/traces/sample_run.h"
+#include "traces/schema/schema.h"
 #include "traces/store/sqlite.h"
 #include "traces/store/writer.h"
 
@@ -64,7 +66,8 @@ class TraceTool : public ::testing::Test {
 TEST_F(TraceTool, TellsItsVersionAndTheSchemas) {
     const Outcome outcome = tool({"--version"});
     EXPECT_EQ(outcome.status, 0);
-    EXPECT_EQ(outcome.out, "shardscope-trace " SHARDSCOPE_VERSION " (schema 1)\n");
+    EXPECT_EQ(outcome.out, "shardscope-trace " SHARDSCOPE_VERSION " (schema " +
+                               std::to_string(traces::kSchemaVersion) + ")\n");
 }
 
 TEST_F(TraceTool, HelpNamesEveryVerbAndOption) {
@@ -76,7 +79,8 @@ TEST_F(TraceTool, HelpNamesEveryVerbAndOption) {
         EXPECT_EQ(tool({verb, "--help"}).status, 0) << verb;
     }
     EXPECT_THAT(tool({"memory", "--help"}).out,
-                AllOf(HasSubstr("--rank"), HasSubstr("--step"), HasSubstr("--range"), HasSubstr("--format")));
+                AllOf(HasSubstr("--rank"), HasSubstr("--step"), HasSubstr("--range"), HasSubstr("--format"),
+                      HasSubstr("--explain")));
     EXPECT_THAT(tool({"compare", "--help"}).out, HasSubstr("--fail-if"));
 }
 
@@ -97,7 +101,7 @@ TEST_F(TraceTool, EveryVerbPrintsInEveryFormat) {
 
 TEST_F(TraceTool, InfoCountsWhatTheFileHolds) {
     const json info = json_of({"info", run_});
-    EXPECT_EQ(info.at("schema_version"), 1);
+    EXPECT_EQ(info.at("schema_version"), traces::kSchemaVersion);
     EXPECT_EQ(info.at("ended"), true);
     EXPECT_EQ(info.at("ranks"), 2);
     EXPECT_EQ(info.at("config").at("model.width"), "256");
@@ -125,6 +129,40 @@ TEST_F(TraceTool, ModulesShowTheTree) {
     const json& linear = root.at("children").at(0);
     EXPECT_EQ(linear.at("name"), "Linear_0");
     EXPECT_DOUBLE_EQ(linear.at("device_us"), 600);  // two sgemm launched inside
+}
+
+// Of the 5,096 bytes at the peak 1,000 are the shard, and 4,096 what the root module gathered, as predicted.
+TEST_F(TraceTool, MemoryExplainedHasThePredictionBesideEachPart) {
+    const json rank = json_of({"memory", "--explain", run_, "--rank", "1"}).at("ranks").at(0);
+    EXPECT_EQ(rank.at("peak_bytes"), 5096);  // the keys of `memory` are all there
+    EXPECT_EQ(rank.at("at_peak").at("unsharded_parameters"), 4096);
+    const auto parts = [&](const char* kind) {
+        std::map<std::string, std::pair<int, int>> all;
+        for (const json& part : rank.at(kind)) {
+            all[part.at("name")] = {part.at("bytes"), part.at("predicted_bytes")};
+            EXPECT_EQ(part.at("difference_bytes"), 0);
+        }
+        return all;
+    };
+    using Parts = std::map<std::string, std::pair<int, int>>;
+    EXPECT_EQ(parts("units"), (Parts{{"root", {5096, 5096}}}));
+    EXPECT_EQ(parts("modules"),
+              (Parts{{"FullyShardedDataParallel_0", {4096, 4096}}, {"(no module)", {1000, 1000}}}));
+    EXPECT_EQ(parts("buffers"), (Parts{{"root flat_param", {4096, 4096}}, {"root shard", {1000, 1000}}}));
+    EXPECT_EQ(parts("categories").at("parameters"), std::pair(1000, 1000));
+    ASSERT_EQ(rank.at("steps").size(), 2U);
+    for (const json& step : rank.at("steps")) {
+        EXPECT_EQ(step.at("bytes"), 5096);
+        EXPECT_EQ(step.at("predicted_bytes"), 5096);
+        EXPECT_EQ(step.at("reserved_bytes"), 8192);
+    }
+    EXPECT_EQ(rank.at("moment").at("buffer"), "root flat_param");
+    EXPECT_EQ(rank.at("pool").at("cached_at_peak_bytes"), 8192 - 5096);
+    for (const char* format : {"table", "csv"}) {
+        const Outcome outcome = tool({"memory", run_, "--explain", "--format", format});
+        EXPECT_EQ(outcome.status, 0) << outcome.err;
+        EXPECT_THAT(outcome.out, HasSubstr("root flat_param"));
+    }
 }
 
 TEST_F(TraceTool, MemoryTellsThePeakAndItsCategories) {

@@ -138,5 +138,23 @@ TEST(Check, NamesStepsThatOverlapAndPredictionsThatDoNotSum) {
                                                  HasSubstr("predicted peak of rank 0 is 10 bytes")));
 }
 
+TEST(Check, NamesPartsOfAPredictionThatDoNotSumToIt) {
+    RunBuilder run;
+    const auto part = [&](PredictionPart kind, std::int64_t id, std::int64_t bytes) {
+        run.sink().add(PredictionPartRow{.rank = 0, .kind = kind, .id = id, .bytes = bytes, .name = {}});
+    };
+    PredictionRow prediction{.rank = 0, .peak_bytes = 10, .where = "forward"};
+    prediction.at_peak[0] = 10;
+    run.sink().add(prediction);
+    part(PredictionPart::unit, 0, 4);
+    part(PredictionPart::unit, 1, 6);
+    part(PredictionPart::module, 0, 9);
+    part(PredictionPart::step, 0, 7);  // below the peak, which a validation may reach
+    part(PredictionPart::step, 1, 11);
+    const auto trace = run.take();
+    EXPECT_THAT(check_trace(*trace), ElementsAre(HasSubstr("10 bytes, but its modules sum to 9."),
+                                                 HasSubstr("10 bytes, but its steps reach 11.")));
+}
+
 }  // namespace
 }  // namespace shardscope::traces

@@ -5,6 +5,7 @@
 #include "traces/analysis/compare.h"
 #include "traces/analysis/info.h"
 #include "traces/analysis/memory.h"
+#include "traces/analysis/memory_explanation.h"
 #include "traces/analysis/modules.h"
 #include "traces/analysis/summary.h"
 
@@ -88,6 +89,46 @@ inline MemoryReport sample_memory() {
     rank.predicted_at_peak[0] = 1 << 20;
     rank.predicted_at_peak[5] = (2 << 20) - 512;
     rank.predicted_where = "first step, backward";
+    return {{rank}};
+}
+
+// Predicted by part, with one buffer more than there is; three steps, two of them alike.
+inline MemoryExplanation sample_explanation() {
+    RankExplanation rank;
+    rank.memory = sample_memory().ranks[0];
+    rank.memory.units = {{"net.0", 2 << 20, (2 << 20) - 512}, {"(no unit)", 1 << 20, 1 << 20}};
+    rank.memory.modules = {{"(no module)", 3 << 20, (3 << 20) - 512}};
+    rank.memory.buffers = {{"x", 3 << 20, (3 << 20) - 1024}, {"y", 0, 512}};
+    rank.moment = {.step = 1,
+                   .phase = Phase::backward,
+                   .buffer = "x",
+                   .unit = "net.0",
+                   .module = "Linear_0",
+                   .bytes = 3 << 20};
+    const StepMemory first = {.step = 0,
+                              .peak_bytes = 2 << 20,
+                              .active_bytes = 2 << 20,
+                              .reserved_bytes = 3 << 20,
+                              .predicted = 2 << 20,
+                              .growths = 5};
+    StepMemory second = first;
+    second.step = 1;
+    second.peak_bytes = 3 << 20;
+    second.active_bytes = 3 << 20;
+    second.reserved_bytes = 4 << 20;
+    second.predicted = (3 << 20) - 512;
+    second.growths = 0;
+    StepMemory third = second;
+    third.step = 2;
+    rank.steps = {first, second, third};
+    rank.pool = {.active_peak_bytes = 3 << 20,
+                 .reserved_peak_bytes = 4 << 20,
+                 .reserved_at_peak = 4 << 20,
+                 .cached_at_peak = 1 << 20,
+                 .allocated_at_reserved_peak = 3 << 20,
+                 .fragmentation_percent = 25,
+                 .growths = 7,
+                 .growths_in_steps = 5};
     return {{rank}};
 }
 

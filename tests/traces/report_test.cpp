@@ -85,6 +85,62 @@ net.0      2.00  2,097,152      66.67
 (no unit)  1.00  1,048,576      33.33
 )";
 
+constexpr const char* kExplanationTable =
+R"(Allocated device memory; MB = 2^20 bytes, difference = measured - predicted, "=" the same
+
+Rank 2: peak 3.00 MB (3,145,728 bytes) at 1,234.500 ms, in step 1, backward; reached by allocating 3.00 MB for "x" (unit net.0, module Linear_0)
+Predicted by the memory account: 3.00 MB (3,145,216 bytes), in first step, backward
+
+By category               Bytes    MB  Share (%)  Predicted (bytes)  (MB)  Difference (bytes)  (MB)    (%)
+────────────────────  ─────────  ────  ─────────  ─────────────────  ────  ──────────────────  ────  ─────
+parameters            1,048,576  1.00      33.33          1,048,576  1.00                   =     =      =
+unsharded_parameters          0  0.00       0.00                  0  0.00                   =     =      =
+gradients                     0  0.00       0.00                  0  0.00                   =     =      =
+unsharded_gradients           0  0.00       0.00                  0  0.00                   =     =      =
+optimizer_state               0  0.00       0.00                  0  0.00                   =     =      =
+activations           2,097,152  2.00      66.67          2,096,640  2.00                +512  0.00  +0.02
+communication                 0  0.00       0.00                  0  0.00                   =     =      =
+other                         0  0.00       0.00                  0  0.00                   =     =      =
+────────────────────  ─────────  ────  ─────────  ─────────────────  ────  ──────────────────  ────  ─────
+total                 3,145,728  3.00     100.00          3,145,216  3.00                +512  0.00  +0.02
+
+By unit        Bytes    MB  Share (%)  Predicted (bytes)  (MB)  Difference (bytes)  (MB)    (%)
+─────────  ─────────  ────  ─────────  ─────────────────  ────  ──────────────────  ────  ─────
+net.0      2,097,152  2.00      66.67          2,096,640  2.00                +512  0.00  +0.02
+(no unit)  1,048,576  1.00      33.33          1,048,576  1.00                   =     =      =
+─────────  ─────────  ────  ─────────  ─────────────────  ────  ──────────────────  ────  ─────
+total      3,145,728  3.00     100.00          3,145,216  3.00                +512  0.00  +0.02
+
+By module        Bytes    MB  Share (%)  Predicted (bytes)  (MB)  Difference (bytes)  (MB)    (%)
+───────────  ─────────  ────  ─────────  ─────────────────  ────  ──────────────────  ────  ─────
+(no module)  3,145,728  3.00     100.00          3,145,216  3.00                +512  0.00  +0.02
+───────────  ─────────  ────  ─────────  ─────────────────  ────  ──────────────────  ────  ─────
+total        3,145,728  3.00     100.00          3,145,216  3.00                +512  0.00  +0.02
+
+By buffer      Bytes    MB  Share (%)  Predicted (bytes)  (MB)  Difference (bytes)  (MB)      (%)
+─────────  ─────────  ────  ─────────  ─────────────────  ────  ──────────────────  ────  ───────
+x          3,145,728  3.00     100.00          3,144,704  3.00              +1,024  0.00    +0.03
+y                  0  0.00       0.00                512  0.00                -512  0.00  -100.00
+─────────  ─────────  ────  ─────────  ─────────────────  ────  ──────────────────  ────  ───────
+total      3,145,728  3.00     100.00          3,145,216  3.00                +512  0.00    +0.02
+
+By step  Peak allocated (bytes)  (MB)  Active (MB)  Reserved (MB)  Predicted (bytes)  (MB)  Difference (bytes)  (MB)    (%)  Pool grew (times)
+───────  ──────────────────────  ────  ───────────  ─────────────  ─────────────────  ────  ──────────────────  ────  ─────  ─────────────────
+0                     2,097,152  2.00         2.00           3.00          2,097,152  2.00                   =     =      =                  5
+1 to 2                3,145,728  3.00         3.00           4.00          3,145,216  3.00                +512  0.00  +0.02                  0
+
+Reserved against allocated                        Bytes    MB
+────────────────────────────────────────────  ─────────  ────
+allocated, peak (in the host's order)         3,145,728  3.00
+active, peak (until the last stream used it)  3,145,728  3.00
+reserved, peak (held by the pool)             4,194,304  4.00
+reserved when allocated is at its peak        4,194,304  4.00
+  of that cached: beyond what is allocated    1,048,576  1.00
+most allocated while reserved is at its peak  3,145,728  3.00
+Fragmentation: 25.00 % of the reserved peak was never allocated at once.
+The pool grew 7 times (cudaMalloc), 5 of them in steps.
+)";
+
 constexpr const char* kCollectivesTable =
 R"(MB = 2^20 bytes of the full buffer, GB = 10^9 bytes
 Rank  Operation   Count     MB  Time (us)  Transfer (us)  Waiting (us)  Exposed (us)  algbw (GB/s)  busbw (GB/s)  Count/step  MB/step
@@ -151,9 +207,70 @@ TEST(Report, TablesForPeople) {
     EXPECT_EQ(render(sample_summary(), Format::table), kSummaryTable);
     EXPECT_EQ(render(sample_modules(), Format::table), kModulesTable);
     EXPECT_EQ(render(sample_memory(), Format::table), kMemoryTable);
+    EXPECT_EQ(render(sample_explanation(), Format::table), kExplanationTable);
     EXPECT_EQ(render(sample_collectives(), Format::table), kCollectivesTable);
     EXPECT_EQ(render(sample_comparison(), Format::table), kCompareTable);
     EXPECT_EQ(render(sample_info(), Format::table), kInfoTable);
+}
+
+// A prediction of the whole run says nothing about the parts of another step's peak.
+TEST(Report, APredictionThatDoesNotApplyIsToldButNotCompared) {
+    MemoryExplanation explanation = sample_explanation();
+    RankMemory& rank = explanation.ranks[0].memory;
+    rank.prediction_applies = false;
+    for (auto* holders : {&rank.units, &rank.modules, &rank.buffers}) {
+        for (MemoryHolder& holder : *holders) holder.predicted.reset();
+    }
+    const std::string text = render(explanation, Format::table);
+    EXPECT_THAT(text, HasSubstr("(3,145,216 bytes), in first step, backward; of the whole run, whose peak"));
+    EXPECT_THAT(text, HasSubstr("\nBy category               Bytes    MB  Share (%)\n"));
+    EXPECT_THAT(text, HasSubstr("\nBy unit        Bytes    MB  Share (%)\n"));
+    EXPECT_THAT(render(MemoryReport{{rank}}, Format::table),
+                HasSubstr("predicted 3,145,216 bytes (of the whole run)"));
+    const Json json = json_of(explanation)["ranks"][0];
+    EXPECT_EQ(json["prediction_applies"], false);
+    EXPECT_EQ(json["predicted_peak_bytes"], (3 << 20) - 512);
+    EXPECT_TRUE(json["categories"][0]["predicted_bytes"].is_null());
+}
+
+// 40 units of 1 to 40 bytes, 820 in all: the 16 largest (25 to 40) hold 520, the 24 others 300.
+TEST(Report, PartsBeyondTheLargestAreOneRowSoThatTheTotalIsThatOfAll) {
+    RankExplanation rank;
+    rank.memory.peak_bytes = 820;
+    for (int i = 40; i > 0; --i) rank.memory.units.push_back({"unit " + std::to_string(i), i});
+    const std::string text = render(MemoryExplanation{{rank}}, Format::table);
+    EXPECT_THAT(text, HasSubstr("\nunit 25       25  0.00       3.05\n… 24 more    300  0.00      36.59\n"));
+    EXPECT_THAT(text, HasSubstr("\ntotal        820  0.00     100.00\n"));
+}
+
+TEST(Report, ExplanationJsonKeepsTheKeysOfMemoryAndAdds) {
+    const Json rank = json_of(sample_explanation())["ranks"][0];
+    const Json memory = json_of(sample_memory())["ranks"][0];
+    for (const auto& [key, value] : memory.items()) {
+        ASSERT_TRUE(rank.contains(key)) << key;
+        if (value.is_array()) continue;
+        EXPECT_EQ(rank[key], value) << key;
+    }
+    EXPECT_EQ(rank["units"][0], Json::parse(R"({"name":"net.0","bytes":2097152,"predicted_bytes":2096640,
+                                                "difference_bytes":512,"difference_percent":0.02442002442002442})"));
+    EXPECT_EQ(rank["buffers"][1]["difference_bytes"], -512);
+    EXPECT_EQ(rank["steps"].size(), 3U);
+    EXPECT_EQ(rank["steps"][0], Json::parse(R"({"step":0,"bytes":2097152,"predicted_bytes":2097152,
+                                                "difference_bytes":0,"difference_percent":0.0,
+                                                "active_bytes":2097152,"reserved_bytes":3145728,"growths":5})"));
+    EXPECT_EQ(rank["pool"]["fragmentation_percent"], 25.0);
+    EXPECT_EQ(rank["moment"]["phase"], "backward");
+}
+
+TEST(Report, ExplanationCsvHasARowForEachPartAndStep) {
+    const std::string csv = render(sample_explanation(), Format::csv);
+    EXPECT_THAT(csv, StartsWith("rank,by,name,bytes,predicted_bytes,difference_bytes,difference_percent,"
+                                "active_bytes,reserved_bytes,growths,fragmentation_percent\n"
+                                "2,peak,total,3145728,3145216,512,0.016278691193228063,3145728,4194304,7,25\n"
+                                "2,category,parameters,1048576,1048576,0,0,,,,\n"));
+    EXPECT_THAT(csv, HasSubstr("\n2,buffer,y,0,512,-512,-100,,,,\n"));
+    EXPECT_THAT(csv, HasSubstr("\n2,step,0,2097152,2097152,0,0,2097152,3145728,5,\n"));
+    EXPECT_THAT(csv, HasSubstr("\n2,pool,cached_at_peak,1048576,,,,,,,\n"));
 }
 
 TEST(Report, EmptyResultsSaySo) {

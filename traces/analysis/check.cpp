@@ -232,6 +232,27 @@ void check_steps(const Trace& trace, Faults& faults) {
     }
 }
 
+// Units, modules and buffers each sum to the predicted peak; no step is above it.
+void check_prediction_parts(const Trace& trace, Faults& faults) {
+    std::map<std::pair<int, PredictionPart>, std::int64_t> found;  // of a step: the largest
+    for (const PredictionPartRow& part : trace.prediction_parts) {
+        std::int64_t& bytes = found[{part.rank, part.kind}];
+        bytes = part.kind == PredictionPart::step ? std::max(bytes, part.bytes) : bytes + part.bytes;
+    }
+    for (const PredictionRow& row : trace.predictions) {
+        for (int p = 0; p < kPredictionParts; ++p) {
+            const auto kind = static_cast<PredictionPart>(p);
+            const auto at = found.find({row.rank, kind});
+            const bool step = kind == PredictionPart::step;
+            if (at == found.end() || at->second == row.peak_bytes) continue;
+            if (step && at->second < row.peak_bytes) continue;  // the peak may lie in a validation
+            faults.push_back(fmt::format("The predicted peak of rank {} is {} bytes, but its {}s {} {}.",
+                                         row.rank, row.peak_bytes, name(kind), step ? "reach" : "sum to",
+                                         at->second));
+        }
+    }
+}
+
 void check_predictions(const Trace& trace, Faults& faults) {
     for (const PredictionRow& row : trace.predictions) {
         const std::int64_t sum =
@@ -241,6 +262,7 @@ void check_predictions(const Trace& trace, Faults& faults) {
             fmt::format("The predicted peak of rank {} is {} bytes, but its categories sum to {}.", row.rank,
                         row.peak_bytes, sum));
     }
+    check_prediction_parts(trace, faults);
 }
 
 }  // namespace

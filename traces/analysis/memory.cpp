@@ -1,150 +1,103 @@
-// Replays allocations and frees in order; see memory.h.
+// The peak and its parts, measured and predicted; see memory.h.
 #include "traces/analysis/memory.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
-#include <optional>
 #include <string_view>
 #include <unordered_map>
 
-#include "traces/analysis/step_windows.h"
+#include "traces/analysis/counter_curve.h"
+#include "traces/analysis/peak_search.h"
+#include "traces/analysis/prediction.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
 namespace {
 
-// Where in a rank's rows the peak is looked for: the states after rows [first, last), and before row `first`.
-struct Range {
-    std::size_t first = 0, last = 0;
-    std::int64_t start = 0;  // when the state before row `first` held, at the latest
-    bool initial = false;    // that state counts too
+// What the addresses do not explain: a free that no allocation fits.
+constexpr const char* kNotTold = "(not told by addresses)";
+// What the stored parts do not explain of the stored peak.
+constexpr const char* kNotStored = "(not told by the prediction)";
+
+// Measured and predicted bytes of what has one key (an id or a name).
+struct Tally {
+    std::int64_t bytes = 0, predicted = 0;
 };
 
-struct Peak {
-    std::size_t rows = 0;  // how many of the rank's rows had happened
-    std::int64_t time = 0;
-    std::int64_t total = 0;
-    CategoryBytes bytes{};
-};
-
-// The rank's rows of Trace::memory in one space, in order.
-std::vector<std::vector<std::uint32_t>> rows_by_rank(const Trace& trace, MemorySpace space) {
-    std::vector<std::vector<std::uint32_t>> rows(trace.ranks.size());
-    const MemoryEvents& memory = trace.memory;
-    for (std::size_t i = 0; i < memory.size(); ++i) {
-        if (memory.space[i] == space) rows[memory.rank[i]].push_back(static_cast<std::uint32_t>(i));
+// Closes a list of holders: what is missing to both totals is said, so that they sum to the peaks exactly;
+// largest first.
+void close(std::vector<MemoryHolder>& holders, std::int64_t peak,
+           std::optional<std::int64_t> predicted_peak) {
+    std::int64_t missing = peak, missing_prediction = predicted_peak.value_or(0);
+    for (const MemoryHolder& holder : holders) {
+        missing -= holder.bytes;
+        missing_prediction -= holder.predicted.value_or(0);
     }
-    return rows;
-}
-
-Range selected_range(const Trace& trace, const std::vector<std::uint32_t>& rows, const RankSteps& steps,
-                     const Selection& selection) {
-    const MemoryEvents& memory = trace.memory;
-    const bool by_step = selection.first_step || selection.last_step;
-    if (!by_step && !selection.from_ns && !selection.to_ns) {
-        Range whole{0, rows.size(), 0, false};
-        while (whole.first < rows.size() && memory.phase[rows[whole.first]] == Phase::setup) ++whole.first;
-        if (whole.first == rows.size()) whole.first = 0;  // nothing but set-up
-        if (whole.first > 0) {
-            whole.initial = true;
-            whole.start = memory.time[rows[whole.first - 1]];
-        }
-        return whole;
-    }
-    const IntervalSet time = selected_host_time(steps, selection);
-    if (time.empty() || time.front().start >= time.back().end) return {};
-    const auto row_at = [&](std::int64_t t) {
-        const auto at =
-            std::lower_bound(rows.begin(), rows.end(), t,
-                             [&](std::uint32_t row, std::int64_t when) { return memory.time[row] < when; });
-        return static_cast<std::size_t>(at - rows.begin());
-    };
-    Range range{row_at(time.front().start), row_at(time.back().end), time.front().start, true};
-    if (range.first == 0) range.start = std::max(range.start, trace.first_ns);
-    return range;
-}
-
-Peak find_peak(const MemoryEvents& memory, const std::vector<std::uint32_t>& rows, const Range& range) {
-    Peak peak;
-    CategoryBytes live{};
-    std::int64_t total = 0;
-    std::int64_t most = std::numeric_limits<std::int64_t>::min();
-    for (std::size_t i = 0; i <= range.last && i <= rows.size(); ++i) {
-        // Here the state is the one after i rows.
-        const bool counts = i == range.first ? range.initial : i > range.first;
-        if (counts && total > most) {
-            most = total;
-            const std::int64_t time = i == range.first ? range.start : memory.time[rows[i - 1]];
-            peak = {i, time, total, live};
-        }
-        if (i == rows.size()) break;
-        total += memory.bytes[rows[i]];
-        live[static_cast<std::size_t>(memory.category[rows[i]])] += memory.bytes[rows[i]];
-    }
-    return peak;
-}
-
-// Rows of the allocations that live after the first `count` rows: an address is live when its latest row is
-// an allocation.
-std::vector<std::uint32_t> live_rows(const MemoryEvents& memory, const std::vector<std::uint32_t>& rows,
-                                     std::size_t count) {
-    std::vector<std::uint32_t> order(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(count));
-    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-        return memory.address[a] != memory.address[b] ? memory.address[a] < memory.address[b] : a < b;
+    const auto none = predicted_peak ? std::optional<std::int64_t>(0) : std::nullopt;
+    if (missing != 0) holders.push_back({kNotTold, missing, none});
+    if (missing_prediction != 0) holders.push_back({kNotStored, 0, missing_prediction});
+    std::stable_sort(holders.begin(), holders.end(), [](const MemoryHolder& a, const MemoryHolder& b) {
+        if (a.bytes != b.bytes) return a.bytes > b.bytes;
+        return a.predicted.value_or(0) > b.predicted.value_or(0);
     });
-    std::vector<std::uint32_t> live;
-    for (std::size_t i = 0; i < order.size(); ++i) {
-        const bool latest = i + 1 == order.size() || memory.address[order[i]] != memory.address[order[i + 1]];
-        if (latest && memory.bytes[order[i]] > 0) live.push_back(order[i]);
-    }
-    return live;
 }
 
-// Bytes by holder, largest first. What the addresses do not explain (a free that no allocation fits) is said,
-// so that the holders sum to the peak.
-template <typename NameOf>
-std::vector<MemoryHolder> holders(const MemoryEvents& memory, const std::vector<std::uint32_t>& live,
-                                  std::int64_t peak, const NameOf& name_of) {
-    std::map<std::string, std::int64_t, std::less<>> bytes;
-    std::int64_t known = 0;
-    for (const std::uint32_t row : live) {
-        const std::string_view name = name_of(row);
-        const auto at = bytes.find(name);
-        (at != bytes.end() ? at->second : bytes[std::string(name)]) += memory.bytes[row];
-        known += memory.bytes[row];
+// Measured and predicted bytes joined by key; without a prediction (none stored of this kind, or it does not
+// apply) the holders have none. `name_of` gives the name of a key.
+template <typename Key, typename KeyOf, typename Predicted, typename NameOf>
+std::vector<MemoryHolder> join(const MemoryEvents& memory, const std::vector<std::uint32_t>& live,
+                               std::int64_t peak, std::optional<std::int64_t> predicted_peak,
+                               const KeyOf& key_of, const Predicted& predicted, const NameOf& name_of) {
+    if (predicted.empty()) predicted_peak.reset();
+    std::map<Key, Tally> tallies;
+    for (const std::uint32_t row : live) tallies[key_of(row)].bytes += memory.bytes[row];
+    if (predicted_peak) {
+        for (const auto& [key, bytes] : predicted) tallies[key].predicted += bytes;
     }
-    if (known != peak) bytes["(not told by addresses)"] += peak - known;
-    std::vector<MemoryHolder> sorted;
-    sorted.reserve(bytes.size());
-    for (const auto& [name, sum] : bytes) sorted.push_back({name, sum});
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const MemoryHolder& a, const MemoryHolder& b) { return a.bytes > b.bytes; });
-    return sorted;
+    std::vector<MemoryHolder> holders;
+    holders.reserve(tallies.size());
+    for (const auto& [key, tally] : tallies) {
+        if (tally.bytes == 0 && tally.predicted == 0) continue;
+        MemoryHolder& holder = holders.emplace_back();
+        holder.name = name_of(key);
+        holder.bytes = tally.bytes;
+        if (predicted_peak) holder.predicted = tally.predicted;
+    }
+    close(holders, peak, predicted_peak);
+    return holders;
 }
 
-template <typename Row>
-std::unordered_map<int, std::string_view> names_by_id(const std::vector<Row>& rows) {
-    std::unordered_map<int, std::string_view> names;
-    for (const Row& row : rows) names.emplace(row.id, row.name);
-    return names;
-}
-
-// The most that the pool held in [start, end], with the value that held when it began.
-std::int64_t most_reserved(const Trace& trace, int rank_index, std::int64_t start, std::int64_t end) {
-    const std::optional<StringId> name = trace.strings.find("reserved_bytes");
-    if (!name) return 0;
-    const Counters& counters = trace.counters;
-    double before = 0, most = 0;
-    for (std::size_t i = 0; i < counters.size(); ++i) {
-        if (counters.name[i] != *name || counters.rank[i] != rank_index || counters.time[i] > end) continue;
-        if (counters.time[i] <= start) {
-            before = counters.value[i];
-        } else {
-            most = std::max(most, counters.value[i]);
-        }
+// Names by id, and one name for every id that is not there.
+class Names {
+  public:
+    template <typename Row>
+    Names(const std::vector<Row>& rows, std::string_view none) : none_(none) {
+        for (const Row& row : rows) names_.emplace(row.id, row.name);
     }
-    return static_cast<std::int64_t>(std::max(most, before));
+    // -1 for what belongs to none.
+    std::int64_t known(std::int64_t id) const { return names_.count(id) > 0 ? id : -1; }
+    std::string_view operator[](std::int64_t id) const {
+        const auto at = names_.find(id);
+        return at != names_.end() ? at->second : none_;
+    }
+    std::map<std::int64_t, std::int64_t> known_only(const std::map<std::int64_t, std::int64_t>& by_id) const {
+        std::map<std::int64_t, std::int64_t> result;
+        for (const auto& [id, bytes] : by_id) result[known(id)] += bytes;
+        return result;
+    }
+
+  private:
+    std::unordered_map<std::int64_t, std::string_view> names_;
+    std::string_view none_;
+};
+
+// The most that the pool held in the selected time, with the value that held when it began; 0 unknown.
+std::int64_t most_reserved(const Trace& trace, int rank_index, const RankSteps& steps,
+                           const Selection& selection) {
+    const IntervalSet time = selected_host_time(steps, selection);
+    if (time.empty()) return 0;
+    const CounterCurve reserved(trace, rank_index, kReservedCounter);
+    return counter_bytes(reserved.most({time.front().start, time.back().end}).value);
 }
 
 }  // namespace
@@ -153,49 +106,42 @@ MemoryReport memory_report(const Trace& trace, const Selection& selection) {
     const MemoryEvents& memory = trace.memory;
     const auto rows = rows_by_rank(trace, MemorySpace::device);
     const TraceSteps steps = find_steps(trace);
-    const auto unit_names = names_by_id(trace.units);
-    const auto module_names = names_by_id(trace.modules);
-    const auto name_of = [](const auto& names, int id, std::string_view none) {
-        const auto at = names.find(id);
-        return at != names.end() ? at->second : none;
-    };
+    const Names units(trace.units, "(no unit)");
+    const Names modules(trace.modules, "(no module)");
+    const auto same = [](const std::string& name) { return name.empty() ? "(no name)" : name; };
     MemoryReport report;
     for (const int r : selected_ranks(trace, selection)) {
         const auto at = static_cast<std::size_t>(r);
-        const Range range = selected_range(trace, rows[at], steps.ranks[at], selection);
-        const Peak peak = find_peak(memory, rows[at], range);
+        const Peak peak =
+            find_peak(memory, rows[at], peak_range(trace, rows[at], steps.ranks[at], selection));
         const std::vector<std::uint32_t> live = live_rows(memory, rows[at], peak.rows);
+        const RankPrediction prediction = prediction_of(trace, r);
         RankMemory result;
         result.rank = trace.ranks[at].number;
         result.peak_bytes = peak.total;
         result.peak_time_ns = peak.time;
         result.at_peak = peak.bytes;
-        result.units = holders(memory, live, peak.total, [&](std::uint32_t i) {
-            return name_of(unit_names, memory.unit[i], "(no unit)");
-        });
-        result.modules = holders(memory, live, peak.total, [&](std::uint32_t i) {
-            return name_of(module_names, memory.module[i], "(no module)");
-        });
-        result.buffers = holders(memory, live, peak.total, [&](std::uint32_t i) {
-            const std::string_view name = trace.strings[memory.name[i]];
-            return name.empty() ? std::string_view("(no name)") : name;
-        });
-        const bool whole =
-            !selection.first_step && !selection.last_step && !selection.from_ns && !selection.to_ns;
-        const IntervalSet time = selected_host_time(steps.ranks[at], selection);
-        if (whole) {
-            result.reserved_bytes = most_reserved(trace, r, std::numeric_limits<std::int64_t>::min(),
-                                                  std::numeric_limits<std::int64_t>::max());
-        } else if (!time.empty()) {
-            result.reserved_bytes = most_reserved(trace, r, time.front().start, time.back().end);
-        }
-        for (const PredictionRow& prediction : trace.predictions) {
-            if (prediction.rank != result.rank) continue;
-            result.predicted_peak_bytes = prediction.peak_bytes;
-            std::copy(std::begin(prediction.at_peak), std::end(prediction.at_peak),
+        result.reserved_bytes = most_reserved(trace, r, steps.ranks[at], selection);
+        std::optional<std::int64_t> predicted;
+        if (prediction.peak != nullptr) {
+            result.predicted_peak_bytes = prediction.peak->peak_bytes;
+            std::copy(std::begin(prediction.peak->at_peak), std::end(prediction.peak->at_peak),
                       result.predicted_at_peak.begin());
-            result.predicted_where = prediction.where;
+            result.predicted_where = prediction.peak->where;
+            result.prediction_applies = prediction.applies_to(trace, r, selection);
+            if (result.prediction_applies) predicted = result.predicted_peak_bytes;
         }
+        result.units = join<std::int64_t>(
+            memory, live, peak.total, predicted, [&](std::uint32_t i) { return units.known(memory.unit[i]); },
+            units.known_only(prediction.units), [&](std::int64_t id) { return units[id]; });
+        result.modules = join<std::int64_t>(
+            memory, live, peak.total, predicted,
+            [&](std::uint32_t i) { return modules.known(memory.module[i]); },
+            modules.known_only(prediction.modules), [&](std::int64_t id) { return modules[id]; });
+        result.buffers = join<std::string>(
+            memory, live, peak.total, predicted,
+            [&](std::uint32_t i) { return std::string(trace.strings[memory.name[i]]); }, prediction.buffers,
+            same);
         report.ranks.push_back(std::move(result));
     }
     return report;

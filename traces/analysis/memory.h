@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ using CategoryBytes = std::array<std::int64_t, kMemoryCategories>;
 struct MemoryHolder {  // a module, unit or buffer and what it held at the peak
     std::string name;
     std::int64_t bytes = 0;
+    std::optional<std::int64_t> predicted = {};  // by the memory account, at its peak; none: not stored
 };
 
 struct MemoryPoint {  // the curve: totals by category right after an allocation or free
@@ -29,13 +31,23 @@ struct MemoryPoint {  // the curve: totals by category right after an allocation
 struct RankMemory {
     int rank = 0;
     std::int64_t peak_bytes = 0, peak_time_ns = 0;
-    CategoryBytes at_peak{};                            // sums to peak_bytes exactly
-    std::vector<MemoryHolder> units, modules, buffers;  // largest first; each sums to peak_bytes exactly
-    std::int64_t reserved_bytes = 0;                    // what the pool held at most; 0 unknown
-    std::int64_t predicted_peak_bytes = -1;             // the memory account's; -1 none stored
+    CategoryBytes at_peak{};  // sums to peak_bytes exactly
+    // Largest first; each sums to peak_bytes exactly, and its predictions to predicted_peak_bytes. What the
+    // prediction holds and the peak does not is there with 0 bytes.
+    std::vector<MemoryHolder> units, modules, buffers;
+    std::int64_t reserved_bytes = 0;         // what the pool held at most; 0 unknown
+    std::int64_t predicted_peak_bytes = -1;  // the memory account's; -1 none stored
     CategoryBytes predicted_at_peak{};
     std::string predicted_where;
+    bool prediction_applies = true;  // false: the peak looked for is not the predicted one (see below)
 };
+
+// The difference as the tables show it: 100 (measured - predicted) / predicted; 0 where nothing is predicted.
+inline double difference_percent(std::int64_t measured, std::int64_t predicted) {
+    return predicted != 0 ? 100.0 * (static_cast<double>(measured) - static_cast<double>(predicted)) /
+                                static_cast<double>(predicted)
+                          : 0.0;
+}
 
 struct MemoryReport {
     std::vector<RankMemory> ranks;
@@ -45,6 +57,9 @@ struct MemoryReport {
 // selected step's host start to the last one's host end, within the range; what was live before counts as it
 // was. Otherwise it is that of the whole trace after set-up: events of the set-up phase that lead are not
 // looked at.
+//
+// The prediction is of the whole run. It applies to a selection of steps only where one of them is predicted
+// to reach that peak, and never to a range of time; otherwise the holders carry none.
 MemoryReport memory_report(const Trace& trace, const Selection& selection = {});
 
 // The curve of one rank (index into Trace::ranks) in one space.

@@ -44,8 +44,12 @@ class CommandLine {
                      [this] { return run_summary(file_, selection_, format_); });
         add_analysis("modules", "Module View: the module tree with host and device time",
                      [this] { return run_modules(file_, selection_, format_); });
-        add_analysis("memory", "Peak memory of each rank and what lived at the peak",
-                     [this] { return run_memory(file_, selection_, format_); });
+        CLI::App* memory = add_analysis("memory", "Peak memory of each rank and what lived at the peak",
+                                        [this] { return run_memory(file_, selection_, explain_, format_); });
+        memory->add_flag(
+            "--explain", explain_,
+            "With the stored prediction and the difference beside each category, FSDP unit, module "
+            "and buffer, the peak of each step, and reserved against allocated memory");
         add_analysis("collectives", "Collectives by operation: counts, bytes, time, bandwidth",
                      [this] { return run_collectives(file_, selection_, format_); });
 
@@ -113,7 +117,7 @@ class CommandLine {
         return command;
     }
 
-    void add_analysis(const std::string& name, const std::string& help, std::function<int()> verb) {
+    CLI::App* add_analysis(const std::string& name, const std::string& help, std::function<int()> verb) {
         CLI::App* command = add_file_verb(name, help, std::move(verb));
         command->add_option("--rank", selection_.rank, "This rank only")->type_name("R");
         command->add_option("--step", selection_.step, "These steps only, the last included")
@@ -123,6 +127,7 @@ class CommandLine {
                          "This part of the time only, since the start of the capture; ns, or with us, ms, s "
                          "(10ms:20ms)")
             ->type_name("A:B");
+        return command;
     }
 
     CLI::App app_;
@@ -130,6 +135,7 @@ class CommandLine {
     std::string file_, sql_, format_text_ = "table";
     std::vector<std::string> files_, fail_if_;
     SelectionText selection_;
+    bool explain_ = false;
     Format format_ = Format::table;
 };
 

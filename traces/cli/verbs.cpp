@@ -11,6 +11,7 @@
 #include "traces/analysis/compare.h"
 #include "traces/analysis/info.h"
 #include "traces/analysis/memory.h"
+#include "traces/analysis/memory_explanation.h"
 #include "traces/analysis/modules.h"
 #include "traces/analysis/summary.h"
 #include "traces/cli/fail_if.h"
@@ -67,7 +68,11 @@ int run_modules(const std::string& file, const SelectionText& selection, Format 
                    [](const Trace& t, const Selection& s) { return module_view(t, s); });
 }
 
-int run_memory(const std::string& file, const SelectionText& selection, Format format) {
+int run_memory(const std::string& file, const SelectionText& selection, bool explain, Format format) {
+    if (explain) {
+        return analyse(file, selection, format,
+                       [](const Trace& t, const Selection& s) { return explain_memory(t, s); });
+    }
     return analyse(file, selection, format,
                    [](const Trace& t, const Selection& s) { return memory_report(t, s); });
 }

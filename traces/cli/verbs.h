@@ -14,7 +14,8 @@ inline constexpr int kDone = 0, kFailed = 1, kWrongUse = 2;
 int run_info(const std::string& file, Format format);
 int run_summary(const std::string& file, const SelectionText& selection, Format format);
 int run_modules(const std::string& file, const SelectionText& selection, Format format);
-int run_memory(const std::string& file, const SelectionText& selection, Format format);
+// `explain`: with the prediction beside every part, the steps and the pool.
+int run_memory(const std::string& file, const SelectionText& selection, bool explain, Format format);
 int run_collectives(const std::string& file, const SelectionText& selection, Format format);
 int run_compare(const std::vector<std::string>& files, const std::vector<std::string>& fail_if,
                 Format format);

@@ -120,6 +120,55 @@ std::string csv_text(const MemoryReport& report) {
     return csv_text(columns({"rank", "by", "name", "bytes", "predicted_bytes"}), rows);
 }
 
+std::string csv_text(const MemoryExplanation& explanation) {
+    Rows rows;
+    for (const RankExplanation& explained : explanation.ranks) {
+        const RankMemory& rank = explained.memory;
+        const auto add = [&](const char* by, std::string_view name, std::int64_t bytes,
+                             std::optional<std::int64_t> predicted, Cells more = {}) {
+            Cells row = {whole(rank.rank), text(by), text(name), bytes};
+            row.resize(7);
+            if (predicted) {
+                row[4] = *predicted;
+                row[5] = bytes - *predicted;
+                if (*predicted != 0) row[6] = difference_percent(bytes, *predicted);
+            }
+            row.insert(row.end(), more.begin(), more.end());
+            row.resize(11);
+            rows.push_back(std::move(row));
+        };
+        const auto cell = [](std::optional<std::int64_t> bytes) { return bytes ? Cell(*bytes) : Cell(); };
+        const PoolMemory& pool = explained.pool;
+        const bool predicted = rank.predicted_peak_bytes >= 0 && rank.prediction_applies;
+        const auto where_predicted = [&](std::int64_t bytes) {
+            return predicted ? std::optional(bytes) : std::nullopt;
+        };
+        add("peak", "total", rank.peak_bytes, where_predicted(rank.predicted_peak_bytes),
+            {cell(pool.active_peak_bytes), cell(pool.reserved_peak_bytes), pool.growths,
+             pool.reserved_peak_bytes ? Cell(pool.fragmentation_percent) : Cell()});
+        for (std::size_t c = 0; c < rank.at_peak.size(); ++c) {
+            add("category", kMemoryCategoryNames[c], rank.at_peak[c],
+                where_predicted(rank.predicted_at_peak[c]));
+        }
+        for (const auto& [by, holders] :
+             {std::pair("unit", &rank.units), {"module", &rank.modules}, {"buffer", &rank.buffers}}) {
+            for (const MemoryHolder& holder : *holders) add(by, holder.name, holder.bytes, holder.predicted);
+        }
+        for (const StepMemory& step : explained.steps) {
+            add("step", std::to_string(step.step), step.peak_bytes, step.predicted,
+                {cell(step.active_bytes), cell(step.reserved_bytes), step.growths});
+        }
+        if (!pool.reserved_peak_bytes) continue;
+        add("pool", "reserved_at_peak", pool.reserved_at_peak, {});
+        add("pool", "cached_at_peak", pool.cached_at_peak, {});
+        add("pool", "allocated_at_reserved_peak", pool.allocated_at_reserved_peak, {});
+    }
+    return csv_text(
+        columns({"rank", "by", "name", "bytes", "predicted_bytes", "difference_bytes", "difference_percent",
+                 "active_bytes", "reserved_bytes", "growths", "fragmentation_percent"}),
+        rows);
+}
+
 std::string csv_text(const CollectivesReport& report) {
     Rows rows;
     for (const RankCollectives& rank : report.ranks) {

@@ -2,21 +2,26 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "traces/analysis/collectives.h"
 #include "traces/analysis/compare.h"
 #include "traces/analysis/info.h"
 #include "traces/analysis/memory.h"
+#include "traces/analysis/memory_explanation.h"
 #include "traces/analysis/modules.h"
 #include "traces/analysis/summary.h"
 #include "traces/report/report.h"
 
 namespace shardscope::traces {
 
+inline constexpr std::string_view kNoRank = "No rank of this trace is selected.\n";
+
 std::string table_text(const ExecutionSummary& summary);
 std::string table_text(const ModuleView& view);
 std::string table_text(const MemoryReport& report);
+std::string table_text(const MemoryExplanation& explanation);
 std::string table_text(const CollectivesReport& report);
 std::string table_text(const Comparison& comparison);
 std::string table_text(const TraceInfo& info);
@@ -25,6 +30,7 @@ std::string table_text(const std::vector<Column>& columns, const std::vector<std
 std::string json_text(const ExecutionSummary& summary);
 std::string json_text(const ModuleView& view);
 std::string json_text(const MemoryReport& report);
+std::string json_text(const MemoryExplanation& explanation);
 std::string json_text(const CollectivesReport& report);
 std::string json_text(const Comparison& comparison);
 std::string json_text(const TraceInfo& info);
@@ -34,6 +40,7 @@ std::string check_json(const std::string& file, const std::vector<std::string>& 
 std::string csv_text(const ExecutionSummary& summary);
 std::string csv_text(const ModuleView& view);
 std::string csv_text(const MemoryReport& report);
+std::string csv_text(const MemoryExplanation& explanation);
 std::string csv_text(const CollectivesReport& report);
 std::string csv_text(const Comparison& comparison);
 std::string csv_text(const TraceInfo& info);

@@ -31,6 +31,77 @@ Json holders(const std::vector<MemoryHolder>& all) {
     return json;
 }
 
+Json memory_json(const RankMemory& rank) {
+    Json json = {{"rank", rank.rank},
+                 {"peak_bytes", rank.peak_bytes},
+                 {"peak_time_ns", rank.peak_time_ns},
+                 {"at_peak", bytes_by_category(rank.at_peak)},
+                 {"reserved_bytes", rank.reserved_bytes},
+                 {"predicted_peak_bytes", nullptr},
+                 {"units", holders(rank.units)},
+                 {"modules", holders(rank.modules)},
+                 {"buffers", holders(rank.buffers)}};
+    if (rank.predicted_peak_bytes >= 0) {
+        json["predicted_peak_bytes"] = rank.predicted_peak_bytes;
+        json["predicted_at_peak"] = bytes_by_category(rank.predicted_at_peak);
+        json["predicted_where"] = rank.predicted_where;
+    }
+    return json;
+}
+
+Json optional_json(const std::optional<std::int64_t>& value) {
+    return value ? Json(*value) : Json(nullptr);
+}
+
+// Measured beside predicted; null where nothing is predicted, the percent also where that is 0.
+Json explained(Json row, std::int64_t bytes, const std::optional<std::int64_t>& predicted) {
+    row["bytes"] = bytes;
+    row["predicted_bytes"] = optional_json(predicted);
+    row["difference_bytes"] = predicted ? Json(bytes - *predicted) : Json(nullptr);
+    row["difference_percent"] =
+        predicted.value_or(0) != 0 ? Json(difference_percent(bytes, *predicted)) : Json(nullptr);
+    return row;
+}
+
+Json explained_holders(const std::vector<MemoryHolder>& all) {
+    Json json = Json::array();
+    for (const MemoryHolder& h : all) json.push_back(explained({{"name", h.name}}, h.bytes, h.predicted));
+    return json;
+}
+
+Json explained_categories(const RankMemory& rank) {
+    const bool predicted = rank.predicted_peak_bytes >= 0 && rank.prediction_applies;
+    Json json = Json::array();
+    for (std::size_t c = 0; c < rank.at_peak.size(); ++c) {
+        json.push_back(explained({{"name", std::string(kMemoryCategoryNames[c])}}, rank.at_peak[c],
+                                 predicted ? std::optional(rank.predicted_at_peak[c]) : std::nullopt));
+    }
+    return json;
+}
+
+Json moment_json(const PeakMoment& moment) {
+    return {{"step", optional_json(moment.step)},
+            {"phase", std::string(name(moment.phase))},
+            {"buffer", moment.buffer},
+            {"unit", moment.unit},
+            {"module", moment.module},
+            {"bytes", moment.bytes}};
+}
+
+Json pool_json(const RankMemory& rank, const PoolMemory& pool) {
+    const bool known = pool.reserved_peak_bytes.has_value();
+    const auto where_known = [&](auto value) { return known ? Json(value) : Json(nullptr); };
+    return {{"allocated_peak_bytes", rank.peak_bytes},
+            {"active_peak_bytes", optional_json(pool.active_peak_bytes)},
+            {"reserved_peak_bytes", optional_json(pool.reserved_peak_bytes)},
+            {"reserved_at_peak_bytes", where_known(pool.reserved_at_peak)},
+            {"cached_at_peak_bytes", where_known(pool.cached_at_peak)},
+            {"allocated_at_reserved_peak_bytes", where_known(pool.allocated_at_reserved_peak)},
+            {"fragmentation_percent", where_known(pool.fragmentation_percent)},
+            {"growths", pool.growths},
+            {"growths_in_steps", pool.growths_in_steps}};
+}
+
 Json module_json(const ModuleNode& node) {
     Json children = Json::array();
     for (const ModuleNode& child : node.children) children.push_back(module_json(child));
@@ -125,21 +196,28 @@ std::string json_text(const ModuleView& view) {
 }
 
 std::string json_text(const MemoryReport& report) {
-    return ranks_text(report.ranks, [](const RankMemory& rank) {
-        Json json = {{"rank", rank.rank},
-                     {"peak_bytes", rank.peak_bytes},
-                     {"peak_time_ns", rank.peak_time_ns},
-                     {"at_peak", bytes_by_category(rank.at_peak)},
-                     {"reserved_bytes", rank.reserved_bytes},
-                     {"predicted_peak_bytes", nullptr},
-                     {"units", holders(rank.units)},
-                     {"modules", holders(rank.modules)},
-                     {"buffers", holders(rank.buffers)}};
-        if (rank.predicted_peak_bytes >= 0) {
-            json["predicted_peak_bytes"] = rank.predicted_peak_bytes;
-            json["predicted_at_peak"] = bytes_by_category(rank.predicted_at_peak);
-            json["predicted_where"] = rank.predicted_where;
+    return ranks_text(report.ranks, memory_json);
+}
+
+std::string json_text(const MemoryExplanation& explanation) {
+    return ranks_text(explanation.ranks, [](const RankExplanation& rank) {
+        Json json = memory_json(rank.memory);
+        json["prediction_applies"] = rank.memory.predicted_peak_bytes >= 0 && rank.memory.prediction_applies;
+        json["moment"] = moment_json(rank.moment);
+        json["categories"] = explained_categories(rank.memory);
+        json["units"] = explained_holders(rank.memory.units);
+        json["modules"] = explained_holders(rank.memory.modules);
+        json["buffers"] = explained_holders(rank.memory.buffers);
+        Json steps = Json::array();
+        for (const StepMemory& step : rank.steps) {
+            Json row = explained({{"step", step.step}}, step.peak_bytes, step.predicted);
+            row["active_bytes"] = optional_json(step.active_bytes);
+            row["reserved_bytes"] = optional_json(step.reserved_bytes);
+            row["growths"] = step.growths;
+            steps.push_back(std::move(row));
         }
+        json["steps"] = std::move(steps);
+        json["pool"] = pool_json(rank.memory, rank.pool);
         return json;
     });
 }

@@ -31,6 +31,9 @@ std::string render(const ModuleView& view, Format format) {
 std::string render(const MemoryReport& report, Format format) {
     return render_as(report, format);
 }
+std::string render(const MemoryExplanation& explanation, Format format) {
+    return render_as(explanation, format);
+}
 std::string render(const CollectivesReport& report, Format format) {
     return render_as(report, format);
 }

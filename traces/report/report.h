@@ -12,6 +12,7 @@ namespace shardscope::traces {
 struct CollectivesReport;
 struct Comparison;
 struct ExecutionSummary;
+struct MemoryExplanation;
 struct MemoryReport;
 struct ModuleView;
 struct TraceInfo;
@@ -23,6 +24,8 @@ enum class Format { table, json, csv };
 std::string render(const ExecutionSummary& summary, Format format);
 std::string render(const ModuleView& view, Format format);
 std::string render(const MemoryReport& report, Format format);
+// JSON: the keys of MemoryReport's and more. CSV: its rows and more, with two more columns.
+std::string render(const MemoryExplanation& explanation, Format format);
 std::string render(const CollectivesReport& report, Format format);
 std::string render(const Comparison& comparison, Format format);
 std::string render(const TraceInfo& info, Format format);

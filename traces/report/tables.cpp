@@ -7,35 +7,15 @@
 
 #include "traces/report/formats.h"
 #include "traces/report/text_table.h"
+#include "traces/report/units.h"
 
 namespace shardscope::traces {
 namespace {
-
-std::string us(double value) {
-    return grouped(value, 1);
-}
-std::string mb(double bytes) {
-    return grouped(bytes / (1 << 20), 2);
-}
-std::string mb(std::int64_t bytes) {
-    return mb(static_cast<double>(bytes));
-}
-std::string percent(double part, double whole) {
-    return grouped(whole > 0 ? 100.0 * part / whole : 0.0, 2);
-}
-std::string percent(std::int64_t part, std::int64_t whole) {
-    return percent(static_cast<double>(part), static_cast<double>(whole));
-}
-std::string milliseconds(std::int64_t ns) {
-    return grouped(static_cast<double>(ns) * 1e-6, 3);
-}
 
 // A bandwidth means nothing where no bytes are known (a barrier, a kernel without metadata).
 std::string bandwidth(double gbps, std::int64_t bytes) {
     return bytes > 0 ? grouped(gbps, 3) : "-";
 }
-
-constexpr std::string_view kNoRank = "No rank of this trace is selected.\n";
 
 // --- modules -----------------------------------------------------------------------------------------
 
@@ -87,66 +67,6 @@ void add_modules(TextTable& table, const std::vector<const ModuleColumn*>& colum
         add_modules(table, columns, nodes[i].children, root ? std::string() : above + (last ? "   " : "│  "),
                     false);
     }
-}
-
-// --- memory ------------------------------------------------------------------------------------------
-
-std::string memory_headline(const RankMemory& rank) {
-    std::string line = fmt::format("Rank {}: peak {} MB ({} bytes) at {} ms", rank.rank, mb(rank.peak_bytes),
-                                   grouped(rank.peak_bytes), milliseconds(rank.peak_time_ns));
-    if (rank.predicted_peak_bytes >= 0) {
-        const std::int64_t more = rank.peak_bytes - rank.predicted_peak_bytes;
-        line += fmt::format("; predicted {} bytes", grouped(rank.predicted_peak_bytes));
-        line += more == 0
-                    ? std::string(" (the same)")
-                    : fmt::format(" ({}{} bytes)", more > 0 ? "measured +" : "measured ", grouped(more));
-        if (!rank.predicted_where.empty()) line += fmt::format(", in {}", printable(rank.predicted_where));
-    }
-    if (rank.reserved_bytes > 0) line += fmt::format("; reserved {} MB", mb(rank.reserved_bytes));
-    return line + "\n";
-}
-
-std::string category_table(const RankMemory& rank) {
-    const bool predicted = rank.predicted_peak_bytes >= 0;
-    std::vector<std::string> header = {"At the peak", "MB", "Bytes", "Share (%)"};
-    if (predicted) header.insert(header.end(), {"Predicted MB", "Difference (bytes)"});
-    std::vector<Align> align(header.size(), Align::right);
-    align.front() = Align::left;
-    TextTable table(align);
-    table.header(header);
-    const auto add = [&](std::string_view name, std::int64_t bytes, std::int64_t expected) {
-        std::vector<std::string> cells = {std::string(name), mb(bytes), grouped(bytes),
-                                          percent(bytes, rank.peak_bytes)};
-        if (predicted) cells.insert(cells.end(), {mb(expected), grouped(bytes - expected)});
-        table.row(std::move(cells));
-    };
-    for (std::size_t c = 0; c < rank.at_peak.size(); ++c) {
-        add(kMemoryCategoryNames[c], rank.at_peak[c], rank.predicted_at_peak[c]);
-    }
-    table.rule();
-    add("total", rank.peak_bytes, rank.predicted_peak_bytes);
-    return table.text();
-}
-
-constexpr std::size_t kShownHolders = 12;
-
-std::string holder_table(std::string_view title, const std::vector<MemoryHolder>& holders,
-                         std::int64_t peak) {
-    if (holders.empty() || (holders.size() == 1 && holders[0].name.starts_with('('))) return {};
-    TextTable table({Align::left, Align::right, Align::right, Align::right});
-    table.header({std::string(title), "MB", "Bytes", "Share (%)"});
-    const std::size_t shown = holders.size() <= kShownHolders + 1 ? holders.size() : kShownHolders;
-    for (std::size_t i = 0; i < shown; ++i) {
-        const MemoryHolder& holder = holders[i];
-        table.row({holder.name, mb(holder.bytes), grouped(holder.bytes), percent(holder.bytes, peak)});
-    }
-    std::int64_t rest = 0;
-    for (std::size_t i = shown; i < holders.size(); ++i) rest += holders[i].bytes;
-    if (shown < holders.size()) {
-        table.row(
-            {fmt::format("… {} more", holders.size() - shown), mb(rest), grouped(rest), percent(rest, peak)});
-    }
-    return "\n" + table.text();
 }
 
 // --- info --------------------------------------------------------------------------------------------
@@ -206,22 +126,6 @@ std::string table_text(const ModuleView& view) {
         table.header(std::move(header));
         add_modules(table, columns, rank.modules, "", true);
         text += table.text();
-    }
-    return text;
-}
-
-std::string table_text(const MemoryReport& report) {
-    if (report.ranks.empty()) return std::string(kNoRank);
-    std::string text = "Allocated device memory; MB = 2^20 bytes\n";
-    for (const RankMemory& rank : report.ranks) {
-        if (rank.units.empty() && rank.peak_bytes == 0 && rank.predicted_peak_bytes < 0) {
-            text += fmt::format("\nRank {}: nothing allocated here, or allocations were not recorded\n",
-                                rank.rank);
-            continue;
-        }
-        text += '\n' + memory_headline(rank) + category_table(rank);
-        text += holder_table("By unit", rank.units, rank.peak_bytes);
-        text += holder_table("By module", rank.modules, rank.peak_bytes);
     }
     return text;
 }

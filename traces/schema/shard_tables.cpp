@@ -133,10 +133,10 @@ static_assert(kMemoryCategories == 8, "SHARD_PREDICTION has one column for each 
 constexpr std::array kPartColumns = {
     kRank,
     SchemaColumn{"part", kIntNN, "enum", "What the bytes are of. SHARD_ENUM_PART"},
-    SchemaColumn{
-        "id", kInt, "id",
-        "SHARD_UNITS.id or SHARD_MODULES.id, NULL for what belongs to none; of a step its number, from "
-        "0: later steps are as the last one stored."},
+    SchemaColumn{"id", kInt, "id",
+                 "SHARD_UNITS.id or SHARD_MODULES.id, NULL for what belongs to none; of a step its number, "
+                 "which holds "
+                 "until the next one that is stored."},
     SchemaColumn{"name", kTextNN, "", "Of the buffer; empty for other parts."},
     SchemaColumn{"bytes", kIntNN, "bytes",
                  "Of it at the predicted peak; of a step its own predicted peak. The units sum to "

@@ -182,8 +182,8 @@ struct PredictionRow {
 };
 
 // A part of that prediction. The units' bytes sum to PredictionRow::peak_bytes, and so do the modules' and
-// the buffers'. `id` is UnitRow::id or ModuleRow::id (-1: what belongs to none), -1 for a buffer, and a
-// step's number counted from 0 for a step; later steps are as the last one stored.
+// the buffers'. `id` is UnitRow::id or ModuleRow::id (-1: what belongs to none), -1 for a buffer, and for a
+// step its number: what is stored holds until the next number that is stored, the last for all later steps.
 struct PredictionPartRow {
     int rank = 0;
     PredictionPart kind = PredictionPart::unit;

@@ -1,0 +1,243 @@
+// Memory explained, for people: what `memory --explain` prints. Measured stands beside predicted; the totals
+// below each table are the sums of its rows. MB = 2^20 bytes.
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "traces/report/formats.h"
+#include "traces/report/text_table.h"
+#include "traces/report/units.h"
+
+namespace shardscope::traces {
+namespace {
+
+std::string plural(std::int64_t count, std::string_view one) {
+    return fmt::format("{} {}{}", grouped(count), one, count == 1 ? "" : "s");
+}
+
+void append_prediction_header(std::vector<std::string>& header) {
+    header.insert(header.end(), {"Predicted (bytes)", "(MB)", "Difference (bytes)", "(MB)", "(%)"});
+}
+
+// With a plus where it is more; what rounds to 0 has no sign.
+std::string signed_text(std::int64_t value, const std::string& text) {
+    return value > 0 && text.find_first_of("123456789") != std::string::npos ? "+" + text : text;
+}
+
+// The cells below that header.
+void append_prediction(std::vector<std::string>& cells, std::int64_t bytes, std::int64_t predicted) {
+    cells.insert(cells.end(), {grouped(predicted), mb(predicted)});
+    const std::int64_t more = bytes - predicted;
+    if (more == 0) {
+        cells.insert(cells.end(), 3, "=");
+        return;
+    }
+    cells.insert(cells.end(), {signed_text(more, grouped(more)), signed_text(more, mb(more))});
+    cells.push_back(predicted == 0 ? "-"
+                                   : signed_text(more, grouped(difference_percent(bytes, predicted), 2)));
+}
+
+// A table of parts that sum to the peak: bytes, MB, share, and what was predicted of them where that is
+// known.
+class PartsTable {
+  public:
+    PartsTable(std::string_view title, std::int64_t peak, bool predicted)
+        : table_(alignments(predicted)), peak_(peak), predicted_(predicted) {
+        std::vector<std::string> header = {std::string(title), "Bytes", "MB", "Share (%)"};
+        if (predicted) append_prediction_header(header);
+        table_.header(std::move(header));
+    }
+
+    void add(std::string_view name, std::int64_t bytes, std::int64_t predicted) {
+        sum_ += bytes;
+        predicted_sum_ += predicted;
+        row(name, bytes, predicted);
+    }
+
+    // Closes the table with the sums of its rows.
+    std::string text() {
+        table_.rule();
+        row("total", sum_, predicted_sum_);
+        return table_.text();
+    }
+
+  private:
+    static std::vector<Align> alignments(bool predicted) {
+        std::vector<Align> align(predicted ? 9 : 4, Align::right);
+        align.front() = Align::left;
+        return align;
+    }
+
+    void row(std::string_view name, std::int64_t bytes, std::int64_t predicted) {
+        std::vector<std::string> cells = {std::string(name), grouped(bytes), mb(bytes),
+                                          percent(bytes, peak_)};
+        if (predicted_) append_prediction(cells, bytes, predicted);
+        table_.row(std::move(cells));
+    }
+
+    TextTable table_;
+    std::int64_t peak_;
+    bool predicted_;
+    std::int64_t sum_ = 0, predicted_sum_ = 0;
+};
+
+constexpr std::size_t kShownParts = 16;
+
+// The largest, and the rest in one row, so that the total is that of all.
+std::string parts_table(std::string_view title, const std::vector<MemoryHolder>& all, std::int64_t peak) {
+    if (all.empty()) return {};
+    PartsTable table(title, peak, all.front().predicted.has_value());
+    const std::size_t shown = all.size() <= kShownParts + 1 ? all.size() : kShownParts;
+    for (std::size_t i = 0; i < shown; ++i)
+        table.add(all[i].name, all[i].bytes, all[i].predicted.value_or(0));
+    std::int64_t rest = 0, predicted_rest = 0;
+    for (std::size_t i = shown; i < all.size(); ++i) {
+        rest += all[i].bytes;
+        predicted_rest += all[i].predicted.value_or(0);
+    }
+    if (shown < all.size()) {
+        table.add(fmt::format("… {} more", all.size() - shown), rest, predicted_rest);
+    }
+    return "\n" + table.text();
+}
+
+std::string category_table(const RankMemory& rank) {
+    PartsTable table("By category", rank.peak_bytes,
+                     rank.predicted_peak_bytes >= 0 && rank.prediction_applies);
+    for (std::size_t c = 0; c < rank.at_peak.size(); ++c) {
+        table.add(kMemoryCategoryNames[c], rank.at_peak[c], rank.predicted_at_peak[c]);
+    }
+    return "\n" + table.text();
+}
+
+// --- the moment ----------------------------------------------------------------------------------------
+
+std::string moment_line(const RankMemory& rank, const PeakMoment& moment) {
+    std::string line = fmt::format("Rank {}: peak {} MB ({} bytes) at {} ms", rank.rank, mb(rank.peak_bytes),
+                                   grouped(rank.peak_bytes), milliseconds(rank.peak_time_ns));
+    if (moment.step) line += fmt::format(", in step {}", *moment.step);
+    if (moment.phase != Phase::none) line += fmt::format(", {}", name(moment.phase));
+    if (moment.bytes > 0) {
+        line += fmt::format("; reached by allocating {} MB", mb(moment.bytes));
+        if (!moment.buffer.empty()) line += fmt::format(" for \"{}\"", printable(moment.buffer));
+        std::string owner;
+        if (!moment.unit.empty()) owner += "unit " + printable(moment.unit);
+        if (!moment.module.empty()) {
+            owner += (owner.empty() ? "module " : ", module ") + printable(moment.module);
+        }
+        if (!owner.empty()) line += " (" + owner + ")";
+    }
+    return line + "\n";
+}
+
+std::string prediction_line(const RankMemory& rank) {
+    if (rank.predicted_peak_bytes < 0) return "No prediction of the memory account is stored.\n";
+    std::string line = fmt::format("Predicted by the memory account: {} MB ({} bytes)",
+                                   mb(rank.predicted_peak_bytes), grouped(rank.predicted_peak_bytes));
+    if (!rank.predicted_where.empty()) line += fmt::format(", in {}", printable(rank.predicted_where));
+    if (!rank.prediction_applies) {
+        line += "; of the whole run, whose peak is not known to be in what is selected here";
+    } else if (!rank.units.empty() && !rank.units.front().predicted) {
+        line += "; stored by category only";
+    }
+    return line + "\n";
+}
+
+// --- steps ---------------------------------------------------------------------------------------------
+
+bool alike(const StepMemory& a, const StepMemory& b) {
+    return a.peak_bytes == b.peak_bytes && a.active_bytes == b.active_bytes &&
+           a.reserved_bytes == b.reserved_bytes && a.predicted == b.predicted && a.growths == b.growths;
+}
+
+// One row for each run of steps that are alike.
+std::string step_table(const std::vector<StepMemory>& steps) {
+    if (steps.empty()) return {};
+    const auto any = [&](auto member) {
+        return std::any_of(steps.begin(), steps.end(),
+                           [&](const StepMemory& s) { return (s.*member).has_value(); });
+    };
+    const bool active = any(&StepMemory::active_bytes);
+    const bool reserved = any(&StepMemory::reserved_bytes);
+    const bool predicted = any(&StepMemory::predicted);
+    std::vector<std::string> header = {"By step", "Peak allocated (bytes)", "(MB)"};
+    if (active) header.emplace_back("Active (MB)");
+    if (reserved) header.emplace_back("Reserved (MB)");
+    if (predicted) append_prediction_header(header);
+    header.emplace_back("Pool grew (times)");
+    std::vector<Align> align(header.size(), Align::right);
+    align.front() = Align::left;
+    TextTable table(align);
+    table.header(std::move(header));
+    const auto optional_mb = [](const std::optional<std::int64_t>& b) { return b ? mb(*b) : "-"; };
+    for (std::size_t i = 0, next = 0; i < steps.size(); i = next) {
+        for (next = i + 1; next < steps.size() && alike(steps[i], steps[next]);) ++next;
+        const StepMemory& step = steps[i];
+        std::vector<std::string> cells = {next == i + 1
+                                              ? fmt::format("{}", step.step)
+                                              : fmt::format("{} to {}", step.step, steps[next - 1].step),
+                                          grouped(step.peak_bytes), mb(step.peak_bytes)};
+        if (active) cells.push_back(optional_mb(step.active_bytes));
+        if (reserved) cells.push_back(optional_mb(step.reserved_bytes));
+        if (predicted && step.predicted) append_prediction(cells, step.peak_bytes, *step.predicted);
+        if (predicted && !step.predicted) cells.insert(cells.end(), 5, "-");
+        cells.push_back(grouped(step.growths));
+        table.row(std::move(cells));
+    }
+    return "\n" + table.text();
+}
+
+// --- the pool ------------------------------------------------------------------------------------------
+
+std::string pool_text(const RankMemory& rank, const PoolMemory& pool) {
+    TextTable table({Align::left, Align::right, Align::right});
+    table.header({"Reserved against allocated", "Bytes", "MB"});
+    const auto add = [&](const char* name, std::int64_t bytes) {
+        table.row({name, grouped(bytes), mb(bytes)});
+    };
+    add("allocated, peak (in the host's order)", rank.peak_bytes);
+    if (pool.active_peak_bytes) add("active, peak (until the last stream used it)", *pool.active_peak_bytes);
+    if (pool.reserved_peak_bytes) {
+        add("reserved, peak (held by the pool)", *pool.reserved_peak_bytes);
+        add("reserved when allocated is at its peak", pool.reserved_at_peak);
+        add("  of that cached: beyond what is allocated", pool.cached_at_peak);
+        add("most allocated while reserved is at its peak", pool.allocated_at_reserved_peak);
+    }
+    std::string text = "\n" + table.text();
+    if (pool.reserved_peak_bytes) {
+        text += fmt::format("Fragmentation: {} % of the reserved peak was never allocated at once.\n",
+                            grouped(pool.fragmentation_percent, 2));
+    } else {
+        text += "What the pool held was not recorded.\n";
+    }
+    text += fmt::format("The pool grew {} (cudaMalloc), {} of them in steps.\n", plural(pool.growths, "time"),
+                        grouped(pool.growths_in_steps));
+    return text;
+}
+
+}  // namespace
+
+std::string table_text(const MemoryExplanation& explanation) {
+    if (explanation.ranks.empty()) return std::string(kNoRank);
+    std::string text =
+        "Allocated device memory; MB = 2^20 bytes, difference = measured - predicted, \"=\" the same\n";
+    for (const RankExplanation& explained : explanation.ranks) {
+        const RankMemory& rank = explained.memory;
+        if (rank.units.empty() && rank.peak_bytes == 0 && rank.predicted_peak_bytes < 0) {
+            text += fmt::format("\nRank {}: nothing allocated here, or allocations were not recorded\n",
+                                rank.rank);
+            continue;
+        }
+        text += '\n' + moment_line(rank, explained.moment) + prediction_line(rank);
+        text += category_table(rank);
+        text += parts_table("By unit", rank.units, rank.peak_bytes);
+        text += parts_table("By module", rank.modules, rank.peak_bytes);
+        text += parts_table("By buffer", rank.buffers, rank.peak_bytes);
+        text += step_table(explained.steps);
+        text += pool_text(rank, explained.pool);
+    }
+    return text;
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,94 @@
+// Peak memory as a table for people: what `memory` prints. MB = 2^20 bytes.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "traces/report/formats.h"
+#include "traces/report/text_table.h"
+#include "traces/report/units.h"
+
+namespace shardscope::traces {
+namespace {
+
+std::string memory_headline(const RankMemory& rank) {
+    std::string line = fmt::format("Rank {}: peak {} MB ({} bytes) at {} ms", rank.rank, mb(rank.peak_bytes),
+                                   grouped(rank.peak_bytes), milliseconds(rank.peak_time_ns));
+    if (rank.predicted_peak_bytes >= 0) {
+        const std::int64_t more = rank.peak_bytes - rank.predicted_peak_bytes;
+        line += fmt::format("; predicted {} bytes", grouped(rank.predicted_peak_bytes));
+        if (!rank.prediction_applies) {
+            line += " (of the whole run)";
+        } else if (more == 0) {
+            line += " (the same)";
+        } else {
+            line += fmt::format(" ({}{} bytes)", more > 0 ? "measured +" : "measured ", grouped(more));
+        }
+        if (!rank.predicted_where.empty()) line += fmt::format(", in {}", printable(rank.predicted_where));
+    }
+    if (rank.reserved_bytes > 0) line += fmt::format("; reserved {} MB", mb(rank.reserved_bytes));
+    return line + "\n";
+}
+
+std::string category_table(const RankMemory& rank) {
+    const bool predicted = rank.predicted_peak_bytes >= 0 && rank.prediction_applies;
+    std::vector<std::string> header = {"At the peak", "MB", "Bytes", "Share (%)"};
+    if (predicted) header.insert(header.end(), {"Predicted MB", "Difference (bytes)"});
+    std::vector<Align> align(header.size(), Align::right);
+    align.front() = Align::left;
+    TextTable table(align);
+    table.header(header);
+    const auto add = [&](std::string_view name, std::int64_t bytes, std::int64_t expected) {
+        std::vector<std::string> cells = {std::string(name), mb(bytes), grouped(bytes),
+                                          percent(bytes, rank.peak_bytes)};
+        if (predicted) cells.insert(cells.end(), {mb(expected), grouped(bytes - expected)});
+        table.row(std::move(cells));
+    };
+    for (std::size_t c = 0; c < rank.at_peak.size(); ++c) {
+        add(kMemoryCategoryNames[c], rank.at_peak[c], rank.predicted_at_peak[c]);
+    }
+    table.rule();
+    add("total", rank.peak_bytes, rank.predicted_peak_bytes);
+    return table.text();
+}
+
+constexpr std::size_t kShownHolders = 12;
+
+// What held something, largest first. A single line that names nobody says nothing.
+std::string holder_table(std::string_view title, const std::vector<MemoryHolder>& all, std::int64_t peak) {
+    std::vector<const MemoryHolder*> holders;
+    for (const MemoryHolder& holder : all) {
+        if (holder.bytes != 0) holders.push_back(&holder);
+    }
+    if (holders.empty() || (holders.size() == 1 && holders[0]->name.starts_with('('))) return {};
+    TextTable table({Align::left, Align::right, Align::right, Align::right});
+    table.header({std::string(title), "MB", "Bytes", "Share (%)"});
+    const std::size_t shown = holders.size() <= kShownHolders + 1 ? holders.size() : kShownHolders;
+    const auto add = [&](const std::string& name, std::int64_t bytes) {
+        table.row({name, mb(bytes), grouped(bytes), percent(bytes, peak)});
+    };
+    for (std::size_t i = 0; i < shown; ++i) add(holders[i]->name, holders[i]->bytes);
+    std::int64_t rest = 0;
+    for (std::size_t i = shown; i < holders.size(); ++i) rest += holders[i]->bytes;
+    if (shown < holders.size()) add(fmt::format("… {} more", holders.size() - shown), rest);
+    return "\n" + table.text();
+}
+
+}  // namespace
+
+std::string table_text(const MemoryReport& report) {
+    if (report.ranks.empty()) return std::string(kNoRank);
+    std::string text = "Allocated device memory; MB = 2^20 bytes\n";
+    for (const RankMemory& rank : report.ranks) {
+        if (rank.units.empty() && rank.peak_bytes == 0 && rank.predicted_peak_bytes < 0) {
+            text += fmt::format("\nRank {}: nothing allocated here, or allocations were not recorded\n",
+                                rank.rank);
+            continue;
+        }
+        text += '\n' + memory_headline(rank) + category_table(rank);
+        text += holder_table("By unit", rank.units, rank.peak_bytes);
+        text += holder_table("By module", rank.modules, rank.peak_bytes);
+    }
+    return text;
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,31 @@
+// Numbers as the tables show them. Times in nanoseconds or microseconds, MB = 2^20 bytes. Inside the room
+// only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "traces/report/text_table.h"
+
+namespace shardscope::traces {
+
+inline std::string us(double value) {
+    return grouped(value, 1);
+}
+inline std::string mb(double bytes) {
+    return grouped(bytes / (1 << 20), 2);
+}
+inline std::string mb(std::int64_t bytes) {
+    return mb(static_cast<double>(bytes));
+}
+inline std::string percent(double part, double whole) {
+    return grouped(whole > 0 ? 100.0 * part / whole : 0.0, 2);
+}
+inline std::string percent(std::int64_t part, std::int64_t whole) {
+    return percent(static_cast<double>(part), static_cast<double>(whole));
+}
+inline std::string milliseconds(std::int64_t ns) {
+    return grouped(static_cast<double>(ns) * 1e-6, 3);
+}
+
+}  // namespace shardscope::traces
