@@ -86,6 +86,15 @@ TEST_F(SampleQueries, MemoryOverTime) {
                 Contains(ElementsAre(whole(1), whole(1), chars("unsharded_parameters"), whole(4096))));
 }
 
+TEST_F(SampleQueries, MemoryAgainstPrediction) {
+    // The shard's 1000 live on when step 1 begins; 1000 + 4096, as predicted for step 0 and all later ones.
+    EXPECT_THAT(rows_of("memory_against_prediction.sql"),
+                ElementsAre(ElementsAre(whole(0), whole(0), whole(5096), whole(5096), whole(0)),
+                            ElementsAre(whole(0), whole(1), whole(5096), whole(5096), whole(0)),
+                            ElementsAre(whole(1), whole(0), whole(5096), whole(5096), whole(0)),
+                            ElementsAre(whole(1), whole(1), whole(5096), whole(5096), whole(0))));
+}
+
 TEST_F(SampleQueries, UnitTraffic) {
     EXPECT_THAT(
         rows_of("unit_traffic.sql"),
