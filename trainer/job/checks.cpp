@@ -1,5 +1,5 @@
-// Checks that span several keys of a job, defaults that depend on another key, and names that stand for several
-// keys.
+// Checks that span several keys of a job, defaults that depend on another key, and names that stand for
+// several keys.
 #include <fmt/format.h>
 
 #include "trainer/job/loading.h"
@@ -31,7 +31,8 @@ class Checks {
     [[noreturn]] void refuse(const std::string& key, const std::string& other, const std::string& why) const {
         auto origin = origins_.find(key);
         if (origin == origins_.end()) origin = origins_.find(other);
-        throw JobError(fmt::format("{}: {}: {}", origin == origins_.end() ? file_ : origin->second, key, why));
+        throw JobError(
+            fmt::format("{}: {}: {}", origin == origins_.end() ? file_ : origin->second, key, why));
     }
 
     void shape();
@@ -71,7 +72,8 @@ void Checks::shape() {
 void Checks::model() const {
     const ModelSection& model = job_.model;
     if (model.type == ModelType::mlp) {
-        for (const char* key : {"model.dropout", "model.tied_embeddings", "model.vocabulary", "model.kv_heads"}) {
+        for (const char* key :
+             {"model.dropout", "model.tied_embeddings", "model.vocabulary", "model.kv_heads"}) {
             if (given(key)) refuse(key, "model.type", "an mlp has none; leave the key out or set model.type");
         }
         return;
@@ -231,7 +233,8 @@ void Checks::optimizer() {
 
 void Checks::rest() const {
     if (job_.checkpoint.every > 0 && job_.checkpoint.save.empty()) {
-        refuse("checkpoint.every", "checkpoint.save", "there is nowhere to save; set checkpoint.save to a folder");
+        refuse("checkpoint.every", "checkpoint.save",
+               "there is nowhere to save; set checkpoint.save to a folder");
     }
 }
 

@@ -77,7 +77,7 @@ struct RunSection {
     int workers = 0;  // threads that carry out the ranks' streams; 0: one per core
     int blas_threads = 1;
     std::int64_t memory_limit = 0;  // bytes of device memory that a rank may reserve; 0: no limit
-    std::string trace;  // empty: none is written
+    std::string trace;              // empty: none is written
     bool overwrite = false;
 };
 
@@ -89,8 +89,8 @@ struct ModelSection {
     bool bias = true;  // mlp
     // gpt and llama
     int heads = 4;
-    int kv_heads = 0;  // llama: heads of keys and values; 0: as many as heads
-    int context = 128;  // tokens per sample
+    int kv_heads = 0;    // llama: heads of keys and values; 0: as many as heads
+    int context = 128;   // tokens per sample
     int vocabulary = 0;  // tokens; 0: bytes (256). More with text: a byte-pair vocabulary trained on it
     double dropout = 0;
     bool tied_embeddings = false;
@@ -129,11 +129,11 @@ struct DdpSection {
 };
 
 struct TrainSection {
-    int accumulation = 1;           // micro-batches per step
-    bool accumulation_sync = true;  // reduce after each (false: only after the last, no_sync)
-    double clip_norm = 0;           // 0: gradients are not clipped
+    int accumulation = 1;             // micro-batches per step
+    bool accumulation_sync = true;    // reduce after each (false: only after the last, no_sync)
+    double clip_norm = 0;             // 0: gradients are not clipped
     std::int64_t validate_every = 0;  // steps; 0: never, but at the end where data.validation holds text out
-    ModuleClasses freeze;           // classes whose parameters are not trained
+    ModuleClasses freeze;             // classes whose parameters are not trained
 };
 
 struct PrecisionSection {
@@ -142,7 +142,8 @@ struct PrecisionSection {
 
 struct MemorySection {
     ModuleClasses activation_checkpointing;
-    std::int64_t gemm_workspace_bytes = 0;  // of each of the two handles (forward, backward) that products use
+    std::int64_t gemm_workspace_bytes =
+        0;  // of each of the two handles (forward, backward) that products use
 };
 
 struct OptimizerSection {
@@ -152,9 +153,9 @@ struct OptimizerSection {
     bool nesterov = false;                       // sgd, lars
     std::array<double, 2> betas = {0.9, 0.999};  // adam, adamw, lamb
     double eps = 1e-8;                           // adam, adamw, lamb (1e-6 unless it is given)
-    double weight_decay = 0.0;                   // load_job makes it 0.01 for adamw and lamb unless it is given
-    double trust_coefficient = 1e-3;             // lars
-    LrScaling lr_scaling = LrScaling::none;      // by the number of ranks
+    double weight_decay = 0.0;               // load_job makes it 0.01 for adamw and lamb unless it is given
+    double trust_coefficient = 1e-3;         // lars
+    LrScaling lr_scaling = LrScaling::none;  // by the number of ranks
     std::int64_t warmup_steps = 0;
     Warmup warmup = Warmup::gradual;
     LrSchedule schedule = LrSchedule::constant;

@@ -109,8 +109,7 @@ Key milestones_key() {
             job.optimizer.milestones.push_back(static_cast<std::int64_t>(step));
     };
     key.get = [](const Job& job) {
-        return Value(
-            std::vector<double>(job.optimizer.milestones.begin(), job.optimizer.milestones.end()));
+        return Value(std::vector<double>(job.optimizer.milestones.begin(), job.optimizer.milestones.end()));
     };
     return key;
 }
@@ -124,7 +123,8 @@ Key wrap_key() {
 }
 
 Key betas_key() {
-    Key key = base("optimizer", "betas", ValueType::numbers, "adam, adamw, lamb: decay of the first and second moment");
+    Key key = base("optimizer", "betas", ValueType::numbers,
+                   "adam, adamw, lamb: decay of the first and second moment");
     key.low = 0;
     key.high = 1;
     key.high_open = true;
@@ -163,8 +163,7 @@ std::vector<Key> make_keys() {
         integer("model", "layers", &Job::model, &ModelSection::layers, 1, 4096,
                 "mlp: Linear layers; gpt, llama: blocks"),
         boolean("model", "bias", &Job::model, &ModelSection::bias, "mlp: Linear layers have a bias"),
-        integer("model", "heads", &Job::model, &ModelSection::heads, 1, 4096,
-                "gpt, llama: attention heads"),
+        integer("model", "heads", &Job::model, &ModelSection::heads, 1, 4096, "gpt, llama: attention heads"),
         integer("model", "kv_heads", &Job::model, &ModelSection::kv_heads, 0, 4096,
                 "llama: heads of keys and values; 0: as many as heads"),
         integer("model", "context", &Job::model, &ModelSection::context, 1, 65536,
@@ -195,10 +194,10 @@ std::vector<Key> make_keys() {
                "what is sharded, as PyTorch names it; ZERO_3 is FULL_SHARD, ZERO_2 SHARD_GRAD_OP, ZERO_1 ddp "
                "with ddp.shard_optimizer"),
         wrap_key(),
-        choice("fsdp", "layout", &Job::fsdp, &FsdpSection::layout,
-               {"fsdp1", "fsdp2", "lean"},
-               "buffers of a unit: as FullyShardedDataParallel has them, as fully_shard has them, or as few as "
-               "possible"),
+        choice(
+            "fsdp", "layout", &Job::fsdp, &FsdpSection::layout, {"fsdp1", "fsdp2", "lean"},
+            "buffers of a unit: as FullyShardedDataParallel has them, as fully_shard has them, or as few as "
+            "possible"),
         integer("fsdp", "shard_group", &Job::fsdp, &FsdpSection::shard_group, 0, 256,
                 "HYBRID_SHARD: ranks that shard among themselves; groups replicate"),
         boolean("fsdp", "cpu_offload", &Job::fsdp, &FsdpSection::cpu_offload,
@@ -239,8 +238,9 @@ std::vector<Key> make_keys() {
                "of gathered parameters and activations; shards stay fp32"),
         choice("precision", "reduce", &Job::precision, &PrecisionSection::reduce, {"fp32", "bf16"},
                "of gradients while they are reduced; follows precision.param unless it is given"),
-        choice("precision", "buffer", &Job::precision, &PrecisionSection::buffer, {"fp32", "bf16"},
-               "of tables that are no parameters (llama: rotary); follows precision.param unless it is given"),
+        choice(
+            "precision", "buffer", &Job::precision, &PrecisionSection::buffer, {"fp32", "bf16"},
+            "of tables that are no parameters (llama: rotary); follows precision.param unless it is given"),
 
         module_classes("memory", "activation_checkpointing", &Job::memory,
                        &MemorySection::activation_checkpointing,
@@ -248,7 +248,8 @@ std::vector<Key> make_keys() {
         integer("memory", "gemm_workspace_bytes", &Job::memory, &MemorySection::gemm_workspace_bytes, 0, 1e12,
                 "bytes of the workspace of each of the two product handles (forward, backward)"),
 
-        choice("optimizer", "type", &Job::optimizer, &OptimizerSection::type, {"sgd", "adam", "adamw", "lars", "lamb"}, "update rule"),
+        choice("optimizer", "type", &Job::optimizer, &OptimizerSection::type,
+               {"sgd", "adam", "adamw", "lars", "lamb"}, "update rule"),
         number("optimizer", "lr", &Job::optimizer, &OptimizerSection::lr, 0, 1e3, "learning rate"),
         number("optimizer", "momentum", &Job::optimizer, &OptimizerSection::momentum, 0, 1,
                "sgd, lars: 0 keeps no momentum buffer; lars: 0.9 unless given"),
@@ -352,9 +353,9 @@ std::string allowed(const Key& key) {
         case ValueType::number:
             return fmt::format("{} to {}", number_text(key.low), number_text(key.high));
         case ValueType::numbers:
-            return fmt::format("{} numbers from {} to {} {}", key.count == 0 ? "any" : std::to_string(key.count),
-                               number_text(key.low), key.high_open ? "below" : "including",
-                               number_text(key.high));
+            return fmt::format("{} numbers from {} to {} {}",
+                               key.count == 0 ? "any" : std::to_string(key.count), number_text(key.low),
+                               key.high_open ? "below" : "including", number_text(key.high));
         case ValueType::text:
             break;
     }

@@ -18,7 +18,7 @@ struct MemoryPeak {
     CategoryBytes at_peak{};  // sums to bytes
     // The same bytes by FSDP unit and by module; index 0 holds what belongs to none, id i stands at i + 1.
     std::vector<std::int64_t> units, modules;
-    std::string where;        // "steady step, backward, allocating net.0 flat_param.grad (unsharded)"
+    std::string where;  // "steady step, backward, allocating net.0 flat_param.grad (unsharded)"
 };
 
 // Device memory only; set-up does not make the peak.
@@ -29,7 +29,7 @@ class AllocationCounter {
 
     const MemoryPeak& peak() const { return peak_; }
     // Starts a new peak at what is live now: of a step, for instance.
-    std::int64_t take_peak_since_last() {
+    std::int64_t take_peak() {
         const std::int64_t peak = recent_;
         recent_ = live_;
         return peak;
@@ -52,6 +52,7 @@ class MemoryAccount {
     // Continues with what earlier Plans left allocated.
     void walk(const Plan& plan);
     const AllocationCounter& counter() const { return counter_; }
+    std::int64_t take_peak() { return counter_.take_peak(); }
 
   private:
     AllocationCounter counter_;

@@ -38,7 +38,15 @@ PlanBuilder::Range::~Range() {
 PlanBuilder::PlanBuilder(PlanKind kind, std::vector<Buffer> persistent) {
     plan_.kind = kind;
     plan_.buffers = std::move(persistent);
+    persistent_ = plan_.buffers.size();
     intern("");
+}
+
+void PlanBuilder::set_persistent(std::vector<Buffer> persistent) {
+    if (plan_.buffers.size() != persistent_)
+        throw std::logic_error("persistent buffers were added behind a Plan's own");
+    plan_.buffers = std::move(persistent);
+    persistent_ = plan_.buffers.size();
 }
 
 Op& PlanBuilder::emit(OpKind kind, Stream stream) {
@@ -117,14 +125,15 @@ void PlanBuilder::memcpy(const Arg& to, const Arg& from, int copy_kind, Stream s
     op.bytes = to.bytes;
 }
 
-void PlanBuilder::memset(const Arg& to, Stream stream) {
+void PlanBuilder::memset(const Arg& to, Stream stream, int value) {
     Op& op = emit(OpKind::memset, stream);
     op.args = {to};
     op.bytes = to.bytes;
+    op.dims[0] = value;
 }
 
-Op& PlanBuilder::collective(Operation operation, const Arg& output, const Arg& input,
-                            std::int64_t full_bytes, std::int64_t padding, Stream stream) {
+Op& PlanBuilder::collective(Operation operation, const Arg& output, const Arg& input, std::int64_t full_bytes,
+                            std::int64_t padding, Stream stream) {
     Op& op = emit(OpKind::collective, stream);
     op.collective = operation;
     op.args = {output, input};

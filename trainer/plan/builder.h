@@ -88,6 +88,8 @@ class PlanBuilder {
                       DType dtype = DType::fp32, Stream stream = Stream::compute,
                       MemorySpace space = MemorySpace::device);
     BufferId new_buffer(Buffer buffer);
+    // More persistent buffers have been declared; only while the Plan has none of its own.
+    void set_persistent(std::vector<Buffer> persistent);
     void allocate(BufferId buffer, Stream stream);
     void free(BufferId buffer);
     Arg whole(BufferId buffer) const {
@@ -108,9 +110,9 @@ class PlanBuilder {
     Op& kernel(Kernel kernel, std::string_view name, std::vector<Arg> args, std::array<std::int64_t, 6> dims,
                std::int64_t flops = 0, Stream stream = Stream::compute);
     void memcpy(const Arg& to, const Arg& from, int copy_kind, Stream stream = Stream::compute);
-    void memset(const Arg& to, Stream stream = Stream::compute);
-    // fp32, among all ranks, not averaged, unless the result is told otherwise. `full_bytes`: all_gather: of the
-    // output; reduce_scatter: of the input; else of either. `padding`: bytes of these that are padding.
+    void memset(const Arg& to, Stream stream = Stream::compute, int value = 0);
+    // fp32, among all ranks, not averaged, unless the result is told otherwise. `full_bytes`: all_gather: of
+    // the output; reduce_scatter: of the input; else of either. `padding`: bytes of these that are padding.
     Op& collective(Operation operation, const Arg& output, const Arg& input, std::int64_t full_bytes,
                    std::int64_t padding, Stream stream);
     void host_call(HostCall call, std::string_view name, std::vector<Arg> args);
@@ -125,6 +127,7 @@ class PlanBuilder {
     std::int32_t intern(std::string_view name);
 
     Plan plan_;
+    std::size_t persistent_ = 0;
     std::unordered_map<std::string, std::int32_t> names_;
     Phase phase_ = Phase::none;
     int module_ = -1, unit_ = -1;

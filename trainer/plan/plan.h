@@ -31,8 +31,8 @@ using EventId = std::int32_t;   // a slot that holds the latest (stream, sequenc
 // the host, conversion). A kernel, memcpy or memset on `host` is done by the host thread itself, at once.
 enum class Stream : std::int8_t { host = -1, compute = 0, unshard = 1, post_backward = 2, pre_unshard = 3 };
 inline constexpr int kStreams = 4;
-inline constexpr std::array<std::string_view, kStreams> kStreamNames = {"compute", "unshard",
-                                                                        "post_backward", "pre_unshard"};
+inline constexpr std::array<std::string_view, kStreams> kStreamNames = {"compute", "unshard", "post_backward",
+                                                                        "pre_unshard"};
 
 enum class OpKind : std::uint8_t {
     // on the host, at once
@@ -47,7 +47,7 @@ enum class OpKind : std::uint8_t {
     wait_event,    // event: later work of the stream waits for it
     kernel,        // kernel, args, dims, scalars
     memcpy,        // args[0] <- args[1]
-    memset,        // args[0] <- 0
+    memset,        // args[0] <- bytes of value dims[0]
     collective,    // collective, args[0] output, args[1] input
 };
 
@@ -55,11 +55,11 @@ enum class OpKind : std::uint8_t {
 // arithmetic is fp32 whatever T is. Args marked f are fp32, d fp64, i int32; n, rows … count elements.
 enum class Kernel : std::uint8_t {
     none,
-    init_normal,  // f param | key, first element of the param in the sequence, elements, elements per rank
-                  // (0: the rank holds all); scalars: mean, std
-    init_uniform,            // the same; scalars: low, high
-    init_constant,           // the same; scalars: value
-    linear_forward,          // y, x, weight[, bias] | rows, in, out
+    init_normal,     // f param | key, first element of the param in the sequence, elements, elements per rank
+                     // (0: the rank holds all); scalars: mean, std
+    init_uniform,    // the same; scalars: low, high
+    init_constant,   // the same; scalars: value
+    linear_forward,  // y, x, weight[, bias] | rows, in, out
     linear_backward_input,   // dx, dy, weight | rows, in, out
     linear_backward_weight,  // dw, dy, x | rows, in, out
     linear_backward_bias,    // db, dy | rows, out
@@ -84,32 +84,33 @@ enum class Kernel : std::uint8_t {
     rotary_forward,   // y, x, table | batch, context, rotated heads, heads, head width; dtype of the table in
                       // dims[5]; the first `rotated heads` of each row's `heads` turn, the rest is copied
     rotary_backward,  // dx, dy, table | the same
-    attention_forward,       // y, probabilities, qkv | batch, context, heads, width, kv heads
-    attention_backward,      // dqkv, f scratch, dy, qkv, probabilities | batch, context, heads, width, kv heads
-    embedding_forward,       // y, i tokens, table | rows, width
-    embedding_backward,      // dtable, dy, i tokens | rows, width, table rows
-    position_forward,        // y, x, table | batch, context, width
-    position_backward,       // dtable, dy | batch, context, width, table rows
-    mse_forward,             // d loss, f out, f target | n
-    mse_backward,            // f dout, f out, f target | n
+    attention_forward,   // y, probabilities, qkv | batch, context, heads, width, kv heads
+    attention_backward,  // dqkv, f scratch, dy, qkv, probabilities | batch, context, heads, width, kv heads
+    embedding_forward,   // y, i tokens, table | rows, width
+    embedding_backward,  // dtable, dy, i tokens | rows, width, table rows
+    position_forward,    // y, x, table | batch, context, width
+    position_backward,   // dtable, dy | batch, context, width, table rows
+    mse_forward,         // d loss, f out, f target | n
+    mse_backward,        // f dout, f out, f target | n
     cross_entropy_forward,   // d loss, f probabilities, f logits, i targets | rows, classes
     cross_entropy_backward,  // f dlogits, f probabilities, i targets | rows, classes
     cat,                     // out, in... : contiguous copies of bytes, one after the other
     split,                   // in is args[0]; args[1...] receive it piece by piece
-    chunk_cat,      // out, in... | ranks : in i is cut into `ranks` equal pieces (the last ones padded with
-                    // zeros); out is, rank by rank, the pieces of all ins
-    chunk_split,    // in is args[0]; args[1...] are put together again from their pieces | ranks
-    sum_of_squares,          // d sum, x | n                          of finite or other values, in fp64
-    clip_factor,             // f factor, d norm, d sums | count; scalars: max norm
-                             // norm = sqrt(sum of sums); factor = min(1, max norm / (norm + 1e-6))
-    scale_by,                // x, f factor | n                       x *= factor[0]
-    // Optimizers: f param, f grad[, f state...] | elements, elements per rank (0: the rank holds all), with the
-    // Op's segments: which parts of the sequence are trained. The learning rate comes from the run's context.
-    sgd,     // param, grad[, buffer]; scalars: momentum, weight_decay, nesterov (0 or 1)
-    adam,    // param, grad, m, v; scalars: beta1, beta2, eps, weight_decay (added to the gradient)
-    adamw,   // param, grad, m, v; scalars: beta1, beta2, eps, weight_decay (decoupled)
-    lars_norms,   // d norms, param, grad: norms[2 i] = |param|^2, norms[2 i + 1] = |grad|^2 of segment i
-    lars,         // param, grad, buffer, d norms; scalars: momentum, weight_decay, trust coefficient, nesterov
+    chunk_cat,       // out, in... | ranks : in i is cut into `ranks` equal pieces (the last ones padded with
+                     // zeros); out is, rank by rank, the pieces of all ins
+    chunk_split,     // in is args[0]; args[1...] are put together again from their pieces | ranks
+    sum_of_squares,  // d sum, x | n                          of finite or other values, in fp64
+    clip_factor,     // f factor, d norm, d sums | count; scalars: max norm
+                     // norm = sqrt(sum of sums); factor = min(1, max norm / (norm + 1e-6))
+    scale_by,        // x, f factor | n                       x *= factor[0]
+    // Optimizers: f param, f grad[, f state...] | elements, elements per rank (0: the rank holds all), with
+    // the Op's segments: which parts of the sequence are trained. The learning rate comes from the run's
+    // context.
+    sgd,         // param, grad[, buffer]; scalars: momentum, weight_decay, nesterov (0 or 1)
+    adam,        // param, grad, m, v; scalars: beta1, beta2, eps, weight_decay (added to the gradient)
+    adamw,       // param, grad, m, v; scalars: beta1, beta2, eps, weight_decay (decoupled)
+    lars_norms,  // d norms, param, grad: norms[2 i] = |param|^2, norms[2 i + 1] = |grad|^2 of segment i
+    lars,        // param, grad, buffer, d norms; scalars: momentum, weight_decay, trust coefficient, nesterov
     lamb_update,  // d norms, grad, param, m, v; scalars: beta1, beta2, eps, weight_decay: the update replaces
                   // grad; norms[2 i] = |param|^2, norms[2 i + 1] = |update|^2 of segment i
     lamb,         // param, update, d norms
@@ -125,8 +126,8 @@ enum class HostCall : std::uint8_t {
     read_logits,           // args: the pinned logits [tokens, vocabulary] (fp32)
 };
 
-// A view: bytes [offset, offset + bytes) of a buffer, moved up by `stride` times the rank's place in its shard
-// group: how one Plan lets every rank name its own part of a buffer that all ranks have whole.
+// A view: bytes [offset, offset + bytes) of a buffer, moved up by `stride` times the rank's place in its
+// shard group: how one Plan lets every rank name its own part of a buffer that all ranks have whole.
 struct Arg {
     BufferId buffer = -1;
     std::int64_t offset = 0;
@@ -149,21 +150,21 @@ struct Op {
     Kernel kernel = Kernel::none;
     Operation collective = Operation::other;
     HostCall call = HostCall::none;
-    std::uint8_t copy_kind = 0;      // memcpy: ENUM_CUDA_MEMCPY_OPER
-    DType dtype = DType::fp32;       // of the kernel's T; of a collective's elements
-    Group group = Group::world;      // collective: among whom
-    bool checks_output = false;      // kernel: the last arg is an int32; it becomes `module`, if it was -1, when
-                                     // args[0] holds a value that is not finite
-    std::int32_t divisor = 1;        // collective: divide by this, once, after the sum
-    std::int32_t micro = 0;          // micro-batch of the step that the work belongs to
-    std::int32_t unit = -1;          // FSDP unit (or DDP bucket) that the work belongs to
-    std::int32_t module = -1;        // module that the work belongs to
+    std::uint8_t copy_kind = 0;  // memcpy: ENUM_CUDA_MEMCPY_OPER
+    DType dtype = DType::fp32;   // of the kernel's T; of a collective's elements
+    Group group = Group::world;  // collective: among whom
+    bool checks_output = false;  // kernel: the last arg is an int32; it becomes `module`, if it was -1, when
+                                 // args[0] holds a value that is not finite
+    std::int32_t divisor = 1;    // collective: divide by this, once, after the sum
+    std::int32_t micro = 0;      // micro-batch of the step that the work belongs to
+    std::int32_t unit = -1;      // FSDP unit (or DDP bucket) that the work belongs to
+    std::int32_t module = -1;    // module that the work belongs to
     std::int32_t range_module = -1;  // push_range: the module that the range stands for
     std::int32_t name = 0;           // index into Plan::names: of the range, kernel or call
     EventId event = -1;
     std::int64_t padding = 0;  // collective: bytes of the full buffer that are padding
     std::int64_t flops = 0;
-    std::int64_t bytes = 0;  // moved by the work; collective: of the full buffer
+    std::int64_t bytes = 0;      // moved by the work; collective: of the full buffer
     std::int32_t segments = -1;  // optimizer kernels: index into Plan::segments
     std::array<std::int64_t, 6> dims{};
     std::array<double, 5> scalars{};

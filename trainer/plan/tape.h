@@ -26,9 +26,9 @@ class Tape {
     bool recording() const { return recording_; }
     void set_recording(bool recording) { recording_ = recording; }
 
-    // Gradients of values; values below 0 take none. The first one accumulated becomes the gradient; a later one is added to it, in
-    // place where nobody else holds it, as PyTorch does. take_gradient hands it over; the value then has
-    // none.
+    // Gradients of values; values below 0 take none. The first one accumulated becomes the gradient; a later
+    // one is added to it, in place where nobody else holds it, as PyTorch does. take_gradient hands it over;
+    // the value then has none.
     void accumulate(int value, Tensor gradient);
     Tensor take_gradient(int value);
 

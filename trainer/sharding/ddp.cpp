@@ -1,12 +1,21 @@
 #include "trainer/sharding/ddp.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace shardscope::trainer {
 
 namespace {
+
 constexpr std::int64_t kFloat = sizeof(float);
+
+Mesh with_shards(Mesh mesh, bool shard_optimizer) {
+    mesh.shard = shard_optimizer ? mesh.ranks : 1;
+    return mesh;
 }
+
+}  // namespace
 
 DistributedDataParallel::DistributedDataParallel(std::unique_ptr<Module> inner)
     : Module("DistributedDataParallel", "") {
@@ -18,105 +27,204 @@ Tensor DistributedDataParallel::forward(Graph& graph, const Tensor& input) {
     return call(graph, child(0), input);
 }
 
-Ddp::Ddp(const ModuleTree& tree, const OptimizerSection& optimizer, const DdpSection& options, int ranks)
-    : Replicated(tree, optimizer),
-      ranks_(ranks),
+Ddp::Ddp(const Job& job, Mesh mesh, const ModuleTree& tree)
+    : Replicated(job, with_shards(mesh, job.ddp.shard_optimizer), tree, job.ddp.shard_optimizer),
+      options_(job.ddp),
+      accumulation_sync_(job.train.accumulation_sync),
       bucket_of_(tree.parameters.size(), -1),
       offset_of_(tree.parameters.size(), 0) {
-    const auto limit = [&](std::size_t bucket) {
-        return (bucket == 0 ? options.first_bucket_mb : options.bucket_cap_mb) * (1 << 20);
-    };
-    for (auto it = tree.parameters.rbegin(); it != tree.parameters.rend(); ++it) {
-        const Parameter& parameter = **it;
-        // As in PyTorch, a bucket is closed once it has reached its limit.
-        if (buckets_.empty() ||
-            static_cast<double>(buckets_.back().elements * kFloat) >= limit(buckets_.size() - 1)) {
-            buckets_.emplace_back();
+    if (options_.gradient_as_bucket_view) {
+        if (options_.shard_optimizer) {
+            throw JobError(where(job, "ddp.gradient_as_bucket_view") +
+                           "ddp.gradient_as_bucket_view: a sharded optimizer keeps its gradients in one "
+                           "buffer of its own; set one of the two to false");
         }
-        Bucket& bucket = buckets_.back();
-        bucket_of_[static_cast<std::size_t>(parameter.id)] = static_cast<int>(buckets_.size()) - 1;
-        offset_of_[static_cast<std::size_t>(parameter.id)] = bucket.elements * kFloat;
-        bucket.parameters.push_back(&parameter);
-        bucket.elements += parameter.elements;
+        optimizer_.keep_gradients();
     }
-    for (std::size_t i = 0; i < buckets_.size(); ++i) {
-        Bucket& bucket = buckets_[i];
-        const std::string name = fmt::format("bucket {}", i);
-        persistent_.push_back({name, MemoryCategory::communication, MemorySpace::device,
-                               bucket.elements * kFloat, static_cast<int>(i), 0});
-        bucket.buffer = static_cast<BufferId>(persistent_.size() - 1);
-        units_.push_back({0, name, bucket.elements, bucket.elements, bucket.elements});
+    std::vector<const Parameter*> reversed = trained();
+    std::reverse(reversed.begin(), reversed.end());
+    add_bucket("bucket of the first step", reversed);
+}
+
+void Ddp::add_bucket(const std::string& name, const std::vector<const Parameter*>& parameters) {
+    Bucket bucket;
+    bucket.parameters = parameters;
+    bucket.unit = static_cast<int>(units_.size());
+    for (const Parameter* p : parameters) {
+        const auto id = static_cast<std::size_t>(p->id);
+        bucket_of_[id] = static_cast<int>(buckets_.size());
+        offset_of_[id] = bucket.elements * kFloat;
+        bucket.elements += p->elements();
+    }
+    const MemoryCategory category =
+        options_.gradient_as_bucket_view ? MemoryCategory::gradients : MemoryCategory::communication;
+    bucket.buffer = declare({name, category, MemorySpace::device, bucket.elements * kFloat, bucket.unit, 0});
+    units_.push_back({0, name, bucket.elements, bucket.elements, bucket.elements, bucket.elements * kFloat});
+    buckets_.push_back(std::move(bucket));
+}
+
+// Where gradients are views, they are where their bucket is.
+void Ddp::place(const Bucket& bucket) {
+    builder().allocate(bucket.buffer, Stream::compute);
+    if (!options_.gradient_as_bucket_view) return;
+    for (const Parameter* p : bucket.parameters) {
+        gradient_arg(*p) = slot_in_bucket(*p);
+        optimizer_.set_gradient(static_cast<std::size_t>(p->id), slot_in_bucket(*p));
     }
 }
 
-int Ddp::unit_of(const Parameter& parameter) const {
-    return bucket_of_[static_cast<std::size_t>(parameter.id)];
+// A bucket is closed once it has reached its limit: the first one's is smaller.
+void Ddp::rebuild_buckets() {
+    const PlanBuilder::Scope scope(builder(), Phase::none, 0, -1);
+    builder().free(buckets_.front().buffer);
+    buckets_.clear();
+    std::vector<const Parameter*> bucket;
+    std::int64_t bytes = 0;
+    int count = 0;
+    const auto close = [&] {
+        add_bucket(fmt::format("bucket {}", count++), bucket);
+        bucket.clear();
+        bytes = 0;
+    };
+    for (const Parameter* p : ready_order_) {
+        bucket.push_back(p);
+        bytes += bytes_of(*p);
+        const double limit = (count == 0 ? options_.first_bucket_mb : options_.bucket_cap_mb) * (1 << 20);
+        if (static_cast<double>(bytes) >= limit) close();
+    }
+    if (!bucket.empty()) close();
+    builder().set_persistent(persistent_);
+    for (const Bucket& made : buckets_) {
+        const PlanBuilder::Scope of_bucket(builder(), Phase::none, 0, made.unit);
+        place(made);
+    }
+}
+
+Arg Ddp::slot_in_bucket(const Parameter& p) const {
+    const auto id = static_cast<std::size_t>(p.id);
+    return {buckets_[static_cast<std::size_t>(bucket_of_[id])].buffer, offset_of_[id], bytes_of(p)};
+}
+
+Ddp::Bucket& Ddp::bucket_of(const Parameter& p) {
+    return buckets_[static_cast<std::size_t>(bucket_of_[static_cast<std::size_t>(p.id)])];
+}
+
+int Ddp::unit_of(const Parameter& p) const {
+    const int bucket = bucket_of_[static_cast<std::size_t>(p.id)];
+    return bucket < 0 ? -1 : buckets_[static_cast<std::size_t>(bucket)].unit;
+}
+
+std::string Ddp::state_key() const {
+    return Replicated::state_key() + (first_step_ ? " first buckets" : "");
 }
 
 void Ddp::setup(PlanBuilder& builder) {
     Replicated::setup(builder);
     // Rank 0's values for everybody: one coalesced broadcast, as DDP's constructor does.
-    std::int64_t bytes = 0;
+    std::int64_t elements = 0;
     std::vector<Arg> parameters;
-    for (const OptimizerSlot& slot : optimizer_.slots()) {
-        parameters.push_back(builder.whole(slot.parameter));
-        bytes += parameters.back().bytes;
+    for (const Parameter* p : tree_.parameters) {
+        parameters.push_back(parameter_arg(*p));
+        elements += p->elements();
     }
     const PlanBuilder::Range range(builder, "_sync_module_states");
-    {
-        const Tensor flat = builder.new_tensor("broadcast_coalesced", MemoryCategory::communication, bytes);
-        std::vector<Arg> args = parameters;
-        args.insert(args.begin(), flat);
-        builder.kernel(Kernel::cat, "flatten", args, {});
-        builder.order(Stream::compute, Stream::post_backward);
-        builder.collective(Operation::broadcast, flat, flat, bytes, 0, false, Stream::post_backward);
-        builder.order(Stream::post_backward, Stream::compute);
-        builder.kernel(Kernel::split, "unflatten", args, {});
-    }
-    for (std::size_t i = 0; i < buckets_.size(); ++i) {
-        const PlanBuilder::Scope scope(builder, Phase::setup, 0, static_cast<int>(i));
-        builder.allocate(buckets_[i].buffer, Stream::compute);
-    }
+    const Tensor flat = builder.new_tensor("broadcast_coalesced", MemoryCategory::communication, elements);
+    std::vector<Arg> args = parameters;
+    args.insert(args.begin(), flat);
+    builder.kernel(Kernel::cat, "flatten", args, {});
+    builder.order(Stream::compute, Stream::post_backward);
+    builder.collective(Operation::broadcast, flat, flat, flat.bytes(), 0, Stream::post_backward);
+    builder.order(Stream::post_backward, Stream::compute);
+    builder.kernel(Kernel::split, "unflatten", args, {});
 }
 
 void Ddp::begin_step(PlanBuilder& builder) {
     Replicated::begin_step(builder);
+    const PlanBuilder::Scope scope(builder, Phase::none, 0, 0);
+    if (first_step_ && ready_order_.empty()) {
+        place(buckets_.front());
+    } else if (first_step_) {
+        first_step_ = false;
+        rebuild_buckets();
+    }
+}
+
+void Ddp::begin_micro_batch(MicroBatch micro) {
+    Replicated::begin_micro_batch(micro);
+    synchronizes_ = micro.last() || accumulation_sync_;
     next_bucket_ = 0;
     for (Bucket& bucket : buckets_) bucket.pending = bucket.parameters.size();
 }
 
+Tensor Ddp::new_gradient(const Parameter& parameter) {
+    if (!options_.gradient_as_bucket_view) return Replicated::new_gradient(parameter);
+    return builder().new_tensor(parameter.path + ".grad (new)", MemoryCategory::gradients,
+                                parameter.elements());
+}
+
+// A view of a bucket cannot be what autograd writes to; its gradients are copied, or added, into their place.
 void Ddp::gradient_ready(const Parameter& parameter, Tensor gradient) {
-    Bucket& bucket = buckets_[static_cast<std::size_t>(unit_of(parameter))];
-    const PlanBuilder::Scope scope(builder(), Phase::backward, builder().module(), unit_of(parameter));
-    const Arg slot{bucket.buffer, offset_of_[static_cast<std::size_t>(parameter.id)], gradient.bytes()};
-    builder().kernel(Kernel::cat, "copy_to_bucket", {slot, gradient}, {});
-    --bucket.pending;
+    if (options_.gradient_as_bucket_view && !has_gradient(parameter)) {
+        builder().kernel(Kernel::cat, "copy_to_bucket", {gradient_arg(parameter), gradient}, {});
+    }
+    Replicated::gradient_ready(parameter, std::move(gradient));
+}
+
+void Ddp::gradient_complete(const Parameter& parameter) {
+    if (first_step_ && micro_.first()) ready_order_.push_back(&parameter);
+    if (!synchronizes_) return;
+    // A static graph's first step only counts what becomes ready; it reduces when the backward has ended.
+    if (first_step_ && options_.static_graph) return;
+    copy_to_bucket(parameter);
     launch_ready_buckets();
+}
+
+void Ddp::copy_to_bucket(const Parameter& parameter) {
+    Bucket& bucket = bucket_of(parameter);
+    const PlanBuilder::Scope scope(builder(), Phase::backward, builder().module(), bucket.unit);
+    if (!options_.gradient_as_bucket_view) {
+        builder().kernel(Kernel::cat, "copy_to_bucket", {slot_in_bucket(parameter), gradient_arg(parameter)},
+                         {});
+    }
+    --bucket.pending;
 }
 
 void Ddp::launch_ready_buckets() {
     for (; next_bucket_ < buckets_.size() && buckets_[next_bucket_].pending == 0; ++next_bucket_) {
-        const PlanBuilder::Scope scope(builder(), Phase::backward, builder().module(),
-                                       static_cast<int>(next_bucket_));
-        const Arg buffer = builder().whole(buckets_[next_bucket_].buffer);
+        const Bucket& bucket = buckets_[next_bucket_];
+        const PlanBuilder::Scope scope(builder(), Phase::backward, builder().module(), bucket.unit);
+        const Arg buffer = builder().whole(bucket.buffer);
         builder().order(Stream::compute, Stream::post_backward);
-        builder().collective(Operation::all_reduce, buffer, buffer, buffer.bytes, 0, true,
-                             Stream::post_backward);
+        builder()
+            .collective(Operation::all_reduce, buffer, buffer, buffer.bytes, 0, Stream::post_backward)
+            .divisor = accumulation_sync_ ? mesh_.ranks : mesh_.ranks * micro_.count;
     }
 }
 
+// With no_sync the one reduction divides by everything. Otherwise each one averages over the ranks, and the
+// sum over micro-batches remains to be divided.
+int Ddp::final_divisor() const {
+    return accumulation_sync_ ? micro_.count : 1;
+}
+
 void Ddp::end_backward() {
-    builder().order(Stream::post_backward, Stream::compute);
-    for (std::size_t i = 0; i < buckets_.size(); ++i) {
-        const PlanBuilder::Scope scope(builder(), Phase::backward, 0, static_cast<int>(i));
-        const PlanBuilder::Range range(builder(), "torch.distributed.ddp.reducer::copy_bucket_to_grad");
-        std::vector<Arg> args = {builder().whole(buckets_[i].buffer)};
-        for (const Parameter* parameter : buckets_[i].parameters) {
-            args.push_back(
-                builder().whole(optimizer_.slot(static_cast<std::size_t>(parameter->id)).gradient));
+    if (synchronizes_) {
+        if (first_step_ && options_.static_graph) {
+            const PlanBuilder::Range range(builder(), "torch.distributed.ddp.reducer::delay_all_reduce");
+            for (const Parameter* p : buckets_.front().parameters) copy_to_bucket(*p);
+            launch_ready_buckets();
         }
-        builder().kernel(Kernel::split, "copy_from_bucket", std::move(args), {});
+        builder().order(Stream::post_backward, Stream::compute);
+        for (const Bucket& bucket : buckets_) {
+            if (options_.gradient_as_bucket_view) break;
+            const PlanBuilder::Scope scope(builder(), Phase::backward, 0, bucket.unit);
+            const PlanBuilder::Range range(builder(), "torch.distributed.ddp.reducer::copy_bucket_to_grad");
+            std::vector<Arg> args = {builder().whole(bucket.buffer)};
+            for (const Parameter* p : bucket.parameters) args.push_back(gradient_arg(*p));
+            builder().kernel(Kernel::split, "copy_from_bucket", std::move(args), {});
+        }
     }
+    Replicated::end_backward();
 }
 
 }  // namespace shardscope::trainer

@@ -1,5 +1,6 @@
-// DistributedDataParallel: every rank holds everything; gradients are collected in buckets, in the reverse
-// order of the parameters, and each full bucket is all-reduced while the backward goes on.
+// DistributedDataParallel: every rank holds everything; gradients are collected in buckets, and each full
+// bucket is all-reduced while the backward goes on. As PyTorch's reducer does, the first step has one bucket
+// of everything; then the buckets are made in the order in which gradients became ready.
 #pragma once
 
 #include <memory>
@@ -17,28 +18,47 @@ class DistributedDataParallel final : public Module {
 
 class Ddp final : public Replicated {
   public:
-    Ddp(const ModuleTree& tree, const OptimizerSection& optimizer, const DdpSection& options, int ranks);
+    Ddp(const Job& job, Mesh mesh, const ModuleTree& tree);
 
     void setup(PlanBuilder& builder) override;
     void begin_step(PlanBuilder& builder) override;
-    void gradient_ready(const Parameter& parameter, Tensor gradient) override;
+    void begin_micro_batch(MicroBatch micro) override;
     void end_backward() override;
     int unit_of(const Parameter& parameter) const override;
+    std::string state_key() const override;
+
+    Tensor new_gradient(const Parameter& parameter) override;
+    void gradient_ready(const Parameter& parameter, Tensor gradient) override;
+
+  protected:
+    void gradient_complete(const Parameter& parameter) override;
+    int final_divisor() const override;
 
   private:
     struct Bucket {
         std::vector<const Parameter*> parameters;
         BufferId buffer = -1;
         std::int64_t elements = 0;
+        int unit = -1;
         std::size_t pending = 0;  // gradients of this backward that are not there yet
     };
+    void add_bucket(const std::string& name, const std::vector<const Parameter*>& parameters);
+    void rebuild_buckets();
+    void place(const Bucket& bucket);
+    void copy_to_bucket(const Parameter& parameter);
     void launch_ready_buckets();
+    Arg slot_in_bucket(const Parameter& parameter) const;
+    Bucket& bucket_of(const Parameter& parameter);
 
-    int ranks_;
+    DdpSection options_;
+    bool accumulation_sync_;
+    bool synchronizes_ = true;  // this backward reduces
+    bool first_step_ = true;
     std::vector<Bucket> buckets_;
-    std::vector<int> bucket_of_;           // by parameter id
-    std::vector<std::int64_t> offset_of_;  // bytes in its bucket, by parameter id
-    std::size_t next_bucket_ = 0;          // buckets are launched strictly in order
+    std::vector<int> bucket_of_;                 // by parameter id
+    std::vector<std::int64_t> offset_of_;        // bytes in its bucket, by parameter id
+    std::vector<const Parameter*> ready_order_;  // of the first backward
+    std::size_t next_bucket_ = 0;                // buckets are launched strictly in order
 };
 
 }  // namespace shardscope::trainer

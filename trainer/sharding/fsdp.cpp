@@ -7,27 +7,31 @@
 
 #include <fmt/format.h>
 
+#include "trainer/sharding/flat_unit.h"
+
 namespace shardscope::trainer {
 
 namespace {
 
-constexpr std::int64_t kFloat = sizeof(float);
 constexpr std::size_t kMaxInflightAllGathers = 2;  // PyTorch's limit
 constexpr EventId kQueueSlots = 8;
 
-using Wrapped = std::pair<FullyShardedDataParallel*, std::vector<const Parameter*>>;
+bool frees_after_forward(ShardingStrategy strategy) {
+    return strategy == ShardingStrategy::full_shard || strategy == ShardingStrategy::hybrid_shard;
+}
 
-// Every wrapper with the parameters that are nearest to it, in the order of the tree.
-void collect(Module& module, std::size_t current, std::vector<Wrapped>& wrapped) {
-    if (auto* wrapper = dynamic_cast<FullyShardedDataParallel*>(&module)) {
-        current = wrapped.size();
-        wrapped.emplace_back(wrapper, std::vector<const Parameter*>{});
-    }
-    for (const Parameter& parameter : module.parameters()) wrapped[current].second.push_back(&parameter);
-    for (const auto& child : module.children()) collect(*child, current, wrapped);
+DType dtype_of(Precision precision) {
+    return precision == Precision::bf16 ? DType::bf16 : DType::fp32;
 }
 
 }  // namespace
+
+Mesh Fsdp::mesh_of(const Job& job) {
+    Mesh mesh{job.run.ranks, job.run.ranks};
+    if (job.fsdp.sharding_strategy == ShardingStrategy::no_shard) mesh.shard = 1;
+    if (job.fsdp.shard_group > 0) mesh.shard = job.fsdp.shard_group;
+    return mesh;
+}
 
 FullyShardedDataParallel::FullyShardedDataParallel(std::unique_ptr<Module> inner)
     : Module("FullyShardedDataParallel", inner->attribute()) {
@@ -39,43 +43,53 @@ Tensor FullyShardedDataParallel::forward(Graph& graph, const Tensor& input) {
     const PlanBuilder::Range range(graph.builder, "FullyShardedDataParallel.forward");
     engine->pre_forward(graph, *this);
     Tensor output = call(graph, inner(), input);
-    engine->post_forward(graph, *this);
+    engine->post_forward(graph, *this, output);
     return output;
 }
 
-Fsdp::Fsdp(const ModuleTree& tree, const OptimizerSection& optimizer, const FsdpSection& options, int ranks)
-    : Parallelism(optimizer),
-      options_(options),
-      ranks_(ranks),
-      unit_of_(tree.parameters.size(), -1),
-      place_of_(tree.parameters.size(), 0),
-      offset_of_(tree.parameters.size(), 0) {
-    std::vector<Wrapped> wrapped;
-    collect(*tree.root, 0, wrapped);
-    for (auto& [wrapper, parameters] : wrapped) {
+Fsdp::Fsdp(const Job& job, const ModuleTree& tree)
+    : Parallelism(job, mesh_of(job)),
+      options_(job.fsdp),
+      accumulation_sync_(job.train.accumulation_sync),
+      // fully_shard has no limiter: its memory is reused in the order of the streams.
+      limits_(job.fsdp.limit_all_gathers && job.fsdp.layout != FsdpLayout::fsdp2),
+      offload_(job.fsdp.cpu_offload),
+      divisor_(job.run.ranks * job.train.accumulation),
+      unit_of_(tree.parameters.size(), -1) {
+    if (offload_) optimizer_.keep_gradients();
+    UnitOptions options;
+    options.mesh = mesh_;
+    options.param = dtype_of(job.precision.param);
+    options.reduce = dtype_of(job.precision.reduce);
+    options.shards = options_.sharding_strategy != ShardingStrategy::no_shard;
+    options.offload = offload_;
+    options.lean = options_.layout == FsdpLayout::lean;
+    const std::vector<WrappedModule> wrapped = parameters_by_wrapper(tree);
+    for (const auto& [wrapper, parameters] : wrapped) {
         wrapper->engine = this;
         wrapper->is_root = wrapper == tree.root.get();
         if (parameters.empty()) continue;
         const int id = static_cast<int>(units_.size());
         wrapper->unit = id;
-        Unit unit;
-        unit.parameters = parameters;
-        for (std::size_t place = 0; place < parameters.size(); ++place) {
-            const auto p = static_cast<std::size_t>(parameters[place]->id);
-            unit_of_[p] = id;
-            place_of_[p] = place;
-            offset_of_[p] = unit.elements;
-            unit.elements += parameters[place]->elements;
-        }
-        unit.shard = (unit.elements + ranks - 1) / ranks;
-        unit.padded = unit.shard * ranks;
+        for (const Parameter* p : parameters) unit_of_[static_cast<std::size_t>(p->id)] = id;
         const std::string name = wrapper->path.empty() ? "root" : wrapper->path;
-        unit.slot = optimizer_.add_slot(persistent_, name + " flat_param", unit.shard, id, wrapper->id);
-        persistent_.push_back({name + " flat_param (unsharded)", MemoryCategory::unsharded_parameters,
-                               MemorySpace::device, unit.padded * kFloat, id, wrapper->id});
-        unit.full = static_cast<BufferId>(persistent_.size() - 1);
-        infos_.push_back({wrapper->id, name, unit.elements, unit.padded, unit.shard});
-        units_.push_back(std::move(unit));
+        State state;
+        state.is_root = wrapper->is_root;
+        state.stays_after_forward = wrapper->is_root || !frees_after_forward(options_.sharding_strategy);
+        if (options_.layout == FsdpLayout::fsdp2) {
+            state.unit =
+                std::make_unique<GroupUnit>(options, *this, pending_, wrapper->id, name, id, parameters);
+        } else {
+            state.unit = std::make_unique<FlatUnit>(options, *this, wrapper->id, name, id, parameters);
+        }
+        prepares_ = prepares_ || state.unit->prepares();
+        infos_.push_back(state.unit->info());
+        units_.push_back(std::move(state));
+    }
+    // lean: the unit whose forward ends last but for the root's is the first that the backward wants.
+    if (options.lean) {
+        const int last = last_to_end(*tree.root);
+        if (last >= 0) at(last).stays_after_forward = true;
     }
 }
 
@@ -88,33 +102,49 @@ EventId Fsdp::lasting_events() const {
 }
 
 std::string Fsdp::state_key() const {
-    return Parallelism::state_key() + fmt::format(" {} queued frees", free_events_.size());
+    return Parallelism::state_key() + fmt::format(" {} queued frees{}", free_events_.size(),
+                                                  options_.forward_prefetch && order_known_ ? " order" : "");
 }
 
 void Fsdp::setup(PlanBuilder& builder) {
-    optimizer_.allocate_parameters(builder);
     for (std::size_t u = 0; u < units_.size(); ++u) {
-        const Unit& unit = units_[u];
         const PlanBuilder::Scope scope(builder, Phase::setup, infos_[u].module, static_cast<int>(u));
-        const Arg shard = builder.whole(optimizer_.slot(unit.slot).parameter);
-        builder.memset(shard);  // padding stays zero
-        for (const Parameter* parameter : unit.parameters) {
-            initialize(builder, *parameter, shard, offset_of_[static_cast<std::size_t>(parameter->id)],
-                       unit.shard);
-        }
+        units_[u].unit->setup(builder, options_.sync_module_states);
     }
 }
 
 void Fsdp::begin_step(PlanBuilder& builder) {
     Parallelism::begin_step(builder);
+    for (State& state : units_) state.unit->begin_step();
+}
+
+void Fsdp::begin_micro_batch(MicroBatch micro) {
+    Parallelism::begin_micro_batch(micro);
+    synchronizes_ = micro.last() || accumulation_sync_;
+    order_known_ = !pre_forward_order_.empty();
     post_forward_order_.clear();
+    for (State& state : units_) state.awaits_backward = false;
 }
 
 void Fsdp::end_step() {
     for (std::size_t u = 0; u < units_.size(); ++u) {
-        if (units_[u].gathered)
+        if (units_[u].unit->gathered() && options_.sharding_strategy != ShardingStrategy::no_shard)
             throw std::logic_error("unit " + infos_[u].name + " is still gathered after the step");
     }
+    order_known_ = true;
+    carry_free_events();
+    Parallelism::end_step();
+}
+
+void Fsdp::end_evaluation() {
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+        if (units_[u].unit->gathered()) reshard(static_cast<int>(u));
+        units_[u].unit->end_backward();
+    }
+    Parallelism::end_evaluation();
+}
+
+void Fsdp::carry_free_events() {
     if (free_events_.size() > static_cast<std::size_t>(kQueueSlots)) {
         throw std::logic_error("the all-gather limiter's queue has outgrown its event slots");
     }
@@ -123,99 +153,103 @@ void Fsdp::end_step() {
         if (event != slot) builder().carry(event, slot);
         event = slot++;
     }
-    Parallelism::end_step();
 }
 
 // --- parameters and gradients, as kernels see them ---------------------------------------------------------
 
 Arg Fsdp::parameter(const Parameter& parameter) {
-    const auto p = static_cast<std::size_t>(parameter.id);
-    return {at(unit_of_[p]).full, offset_of_[p] * kFloat, parameter.elements * kFloat};
+    return unit_with(parameter).parameter(parameter);
 }
 
 Tensor Fsdp::new_gradient(const Parameter& parameter) {
-    return builder().new_tensor(parameter.path + ".grad", MemoryCategory::unsharded_gradients,
-                                parameter.elements * kFloat);
+    return unit_with(parameter).new_gradient(builder(), parameter);
 }
 
 void Fsdp::gradient_ready(const Parameter& parameter, Tensor gradient) {
-    const auto p = static_cast<std::size_t>(parameter.id);
-    at(unit_of_[p]).gradients[place_of_[p]] = std::move(gradient);
+    unit_with(parameter).gradient_ready(builder(), parameter, std::move(gradient));
 }
 
-// --- gather and free
-// -----------------------------------------------------------------------------------------
+// --- gather and free ---------------------------------------------------------------------------------------
 
 void Fsdp::rate_limiter() {
-    if (!options_.limit_all_gathers || free_events_.size() < kMaxInflightAllGathers) return;
+    if (!limits_ || evaluating_ || free_events_.size() < kMaxInflightAllGathers) return;
     const PlanBuilder::Range range(builder(), "FullyShardedDataParallel.rate_limiter");
     builder().host_wait(free_events_.front());
     free_events_.pop_front();
 }
 
 void Fsdp::unshard(int id) {
-    Unit& unit = at(id);
-    if (unit.gathered) return;
+    if (unit(id).gathered()) return;
     const PlanBuilder::Scope scope(builder(), builder().phase(), module_of(id), id);
     const PlanBuilder::Range range(builder(), "_unshard");
-    rate_limiter();
-    builder().allocate(unit.full, Stream::unshard);
-    const Arg full = builder().whole(unit.full);
-    builder().collective(Operation::all_gather, full, builder().whole(optimizer_.slot(unit.slot).parameter),
-                         full.bytes, (unit.padded - unit.elements) * kFloat, false, Stream::unshard);
-    unit.ready = builder().new_event();
-    builder().record(unit.ready, Stream::unshard);
-    unit.gathered = true;
-}
-
-void Fsdp::wait_unsharded(int id) {
-    builder().wait(at(id).ready, Stream::compute);
+    unit(id).prepare_gather(builder());
+    if (options_.sharding_strategy != ShardingStrategy::no_shard) rate_limiter();
+    unit(id).gather(builder());
 }
 
 void Fsdp::reshard(int id) {
-    Unit& unit = at(id);
-    builder().free(unit.full);
-    unit.gathered = false;
-    if (!options_.limit_all_gathers) return;
+    unit(id).release(builder());
+    if (!limits_ || evaluating_ || options_.sharding_strategy == ShardingStrategy::no_shard) return;
     const EventId freed = builder().new_event();
     builder().record(freed, Stream::compute);
     free_events_.push_back(freed);
 }
 
-// --- hooks
-// ---------------------------------------------------------------------------------------------------
+// --- forward -----------------------------------------------------------------------------------------------
 
 void Fsdp::pre_forward(Graph& graph, FullyShardedDataParallel& wrapper) {
     const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._pre_forward");
-    if (wrapper.is_root)
-        builder().order(Stream::compute, Stream::unshard);  // the optimizer has written the shards
+    if (wrapper.is_root) {  // the optimizer has written the shards
+        builder().order(Stream::compute, Stream::unshard);
+        if (prepares_) builder().order(Stream::compute, Stream::pre_unshard);
+    }
     if (wrapper.unit < 0) return;
     const int id = wrapper.unit;
     {
         const PlanBuilder::Range inner(builder(), "_pre_forward_unshard");
         unshard(id);
-        wait_unsharded(id);
+        unit(id).wait_gathered(builder());
     }
-    at(id).gradients.assign(at(id).parameters.size(), {});
-    // The flat parameter is split into views here; the backward of that concatenates their gradients, once
-    // all of them are there, and then the post-backward hook runs.
-    auto flat = std::make_shared<Tensor>();
-    graph.tape.node("", [this, id, flat] {
-        const PlanBuilder::Range hook(builder(), "FullyShardedDataParallel._post_backward_hook",
-                                      module_of(id));
-        post_backward(id, *flat);
-        *flat = {};
-    });
-    graph.tape.node("SplitWithSizesBackward0", [this, id, flat] { *flat = concatenate_gradients(id); });
+    if (!order_known_ && !evaluating_ && builder().phase() == Phase::forward)
+        pre_forward_order_.push_back(id);
+    if (options_.forward_prefetch && order_known_ && builder().phase() == Phase::forward && !evaluating_)
+        prefetch_forward(id);
+    if (graph.tape.recording()) leave_backward_nodes(graph, id);
 }
 
-void Fsdp::post_forward(Graph& graph, FullyShardedDataParallel& wrapper) {
+// The flat parameter is split into views here; the backward of that concatenates their gradients, once all of
+// them are there, and then the post-backward hook runs. A unit without gradients is only freed.
+void Fsdp::leave_backward_nodes(Graph& graph, int id) {
+    graph.tape.node("", [this, id] {
+        const PlanBuilder::Range hook(builder(),
+                                      unit(id).trained()
+                                          ? "FullyShardedDataParallel._post_backward_hook"
+                                          : "FullyShardedDataParallel._post_backward_reshard_only_hook",
+                                      module_of(id));
+        post_backward(id);
+    });
+    if (!unit(id).trained()) return;
+    graph.tape.node("SplitWithSizesBackward0", [this, id] { unit(id).concatenate_gradients(builder()); });
+}
+
+void Fsdp::prefetch_forward(int id) {
+    const auto place = std::find(pre_forward_order_.begin(), pre_forward_order_.end(), id);
+    if (place == pre_forward_order_.end() || std::next(place) == pre_forward_order_.end()) return;
+    const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._pre_forward_prefetch");
+    unshard(*std::next(place));
+}
+
+void Fsdp::post_forward(Graph& graph, FullyShardedDataParallel& wrapper, const Tensor& output) {
     const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._post_forward");
     if (wrapper.unit < 0) return;
     const int id = wrapper.unit;
-    if (!wrapper.is_root) reshard(id);  // the backward starts with the root, so it stays
-    post_forward_order_.push_back(id);
-    at(id).awaits_backward = true;
+    // The backward starts with the root, so that one stays.
+    if (evaluating_ ? !at(id).is_root : !at(id).stays_after_forward) reshard(id);
+    if (builder().phase() == Phase::forward) {
+        post_forward_order_.push_back(id);
+        at(id).awaits_backward = true;
+    }
+    if (!graph.tape.recording() || output.value < 0) return;
     graph.tape.node("", [this, id] {
         const PlanBuilder::Range hook(builder(), "FullyShardedDataParallel._pre_backward_hook",
                                       module_of(id));
@@ -223,57 +257,56 @@ void Fsdp::post_forward(Graph& graph, FullyShardedDataParallel& wrapper) {
     });
 }
 
+// --- backward ----------------------------------------------------------------------------------------------
+
 void Fsdp::pre_backward(int id) {
     at(id).awaits_backward = false;
     unshard(id);
-    wait_unsharded(id);
+    unit(id).wait_gathered(builder());
     if (options_.backward_prefetch == BackwardPrefetch::pre) {
         const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._pre_backward_prefetch");
-        prefetch(id);
+        prefetch_backward(id);
     }
 }
 
 // Unshards the unit whose forward ended just before this one's, the next that the backward will want; not if
 // its backward has been (after the root's, which ends last, there is nothing to want).
-void Fsdp::prefetch(int id) {
+void Fsdp::prefetch_backward(int id) {
     const auto place = std::find(post_forward_order_.begin(), post_forward_order_.end(), id);
-    if (place == post_forward_order_.begin()) return;
+    if (place == post_forward_order_.begin() || place == post_forward_order_.end()) return;
     const int target = *std::prev(place);
     if (at(target).awaits_backward) unshard(target);
 }
 
-Tensor Fsdp::concatenate_gradients(int id) {
-    Unit& unit = at(id);
-    Tensor flat =
-        builder().new_tensor(infos_[static_cast<std::size_t>(id)].name + " flat_param.grad (unsharded)",
-                             MemoryCategory::unsharded_gradients, unit.padded * kFloat);
-    std::vector<Arg> args = {{flat.view.buffer, 0, unit.elements * kFloat}};
-    for (const Tensor& gradient : unit.gradients) args.push_back(gradient);
-    builder().kernel(Kernel::cat, "cat_array_batched_copy", std::move(args), {});
-    if (unit.padded > unit.elements) {
-        builder().memset({flat.view.buffer, unit.elements * kFloat, (unit.padded - unit.elements) * kFloat});
-    }
-    unit.gradients.clear();
-    return flat;
-}
-
-void Fsdp::post_backward(int id, const Tensor& flat_gradient) {
-    Unit& unit = at(id);
-    reshard(id);
+void Fsdp::post_backward(int id) {
+    // Inside no_sync a strategy that keeps parameters after the forward keeps them after the backward, too.
+    const bool keeps = !synchronizes_ && !frees_after_forward(options_.sharding_strategy);
+    if (unit(id).gathered() && !keeps) reshard(id);
     if (options_.backward_prefetch == BackwardPrefetch::post) {
         const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._post_backward_prefetch");
-        prefetch(id);
+        prefetch_backward(id);
     }
-    builder().order(Stream::compute, Stream::post_backward);
-    const BufferId shard = optimizer_.slot(unit.slot).gradient;
-    builder().allocate(shard, Stream::post_backward);
-    builder().collective(Operation::reduce_scatter, builder().whole(shard), flat_gradient,
-                         flat_gradient.bytes(), (unit.padded - unit.elements) * kFloat, true,
-                         Stream::post_backward);
+    if (!unit(id).trained()) return;
+    if (synchronizes_) {
+        unit(id).reduce(builder(), divisor_);
+    } else {
+        unit(id).keep_gradients(builder());
+    }
 }
 
 void Fsdp::end_backward() {
-    builder().order(Stream::post_backward, Stream::compute);
+    if (synchronizes_) builder().order(Stream::post_backward, Stream::compute);
+    if (synchronizes_ && offload_) {  // the host's optimizer reads what was copied
+        const EventId done = builder().new_event();
+        builder().record(done, Stream::compute);
+        builder().host_wait(done);
+    }
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+        units_[u].unit->end_backward();
+        // What was gathered for a backward that did not come.
+        const bool keeps = !synchronizes_ && !frees_after_forward(options_.sharding_strategy);
+        if (units_[u].unit->gathered() && !keeps) reshard(static_cast<int>(u));
+    }
 }
 
 }  // namespace shardscope::trainer

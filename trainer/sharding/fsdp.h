@@ -1,30 +1,34 @@
-// FullyShardedDataParallel, FULL_SHARD, with FSDP1's flat parameters: the schedule of gathers, frees and
-// reductions around the modules, as torch.distributed.fsdp writes it (see docs/fsdp.md for the order of
-// events). The hooks' names are PyTorch's.
+// FullyShardedDataParallel: the schedule of gathers, frees and reductions around the modules, as
+// torch.distributed.fsdp writes it (see docs/fsdp.md for the order of events). The hooks' names are
+// PyTorch's. What a gather or a reduction is made of is the unit's affair (unit.h); here is only when.
 //
-// Memory, per unit of W bytes: a shard of W/N lives always; the flat parameter of W from unshard to reshard;
-// in the backward one gradient per parameter (W together), then the flat gradient that they are concatenated
-// into (W), which the reduce-scatter turns into the gradient's shard.
+// Strategies differ in three decisions: whether a unit is freed after its forward (FULL_SHARD, HYBRID_SHARD),
+// among whom it is sharded (HYBRID_SHARD: a group of ranks), and whether it is sharded at all (NO_SHARD).
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <vector>
 
+#include "trainer/sharding/group_unit.h"
 #include "trainer/sharding/parallelism.h"
+#include "trainer/sharding/unit.h"
 #include "trainer/sharding/wrap.h"
 
 namespace shardscope::trainer {
 
 class Fsdp final : public Parallelism {
   public:
-    Fsdp(const ModuleTree& tree, const OptimizerSection& optimizer, const FsdpSection& options, int ranks);
+    Fsdp(const Job& job, const ModuleTree& tree);
 
     const std::vector<UnitInfo>& units() const override { return infos_; }
     int unit_of(const Parameter& parameter) const override;
     void setup(PlanBuilder& builder) override;
     void begin_step(PlanBuilder& builder) override;
+    void begin_micro_batch(MicroBatch micro) override;
     void end_backward() override;
     void end_step() override;
+    void end_evaluation() override;
     EventId lasting_events() const override;
     std::string state_key() const override;
 
@@ -34,40 +38,47 @@ class Fsdp final : public Parallelism {
 
     // Hooks of the wrapper modules.
     void pre_forward(Graph& graph, FullyShardedDataParallel& wrapper);
-    void post_forward(Graph& graph, FullyShardedDataParallel& wrapper);
+    void post_forward(Graph& graph, FullyShardedDataParallel& wrapper, const Tensor& output);
+
+    // Ranks that shard among themselves under this job.
+    static Mesh mesh_of(const Job& job);
 
   private:
-    struct Unit {
-        std::vector<const Parameter*> parameters;
-        std::int64_t elements = 0, padded = 0, shard = 0;
-        BufferId full = -1;
-        std::size_t slot = 0;
-        // While a Plan is written:
-        bool gathered = false;
+    struct State {
+        std::unique_ptr<FsdpUnit> unit;
+        bool is_root = false;
+        bool stays_after_forward = false;
         bool awaits_backward = false;  // its forward ended, its backward has not begun
-        EventId ready = -1;
-        std::vector<Tensor> gradients;  // one per parameter, in the flat order
     };
 
     void unshard(int unit);
-    void wait_unsharded(int unit);
     void reshard(int unit);
     void rate_limiter();
     void pre_backward(int unit);
-    Tensor concatenate_gradients(int unit);
-    void post_backward(int unit, const Tensor& flat_gradient);
-    void prefetch(int unit);
+    void post_backward(int unit);
+    void prefetch_forward(int unit);
+    void prefetch_backward(int unit);
+    void leave_backward_nodes(Graph& graph, int unit);
+    void carry_free_events();
     int module_of(int unit) const { return infos_[static_cast<std::size_t>(unit)].module; }
-    Unit& at(int unit) { return units_[static_cast<std::size_t>(unit)]; }
+    State& at(int unit) { return units_[static_cast<std::size_t>(unit)]; }
+    FsdpUnit& unit(int id) { return *at(id).unit; }
+    FsdpUnit& unit_with(const Parameter& parameter) { return unit(unit_of(parameter)); }
 
     FsdpSection options_;
-    int ranks_;
-    std::vector<Unit> units_;
+    bool accumulation_sync_;
+    bool limits_ = false;       // the all-gather limiter is on
+    bool synchronizes_ = true;  // this backward reduces
+    bool prepares_ = false;     // gathers begin on the pre_unshard stream
+    bool offload_ = false;
+    int divisor_ = 1;       // of the sum over ranks and micro-batches
+    GroupPending pending_;  // before units_, which refer to it
+    std::vector<State> units_;
     std::vector<UnitInfo> infos_;
     std::vector<int> unit_of_;             // by parameter id
-    std::vector<std::size_t> place_of_;    // position in its unit, by parameter id
-    std::vector<std::int64_t> offset_of_;  // elements before it in the flat parameter, by parameter id
     std::vector<int> post_forward_order_;  // units, in the order in which their forward ended
+    std::vector<int> pre_forward_order_;   // of the first forward of the run: forward_prefetch goes by it
+    bool order_known_ = false;
 
     // The all-gather limiter: events of frees, oldest first. Before a gather, if two or more are queued, the
     // host waits for the oldest. Between Plans the queue stands in event slots 0, 1, ...

@@ -1,74 +1,279 @@
 #include "trainer/sharding/optimizer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "trainer/kernels/cost.h"
 
 namespace shardscope::trainer {
 
-std::string OptimizerPlanner::class_name() const {
-    return options_.type == OptimizerType::sgd ? "SGD" : "AdamW";
+namespace {
+
+constexpr std::int64_t kFloat = sizeof(float);
+constexpr std::int64_t kDouble = sizeof(double);
+
+bool scales_by_norms(OptimizerType type) {
+    return type == OptimizerType::lars || type == OptimizerType::lamb;
 }
 
-std::size_t OptimizerPlanner::add_slot(std::vector<Buffer>& persistent, const std::string& name,
-                                       std::int64_t elements, int unit, int module) {
-    const std::int64_t bytes = elements * std::int64_t{sizeof(float)};
-    auto declare = [&](const char* what, MemoryCategory category) {
-        persistent.push_back({name + what, category, MemorySpace::device, bytes, unit, module});
-        return static_cast<BufferId>(persistent.size() - 1);
-    };
-    OptimizerSlot slot{name, elements, unit, module};
-    slot.parameter = declare("", MemoryCategory::parameters);
-    slot.gradient = declare(".grad", MemoryCategory::gradients);
-    if (options_.type == OptimizerType::adamw) {
-        slot.state = {declare(".exp_avg", MemoryCategory::optimizer_state),
-                      declare(".exp_avg_sq", MemoryCategory::optimizer_state)};
-    } else if (options_.momentum != 0) {
-        slot.state = {declare(".momentum_buffer", MemoryCategory::optimizer_state)};
+Stream stream_of(const OptimizerSlot& slot) {
+    return slot.space == MemorySpace::device ? Stream::compute : Stream::host;
+}
+
+Arg part_of(const Tensor& tensor, std::size_t first, std::size_t count) {
+    return {tensor.view.buffer, static_cast<std::int64_t>(first) * kDouble,
+            static_cast<std::int64_t>(count) * kDouble};
+}
+
+// Numbers, one or more per slot, where the slots can write them.
+Tensor new_sums(PlanBuilder& builder, const char* name, std::size_t count, bool on_host) {
+    return builder.new_tensor(name, MemoryCategory::other, static_cast<std::int64_t>(count), DType::fp64,
+                              on_host ? Stream::host : Stream::compute,
+                              on_host ? MemorySpace::pinned : MemorySpace::device);
+}
+
+void copy_to_host(PlanBuilder& builder, const Arg& to, const Arg& from) {
+    builder.memcpy(to, from, traces::kCopyDeviceToHost);
+    const EventId copied = builder.new_event();
+    builder.record(copied, Stream::compute);
+    builder.host_wait(copied);
+}
+
+// Adds up what the ranks of a shard group have computed of their parts.
+void reduce_sums(PlanBuilder& builder, const Tensor& sums, bool on_host, const Mesh& mesh) {
+    if (mesh.shard == 1) return;
+    Tensor device = sums;
+    if (on_host) {
+        device = new_sums(builder, "sums on the device", static_cast<std::size_t>(sums.elements()), false);
+        builder.memcpy(device, sums, traces::kCopyHostToDevice);
+    }
+    builder.order(Stream::compute, Stream::post_backward);
+    Op& op =
+        builder.collective(Operation::all_reduce, device, device, device.bytes(), 0, Stream::post_backward);
+    op.dtype = DType::fp64;
+    op.group = Group::shard;
+    builder.order(Stream::post_backward, Stream::compute);
+    if (on_host) copy_to_host(builder, sums, device);
+}
+
+}  // namespace
+
+bool OptimizerSlot::trained() const {
+    return std::any_of(segments.begin(), segments.end(), [](const Segment& s) { return s.trained; });
+}
+
+std::string OptimizerPlanner::class_name() const {
+    switch (options_.type) {
+        case OptimizerType::sgd:
+            return "SGD";
+        case OptimizerType::adam:
+            return "Adam";
+        case OptimizerType::adamw:
+            return "AdamW";
+        case OptimizerType::lars:
+            return "LARS";
+        case OptimizerType::lamb:
+            break;
+    }
+    return "LAMB";
+}
+
+std::vector<std::string_view> OptimizerPlanner::state_names() const {
+    if (options_.type == OptimizerType::sgd && options_.momentum == 0) return {};
+    if (options_.type == OptimizerType::sgd || options_.type == OptimizerType::lars)
+        return {"momentum_buffer"};
+    return {"exp_avg", "exp_avg_sq"};
+}
+
+std::size_t OptimizerPlanner::add_slot(std::vector<Buffer>& persistent, OptimizerSlot slot) {
+    const bool on_device = slot.space == MemorySpace::device;
+    if (slot.trained()) {
+        for (const std::string_view state : state_names()) {
+            persistent.push_back({slot.name + "." + std::string(state), MemoryCategory::optimizer_state,
+                                  on_device ? MemorySpace::device : MemorySpace::host, slot.elements * kFloat,
+                                  slot.unit, slot.module});
+            slot.state.push_back(static_cast<BufferId>(persistent.size() - 1));
+        }
     }
     slots_.push_back(std::move(slot));
     return slots_.size() - 1;
 }
 
-void OptimizerPlanner::allocate_parameters(PlanBuilder& builder) const {
+void OptimizerPlanner::allocate_state(PlanBuilder& builder) {
     for (const OptimizerSlot& slot : slots_) {
-        const PlanBuilder::Scope scope(builder, Phase::setup, slot.module, slot.unit);
-        builder.allocate(slot.parameter, Stream::compute);
+        const PlanBuilder::Scope scope(builder, builder.phase(), slot.module, slot.unit);
+        for (const BufferId state : slot.state) {
+            builder.allocate(state, stream_of(slot));
+            builder.memset(builder.whole(state), stream_of(slot));
+        }
     }
+    has_state_ = true;
 }
 
 void OptimizerPlanner::zero_grad(PlanBuilder& builder) {
     const PlanBuilder::Range range(builder, "Optimizer.zero_grad#" + class_name() + ".zero_grad");
-    if (!has_gradients_) return;
-    for (const OptimizerSlot& slot : slots_) builder.free(slot.gradient);
+    if (!has_gradients_ || keep_gradients_) return;
+    BufferId freed = -1;  // slots of one unit may share a buffer
+    for (const OptimizerSlot& slot : slots_) {
+        if (!slot.trained() || slot.gradient.buffer == freed) continue;
+        freed = slot.gradient.buffer;
+        builder.free(freed);
+    }
     has_gradients_ = false;
 }
 
-void OptimizerPlanner::step(PlanBuilder& builder) {
-    const PlanBuilder::Range range(builder, "Optimizer.step#" + class_name() + ".step");
+// torch.nn.utils.clip_grad_norm_ over all shards: the norm of all gradients together, then one factor for
+// them.
+void OptimizerPlanner::clip(PlanBuilder& builder) {
+    if (clip_norm_ <= 0) return;
+    const PlanBuilder::Scope scope(builder, Phase::optimizer, -1, -1);
+    const PlanBuilder::Range range(builder, "clip_grad_norm_");
+    std::vector<const OptimizerSlot*> trained;
+    bool on_host = false;
     for (const OptimizerSlot& slot : slots_) {
-        const PlanBuilder::Scope scope(builder, Phase::optimizer, slot.module, slot.unit);
-        if (!has_state_) {
-            for (const BufferId state : slot.state) {
-                builder.allocate(state, Stream::compute);
-                builder.memset(builder.whole(state));
+        if (!slot.trained()) continue;
+        trained.push_back(&slot);
+        on_host = on_host || slot.space != MemorySpace::device;
+    }
+    const Tensor sums = new_sums(builder, "squares of gradients", trained.size(), on_host);
+    for (std::size_t i = 0; i < trained.size(); ++i) {
+        const OptimizerSlot& slot = *trained[i];
+        const PlanBuilder::Scope of_slot(builder, Phase::optimizer, slot.module, slot.unit);
+        builder.kernel(Kernel::sum_of_squares, "aten::_foreach_norm", {part_of(sums, i, 1), slot.gradient},
+                       {slot.elements}, 2 * slot.elements, stream_of(slot));
+    }
+    reduce_sums(builder, sums, on_host, mesh_);
+    const Stream stream = on_host ? Stream::host : Stream::compute;
+    const MemorySpace space = on_host ? MemorySpace::pinned : MemorySpace::device;
+    const Tensor factor =
+        builder.new_tensor("clip factor", MemoryCategory::other, 1, DType::fp32, stream, space);
+    const Tensor norm =
+        builder.new_tensor("gradient norm", MemoryCategory::other, 1, DType::fp64, stream, space);
+    const auto count = static_cast<std::int64_t>(trained.size());
+    builder.kernel(Kernel::clip_factor, "clip_factor", {factor, norm, sums}, {count}, count, stream)
+        .scalars = {clip_norm_};
+    for (const OptimizerSlot* slot : trained) {
+        const PlanBuilder::Scope of_slot(builder, Phase::optimizer, slot->module, slot->unit);
+        builder.kernel(Kernel::scale_by, "aten::_foreach_mul_", {slot->gradient, factor}, {slot->elements},
+                       slot->elements, stream_of(*slot));
+    }
+}
+
+void OptimizerPlanner::step(PlanBuilder& builder) {
+    clip(builder);
+    const PlanBuilder::Range range(builder, "Optimizer.step#" + class_name() + ".step");
+    if (!has_state_) {
+        const PlanBuilder::Scope scope(builder, Phase::optimizer, -1, -1);
+        allocate_state(builder);
+    }
+    // LARS and LAMB first look at all parameters: their norms go over the shards of all ranks.
+    Tensor norms;
+    std::vector<std::size_t> first_norm(slots_.size(), 0);
+    if (scales_by_norms(options_.type)) {
+        std::size_t count = 0;
+        bool on_host = false;
+        for (std::size_t i = 0; i < slots_.size(); ++i) {
+            first_norm[i] = count;
+            count += 2 * slots_[i].segments.size();
+            on_host = on_host || slots_[i].space != MemorySpace::device;
+        }
+        const PlanBuilder::Scope scope(builder, Phase::optimizer, -1, -1);
+        norms = new_sums(builder, "norms of parameters", count, on_host);
+        for (std::size_t i = 0; i < slots_.size(); ++i) look(builder, slots_[i], norms, first_norm[i]);
+        reduce_sums(builder, norms, on_host, mesh_);
+    }
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+        if (slots_[i].trained()) update(builder, slots_[i], norms, first_norm[i]);
+    }
+    has_gradients_ = true;
+}
+
+// What LARS and LAMB find out before they update: the norms of parameter and gradient, or of the update.
+void OptimizerPlanner::look(PlanBuilder& builder, const OptimizerSlot& slot, const Tensor& norms,
+                            std::size_t first) {
+    const PlanBuilder::Scope scope(builder, Phase::optimizer, slot.module, slot.unit);
+    const Stream stream = stream_of(slot);
+    const Arg out = part_of(norms, first, 2 * slot.segments.size());
+    if (!slot.trained()) return builder.memset(out, stream);
+    if (options_.type == OptimizerType::lars) {
+        Op& op = builder.kernel(Kernel::lars_norms, "lars_norms", {out, slot.parameter, slot.gradient},
+                                {slot.elements, slot.per_rank}, 4 * slot.elements, stream);
+        op.segments = builder.add_segments(slot.segments);
+        return;
+    }
+    std::vector<Arg> args = {out, slot.gradient, slot.parameter};
+    for (const BufferId state : slot.state) args.push_back(builder.whole(state));
+    Op& op = builder.kernel(Kernel::lamb_update, "lamb_update", std::move(args),
+                            {slot.elements, slot.per_rank}, kernels::adamw_cost(slot.elements).flops, stream);
+    op.segments = builder.add_segments(slot.segments);
+    op.scalars = {options_.betas[0], options_.betas[1], options_.eps, options_.weight_decay};
+}
+
+void OptimizerPlanner::update(PlanBuilder& builder, const OptimizerSlot& slot, const Tensor& norms,
+                              std::size_t first) {
+    const PlanBuilder::Scope scope(builder, Phase::optimizer, slot.module, slot.unit);
+    std::vector<Arg> args = {slot.parameter, slot.gradient};
+    Kernel kernel = Kernel::sgd;
+    const char* name = "sgd_step";
+    std::array<double, 5> scalars{};
+    const std::int64_t n = slot.elements;
+    std::int64_t flops = kernels::adamw_cost(n).flops;
+    switch (options_.type) {
+        case OptimizerType::sgd:
+            flops = kernels::sgd_cost(n, options_.momentum != 0).flops;
+            scalars = {options_.momentum, options_.weight_decay, options_.nesterov ? 1.0 : 0.0};
+            break;
+        case OptimizerType::adam:
+        case OptimizerType::adamw:
+            kernel = options_.type == OptimizerType::adam ? Kernel::adam : Kernel::adamw;
+            name = options_.type == OptimizerType::adam ? "adam_step" : "adamw_step";
+            scalars = {options_.betas[0], options_.betas[1], options_.eps, options_.weight_decay};
+            break;
+        case OptimizerType::lars:
+            kernel = Kernel::lars;
+            name = "lars_step";
+            flops = kernels::sgd_cost(n, options_.momentum != 0).flops + n;
+            scalars = {options_.momentum, options_.weight_decay, options_.trust_coefficient,
+                       options_.nesterov ? 1.0 : 0.0};
+            break;
+        case OptimizerType::lamb:
+            kernel = Kernel::lamb;
+            name = "lamb_step";
+            flops = 2 * n;
+            break;
+    }
+    if (kernel != Kernel::lamb) {
+        for (const BufferId state : slot.state) args.push_back(builder.whole(state));
+    }
+    if (norms) args.push_back(part_of(norms, first, 2 * slot.segments.size()));
+    Op& op = builder.kernel(kernel, name, std::move(args), {n, slot.per_rank}, flops, stream_of(slot));
+    op.scalars = scalars;
+    op.segments = builder.add_segments(slot.segments);
+}
+
+std::vector<StatePiece> OptimizerPlanner::pieces(int place) const {
+    std::vector<StatePiece> out;
+    const std::vector<std::string_view> names = state_names();
+    for (const OptimizerSlot& slot : slots_) {
+        const std::int64_t begin = slot.per_rank > 0 ? place * slot.per_rank : 0;
+        const std::int64_t end = begin + slot.elements;
+        for (const Segment& segment : slot.segments) {
+            const std::int64_t from = std::max(begin, segment.first);
+            const std::int64_t to = std::min(end, segment.first + segment.elements);
+            if (from >= to) continue;
+            const auto piece = [&](std::string_view state, const Arg& whole) {
+                const Arg where{whole.buffer, whole.offset + whole.stride * place + (from - begin) * kFloat,
+                                (to - from) * kFloat};
+                out.push_back(
+                    {segment.parameter, std::string(state), from - segment.first, to - from, where});
+            };
+            piece("", slot.parameter);
+            for (std::size_t i = 0; i < slot.state.size() && segment.trained; ++i) {
+                piece(names[i], {slot.state[i], 0, slot.elements * kFloat});
             }
         }
-        std::vector<Arg> args = {builder.whole(slot.parameter), builder.whole(slot.gradient)};
-        for (const BufferId state : slot.state) args.push_back(builder.whole(state));
-        if (options_.type == OptimizerType::sgd) {
-            Op& op = builder.kernel(Kernel::sgd, "sgd_step", std::move(args), {slot.elements},
-                                    kernels::sgd_cost(slot.elements, options_.momentum != 0).flops);
-            op.scalars = {options_.lr, options_.momentum, options_.weight_decay};
-        } else {
-            Op& op = builder.kernel(Kernel::adamw, "adamw_step", std::move(args), {slot.elements},
-                                    kernels::adamw_cost(slot.elements).flops);
-            op.scalars = {options_.lr, options_.betas[0], options_.betas[1], options_.eps,
-                          options_.weight_decay};
-        }
     }
-    has_state_ = true;
-    has_gradients_ = true;
+    return out;
 }
 
 }  // namespace shardscope::trainer

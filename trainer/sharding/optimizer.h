@@ -13,9 +13,9 @@
 
 namespace shardscope::trainer {
 
-// Parameters one after the other make a sequence of elements (`segments` says where each stands). A rank holds
-// all of it (per_rank 0), or the elements [place * per_rank, (place + 1) * per_rank), `place` being the rank's
-// in its shard group; what lies behind the last parameter is padding and stays zero.
+// Parameters one after the other make a sequence of elements (`segments` says where each stands). A rank
+// holds all of it (per_rank 0), or the elements [place * per_rank, (place + 1) * per_rank), `place` being the
+// rank's in its shard group; what lies behind the last parameter is padding and stays zero.
 struct OptimizerSlot {
     std::string name;
     std::int64_t elements = 0;  // that a rank holds
@@ -23,19 +23,19 @@ struct OptimizerSlot {
     std::vector<Segment> segments;
     int unit = -1, module = -1;
     MemorySpace space = MemorySpace::device;  // pinned: the rank's host steps it (cpu_offload)
-    Arg parameter, gradient;                  // fp32, `elements` of each; gradient: from its backward to zero_grad
-    std::vector<BufferId> state;              // fp32, `elements` each; allocated by the first step, as PyTorch does
+    Arg parameter, gradient;      // fp32, `elements` of each; gradient: from its backward to zero_grad
+    std::vector<BufferId> state;  // fp32, `elements` each; allocated by the first step, as PyTorch does
 
     bool trained() const;
 };
 
 // Everything that a slot has per element, for checkpoints: "" the parameter itself, "exp_avg" its state.
 struct StatePiece {
-    int parameter = -1;             // its id
+    int parameter = -1;  // its id
     std::string state;
-    std::int64_t first = 0;         // element of the parameter
+    std::int64_t first = 0;  // element of the parameter
     std::int64_t elements = 0;
-    Arg where;                      // fp32; no stride is left in it
+    Arg where;  // fp32; no stride is left in it
 };
 
 class OptimizerPlanner {
@@ -44,8 +44,8 @@ class OptimizerPlanner {
     OptimizerPlanner(const OptimizerSection& options, double clip_norm, Mesh mesh)
         : options_(options), clip_norm_(clip_norm), mesh_(mesh) {}
 
-    // Takes a slot whose buffers are declared but for its state, which is declared in `persistent`; returns its
-    // index.
+    // Takes a slot whose buffers are declared but for its state, which is declared in `persistent`; returns
+    // its index.
     std::size_t add_slot(std::vector<Buffer>& persistent, OptimizerSlot slot);
     const OptimizerSlot& slot(std::size_t index) const { return slots_[index]; }
     const std::vector<OptimizerSlot>& slots() const { return slots_; }
@@ -58,20 +58,24 @@ class OptimizerPlanner {
     void zero_grad(PlanBuilder& builder);
     void step(PlanBuilder& builder);
 
-    // Where the elements of the parameters and of their state are, for the rank at `place` of its shard group.
+    // Where the elements of the parameters and of their state are, for the rank at `place` of its shard
+    // group.
     std::vector<StatePiece> pieces(int place) const;
 
     // What the next Plan depends on.
     bool has_state() const { return has_state_; }
     bool has_gradients() const { return has_gradients_; }
-    // Slots whose gradient is not freed by zero_grad: pinned host memory, views of buckets.
-    void keep_gradients(bool keep) { keep_gradients_ = keep; }
+    // Gradients live elsewhere, zero_grad does not free them: pinned host memory, views of buckets.
+    void keep_gradients() { keep_gradients_ = true; }
+    void set_gradient(std::size_t slot, const Arg& gradient) { slots_[slot].gradient = gradient; }
 
     std::string class_name() const;
 
   private:
     void clip(PlanBuilder& builder);
-    void update(PlanBuilder& builder, const OptimizerSlot& slot, const Tensor& norms, std::size_t index);
+    // `first`: where the slot's numbers begin in `norms`.
+    void look(PlanBuilder& builder, const OptimizerSlot& slot, const Tensor& norms, std::size_t first);
+    void update(PlanBuilder& builder, const OptimizerSlot& slot, const Tensor& norms, std::size_t first);
 
     OptimizerSection options_;
     double clip_norm_ = 0;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/model/module.h"
@@ -38,9 +39,11 @@ class Parallelism : public ParameterStore {
     // Once: parameters and other lasting buffers, initial values.
     virtual void setup(PlanBuilder& builder) = 0;
 
+    std::size_t add_slot(OptimizerSlot slot) { return optimizer_.add_slot(persistent_, std::move(slot)); }
+
     // A Plan of a step is written between begin_step and end_step, in this order: zero_grad; for each
-    // micro-batch begin_micro_batch, forward of the root module, backward, end_backward; the optimizer's step;
-    // after_optimizer.
+    // micro-batch begin_micro_batch, forward of the root module, backward, end_backward; the optimizer's
+    // step; after_optimizer.
     virtual void begin_step(PlanBuilder& builder) { builder_ = &builder; }
     virtual void begin_micro_batch(MicroBatch micro) { micro_ = micro; }
     virtual void end_backward() {}
@@ -60,6 +63,11 @@ class Parallelism : public ParameterStore {
     OptimizerPlanner& optimizer() { return optimizer_; }
     const OptimizerPlanner& optimizer() const { return optimizer_; }
     const std::vector<Buffer>& persistent() const { return persistent_; }
+    // Adds a buffer that may live across Plans.
+    BufferId declare(Buffer buffer) {
+        persistent_.push_back(std::move(buffer));
+        return static_cast<BufferId>(persistent_.size() - 1);
+    }
 
     // Event slots [0, lasting_events) mean something between Plans.
     virtual EventId lasting_events() const { return 0; }
@@ -69,17 +77,14 @@ class Parallelism : public ParameterStore {
         return std::string(optimizer_.has_state() ? "s" : "-") + (optimizer_.has_gradients() ? "g" : "-");
     }
 
-  protected:
-    PlanBuilder& builder() { return *builder_; }
     // Writes the initial values of the part of `parameter` that a rank holds: `first` is the parameter's
     // first element in the flat sequence that `to` is a piece of, `per_rank` the elements of a piece (0:
     // all).
     static void initialize(PlanBuilder& builder, const Parameter& parameter, const Arg& to,
                            std::int64_t first, std::int64_t per_rank, Stream stream = Stream::compute);
-    BufferId declare(Buffer buffer) {
-        persistent_.push_back(std::move(buffer));
-        return static_cast<BufferId>(persistent_.size() - 1);
-    }
+
+  protected:
+    PlanBuilder& builder() { return *builder_; }
     // A buffer that lives from set-up on.
     Arg declare_whole(Buffer buffer) {
         const std::int64_t bytes = buffer.bytes;

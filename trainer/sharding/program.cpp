@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "trainer/model/layers.h"
 #include "trainer/model/models.h"
 #include "trainer/sharding/ddp.h"
 #include "trainer/sharding/fsdp.h"
@@ -11,6 +12,21 @@
 namespace shardscope::trainer {
 
 namespace {
+
+constexpr std::int64_t kDouble = sizeof(double);
+
+// To generate text one rank holds everything and looks at one sample.
+Job job_for(Job job, Purpose purpose) {
+    if (purpose == Purpose::train) return job;
+    job.parallel.mode = ParallelMode::none;
+    job.ddp.shard_optimizer = false;
+    job.run.ranks = 1;
+    job.data.batch = 1;
+    job.train = {};
+    job.precision = {};
+    job.memory = {};
+    return job;
+}
 
 std::unique_ptr<Module> wrap_model(const Job& job) {
     std::unique_ptr<Module> model = make_model(job);
@@ -26,28 +42,47 @@ std::unique_ptr<Module> wrap_model(const Job& job) {
 }
 
 std::unique_ptr<Parallelism> make_parallelism(const Job& job, const ModuleTree& tree) {
+    const Mesh alone{job.run.ranks, 1};
     switch (job.parallel.mode) {
         case ParallelMode::fsdp:
-            return std::make_unique<Fsdp>(tree, job.optimizer, job.fsdp, job.run.ranks);
+            return std::make_unique<Fsdp>(job, tree);
         case ParallelMode::ddp:
-            return std::make_unique<Ddp>(tree, job.optimizer, job.ddp, job.run.ranks);
+            return std::make_unique<Ddp>(job, alone, tree);
         case ParallelMode::none:
             break;
     }
-    return std::make_unique<Replicated>(tree, job.optimizer);
+    return std::make_unique<Replicated>(job, alone, tree);
+}
+
+DType dtype_of(Precision precision) {
+    return precision == Precision::bf16 ? DType::bf16 : DType::fp32;
 }
 
 }  // namespace
 
-Program::Program(const Job& job)
-    : job_(job), tree_(number_modules(wrap_model(job))), parallelism_(make_parallelism(job_, tree_)) {
-    persistent_ = parallelism_->persistent();
-    persistent_.push_back(
-        {"loss (host)", MemoryCategory::other, MemorySpace::pinned, sizeof(double), -1, -1});
-    loss_host_ = static_cast<BufferId>(persistent_.size() - 1);
+Program::Program(const Job& job, Purpose purpose)
+    : job_(job_for(job, purpose)),
+      tree_(number_modules(wrap_model(job_))),
+      parallelism_(make_parallelism(job_, tree_)),
+      purpose_(purpose) {
+    const auto declare = [&](const char* name, MemorySpace space, std::int64_t bytes) {
+        return parallelism_->declare({name, MemoryCategory::other, space, bytes, -1, -1});
+    };
+    const std::int64_t losses = job_.train.accumulation * kDouble;
+    loss_host_ = declare("loss (host)", MemorySpace::pinned, losses);
+    finite_host_ = declare("non-finite flag", MemorySpace::pinned, sizeof(std::int32_t));
+    if (job_.train.accumulation > 1) losses_ = declare("losses", MemorySpace::device, losses);
+    if (job_.memory.gemm_workspace_bytes > 0) {
+        workspace_ = declare("workspaces of matrix products", MemorySpace::device,
+                             2 * job_.memory.gemm_workspace_bytes);
+    }
     loss_event_ = parallelism_->lasting_events();
 
     setup_ = make_setup();
+    if (purpose == Purpose::generate) {
+        evaluation_ = make_evaluation();
+        return;
+    }
     // A step's Plan depends on what the step before left behind; once a step leaves what it found, every
     // later one is the same.
     for (std::string before = state_key();; before = state_key()) {
@@ -56,31 +91,54 @@ Program::Program(const Job& job)
         if (steps_.size() > 16) throw std::logic_error("the schedule does not become steady");
     }
     finish_ = make_finish();
+    if (job_.data.validation > 0) evaluation_ = make_evaluation();
 }
 
 std::string Program::state_key() const {
     return parallelism_->state_key() + (loss_pending_ ? " loss" : "");
 }
 
-MemoryPeak Program::predict_peak() const {
+BufferId Program::persistent_buffers() const {
+    return static_cast<BufferId>(parallelism_->persistent().size());
+}
+
+MemoryPrediction Program::predict() const {
+    MemoryPrediction prediction;
     MemoryAccount account;
     account.walk(setup_);
-    for (std::size_t i = 0; i <= steps_.size(); ++i) account.walk(step(i));  // the steady one twice
-    return account.counter().peak();
+    account.take_peak();
+    for (std::size_t i = 0; i <= steps_.size(); ++i) {  // the steady one twice
+        account.walk(step(i));
+        prediction.steps.push_back(account.take_peak());
+    }
+    prediction.peak = account.counter().peak();
+    return prediction;
+}
+
+PlanBuilder Program::new_builder(PlanKind kind) const {
+    PlanBuilder builder(kind, parallelism_->persistent());
+    builder.reserve_events(loss_event_ + 1);
+    return builder;
 }
 
 Plan Program::make_setup() {
-    PlanBuilder builder(PlanKind::setup, persistent_);
-    builder.reserve_events(loss_event_ + 1);
+    PlanBuilder builder = new_builder(PlanKind::setup);
     {
         const PlanBuilder::Scope scope(builder, Phase::setup, -1, -1);
         const PlanBuilder::Range range(builder, "setup");
         builder.allocate(loss_host_, Stream::host);
+        builder.allocate(finite_host_, Stream::host);
+        builder.memset(builder.whole(finite_host_), Stream::host, 0xFF);  // -1: everything is finite
+        if (losses_ >= 0) builder.allocate(losses_, Stream::compute);
+        if (workspace_ >= 0) builder.allocate(workspace_, Stream::compute);
         parallelism_->setup(builder);
+        // Set-up fills it from the checkpoint; without one the first step makes it, as PyTorch does.
+        if (!job_.checkpoint.load.empty() && purpose_ == Purpose::train)
+            parallelism_->optimizer().allocate_state(builder);
         if (job_.run.ranks > 1) {
             // Nobody starts before all are there.
             builder.order(Stream::compute, Stream::post_backward);
-            builder.collective(Operation::barrier, {}, {}, 0, 0, false, Stream::post_backward);
+            builder.collective(Operation::barrier, {}, {}, 0, 0, Stream::post_backward);
             const EventId event = builder.new_event();
             builder.record(event, Stream::post_backward);
             builder.host_wait(event);
@@ -89,72 +147,143 @@ Plan Program::make_setup() {
     return builder.take();
 }
 
-// The loop of every PyTorch tutorial: zero_grad, next batch, forward, loss, backward, step. The loss is read
-// one step late, so that the host runs ahead of the device by one step at most.
-Plan Program::make_step(PlanKind kind) {
-    PlanBuilder builder(kind, persistent_);
-    builder.reserve_events(loss_event_ + 1);
-    Tape tape(builder);
-    Graph graph{builder, tape, *parallelism_};
-    parallelism_->begin_step(builder);
-    {
-        const PlanBuilder::Scope scope(builder, Phase::none, -1, -1);
-        parallelism_->optimizer().zero_grad(builder);
-    }
+// The next batch of samples: made on the host, copied to the device.
+Program::Batch Program::load_batch(PlanBuilder& builder) const {
     const BatchShape shape = batch_shape(job_);
-    Tensor input, target;
+    const std::int64_t input = shape.input_bytes / size_of(shape.dtype);
+    const std::int64_t target = shape.target_bytes / size_of(shape.dtype);
+    const auto on_host = [&](const char* name, std::int64_t elements) {
+        return builder.new_tensor(name, MemoryCategory::activations, elements, shape.dtype, Stream::host,
+                                  MemorySpace::pinned);
+    };
+    const Tensor host_input = on_host("input (host)", input);
+    const Tensor host_target = on_host("target (host)", target);
+    {
+        const PlanBuilder::Range range(
+            builder, job_.data.workers > 0 ? "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+                                           : "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+        builder.host_call(HostCall::next_batch, "next_batch", {host_input, host_target});
+    }
+    const PlanBuilder::Range range(builder, "aten::to");
+    Batch batch;
+    batch.input = builder.new_tensor("input", MemoryCategory::activations, input, shape.dtype);
+    batch.target = builder.new_tensor("target", MemoryCategory::activations, target, shape.dtype);
+    builder.memcpy(batch.input, host_input, traces::kCopyHostToDevice);
+    builder.memcpy(batch.target, host_target, traces::kCopyHostToDevice);
+    return batch;
+}
+
+Graph Program::new_graph(PlanBuilder& builder, Tape& tape) const {
+    Graph graph{builder, tape, *parallelism_};
+    graph.dtype = dtype_of(job_.precision.param);
+    graph.buffer_dtype = dtype_of(job_.precision.buffer);
+    return graph;
+}
+
+// Forward and backward of one micro-batch. Returns the loss; everything else ends here.
+Tensor Program::micro_batch(PlanBuilder& builder, MicroBatch micro) {
+    builder.set_micro(micro.index);
+    parallelism_->begin_micro_batch(micro);
+    Tape tape(builder);
+    Graph graph = new_graph(builder, tape);
+    graph.finite_flag = builder.whole(finite_host_);
+    Batch batch;
     {
         const PlanBuilder::Scope scope(builder, Phase::data, -1, -1);
-        Tensor host_input = builder.new_tensor("input (host)", MemoryCategory::activations, shape.input_bytes,
-                                               Stream::host, MemorySpace::pinned);
-        Tensor host_target = builder.new_tensor("target (host)", MemoryCategory::activations,
-                                                shape.target_bytes, Stream::host, MemorySpace::pinned);
-        {
-            const PlanBuilder::Range range(builder,
-                                           "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
-            builder.host_call(HostCall::next_batch, "next_batch", {host_input, host_target});
-        }
-        const PlanBuilder::Range range(builder, "aten::to");
-        input = builder.new_tensor("input", MemoryCategory::activations, shape.input_bytes);
-        target = builder.new_tensor("target", MemoryCategory::activations, shape.target_bytes);
-        builder.memcpy(input, host_input, traces::kCopyHostToDevice);
-        builder.memcpy(target, host_target, traces::kCopyHostToDevice);
+        batch = load_batch(builder);
     }
     Tensor output, loss_value;
     {
         const PlanBuilder::Scope scope(builder, Phase::forward, -1, -1);
-        output = call(graph, *tree_.root, input);
-        loss_value = loss(graph, job_, output, target);
+        output = call(graph, *tree_.root, batch.input);
+        loss_value = loss(graph, job_, output, batch.target);
     }
     tape.backward();
     {
         const PlanBuilder::Scope scope(builder, Phase::backward, -1, -1);
         parallelism_->end_backward();
     }
-    parallelism_->optimizer().step(builder);
+    kept_ = {std::move(output), std::move(batch.input), std::move(batch.target)};
+    return loss_value;
+}
 
+// The loop of every PyTorch tutorial: zero_grad; next batch, forward, loss, backward for each micro-batch;
+// step. The loss is read one step late, so that the host runs ahead of the device by one step at most.
+Plan Program::make_step(PlanKind kind) {
+    PlanBuilder builder = new_builder(kind);
+    parallelism_->begin_step(builder);
+    {
+        const PlanBuilder::Scope scope(builder, Phase::none, -1, -1);
+        parallelism_->optimizer().zero_grad(builder);
+    }
+    const int count = job_.train.accumulation;
+    Tensor loss_value;
+    for (int i = 0; i < count; ++i) {
+        kept_ = {};
+        loss_value = {};
+        loss_value = micro_batch(builder, {i, count});
+        if (count > 1) {
+            builder.memcpy({losses_, i * kDouble, kDouble}, {loss_value.view.buffer, 0, kDouble},
+                           traces::kCopyDeviceToDevice);
+        }
+    }
+    parallelism_->optimizer().step(builder);
+    parallelism_->after_optimizer();
     {
         const PlanBuilder::Scope scope(builder, Phase::none, -1, -1);
         const PlanBuilder::Range range(builder, "aten::item");
         if (loss_pending_) {
             builder.host_wait(loss_event_);
-            builder.host_call(HostCall::read_loss, "read_loss", {builder.whole(loss_host_)});
+            builder.host_call(HostCall::read_loss, "read_loss",
+                              {builder.whole(loss_host_), builder.whole(finite_host_)});
         }
-        builder.memcpy(builder.whole(loss_host_), {loss_value.view.buffer, 0, sizeof(double)},
-                       traces::kCopyDeviceToHost);
+        const Arg losses = count > 1 ? builder.whole(losses_) : Arg{loss_value.view.buffer, 0, kDouble};
+        builder.memcpy(builder.whole(loss_host_), losses, traces::kCopyDeviceToHost);
         builder.record(loss_event_, Stream::compute);
     }
     loss_pending_ = true;
     parallelism_->end_step();
-    input = target = output = loss_value = {};  // end of the loop's body
+    kept_ = {};
+    loss_value = {};  // end of the loop's body
     return builder.take();
 }
 
 Plan Program::make_finish() {
-    PlanBuilder builder(PlanKind::finish, persistent_);
-    builder.reserve_events(loss_event_ + 1);
+    PlanBuilder builder = new_builder(PlanKind::finish);
     builder.host_wait(loss_event_);
-    builder.host_call(HostCall::read_loss, "read_loss", {builder.whole(loss_host_)});
+    builder.host_call(HostCall::read_loss, "read_loss",
+                      {builder.whole(loss_host_), builder.whole(finite_host_)});
+    return builder.take();
+}
+
+// A forward that leaves nothing behind, and what it was for: the loss of held-out samples, or the logits.
+Plan Program::make_evaluation() {
+    const bool generates = purpose_ == Purpose::generate;
+    PlanBuilder builder = new_builder(generates ? PlanKind::generation : PlanKind::validation);
+    parallelism_->begin_evaluation(builder);
+    {
+        const PlanBuilder::Scope scope(builder, Phase::validation, -1, -1);
+        Tape tape(builder);
+        tape.set_recording(false);
+        Graph graph = new_graph(builder, tape);
+        graph.training = false;
+        const Batch batch = load_batch(builder);
+        const Tensor output = call(graph, *tree_.root, batch.input);
+        const Tensor result =
+            generates ? to_dtype(graph, output, DType::fp32) : loss(graph, job_, output, batch.target);
+        const std::int64_t bytes = generates ? result.bytes() : kDouble;
+        const Tensor on_host =
+            builder.new_tensor(generates ? "logits (host)" : "validation loss (host)", MemoryCategory::other,
+                               bytes / size_of(generates ? DType::fp32 : DType::fp64),
+                               generates ? DType::fp32 : DType::fp64, Stream::host, MemorySpace::pinned);
+        builder.memcpy(on_host, {result.view.buffer, 0, bytes}, traces::kCopyDeviceToHost);
+        const EventId copied = builder.new_event();
+        builder.record(copied, Stream::compute);
+        builder.host_wait(copied);
+        builder.host_call(generates ? HostCall::read_logits : HostCall::read_validation_loss,
+                          generates ? "read_logits" : "read_validation_loss", {on_host});
+        parallelism_->end_evaluation();
+    }
     return builder.take();
 }
 

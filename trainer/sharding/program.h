@@ -60,9 +60,19 @@ class Program {
     // The memory account of the whole run: set-up, warm-up, steady step.
     MemoryPrediction predict() const;
 
-    BufferId persistent_buffers() const { return static_cast<BufferId>(persistent_.size()); }
+    // Where parameters and optimizer state are, for the rank at `place` of its shard group (see mesh()).
+    std::vector<StatePiece> state_pieces(int place) const { return optimizer().pieces(place); }
+
+    BufferId persistent_buffers() const;
 
   private:
+    struct Batch {
+        Tensor input, target;
+    };
+    PlanBuilder new_builder(PlanKind kind) const;
+    Graph new_graph(PlanBuilder& builder, Tape& tape) const;
+    Batch load_batch(PlanBuilder& builder) const;
+    Tensor micro_batch(PlanBuilder& builder, MicroBatch micro);
     Plan make_setup();
     Plan make_step(PlanKind kind);
     Plan make_finish();
@@ -72,12 +82,12 @@ class Program {
     Job job_;
     ModuleTree tree_;
     std::unique_ptr<Parallelism> parallelism_;
-    std::vector<Buffer> persistent_;
     Purpose purpose_;
     BufferId loss_host_ = -1;    // pinned: the losses of the step before, one per micro-batch
-    BufferId finite_host_ = -1;  // pinned: its non-finite flag
-    BufferId finite_ = -1;       // device: the flag (see Op::checks_output)
+    BufferId finite_host_ = -1;  // pinned: the flag that kernels write (see Op::checks_output)
+    BufferId losses_ = -1;       // device: the same losses while the step goes on; one micro-batch: none
     BufferId workspace_ = -1;    // device: what the products' handles hold (memory.gemm_workspace_bytes)
+    std::vector<Tensor> kept_;   // what a training loop's variables still refer to while the optimizer steps
     EventId loss_event_ = -1;    // the copies have ended
     bool loss_pending_ = false;
     Plan setup_, finish_;

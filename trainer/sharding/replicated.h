@@ -1,5 +1,7 @@
 // Every rank holds every parameter. On one rank this is plain training (mode none); ddp.h adds the averaging
-// of gradients.
+// of gradients. With a sharded optimizer (ZeRO stage 1) the parameters stand one after the other in one
+// buffer and so do their gradients: a rank updates its part of them, and the parts are gathered after the
+// step.
 #pragma once
 
 #include "trainer/sharding/parallelism.h"
@@ -8,18 +10,47 @@ namespace shardscope::trainer {
 
 class Replicated : public Parallelism {
   public:
-    Replicated(const ModuleTree& tree, const OptimizerSection& optimizer);
+    Replicated(const Job& job, Mesh mesh, const ModuleTree& tree, bool shard_optimizer = false);
 
     const std::vector<UnitInfo>& units() const override { return units_; }
     int unit_of(const Parameter&) const override { return -1; }
     void setup(PlanBuilder& builder) override;
+    void begin_step(PlanBuilder& builder) override;
+    void begin_micro_batch(MicroBatch micro) override;
+    void end_backward() override;
+    void after_optimizer() override;
     Arg parameter(const Parameter& parameter) override;
     Tensor new_gradient(const Parameter& parameter) override;
-    void gradient_ready(const Parameter&, Tensor) override {}
+    void gradient_ready(const Parameter& parameter, Tensor gradient) override;
 
   protected:
+    // The gradient of a parameter, all its uses in this micro-batch and those before included, is enqueued.
+    virtual void gradient_complete(const Parameter&) {}
+    // What the sum over micro-batches and ranks is divided by when the last backward has ended; 1: by
+    // nothing.
+    virtual int final_divisor() const { return micro_.count; }
+
+    Arg& parameter_arg(const Parameter& p) { return parameter_args_[static_cast<std::size_t>(p.id)]; }
+    Arg& gradient_arg(const Parameter& p) { return gradient_args_[static_cast<std::size_t>(p.id)]; }
+    bool has_gradient(const Parameter& p) const { return has_gradient_[static_cast<std::size_t>(p.id)]; }
+    // Counts a use of this backward; true at the parameter's last.
+    bool last_use(const Parameter& p) { return --uses_left_[static_cast<std::size_t>(p.id)] == 0; }
+    const std::vector<const Parameter*>& trained() const { return trained_; }
+    std::int64_t bytes_of(const Parameter& p) const { return p.elements() * size_of(DType::fp32); }
+
     const ModuleTree& tree_;
     std::vector<UnitInfo> units_;
+
+  private:
+    void separate_slots();
+    void one_slot();
+
+    std::vector<const Parameter*> trained_;
+    std::vector<Arg> parameter_args_, gradient_args_;      // by parameter id
+    std::vector<bool> has_gradient_;                       // in this step, by parameter id
+    std::vector<int> uses_left_;                           // in this backward, by parameter id
+    BufferId flat_parameters_ = -1, flat_gradients_ = -1;  // sharded optimizer
+    bool flat_gradients_live_ = false;
 };
 
 }  // namespace shardscope::trainer

@@ -12,7 +12,7 @@ namespace {
 
 std::int64_t own_elements(const Module& module) {
     std::int64_t total = 0;
-    for (const Parameter& parameter : module.parameters()) total += parameter.elements;
+    for (const Parameter& parameter : module.parameters()) total += parameter.elements();
     return total;
 }
 
@@ -64,6 +64,57 @@ std::unique_ptr<Module> apply_wrap(std::unique_ptr<Module> root, const Job& job)
     if (wrap.kind != Wrap::Kind::root) wrap_below(root, wrap, true);
     wrap_in_place(root);
     return root;
+}
+
+namespace {
+
+// The wrappers around a module, outermost first.
+std::vector<int> wrappers_around(const ModuleTree& tree, int module) {
+    std::vector<int> path;
+    for (int id = module; id >= 0; id = tree.parents[static_cast<std::size_t>(id)]) {
+        if (tree.modules[static_cast<std::size_t>(id)]->is_wrapper()) path.push_back(id);
+    }
+    std::reverse(path.begin(), path.end());
+    return path;
+}
+
+int nearest_common_wrapper(const ModuleTree& tree, const std::vector<int>& users) {
+    std::vector<int> common = wrappers_around(tree, users.front());
+    for (const int user : users) {
+        const std::vector<int> path = wrappers_around(tree, user);
+        const auto end = std::mismatch(common.begin(), common.end(), path.begin(), path.end()).first;
+        common.erase(end, common.end());
+    }
+    return common.back();  // the root is around all
+}
+
+}  // namespace
+
+std::vector<WrappedModule> parameters_by_wrapper(const ModuleTree& tree) {
+    std::vector<WrappedModule> wrapped;
+    std::vector<std::size_t> place(tree.modules.size(), 0);
+    for (Module* module : tree.modules) {
+        auto* wrapper = dynamic_cast<FullyShardedDataParallel*>(module);
+        if (wrapper == nullptr) continue;
+        place[static_cast<std::size_t>(module->id)] = wrapped.size();
+        wrapped.push_back({wrapper, {}});
+    }
+    for (const Parameter* parameter : tree.parameters) {
+        const int wrapper = nearest_common_wrapper(tree, tree.users[static_cast<std::size_t>(parameter->id)]);
+        wrapped[place[static_cast<std::size_t>(wrapper)]].parameters.push_back(parameter);
+    }
+    return wrapped;
+}
+
+int last_to_end(const Module& root) {
+    int last = -1;
+    const auto visit = [&](const auto& self, const Module& module) -> void {
+        for (const auto& child : module.children()) self(self, *child);
+        const auto* wrapper = dynamic_cast<const FullyShardedDataParallel*>(&module);
+        if (wrapper != nullptr && wrapper->unit >= 0 && !wrapper->is_root) last = wrapper->unit;
+    };
+    visit(visit, root);
+    return last;
 }
 
 }  // namespace shardscope::trainer

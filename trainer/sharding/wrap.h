@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "trainer/job/job.h"
 #include "trainer/model/module.h"
@@ -20,6 +21,7 @@ class FullyShardedDataParallel final : public Module {
     Tensor forward(Graph& graph, const Tensor& input) override;
     bool is_wrapper() const override { return true; }
     Module& inner() { return child(0); }
+    const Module& inner() const { return *children().front(); }
 
     Fsdp* engine = nullptr;  // set by the engine
     int unit = -1;           // -1: no parameter is left to it
@@ -28,5 +30,16 @@ class FullyShardedDataParallel final : public Module {
 
 // Wraps by the job's policy and then the root. Throws JobError where a policy by class matches nothing.
 std::unique_ptr<Module> apply_wrap(std::unique_ptr<Module> root, const Job& job);
+
+// Every wrapper with its parameters, in the order of the tree: a parameter belongs to the nearest wrapper
+// around all modules that use it.
+struct WrappedModule {
+    FullyShardedDataParallel* wrapper = nullptr;
+    std::vector<const Parameter*> parameters;
+};
+std::vector<WrappedModule> parameters_by_wrapper(const ModuleTree& tree);
+
+// The unit, not the root's, whose forward ends last; -1 if there is none.
+int last_to_end(const Module& root);
 
 }  // namespace shardscope::trainer

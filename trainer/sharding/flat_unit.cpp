@@ -1,0 +1,265 @@
+#include "trainer/sharding/flat_unit.h"
+
+#include <utility>
+
+namespace shardscope::trainer {
+
+FlatUnit::FlatUnit(const UnitOptions& options, Parallelism& owner, int module, std::string name, int id,
+                   std::vector<const Parameter*> parameters)
+    : FsdpUnit(options, {module, std::move(name)}, id, std::move(parameters)) {
+    OptimizerSlot slot;
+    slot.name = info_.name + " flat_param";
+    slot.unit = id;
+    slot.module = module;
+    slot.space = options.space();
+    for (const Parameter* p : parameters_) {
+        offsets_.push_back(info_.elements);
+        slot.segments.push_back({p->id, info_.elements, p->elements(), p->trained, !p->is_vector()});
+        info_.elements += p->elements();
+    }
+    const std::int64_t shards = options.mesh.shard;
+    info_.shard_elements = (info_.elements + shards - 1) / shards;
+    info_.padded_elements = info_.shard_elements * shards;
+    info_.gather_bytes = padded_bytes(options.param);
+    shard_ = owner.declare(
+        buffer(" flat_param", MemoryCategory::parameters, shard_bytes(DType::fp32), options.space()));
+    gradient_ = owner.declare(
+        buffer(" flat_param.grad", MemoryCategory::gradients, shard_bytes(DType::fp32), options.space()));
+    full_ = owner.declare(
+        buffer(" flat_param (unsharded)", MemoryCategory::unsharded_parameters, padded_bytes(options.param)));
+    slot.elements = info_.shard_elements;
+    slot.per_rank = shards > 1 ? info_.shard_elements : 0;
+    slot.parameter = {shard_, 0, shard_bytes(DType::fp32)};
+    slot.gradient = {gradient_, 0, shard_bytes(DType::fp32)};
+    owner.add_slot(std::move(slot));
+}
+
+void FlatUnit::setup(PlanBuilder& builder, bool sync_module_states) {
+    const Stream stream = options_.stream();
+    builder.allocate(shard_, stream);
+    if (options_.offload && trained_) builder.allocate(gradient_, stream);
+    const Arg shard = builder.whole(shard_);
+    if (!sync_module_states) {
+        builder.memset(shard, stream);  // padding stays zero
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            Parallelism::initialize(builder, *parameters_[i], shard, offsets_[i],
+                                    options_.mesh.shard > 1 ? info_.shard_elements : 0, stream);
+        }
+        return;
+    }
+    // The whole of rank 0 for everybody, of which each rank keeps its shard.
+    const PlanBuilder::Range range(builder, "_sync_module_states");
+    const Tensor whole = builder.new_tensor(info_.name + " module states", MemoryCategory::communication,
+                                            info_.padded_elements);
+    builder.memset(whole);
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+        Parallelism::initialize(builder, *parameters_[i], whole, offsets_[i], 0);
+    }
+    builder.order(Stream::compute, Stream::unshard);
+    builder.collective(Operation::broadcast, whole, whole, whole.bytes(), padding_bytes(DType::fp32),
+                       Stream::unshard);
+    builder.order(Stream::unshard, Stream::compute);
+    builder.memcpy(shard, own_part(whole.view.buffer, DType::fp32),
+                   options_.offload ? traces::kCopyDeviceToHost : traces::kCopyDeviceToDevice);
+}
+
+// --- gather and free ---------------------------------------------------------------------------------------
+
+bool FlatUnit::prepares() const {
+    return FsdpUnit::prepares() && !(options_.lean && !options_.offload);
+}
+
+// The device copy of an offloaded shard, and a shard of the type that is gathered.
+void FlatUnit::prepare_gather(PlanBuilder& builder) {
+    if (always_whole() || !prepares()) return;
+    constexpr Stream kStream = Stream::pre_unshard;
+    Arg from = builder.whole(shard_);
+    const std::int64_t n = info_.shard_elements;
+    if (options_.offload) {
+        on_device_ = builder.new_tensor(info_.name + " flat_param (on the device)",
+                                        MemoryCategory::parameters, n, DType::fp32, kStream);
+        builder.memcpy(on_device_, from, traces::kCopyHostToDevice, kStream);
+        from = on_device_;
+    }
+    if (options_.param != DType::fp32 && options_.shards && !options_.lean) {
+        low_precision_ = builder.new_tensor(info_.name + " flat_param (low precision)",
+                                            MemoryCategory::communication, n, options_.param, kStream);
+        builder.kernel(Kernel::cast_to_bf16, "cast", {low_precision_, from}, {n}, 0, kStream);
+        on_device_ = {};
+    }
+    prepared_ = builder.new_event();
+    builder.record(prepared_, kStream);
+}
+
+void FlatUnit::gather(PlanBuilder& builder) {
+    gathered_ = true;
+    if (always_whole()) return;
+    constexpr Stream kStream = Stream::unshard;
+    if (prepared_ >= 0) builder.wait(std::exchange(prepared_, -1), kStream);
+    builder.allocate(full_, kStream);
+    const Arg full = builder.whole(full_);
+    Arg from = low_precision_ ? low_precision_.view : on_device_ ? on_device_.view : builder.whole(shard_);
+    if (options_.param != DType::fp32 && !low_precision_) {
+        // lean: converted into its place; NO_SHARD: that is all.
+        const Arg place = own_part(full_, options_.param);
+        builder.kernel(Kernel::cast_to_bf16, "cast", {place, from}, {info_.shard_elements}, 0, kStream);
+        from = place;
+    }
+    if (options_.shards) {
+        Op& op = builder.collective(Operation::all_gather, full, from, full.bytes,
+                                    padding_bytes(options_.param), kStream);
+        op.dtype = options_.param;
+        op.group = Group::shard;
+    }
+    low_precision_ = on_device_ = {};
+    ready_ = builder.new_event();
+    builder.record(ready_, kStream);
+}
+
+void FlatUnit::wait_gathered(PlanBuilder& builder) {
+    if (!always_whole()) builder.wait(ready_, Stream::compute);
+}
+
+void FlatUnit::release(PlanBuilder& builder) {
+    gathered_ = false;
+    if (!always_whole()) builder.free(full_);
+}
+
+Arg FlatUnit::flat_slice(const Parameter& parameter, BufferId flat, DType type) const {
+    const std::int64_t size = size_of(type);
+    return {flat, offsets_[place_of(parameter)] * size, parameter.elements() * size};
+}
+
+Arg FlatUnit::parameter(const Parameter& parameter) const {
+    return flat_slice(parameter, always_whole() ? shard_ : full_, options_.param);
+}
+
+// --- gradients ---------------------------------------------------------------------------------------------
+
+// NO_SHARD in fp32: the flat gradient is what the optimizer reads, unless one is there already.
+Tensor FlatUnit::new_flat_gradient(PlanBuilder& builder) {
+    if (always_whole() && !has_gradient_ && !kept_) {
+        builder.allocate(gradient_, Stream::compute);
+        return {nullptr, builder.whole(gradient_), -1, DType::fp32};
+    }
+    return builder.new_tensor(info_.name + " flat_param.grad (unsharded)",
+                              MemoryCategory::unsharded_gradients, info_.padded_elements, options_.param);
+}
+
+Tensor FlatUnit::new_gradient(PlanBuilder& builder, const Parameter& parameter) {
+    const std::size_t place = place_of(parameter);
+    if (gradients_.empty()) gradients_.resize(parameters_.size());
+    if (options_.lean && !gradients_[place] && !kept_) {
+        if (!flat_gradient_) {
+            flat_gradient_ = new_flat_gradient(builder);
+            bool gaps = info_.padded_elements > info_.elements;
+            for (const Parameter* p : parameters_) gaps = gaps || !p->trained;
+            if (gaps) builder.memset(flat_gradient_);  // padding and frozen parameters
+        }
+        return {flat_gradient_.storage, flat_slice(parameter, flat_gradient_.view.buffer, options_.param), -1,
+                options_.param};
+    }
+    return builder.new_tensor(parameter.path + ".grad", MemoryCategory::unsharded_gradients,
+                              parameter.elements(), options_.param);
+}
+
+void FlatUnit::gradient_ready(PlanBuilder& builder, const Parameter& parameter, Tensor gradient) {
+    Tensor& present = gradients_[place_of(parameter)];
+    const std::int64_t n = parameter.elements();
+    Tensor sum = present;
+    if (options_.lean && !present && kept_) {  // adds to what the micro-batches before left
+        sum = {kept_.storage, flat_slice(parameter, kept_.view.buffer, options_.param), -1, options_.param};
+    }
+    if (sum) {
+        builder.kernel(Kernel::accumulate, "elementwise_add", {sum, gradient}, {n}, n).dtype = options_.param;
+        present = std::move(sum);
+    } else {
+        present = std::move(gradient);
+    }
+}
+
+void FlatUnit::concatenate_gradients(PlanBuilder& builder) {
+    if (options_.lean) {
+        if (kept_) flat_gradient_ = std::move(kept_);
+        gradients_.clear();
+        return;
+    }
+    flat_gradient_ = new_flat_gradient(builder);
+    const std::int64_t size = size_of(options_.param);
+    // Runs of trained parameters are copied; what lies between and behind them is zero.
+    std::int64_t end = 0;
+    const auto zero_until = [&](std::int64_t element) {
+        if (element > end) builder.memset({flat_gradient_.view.buffer, end * size, (element - end) * size});
+    };
+    for (std::size_t i = 0; i < parameters_.size();) {
+        if (!gradients_[i]) {
+            ++i;
+            continue;
+        }
+        zero_until(offsets_[i]);
+        std::vector<Arg> args = {{flat_gradient_.view.buffer, offsets_[i] * size, 0}};
+        for (; i < parameters_.size() && gradients_[i]; ++i) {
+            args.push_back(gradients_[i]);
+            args.front().bytes += gradients_[i].bytes();
+        }
+        end = args.front().offset / size + args.front().bytes / size;
+        builder.kernel(Kernel::cat, "cat_array_batched_copy", std::move(args), {});
+    }
+    zero_until(info_.padded_elements);
+    gradients_.clear();
+    if (kept_) {
+        const std::int64_t n = info_.padded_elements;
+        builder.kernel(Kernel::accumulate, "elementwise_add", {kept_, flat_gradient_}, {n}, n).dtype =
+            options_.param;
+        flat_gradient_ = std::move(kept_);
+    }
+}
+
+void FlatUnit::keep_gradients(PlanBuilder&) {
+    kept_ = std::move(flat_gradient_);
+}
+
+void FlatUnit::reduce(PlanBuilder& builder, int divisor) {
+    if (options_.shards) {
+        reduce_scatter(builder, std::move(flat_gradient_), divisor);
+    } else {
+        all_reduce(builder, divisor);
+    }
+    flat_gradient_ = {};
+}
+
+void FlatUnit::all_reduce(PlanBuilder& builder, int divisor) {
+    constexpr Stream kStream = Stream::post_backward;
+    const std::int64_t n = info_.padded_elements;
+    builder.order(Stream::compute, kStream);
+    Tensor full = to_reduce_type(builder, std::move(flat_gradient_));
+    Op& op = builder.collective(Operation::all_reduce, full, full, full.bytes(), 0, kStream);
+    op.dtype = options_.reduce;
+    op.divisor = divisor;
+    const bool in_place = full.view.buffer == gradient_;
+    if (in_place) {
+        has_gradient_ = true;
+        return;
+    }
+    Arg target = builder.whole(gradient_);
+    if (!has_gradient_) builder.allocate(gradient_, kStream);
+    if (full.dtype != DType::fp32) {
+        Tensor wide;
+        if (has_gradient_) {
+            wide = builder.new_tensor(info_.name + " reduced gradients", MemoryCategory::gradients, n,
+                                      DType::fp32, kStream);
+            target = wide;
+        }
+        builder.kernel(Kernel::cast_to_fp32, "cast", {target, full}, {n}, 0, kStream);
+        full = wide;
+    } else if (!has_gradient_) {
+        builder.memcpy(target, full, traces::kCopyDeviceToDevice, kStream);
+    }
+    if (has_gradient_) {
+        builder.kernel(Kernel::accumulate, "elementwise_add", {builder.whole(gradient_), full}, {n}, n,
+                       kStream);
+    }
+    has_gradient_ = true;
+}
+
+}  // namespace shardscope::trainer

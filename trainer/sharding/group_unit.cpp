@@ -1,0 +1,244 @@
+#include "trainer/sharding/group_unit.h"
+
+#include <utility>
+
+namespace shardscope::trainer {
+
+namespace {
+constexpr std::int64_t kFloat = sizeof(float);
+}
+
+GroupUnit::GroupUnit(const UnitOptions& options, Parallelism& owner, GroupPending& pending, int module,
+                     std::string name, int id, std::vector<const Parameter*> parameters)
+    : FsdpUnit(options, {module, std::move(name)}, id, std::move(parameters)), pending_(pending) {
+    const std::int64_t shards = options.mesh.shard;
+    for (const Parameter* p : parameters_) {
+        const std::int64_t rows = (p->rows + shards - 1) / shards;
+        pieces_.push_back({info_.shard_elements, rows * p->width});
+        info_.shard_elements += pieces_.back().elements;
+        info_.elements += p->elements();
+    }
+    info_.padded_elements = info_.shard_elements * shards;
+    info_.gather_bytes = padded_bytes(options.param);
+    shard_ = owner.declare(
+        buffer(" shards", MemoryCategory::parameters, shard_bytes(DType::fp32), options.space()));
+    gradient_ = owner.declare(
+        buffer(" shards.grad", MemoryCategory::gradients, shard_bytes(DType::fp32), options.space()));
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+        const Parameter& p = *parameters_[i];
+        Piece& piece = pieces_[i];
+        piece.full =
+            owner.declare({p.path + " (unsharded)", MemoryCategory::unsharded_parameters, MemorySpace::device,
+                           piece.elements * shards * size_of(options.param), id, info_.module});
+        OptimizerSlot slot;
+        slot.name = p.path;
+        slot.unit = id;
+        slot.module = module;
+        slot.space = options.space();
+        slot.elements = slot.per_rank = piece.elements;
+        slot.segments = {{p.id, 0, p.elements(), p.trained, !p.is_vector()}};
+        slot.parameter = {shard_, piece.first * kFloat, piece.elements * kFloat};
+        slot.gradient = {gradient_, piece.first * kFloat, piece.elements * kFloat};
+        owner.add_slot(std::move(slot));
+    }
+}
+
+void GroupUnit::setup(PlanBuilder& builder, bool sync_module_states) {
+    const Stream stream = options_.stream();
+    builder.allocate(shard_, stream);
+    if (options_.offload && trained_) builder.allocate(gradient_, stream);
+    if (!sync_module_states) builder.memset(builder.whole(shard_), stream);  // padding stays zero
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+        const Piece& piece = pieces_[i];
+        const Arg own{shard_, piece.first * kFloat, piece.elements * kFloat};
+        if (!sync_module_states) {
+            Parallelism::initialize(builder, *parameters_[i], own, 0, piece.elements, stream);
+            continue;
+        }
+        const PlanBuilder::Range range(builder, "_sync_module_states");
+        const Tensor whole =
+            builder.new_tensor(parameters_[i]->path + " module states", MemoryCategory::communication,
+                               piece.elements * options_.mesh.shard);
+        builder.memset(whole);
+        Parallelism::initialize(builder, *parameters_[i], whole, 0, 0);
+        builder.order(Stream::compute, Stream::unshard);
+        builder.collective(Operation::broadcast, whole, whole, whole.bytes(),
+                           whole.bytes() - parameters_[i]->elements() * kFloat, Stream::unshard);
+        builder.order(Stream::unshard, Stream::compute);
+        builder.memcpy(own, {whole.view.buffer, 0, own.bytes, own.bytes},
+                       options_.offload ? traces::kCopyDeviceToHost : traces::kCopyDeviceToDevice);
+    }
+}
+
+// --- gather and free ---------------------------------------------------------------------------------------
+
+// This rank's pieces into their place of the gather's buffer.
+void GroupUnit::prepare_gather(PlanBuilder& builder) {
+    constexpr Stream kStream = Stream::pre_unshard;
+    gather_buffer_ = builder.new_tensor(info_.name + " all_gather output", MemoryCategory::communication,
+                                        info_.padded_elements, options_.param, kStream);
+    const std::int64_t bytes = shard_bytes(options_.param);
+    const Arg place{gather_buffer_.view.buffer, 0, bytes, bytes};
+    Arg from = builder.whole(shard_);
+    Tensor on_device;
+    if (options_.offload && options_.param != DType::fp32) {
+        on_device = builder.new_tensor(info_.name + " shards (on the device)", MemoryCategory::parameters,
+                                       info_.shard_elements, DType::fp32, kStream);
+        builder.memcpy(on_device, from, traces::kCopyHostToDevice, kStream);
+        from = on_device;
+    }
+    if (options_.param != DType::fp32) {
+        builder.kernel(Kernel::cast_to_bf16, "all_gather_copy_in", {place, from}, {info_.shard_elements}, 0,
+                       kStream);
+    } else {
+        builder.memcpy(place, from,
+                       options_.offload ? traces::kCopyHostToDevice : traces::kCopyDeviceToDevice, kStream);
+    }
+    prepared_ = builder.new_event();
+    builder.record(prepared_, kStream);
+}
+
+void GroupUnit::gather(PlanBuilder& builder) {
+    gathered_ = true;
+    copied_out_ = false;
+    constexpr Stream kStream = Stream::unshard;
+    builder.wait(std::exchange(prepared_, -1), kStream);
+    const std::int64_t bytes = shard_bytes(options_.param);
+    Op& op = builder.collective(Operation::all_gather, gather_buffer_,
+                                {gather_buffer_.view.buffer, 0, bytes, bytes}, gather_buffer_.bytes(),
+                                padding_bytes(options_.param), kStream);
+    op.dtype = options_.param;
+    op.group = Group::shard;
+    ready_ = builder.new_event();
+    builder.record(ready_, kStream);
+}
+
+std::vector<Segment> GroupUnit::piece_segments() const {
+    std::vector<Segment> segments;
+    for (std::size_t i = 0; i < pieces_.size(); ++i)
+        segments.push_back({parameters_[i]->id, pieces_[i].first, pieces_[i].elements});
+    return segments;
+}
+
+void GroupUnit::wait_gathered(PlanBuilder& builder) {
+    if (copied_out_) return;
+    copied_out_ = true;
+    builder.wait(ready_, Stream::compute);
+    const PlanBuilder::Range range(builder, "FSDP::all_gather_copy_out");
+    std::vector<Arg> args = {gather_buffer_};
+    for (const Piece& piece : pieces_) {
+        builder.allocate(piece.full, Stream::compute);
+        args.push_back(builder.whole(piece.full));
+    }
+    Op& op =
+        builder.kernel(Kernel::chunk_split, "split_with_sizes_copy", std::move(args), {options_.mesh.shard});
+    op.dtype = options_.param;
+    op.segments = builder.add_segments(piece_segments());
+    // A later gather may reuse the buffer's memory once this copy is done.
+    builder.order(Stream::compute, Stream::pre_unshard);
+    if (builder.phase() == Phase::forward) {
+        pending_.gathered = std::move(gather_buffer_);
+    } else {
+        pending_.gathered = {};
+        gather_buffer_ = {};
+    }
+}
+
+void GroupUnit::release(PlanBuilder& builder) {
+    gathered_ = false;
+    if (!copied_out_) {  // gathered ahead for nothing
+        gather_buffer_ = {};
+        return;
+    }
+    copied_out_ = false;
+    for (const Piece& piece : pieces_) builder.free(piece.full);
+}
+
+Arg GroupUnit::parameter(const Parameter& parameter) const {
+    return {pieces_[place_of(parameter)].full, 0, parameter.elements() * size_of(options_.param)};
+}
+
+// --- gradients ---------------------------------------------------------------------------------------------
+
+Tensor GroupUnit::new_gradient(PlanBuilder& builder, const Parameter& parameter) {
+    if (gradients_.empty()) gradients_.resize(parameters_.size());
+    return builder.new_tensor(parameter.path + ".grad", MemoryCategory::unsharded_gradients,
+                              parameter.elements(), options_.param);
+}
+
+void GroupUnit::gradient_ready(PlanBuilder& builder, const Parameter& parameter, Tensor gradient) {
+    Tensor& present = gradients_[place_of(parameter)];
+    if (!present) {
+        present = std::move(gradient);
+        return;
+    }
+    const std::int64_t n = parameter.elements();
+    builder.kernel(Kernel::accumulate, "elementwise_add", {present, gradient}, {n}, n).dtype = options_.param;
+}
+
+// Unreduced gradients are kept, and reduced, in the type of the reduction.
+void GroupUnit::add_to_kept(PlanBuilder& builder) {
+    if (kept_.empty()) kept_.resize(parameters_.size());
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+        Tensor gradient = i < gradients_.size() ? std::exchange(gradients_[i], {}) : Tensor{};
+        if (!gradient) continue;
+        const std::int64_t n = gradient.elements();
+        if (gradient.dtype != options_.reduce) {
+            Tensor converted = builder.new_tensor(parameters_[i]->path + ".grad (to reduce)",
+                                                  MemoryCategory::unsharded_gradients, n, options_.reduce);
+            builder.kernel(options_.reduce == DType::fp32 ? Kernel::cast_to_fp32 : Kernel::cast_to_bf16,
+                           "cast", {converted, gradient}, {n});
+            gradient = std::move(converted);
+        }
+        if (kept_[i]) {
+            builder.kernel(Kernel::accumulate, "elementwise_add", {kept_[i], gradient}, {n}, n).dtype =
+                options_.reduce;
+        } else {
+            kept_[i] = std::move(gradient);
+        }
+    }
+    gradients_.clear();
+}
+
+void GroupUnit::keep_gradients(PlanBuilder& builder) {
+    add_to_kept(builder);
+}
+
+void GroupUnit::reduce(PlanBuilder& builder, int divisor) {
+    if (pending_.reduced) {
+        builder.wait(pending_.reduced_at, Stream::compute);
+        pending_.reduced = {};
+    }
+    add_to_kept(builder);
+    Tensor input = builder.new_tensor(info_.name + " reduce_scatter input", MemoryCategory::communication,
+                                      info_.padded_elements, options_.reduce);
+    {
+        const PlanBuilder::Range range(builder, "FSDP::post_backward_rs_copy_in");
+        std::vector<Arg> args = {input};
+        std::vector<Segment> segments;
+        bool gaps = false;
+        for (std::size_t i = 0; i < pieces_.size(); ++i) {
+            gaps = gaps || !kept_[i];
+            if (!kept_[i]) continue;
+            args.push_back(kept_[i]);
+            segments.push_back({parameters_[i]->id, pieces_[i].first, pieces_[i].elements});
+        }
+        if (gaps) builder.memset(input);  // frozen parameters
+        Op& op = builder.kernel(Kernel::chunk_cat, "chunk_cat", std::move(args), {options_.mesh.shard});
+        op.dtype = options_.reduce;
+        op.segments = builder.add_segments(std::move(segments));
+    }
+    kept_.clear();
+    reduce_scatter(builder, input, divisor);
+    held_.clear();  // an offloaded shard's device copy goes at once
+    pending_.reduced = std::move(input);
+    pending_.reduced_at = builder.new_event();
+    builder.record(pending_.reduced_at, Stream::post_backward);
+}
+
+void GroupUnit::end_backward() {
+    FsdpUnit::end_backward();
+    pending_ = {};
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,84 @@
+#include "trainer/sharding/unit.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardscope::trainer {
+
+FsdpUnit::FsdpUnit(const UnitOptions& options, UnitInfo info, int id,
+                   std::vector<const Parameter*> parameters)
+    : options_(options), info_(std::move(info)), id_(id), parameters_(std::move(parameters)) {
+    trained_ =
+        std::any_of(parameters_.begin(), parameters_.end(), [](const Parameter* p) { return p->trained; });
+}
+
+std::size_t FsdpUnit::place_of(const Parameter& parameter) const {
+    return static_cast<std::size_t>(std::find(parameters_.begin(), parameters_.end(), &parameter) -
+                                    parameters_.begin());
+}
+
+Tensor FsdpUnit::to_reduce_type(PlanBuilder& builder, Tensor full) const {
+    if (full.dtype == options_.reduce) return full;
+    Tensor converted = builder.new_tensor(info_.name + " gradients to reduce", MemoryCategory::communication,
+                                          full.elements(), options_.reduce, Stream::post_backward);
+    const Kernel kernel = options_.reduce == DType::fp32 ? Kernel::cast_to_fp32 : Kernel::cast_to_bf16;
+    builder.kernel(kernel, "cast", {converted, full}, {full.elements()}, 0, Stream::post_backward);
+    return converted;
+}
+
+// On the post_backward stream: conversion to the type of the reduction, reduce-scatter among the ranks that
+// shard, all-reduce among those that replicate, conversion to fp32, addition to the gradient of earlier
+// micro-batches, copy to the host.
+void FsdpUnit::reduce_scatter(PlanBuilder& builder, Tensor full, int divisor) {
+    constexpr Stream kStream = Stream::post_backward;
+    const std::int64_t shard = info_.shard_elements;
+    builder.order(Stream::compute, kStream);
+    full = to_reduce_type(builder, std::move(full));
+    // The result goes straight to its place where nothing stands in between.
+    const bool adds = has_gradient_;
+    const auto result = [&](DType type) {
+        if (type == DType::fp32 && !adds && !options_.offload) {
+            builder.allocate(gradient_, kStream);
+            return Tensor{nullptr, builder.whole(gradient_), -1, DType::fp32};
+        }
+        return builder.new_tensor(info_.name + " reduced gradients", MemoryCategory::gradients, shard, type,
+                                  kStream);
+    };
+    Tensor reduced = result(options_.reduce);
+    const bool replicates = options_.mesh.replicas() > 1;
+    Op& scatter = builder.collective(Operation::reduce_scatter, reduced, full, full.bytes(),
+                                     padding_bytes(options_.reduce), kStream);
+    scatter.dtype = options_.reduce;
+    scatter.group = Group::shard;
+    scatter.divisor = replicates ? 1 : divisor;
+    full = {};
+    if (replicates) {
+        Op& all = builder.collective(Operation::all_reduce, reduced, reduced, reduced.bytes(), 0, kStream);
+        all.dtype = options_.reduce;
+        all.group = Group::replicate;
+        all.divisor = divisor;
+    }
+    if (options_.reduce != DType::fp32) {
+        Tensor wide = result(DType::fp32);
+        builder.kernel(Kernel::cast_to_fp32, "cast", {wide, reduced}, {shard}, 0, kStream);
+        reduced = std::move(wide);
+    }
+    if (adds && !options_.offload) {
+        builder.kernel(Kernel::accumulate, "elementwise_add", {builder.whole(gradient_), reduced}, {shard},
+                       shard, kStream);
+    }
+    if (options_.offload) {
+        if (adds) {
+            const Tensor saved = builder.new_tensor(info_.name + " gradients so far",
+                                                    MemoryCategory::gradients, shard, DType::fp32, kStream);
+            builder.memcpy(saved, builder.whole(gradient_), traces::kCopyHostToDevice, kStream);
+            builder.kernel(Kernel::accumulate, "elementwise_add", {saved, reduced}, {shard}, shard, kStream);
+            reduced = saved;
+        }
+        builder.memcpy(builder.whole(gradient_), reduced, traces::kCopyDeviceToHost, kStream);
+        held_.push_back(std::move(reduced));
+    }
+    has_gradient_ = true;
+}
+
+}  // namespace shardscope::trainer

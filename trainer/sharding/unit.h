@@ -1,0 +1,94 @@
+// One FSDP unit: what is gathered, freed and reduced together. The engine (fsdp.h) decides when; a unit knows
+// how, for its layout: flat_unit.h (fsdp1 and lean) or group_unit.h (fsdp2). What all layouts share is here:
+// where the shards live, what a shard needs before its gather, and the reduction of gradients.
+//
+// W below is the unit's bytes in fp32, N the ranks of a shard group.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/sharding/parallelism.h"
+
+namespace shardscope::trainer {
+
+// What all units of a job have in common.
+struct UnitOptions {
+    Mesh mesh;
+    DType param = DType::fp32, reduce = DType::fp32;
+    bool shards = true;  // false: NO_SHARD
+    bool offload = false;
+    bool lean = false;  // flat_unit.h
+    MemorySpace space() const { return offload ? MemorySpace::pinned : MemorySpace::device; }
+    Stream stream() const { return offload ? Stream::host : Stream::compute; }
+};
+
+class FsdpUnit {
+  public:
+    FsdpUnit(const UnitOptions& options, UnitInfo info, int id, std::vector<const Parameter*> parameters);
+    virtual ~FsdpUnit() = default;
+    FsdpUnit(const FsdpUnit&) = delete;
+    FsdpUnit& operator=(const FsdpUnit&) = delete;
+
+    const UnitInfo& info() const { return info_; }
+    const std::vector<const Parameter*>& parameters() const { return parameters_; }
+    bool trained() const { return trained_; }
+
+    virtual void setup(PlanBuilder& builder, bool sync_module_states) = 0;
+
+    // A gather has three parts: what the shard needs on the pre_unshard stream; the collective on the unshard
+    // stream; and, when the parameters are needed, the compute stream's wait for it.
+    virtual void prepare_gather(PlanBuilder& builder) = 0;
+    virtual void gather(PlanBuilder& builder) = 0;
+    virtual void wait_gathered(PlanBuilder& builder) = 0;
+    virtual void release(PlanBuilder& builder) = 0;
+    bool gathered() const { return gathered_; }
+    // Work on the pre_unshard stream precedes each gather.
+    virtual bool prepares() const { return options_.offload || options_.param != DType::fp32; }
+
+    virtual Arg parameter(const Parameter& parameter) const = 0;
+
+    // A backward: gradients come in, one or more per parameter; then they are put together, and reduced, or
+    // kept for the next micro-batch (no_sync). `divisor`: of the sum over ranks.
+    virtual Tensor new_gradient(PlanBuilder& builder, const Parameter& parameter) = 0;
+    virtual void gradient_ready(PlanBuilder& builder, const Parameter& parameter, Tensor gradient) = 0;
+    virtual void concatenate_gradients(PlanBuilder& builder) = 0;
+    virtual void keep_gradients(PlanBuilder& builder) = 0;
+    virtual void reduce(PlanBuilder& builder, int divisor) = 0;
+    // After the last reduction of the backward, once the compute stream waits for all of them.
+    virtual void end_backward() { held_.clear(); }
+
+    void begin_step() { has_gradient_ = false; }
+
+  protected:
+    std::int64_t padded_bytes(DType type) const { return info_.padded_elements * size_of(type); }
+    std::int64_t shard_bytes(DType type) const { return info_.shard_elements * size_of(type); }
+    std::int64_t padding_bytes(DType type) const {
+        return (info_.padded_elements - info_.elements) * size_of(type);
+    }
+    std::size_t place_of(const Parameter& parameter) const;
+    Buffer buffer(const std::string& what, MemoryCategory category, std::int64_t bytes,
+                  MemorySpace space = MemorySpace::device) const {
+        return {info_.name + what, category, space, bytes, id_, info_.module};
+    }
+
+    // `full` in the type of the reduction, converted on the post_backward stream where it has another.
+    Tensor to_reduce_type(PlanBuilder& builder, Tensor full) const;
+    // Reduces `full` (padded_elements of the type `type`, written on the compute stream) into the gradient's
+    // shard, adding to what earlier micro-batches left there.
+    void reduce_scatter(PlanBuilder& builder, Tensor full, int divisor);
+
+    UnitOptions options_;
+    UnitInfo info_;
+    int id_;
+    std::vector<const Parameter*> parameters_;
+    bool trained_ = false;
+    bool gathered_ = false;
+    BufferId shard_ = -1;     // fp32; lasting
+    BufferId gradient_ = -1;  // fp32; lasting where offloaded, else from the first reduction to zero_grad
+    bool has_gradient_ = false;
+    std::vector<Tensor> held_;  // device memory that is referenced until the end of the backward
+};
+
+}  // namespace shardscope::trainer
