@@ -205,6 +205,7 @@ TEST(DataLoader, WorkersDoNotChangeTheSamples) {
     constexpr int kWidth = 16, kBatch = 4, kRanks = 3;
     const SyntheticDataset data(3, kWidth);
     std::vector<std::thread> ranks;
+    ranks.reserve(kRanks);
     for (int rank = 0; rank < kRanks; ++rank) {
         ranks.emplace_back([&data, rank] {
             DataLoader direct(data, {.ranks = kRanks, .rank = rank, .batch = kBatch});

@@ -4,8 +4,6 @@
 // Constant once made, so any number of threads may use it.
 #pragma once
 
-#include <compare>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,7 +18,10 @@ namespace shardscope::trainer {
 struct Merge {
     Token left = 0;
     Token right = 0;
-    auto operator<=>(const Merge&) const = default;
+    bool operator==(const Merge&) const = default;
+    bool operator<(const Merge& other) const {
+        return left != other.left ? left < other.left : right < other.right;
+    }
 };
 
 class BpeTokenizer final : public Tokenizer {

@@ -41,7 +41,7 @@ struct Candidate {
 
     // std::priority_queue gives the largest: most occurrences, then the smallest pair.
     bool operator<(const Candidate& other) const {
-        return count != other.count ? count < other.count : pair > other.pair;
+        return count != other.count ? count < other.count : other.pair < pair;
     }
 };
 

@@ -2,6 +2,7 @@
 #include "trainer/data/source.h"
 
 #include <cmath>
+#include <cstddef>
 #include <new>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,7 @@ std::shared_ptr<const Tokenizer> train_tokenizer(const TextFiles& text, int voca
                         vocabulary));
     }
     std::vector<std::string_view> texts;
+    texts.reserve(static_cast<std::size_t>(text.files()));
     for (int file = 0; file < text.files(); ++file) texts.push_back(text.file(file));
     std::vector<Merge> merges = learn_merges(texts, vocabulary - kByteTokens);
     const int made = kByteTokens + static_cast<int>(merges.size());
