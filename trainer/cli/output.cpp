@@ -3,17 +3,22 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "traces/report/text_table.h"
+#include "trainer/job/keys.h"
 #include "trainer/model/models.h"
-#include "trainer/plan/print.h"
 
 namespace shardscope::trainer {
 
 namespace {
+
+using traces::grouped;
 
 constexpr double kSecondsBetweenLines = 5;
 
@@ -24,17 +29,65 @@ std::string duration(double seconds) {
     return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);
 }
 
-std::int64_t parameter_count(const Program& program) {
-    std::int64_t total = 0;
-    for (const Parameter* parameter : program.modules().parameters) total += parameter->elements;
-    return total;
+std::string count(std::int64_t n, const char* thing) {
+    return fmt::format("{} {}{}", grouped(n), thing, n == 1 ? "" : "s");
 }
 
-PlanLabels labels_of(const Program& program) {
-    PlanLabels labels;
-    for (const UnitInfo& unit : program.units()) labels.units.push_back(unit.name);
-    for (const Module* module : program.modules().modules) labels.modules.push_back(module->name);
-    return labels;
+std::string word(const Job& job, const char* section, const char* name) {
+    return to_text(find_key(section, name)->get(job));
+}
+
+std::string strategy(const Job& job) {
+    switch (job.parallel.mode) {
+        case ParallelMode::none:
+            return "not sharded";
+        case ParallelMode::ddp:
+            return job.ddp.shard_optimizer ? "DDP with a sharded optimizer (ZeRO-1)" : "DDP";
+        case ParallelMode::fsdp:
+            break;
+    }
+    std::string text = "FSDP " + word(job, "fsdp", "sharding_strategy");
+    if (job.fsdp.shard_group > 0)
+        text += fmt::format(" {}x{}", job.run.ranks / job.fsdp.shard_group, job.fsdp.shard_group);
+    return text + ", wrap " + to_text(job.fsdp.wrap);
+}
+
+// What is not as a plain PyTorch job has it.
+std::vector<std::string> options(const Job& job) {
+    const Job defaults;
+    std::vector<std::string> words;
+    if (job.parallel.mode == ParallelMode::fsdp) {
+        if (job.fsdp.layout != defaults.fsdp.layout) words.push_back("layout " + word(job, "fsdp", "layout"));
+        if (job.fsdp.cpu_offload) words.emplace_back("CPU offload");
+        if (job.fsdp.forward_prefetch) words.emplace_back("forward prefetch");
+        if (job.fsdp.backward_prefetch != defaults.fsdp.backward_prefetch)
+            words.push_back("backward prefetch " + word(job, "fsdp", "backward_prefetch"));
+        if (!job.fsdp.limit_all_gathers) words.emplace_back("no limiter");
+        if (job.fsdp.sync_module_states) words.emplace_back("module states synchronised");
+    }
+    if (job.parallel.mode == ParallelMode::ddp) {
+        if (job.ddp.gradient_as_bucket_view) words.emplace_back("gradients as bucket views");
+        if (job.ddp.static_graph) words.emplace_back("static graph");
+    }
+    if (job.precision.param != Precision::fp32 || job.precision.reduce != Precision::fp32) {
+        words.push_back(fmt::format("parameters in {}, reduced in {}", word(job, "precision", "param"),
+                                    word(job, "precision", "reduce")));
+    }
+    if (!job.memory.activation_checkpointing.names.empty())
+        words.push_back("checkpointing " + to_text(job.memory.activation_checkpointing));
+    if (job.train.accumulation > 1) {
+        words.push_back(fmt::format("{} micro-batches a step{}", job.train.accumulation,
+                                    job.train.accumulation_sync ? "" : " (no_sync)"));
+    }
+    if (job.train.clip_norm > 0) words.push_back(fmt::format("gradients clipped to {}", job.train.clip_norm));
+    if (!job.train.freeze.names.empty()) words.push_back("frozen " + to_text(job.train.freeze));
+    return words;
+}
+
+std::string model_words(const Job& job) {
+    std::string text = job.model.name.empty() ? word(job, "model", "type") : job.model.name;
+    text += fmt::format(", {}, width {}", count(job.model.layers, "layer"), job.model.width);
+    return job.model.type == ModelType::mlp ? text : text + fmt::format(", context {}", job.model.context);
 }
 
 nlohmann::ordered_json categories_json(const CategoryBytes& bytes) {
@@ -44,23 +97,32 @@ nlohmann::ordered_json categories_json(const CategoryBytes& bytes) {
     return json;
 }
 
+// With every digit; JSON has no other word than null for what is not finite.
+std::string loss_text(double loss) {
+    return std::isfinite(loss) ? fmt::format("{:.17g}", loss) : "null";
+}
+
 }  // namespace
 
-Progress::Progress(const Job& job) : steps_(job.run.steps), terminal_(isatty(STDERR_FILENO) == 1) {
+Progress::Progress(const Job& job, std::int64_t first_step)
+    : steps_(job.run.steps), first_step_(first_step), terminal_(isatty(STDERR_FILENO) == 1) {
     const BatchShape shape = batch_shape(job);
     items_ = shape.tokens > 0 ? "tokens" : "samples";
-    items_per_step_ = static_cast<double>((shape.tokens > 0 ? shape.tokens : shape.samples) * job.run.ranks);
+    items_per_step_ = static_cast<double>((shape.tokens > 0 ? shape.tokens : shape.samples) * job.run.ranks *
+                                          job.train.accumulation);
 }
 
 void Progress::report(const StepReport& step) {
+    const std::lock_guard lock(mutex_);
     const bool last = step.step + 1 == steps_;
-    if (step.step == 0) first_done_ = step.seconds_since_start;
+    const bool first = step.step == first_step_;
+    if (first) first_done_ = step.seconds_since_start;
     const double pause = terminal_ ? 0.1 : kSecondsBetweenLines;
     if (!last && last_shown_ >= 0 && step.seconds_since_start - last_shown_ < pause) return;
     last_shown_ = step.seconds_since_start;
     // The first step warms up; it counts only while there is no other.
-    const double steps_timed = step.step > 0 ? static_cast<double>(step.step) : 1.0;
-    const double time = step.step > 0 ? step.seconds_since_start - first_done_ : step.seconds_since_start;
+    const double steps_timed = first ? 1.0 : static_cast<double>(step.step - first_step_);
+    const double time = first ? step.seconds_since_start : step.seconds_since_start - first_done_;
     const double per_step = time / steps_timed;
     const double left = per_step * static_cast<double>(steps_ - 1 - step.step);
     const std::string line = fmt::format("step {}/{}  loss {:.4f}  {:.0f} {}/s  {}", step.step + 1, steps_,
@@ -75,121 +137,87 @@ void Progress::report(const StepReport& step) {
     std::fflush(stderr);
 }
 
+void Progress::report(const ValidationReport& validation) {
+    say(fmt::format("validation after step {}: loss {:.4f} over {} batch{}", validation.step, validation.loss,
+                    validation.batches, validation.batches == 1 ? "" : "es"));
+}
+
+void Progress::say(const std::string& line) {
+    const std::lock_guard lock(mutex_);
+    finish_line();
+    fmt::print(stderr, "{}\n", line);
+}
+
 void Progress::end() {
+    const std::lock_guard lock(mutex_);
+    finish_line();
+}
+
+void Progress::finish_line() {
     if (open_) fmt::print(stderr, "\n");
     open_ = false;
 }
 
+std::int64_t parameter_count(const Program& program) {
+    std::int64_t total = 0;
+    for (const Parameter* parameter : program.modules().parameters) total += parameter->elements();
+    return total;
+}
+
 std::string describe_run(const Program& program) {
     const Job& job = program.job();
-    std::string mode = "one rank, not sharded";
-    if (job.parallel.mode == ParallelMode::fsdp) {
-        mode = fmt::format("{} rank{}, FSDP FULL_SHARD, wrap {}", job.run.ranks,
-                           job.run.ranks == 1 ? "" : "s", to_text(job.fsdp.wrap));
-    } else if (job.parallel.mode == ParallelMode::ddp) {
-        mode = fmt::format("{} ranks, DDP", job.run.ranks);
-    }
-    const std::string units = program.units().empty()
-                                  ? ""
-                                  : fmt::format(" in {} {}{}", program.units().size(),
-                                                job.parallel.mode == ParallelMode::ddp ? "bucket" : "unit",
-                                                program.units().size() == 1 ? "" : "s");
-    return fmt::format("{}; {} of {} layers, width {}: {} parameters{}", mode,
-                       job.model.type == ModelType::mlp ? "mlp" : "gpt", job.model.layers, job.model.width,
-                       with_thousands(parameter_count(program)), units);
+    std::vector<std::string> words = {count(job.run.ranks, "rank"), strategy(job)};
+    const std::vector<std::string> more = options(job);
+    words.insert(words.end(), more.begin(), more.end());
+    const auto units = static_cast<std::int64_t>(program.units().size());
+    return fmt::format(
+        "{}; {}: {}{}", fmt::join(words, ", "), model_words(job),
+        count(parameter_count(program), "parameter"),
+        units == 0 ? "" : " in " + count(units, job.parallel.mode == ParallelMode::ddp ? "bucket" : "unit"));
 }
 
 std::string peak_table(const MemoryPeak& peak) {
+    const auto row = [&](std::string_view what, std::int64_t bytes) {
+        const double share =
+            peak.bytes > 0 ? 100.0 * static_cast<double>(bytes) / static_cast<double>(peak.bytes) : 0.0;
+        return fmt::format("{:<22} {:>18} {:>12} {:>8.2f}%\n", what, grouped(bytes),
+                           grouped(static_cast<double>(bytes) / (1 << 20), 1), share);
+    };
     std::string out =
-        fmt::format("{:<22} {:>15} {:>12} {:>9}\n", "At the peak", "bytes", "MB (2^20)", "share");
-    for (std::size_t c = 0; c < peak.at_peak.size(); ++c) {
-        out += fmt::format(
-            "{:<22} {:>15} {:>12.1f} {:>8.2f}%\n", traces::kMemoryCategoryNames[c],
-            with_thousands(peak.at_peak[c]), static_cast<double>(peak.at_peak[c]) / (1 << 20),
-            peak.bytes > 0 ? 100.0 * static_cast<double>(peak.at_peak[c]) / static_cast<double>(peak.bytes)
-                           : 0.0);
-    }
-    out += fmt::format("{:<22} {:>15} {:>12.1f} {:>8.2f}%\n", "total", with_thousands(peak.bytes),
-                       static_cast<double>(peak.bytes) / (1 << 20), 100.0);
+        fmt::format("{:<22} {:>18} {:>12} {:>9}\n", "At the peak", "bytes", "MB (2^20)", "share");
+    for (std::size_t c = 0; c < peak.at_peak.size(); ++c)
+        out += row(traces::kMemoryCategoryNames[c], peak.at_peak[c]);
+    out += row("total", peak.bytes);
     if (!peak.where.empty()) out += fmt::format("Reached in: {}\n", peak.where);
     return out;
 }
 
-std::string dry_run_text(const Program& program) {
-    const PlanLabels labels = labels_of(program);
-    std::string out = describe_run(program) + "\n\n";
-    if (!program.units().empty()) {
-        const bool buckets = program.job().parallel.mode == ParallelMode::ddp;
-        out += fmt::format("{:<4} {:<24} {:<28} {:>14} {:>10} {:>15}\n", buckets ? "#" : "unit", "name",
-                           "module", "elements", "padding", "bytes per rank");
-        for (std::size_t u = 0; u < program.units().size(); ++u) {
-            const UnitInfo& unit = program.units()[u];
-            out += fmt::format("{:<4} {:<24} {:<28} {:>14} {:>10} {:>15}\n", u, unit.name,
-                               labels.modules[static_cast<std::size_t>(unit.module)],
-                               with_thousands(unit.elements),
-                               with_thousands(unit.padded_elements - unit.elements),
-                               with_thousands(unit.shard_elements * std::int64_t{sizeof(float)}));
-        }
-        out += "\n";
-    }
-    std::int64_t live = 0;
-    const auto section = [&](const std::string& title, const Plan& plan) {
-        out += title + "\n" + print_plan(plan, labels, live) + "\n";
-    };
-    section("Set-up", program.setup());
-    for (std::size_t i = 0; i < program.warm_up_steps(); ++i)
-        section(fmt::format("Step {}", i), program.step(i));
-    section(fmt::format("Steady step (from step {})", program.warm_up_steps()),
-            program.step(program.warm_up_steps()));
-    const MemoryPeak peak = program.predict_peak();
-    out += fmt::format("Predicted peak per rank: {} bytes, {}\n", with_thousands(peak.bytes),
-                       megabytes(peak.bytes));
-    return out + peak_table(peak);
-}
-
-std::string dry_run_json(const Program& program) {
-    nlohmann::ordered_json json;
-    const MemoryPeak peak = program.predict_peak();
-    json["predicted_peak_bytes"] = peak.bytes;
-    json["at_peak"] = categories_json(peak.at_peak);
-    json["where"] = peak.where;
-    json["parameters"] = parameter_count(program);
-    json["units"] = nlohmann::ordered_json::array();
-    for (const UnitInfo& unit : program.units()) {
-        json["units"].push_back({{"name", unit.name},
-                                 {"elements", unit.elements},
-                                 {"padded_elements", unit.padded_elements},
-                                 {"shard_bytes", unit.shard_elements * std::int64_t{sizeof(float)}}});
-    }
-    const Plan& steady = program.step(program.warm_up_steps());
-    nlohmann::ordered_json collectives = nlohmann::ordered_json::object();
-    std::int64_t flops = 0;
-    for (const Op& op : steady.ops) {
-        flops += op.flops;
-        if (op.kind != OpKind::collective) continue;
-        auto& entry = collectives[std::string(traces::name(op.collective))];
-        if (entry.is_null()) entry = {{"count", std::int64_t{0}}, {"bytes", std::int64_t{0}}};
-        entry["count"] = entry["count"].get<std::int64_t>() + 1;
-        entry["bytes"] = entry["bytes"].get<std::int64_t>() + op.bytes;
-    }
-    json["steady_step"] = {{"operations", steady.ops.size()}, {"flops", flops}, {"collectives", collectives}};
-    return json.dump(2) + "\n";
+std::string peaks_line(const RunResult& run) {
+    const auto mb = [](std::int64_t bytes) { return grouped(static_cast<double>(bytes) / (1 << 20), 1); };
+    return fmt::format("Peaks of rank 0 in MB (2^20): allocated {}, active {}, reserved {}\n",
+                       mb(run.peaks.front().bytes), mb(run.active.front()), mb(run.reserved.front()));
 }
 
 std::string train_json(const RunResult& run, const TrainResult& result) {
-    std::string losses, ranks;
-    for (const double loss : run.losses) {
-        losses += losses.empty() ? "" : ",";
-        losses +=
-            std::isfinite(loss) ? fmt::format("{:.17g}", loss) : "null";  // JSON has no other word for it
+    std::string losses, ranks, validation;
+    for (const double loss : run.losses) losses += (losses.empty() ? "" : ",") + loss_text(loss);
+    for (const ValidationReport& report : run.validation) {
+        validation +=
+            fmt::format("{}{{\"step\":{},\"loss\":{},\"batches\":{}}}", validation.empty() ? "" : ",",
+                        report.step, loss_text(report.loss), report.batches);
     }
     for (std::size_t r = 0; r < run.peaks.size(); ++r) {
-        ranks += fmt::format("{}{{\"rank\":{},\"peak_bytes\":{},\"at_peak\":{},\"reserved_bytes\":{}}}",
-                             r ? "," : "", r, run.peaks[r].bytes,
-                             categories_json(run.peaks[r].at_peak).dump(), run.reserved[r]);
+        ranks += fmt::format(
+            "{}{{\"rank\":{},\"peak_bytes\":{},\"at_peak\":{},\"active_bytes\":{},\"reserved_bytes\":{}}}",
+            r ? "," : "", r, run.peaks[r].bytes, categories_json(run.peaks[r].at_peak).dump(), run.active[r],
+            run.reserved[r]);
     }
-    return fmt::format("{{\"losses\":[{}],\"average_step_us\":{:.17g},\"trace\":{},\"ranks\":[{}]}}\n",
-                       losses, result.average_step_us, nlohmann::json(result.trace).dump(), ranks);
+    return fmt::format(
+        "{{\"losses\":[{}],\"average_step_us\":{:.17g},\"trace\":{},\"ranks\":[{}],\"validation\":[{}],"
+        "\"steps_done\":{},\"stopped_at\":{},\"checkpoint\":{}}}\n",
+        losses, result.average_step_us, nlohmann::json(result.trace).dump(), ranks, validation,
+        run.steps_done, run.stopped_at ? std::to_string(*run.stopped_at) : "null",
+        nlohmann::json(result.checkpoint).dump());
 }
 
 }  // namespace shardscope::trainer

@@ -2,44 +2,55 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 
-#include "trainer/executor/cpu_executor.h"
+#include "trainer/executor/run.h"
 #include "trainer/plan/account.h"
 #include "trainer/sharding/program.h"
 
 namespace shardscope::trainer {
 
-// One line on standard error with step, loss, throughput and time left: rewritten in place on a terminal,
-// otherwise a new line every few seconds.
+// On standard error: step, loss, throughput and time left, rewritten in place on a terminal, otherwise a new
+// line every few seconds; and a line for each event. Called from the ranks' threads, one at a time or not.
 class Progress {
   public:
-    explicit Progress(const Job& job);
+    // `first_step`: done before this run.
+    Progress(const Job& job, std::int64_t first_step);
     void report(const StepReport& step);
+    void report(const ValidationReport& validation);
+    void say(const std::string& line);
     void end();
 
   private:
-    std::int64_t steps_;
+    void finish_line();
+
+    std::mutex mutex_;
+    std::int64_t steps_, first_step_;
     double items_per_step_;
     const char* items_;
     bool terminal_;
     double last_shown_ = -1;
     double first_done_ = 0;
-    bool open_ = false;
+    bool open_ = false;  // a line that will be rewritten stands on the terminal
 };
 
-// "4 ranks, fsdp FULL_SHARD wrap module:Block, gpt 4 x 128: 0.84 M parameters in 5 units".
+// "8 ranks, FSDP FULL_SHARD, wrap module:Linear, CPU offload; mlp, 8 layers, width 1024: 8,396,800 parameters
+// in 8 units": the strategy, the layout where it is not fsdp1, every option that is not at its default.
 std::string describe_run(const Program& program);
 
-// Peak by category, for runs without a trace.
+std::int64_t parameter_count(const Program& program);
+
+// Peak by category, for runs without a trace. MB = 2^20 bytes.
 std::string peak_table(const MemoryPeak& peak);
 
-std::string dry_run_text(const Program& program);
-std::string dry_run_json(const Program& program);
+// Of rank 0: allocated, active and reserved, which mean different things (docs/definitions.md, "Memory").
+std::string peaks_line(const RunResult& run);
 
 struct TrainResult {
     double average_step_us = 0;
     std::string trace;
+    std::string checkpoint;  // the last one saved; "" none
 };
 std::string train_json(const RunResult& run, const TrainResult& result);
 

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
 
 #include <fmt/format.h>
 #include <time.h>
@@ -14,9 +16,11 @@
 #include "traces/report/report.h"
 #include "traces/store/loader.h"
 #include "traces/store/writer.h"
+#include "trainer/cli/checkpointing.h"
+#include "trainer/cli/dry_run.h"
 #include "trainer/cli/output.h"
-#include "trainer/data/synthetic.h"
-#include "trainer/data/text.h"
+#include "trainer/cli/stop.h"
+#include "trainer/data/source.h"
 #include "trainer/executor/cpu_executor.h"
 #include "trainer/kernels/blas.h"
 #include "trainer/sharding/program.h"
@@ -25,16 +29,8 @@ namespace shardscope::trainer {
 
 namespace {
 
-std::unique_ptr<Dataset> open_dataset(const Job& job) {
-    if (job.data.type == DataType::text) {
-        try {
-            return std::make_unique<TextDataset>(job.data.path, job.run.seed, job.model.context);
-        } catch (const DataError& error) {
-            throw DataError(where(job, "data.path") + error.what());
-        }
-    }
-    return std::make_unique<SyntheticDataset>(job.run.seed, job.model.width);
-}
+constexpr int kFailed = 1;
+constexpr int kSignalled = 128;
 
 std::int64_t clock_ns(clockid_t clock) {
     timespec now{};
@@ -80,80 +76,165 @@ std::string rank_zero_tables(const traces::Trace& trace) {
            render(traces::memory_report(trace, rank_zero), traces::Format::table);
 }
 
+// One training run, from its checks to its report.
+class Training {
+  public:
+    Training(const Job& job, bool json) : program_(job), checkpoints_(program_.job()), json_(json) {}
+
+    int run();
+
+  private:
+    const Job& job() const { return program_.job(); }
+    void open();
+    void announce() const;
+    void carry_out();
+    void saved(const SaveReport& report);
+    void close_trace();
+    void print() const;
+    int status() const;
+
+    const Program program_;
+    Checkpointing checkpoints_;
+    const bool json_;
+    DataSource data_;
+    std::unique_ptr<profiler::Recorder> recorder_;
+    std::optional<Progress> progress_;
+    RunResult run_;
+    TrainResult result_;
+    std::string tables_;
+    bool trace_failed_ = false;
+};
+
+// Everything that can be refused is refused here, before anything is printed.
+void Training::open() {
+    data_ = open_data(job(), checkpoints_.tokenizer());
+    checkpoints_.prepare(program_, data_.tokenizer.get(),
+                         [this](const SaveReport& report) { saved(report); });
+    if (job().run.trace.empty()) return;
+    recorder_ = open_trace(job());
+    describe_environment(*recorder_, kernels::Blas::get(), job());
+}
+
+void Training::announce() const {
+    const kernels::Blas& blas = kernels::Blas::get();
+    for (const std::string& note : blas.notes()) fmt::print(stderr, "shardscope-train: note: {}\n", note);
+    fmt::print(stderr, "{}\n{} worker{}, OpenBLAS {} kernels, {} thread{} a call\n", describe_run(program_),
+               worker_count(job()), worker_count(job()) == 1 ? "" : "s", blas.core(), job().run.blas_threads,
+               job().run.blas_threads == 1 ? "" : "s");
+    if (checkpoints_.first_step() > 0)
+        fmt::print(stderr, "going on after step {} of {}\n", checkpoints_.first_step(),
+                   job().checkpoint.load);
+}
+
+void Training::saved(const SaveReport& report) {
+    if (report.error.empty()) {
+        result_.checkpoint = report.folder;
+        progress_->say(fmt::format("saved {} ({:.1f} MB in {:.2f} s)", report.folder,
+                                   static_cast<double>(report.bytes) / (1 << 20), report.seconds));
+    } else {
+        progress_->say("shardscope-train: warning: " + report.error);
+    }
+}
+
+void Training::carry_out() {
+    RunControl control;
+    const StopSignals listening(&control.stop);
+    progress_.emplace(job(), checkpoints_.first_step());
+    RunOptions options;
+    options.recorder = recorder_.get();
+    options.validation = data_.validation.get();
+    options.on_step = [this](const StepReport& step) { progress_->report(step); };
+    options.on_validation = [this](const ValidationReport& report) { progress_->report(report); };
+    options.control = &control;
+    checkpoints_.attach(options);
+    try {
+        run_ = run_on_cpu(program_, *data_.train, options);
+    } catch (...) {
+        progress_->end();
+        // What was recorded until then, and why it ended, is worth reading.
+        if (recorder_) recorder_->finish();
+        throw;
+    }
+    progress_->end();
+}
+
+void Training::close_trace() {
+    if (!recorder_) return;
+    result_.trace = job().run.trace;
+    try {
+        recorder_->finish();
+        if (recorder_->dropped() > 0) {
+            fmt::print(
+                stderr,
+                "shardscope-train: warning: {} events found no room in the recorder and are missing in {}\n",
+                recorder_->dropped(), job().run.trace);
+        }
+        const auto trace = traces::load_trace(job().run.trace);
+        result_.average_step_us = mean_step_us(traces::summarize(*trace));
+        if (!json_) tables_ = rank_zero_tables(*trace);
+    } catch (const traces::StoreError& error) {
+        fmt::print(stderr, "shardscope-train: warning: the trace is incomplete: {}\n", error.what());
+        trace_failed_ = true;
+    }
+}
+
+void Training::print() const {
+    if (json_) {
+        fmt::print("{}", train_json(run_, result_));
+        return;
+    }
+    if (!run_.losses.empty()) {
+        fmt::print("Loss: first {:.6f}, last {:.6f}\n", run_.losses.front(), run_.losses.back());
+        for (const ValidationReport& report : run_.validation)
+            fmt::print("Validation loss after step {}: {:.6f}\n", report.step, report.loss);
+        fmt::print("Average step: {:.0f} us\n", result_.average_step_us);
+    }
+    if (tables_.empty()) {
+        fmt::print("Peak memory of rank 0: {} bytes\n{}", run_.peaks.front().bytes,
+                   peak_table(run_.peaks.front()));
+        fmt::print("{}", peaks_line(run_));
+        if (!recorder_) fmt::print("--trace OUT.sqlite records a trace; the Execution Summary needs one.\n");
+        return;
+    }
+    fmt::print("{}{}\nTrace: {}\n", tables_, peaks_line(run_), job().run.trace);
+    fmt::print("Open it with: shardscope-view {0}    ask it with: shardscope-trace modules {0}\n",
+               job().run.trace);
+}
+
+int Training::status() const {
+    if (run_.stopped_at) {
+        const int signal = StopSignals::received();
+        fmt::print(
+            stderr, "shardscope-train: stopped by {} after step {} of {}{}{}\n", StopSignals::name(signal),
+            *run_.stopped_at, job().run.steps, recorder_ && !trace_failed_ ? "; the trace is whole" : "",
+            result_.checkpoint.empty() ? ""
+                                       : fmt::format("; --checkpoint.load={} goes on", result_.checkpoint));
+        return kSignalled + signal;
+    }
+    return trace_failed_ || checkpoints_.failed() ? kFailed : 0;
+}
+
+int Training::run() {
+    open();
+    announce();
+    carry_out();
+    if (!run_.losses.empty())
+        result_.average_step_us = run_.seconds / static_cast<double>(run_.losses.size()) * 1e6;
+    close_trace();
+    print();
+    return status();
+}
+
 }  // namespace
 
 int train(const Job& job, const TrainOptions& options) {
-    if (!job.run.trace.empty() && !options.dry_run) {
-        traces::DatabaseWriter::check_output(job.run.trace, job.run.overwrite);
-    }
-    const Program program(job);
     if (options.dry_run) {
+        const Program program(job);
         fmt::print("{}", options.json ? dry_run_json(program) : dry_run_text(program));
         return 0;
     }
-    const std::unique_ptr<Dataset> dataset = open_dataset(job);
-    kernels::Blas& blas = kernels::Blas::get();
-    // Before anything is printed: a trace that cannot be created is one sentence on standard error.
-    std::unique_ptr<profiler::Recorder> recorder;
-    if (!job.run.trace.empty()) {
-        recorder = open_trace(job);
-        describe_environment(*recorder, blas, job);
-    }
-    for (const std::string& note : blas.notes()) fmt::print(stderr, "shardscope-train: note: {}\n", note);
-    fmt::print(stderr, "{}\n{} worker{}, OpenBLAS {} kernels, {} thread{} a call\n", describe_run(program),
-               worker_count(job), worker_count(job) == 1 ? "" : "s", blas.core(), job.run.blas_threads,
-               job.run.blas_threads == 1 ? "" : "s");
-
-    Progress progress(job);
-    std::optional<RunResult> run;
-    try {
-        run = run_on_cpu(program, *dataset, recorder.get(),
-                         [&](const StepReport& step) { progress.report(step); });
-    } catch (...) {
-        progress.end();
-        throw;
-    }
-    progress.end();
-
-    int status = 0;
-    TrainResult result{run->seconds / static_cast<double>(job.run.steps) * 1e6, job.run.trace};
-    std::string tables;
-    if (recorder) {
-        try {
-            recorder->finish();
-            if (recorder->dropped() > 0) {
-                fmt::print(stderr,
-                           "shardscope-train: warning: {} events found no room in the recorder and are "
-                           "missing in {}\n",
-                           recorder->dropped(), job.run.trace);
-            }
-            const auto trace = traces::load_trace(job.run.trace);
-            const traces::ExecutionSummary summary = traces::summarize(*trace);
-            result.average_step_us = mean_step_us(summary);
-            if (!options.json) {
-                tables = rank_zero_tables(*trace);
-            }
-        } catch (const traces::StoreError& error) {
-            fmt::print(stderr, "shardscope-train: warning: the trace is incomplete: {}\n", error.what());
-            status = 1;
-        }
-    }
-    if (options.json) {
-        fmt::print("{}", train_json(*run, result));
-        return status;
-    }
-    fmt::print("Loss: first {:.6f}, last {:.6f}\nAverage step: {:.0f} us\n", run->losses.front(),
-               run->losses.back(), result.average_step_us);
-    if (tables.empty()) {
-        fmt::print("Peak memory of rank 0: {} bytes\n{}", run->peaks.front().bytes,
-                   peak_table(run->peaks.front()));
-        if (!recorder) fmt::print("--trace OUT.sqlite records a trace; the Execution Summary needs one.\n");
-    } else {
-        fmt::print("{}\nTrace: {}\n", tables, job.run.trace);
-        fmt::print("Open it with: shardscope-view {0}    ask it with: shardscope-trace modules {0}\n",
-                   job.run.trace);
-    }
-    return status;
+    if (!job.run.trace.empty()) traces::DatabaseWriter::check_output(job.run.trace, job.run.overwrite);
+    return Training(job, options.json).run();
 }
 
 }  // namespace shardscope::trainer

@@ -10,8 +10,10 @@ struct TrainOptions {
     bool dry_run = false;
 };
 
-// Returns the exit status: 0, or 1 where the trace could not be written to its end. Throws JobError,
-// DataError, traces::StoreError (before the first step) and kernels::BlasError.
+// Returns the exit status: 0; 1 where the trace or a checkpoint could not be written to its end; 128 + n
+// where signal n stopped the run before its last step. Throws JobError, DataError, CheckpointError,
+// traces::StoreError (before the first step) and kernels::BlasError, and RunError for a run that could not go
+// on: its trace is whole.
 int train(const Job& job, const TrainOptions& options);
 
 }  // namespace shardscope::trainer

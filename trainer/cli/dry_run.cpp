@@ -1,0 +1,92 @@
+#include "trainer/cli/dry_run.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "traces/report/text_table.h"
+#include "trainer/cli/output.h"
+#include "trainer/plan/print.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+constexpr std::int64_t kElementBytes = 4;  // shards are fp32 in every precision
+
+PlanLabels labels_of(const Program& program) {
+    PlanLabels labels;
+    for (const UnitInfo& unit : program.units()) labels.units.push_back(unit.name);
+    for (const Module* module : program.modules().modules) labels.modules.push_back(module->name);
+    return labels;
+}
+
+std::string units_table(const Program& program, const PlanLabels& labels) {
+    if (program.units().empty()) return "";
+    using traces::Align;
+    using traces::grouped;
+    traces::TextTable table(
+        {Align::right, Align::left, Align::left, Align::right, Align::right, Align::right});
+    const bool buckets = program.job().parallel.mode == ParallelMode::ddp;
+    table.header({buckets ? "bucket" : "unit", "name", "module", "elements", "padding", "bytes per rank"});
+    for (std::size_t u = 0; u < program.units().size(); ++u) {
+        const UnitInfo& unit = program.units()[u];
+        table.row({std::to_string(u), unit.name, labels.modules[static_cast<std::size_t>(unit.module)],
+                   grouped(unit.elements), grouped(unit.padded_elements - unit.elements),
+                   grouped(unit.shard_elements * kElementBytes)});
+    }
+    return table.text() + "\n";
+}
+
+}  // namespace
+
+std::string dry_run_text(const Program& program) {
+    const PlanLabels labels = labels_of(program);
+    std::string out = describe_run(program) + "\n\n" + units_table(program, labels);
+    std::int64_t live = 0;
+    const auto section = [&](const std::string& title, const Plan& plan) {
+        out += title + "\n" + print_plan(plan, labels, live) + "\n";
+    };
+    section("Set-up", program.setup());
+    for (std::size_t i = 0; i < program.warm_up_steps(); ++i)
+        section(fmt::format("Step {}", i), program.step(i));
+    section(fmt::format("Steady step (from step {})", program.warm_up_steps()),
+            program.step(program.warm_up_steps()));
+    if (program.evaluation() != nullptr) section("Validation, one batch", *program.evaluation());
+    const MemoryPeak peak = program.predict().peak;
+    out += fmt::format("Predicted peak per rank: {} bytes, {} MB (2^20)\n", traces::grouped(peak.bytes),
+                       traces::grouped(static_cast<double>(peak.bytes) / (1 << 20), 1));
+    return out + peak_table(peak);
+}
+
+std::string dry_run_json(const Program& program) {
+    nlohmann::ordered_json json;
+    const MemoryPrediction prediction = program.predict();
+    json["predicted_peak_bytes"] = prediction.peak.bytes;
+    for (std::size_t c = 0; c < prediction.peak.at_peak.size(); ++c)
+        json["at_peak"][std::string(traces::kMemoryCategoryNames[c])] = prediction.peak.at_peak[c];
+    json["where"] = prediction.peak.where;
+    json["step_peaks"] = prediction.steps;
+    json["parameters"] = parameter_count(program);
+    json["units"] = nlohmann::ordered_json::array();
+    for (const UnitInfo& unit : program.units()) {
+        json["units"].push_back({{"name", unit.name},
+                                 {"elements", unit.elements},
+                                 {"padded_elements", unit.padded_elements},
+                                 {"shard_bytes", unit.shard_elements * kElementBytes}});
+    }
+    const Plan& steady = program.step(program.warm_up_steps());
+    nlohmann::ordered_json collectives = nlohmann::ordered_json::object();
+    std::int64_t flops = 0;
+    for (const Op& op : steady.ops) {
+        flops += op.flops;
+        if (op.kind != OpKind::collective) continue;
+        auto& entry = collectives[std::string(traces::name(op.collective))];
+        if (entry.is_null()) entry = {{"count", std::int64_t{0}}, {"bytes", std::int64_t{0}}};
+        entry["count"] = entry["count"].get<std::int64_t>() + 1;
+        entry["bytes"] = entry["bytes"].get<std::int64_t>() + op.bytes;
+    }
+    json["steady_step"] = {{"operations", steady.ops.size()}, {"flops", flops}, {"collectives", collectives}};
+    return json.dump(2) + "\n";
+}
+
+}  // namespace shardscope::trainer

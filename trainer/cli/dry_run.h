@@ -1,0 +1,16 @@
+// What --dry-run prints: the units, the Plan of each kind of step, the memory account. Nothing is trained.
+#pragma once
+
+#include <string>
+
+#include "trainer/sharding/program.h"
+
+namespace shardscope::trainer {
+
+std::string dry_run_text(const Program& program);
+
+// {"predicted_peak_bytes":n,"at_peak":{...},"where":"...","step_peaks":[n,...],"parameters":n,"units":[...],
+//  "steady_step":{"operations":n,"flops":n,"collectives":{"all_gather":{"count":n,"bytes":n}}}}
+std::string dry_run_json(const Program& program);
+
+}  // namespace shardscope::trainer

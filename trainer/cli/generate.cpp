@@ -1,0 +1,123 @@
+#include "trainer/cli/generate.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "trainer/checkpoint/error.h"
+#include "trainer/checkpoint/loader.h"
+#include "trainer/cli/next_token.h"
+#include "trainer/data/bpe.h"
+#include "trainer/data/tokenizer.h"
+#include "trainer/executor/cpu_executor.h"
+#include "trainer/executor/rank_runner.h"
+#include "trainer/kernels/random.h"
+#include "trainer/model/models.h"
+#include "trainer/sharding/program.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+constexpr int kTokens = 400;  // that are generated
+
+void check(const Job& job) {
+    if (job.model.type == ModelType::mlp) {
+        throw JobError(
+            fmt::format("{}model.type: an mlp knows no text to go on with; set it to \"gpt\" or \"llama\"",
+                        where(job, "model.type")));
+    }
+    if (job.checkpoint.load.empty()) {
+        throw JobError(
+            "--generate: the job's model is not trained; set checkpoint.load to a folder that "
+            "checkpoint.save of its "
+            "training filled");
+    }
+}
+
+std::unique_ptr<Tokenizer> tokenizer_of(const StoredCheckpoint& stored, const Job& job) {
+    if (stored.tokenizer().empty()) return std::make_unique<ByteTokenizer>();
+    const std::string file = (stored.folder() / stored.manifest().tokenizer).string();
+    auto tokenizer = std::make_unique<BpeTokenizer>(bpe_from_text(stored.tokenizer(), file));
+    if (tokenizer->vocabulary() > vocabulary(job)) {
+        throw CheckpointError(fmt::format("{}: has {} tokens, the job's model {}; set model.vocabulary = {}",
+                                          file, tokenizer->vocabulary(), vocabulary(job),
+                                          tokenizer->vocabulary()));
+    }
+    return tokenizer;
+}
+
+// The text so far, what the model sees of it, and what it says comes next.
+class Continuation {
+  public:
+    Continuation(const Job& job, const Tokenizer& tokenizer, const std::string& text)
+        : tokenizer_(tokenizer),
+          seed_(static_cast<std::uint64_t>(job.run.seed)),
+          context_(static_cast<std::size_t>(job.model.context)),
+          vocabulary_(static_cast<std::size_t>(vocabulary(job))),
+          tokens_(tokenizer.encode(text.empty() ? "\n" : text)) {
+        print(text);
+    }
+
+    // The last `context` tokens. Where there are fewer, zeros follow: what stands behind a token is hidden
+    // from it.
+    void write_input(std::span<std::byte> input) const {
+        std::vector<Token> window(context_, 0);
+        const std::size_t seen = std::min(context_, tokens_.size());
+        std::copy(tokens_.end() - static_cast<std::ptrdiff_t>(seen), tokens_.end(), window.begin());
+        std::memcpy(input.data(), window.data(), std::min(input.size(), window.size() * sizeof(Token)));
+    }
+
+    // Takes the logits of that input; false: it was the last token.
+    bool append(std::span<const float> logits) {
+        const std::size_t last = std::min(context_, tokens_.size()) - 1;
+        // A model may have room for more tokens than the vocabulary has: those were never seen.
+        const auto known = static_cast<std::size_t>(tokenizer_.vocabulary());
+        const Token token = next_token(logits.subspan(last * vocabulary_, std::min(known, vocabulary_)), {},
+                                       kernels::uniform(seed_, kernels::stream_of("generate"), generated_));
+        if (token < 0)
+            throw RunError("the model's outputs are not finite; load a checkpoint of an earlier step");
+        tokens_.push_back(token);
+        print(tokenizer_.entry(token));
+        return ++generated_ < kTokens && std::ferror(stdout) == 0;
+    }
+
+  private:
+    static void print(std::string_view text) {
+        std::fwrite(text.data(), 1, text.size(), stdout);
+        std::fflush(stdout);
+    }
+
+    const Tokenizer& tokenizer_;
+    std::uint64_t seed_, generated_ = 0;
+    std::size_t context_, vocabulary_;
+    std::vector<Token> tokens_;
+};
+
+}  // namespace
+
+int generate(const Job& job, const std::string& text) {
+    check(job);
+    const StoredCheckpoint stored(job.checkpoint.load);
+    const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(stored, job);
+    const Program program(job, Purpose::generate);
+    const CheckpointLoader loader(stored, program.job(), layout_of(program), LoadUse::weights);
+    Continuation continuation(program.job(), *tokenizer, text);
+    run_forward(
+        program,
+        [&](int rank, RankRunner& runner) {
+            loader.fill(rank, [&](const Arg& arg) { return runner.contents(arg); });
+        },
+        [&](std::span<std::byte> input) { continuation.write_input(input); },
+        [&](std::span<const float> logits) { return continuation.append(logits); });
+    std::fputc('\n', stdout);
+    return 0;
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,26 @@
+// SIGINT (Ctrl-C) and SIGTERM while a run goes on. The first asks: the run ends after its step, saves where
+// it is to save, and finishes its trace. The second ends the process at once, as if nobody listened.
+#pragma once
+
+#include <atomic>
+
+namespace shardscope::trainer {
+
+// Listens from construction to destruction; one at a time.
+class StopSignals {
+  public:
+    // `stop` (may be null) is set by the first signal.
+    explicit StopSignals(std::atomic<bool>* stop = nullptr);
+    ~StopSignals();
+    StopSignals(const StopSignals&) = delete;
+    StopSignals& operator=(const StopSignals&) = delete;
+
+    // The signal that came first, 0 if none did; also of one that is gone.
+    static int received();
+    // How many came.
+    static int count();
+    // "SIGINT" or "SIGTERM".
+    static const char* name(int signal);
+};
+
+}  // namespace shardscope::trainer

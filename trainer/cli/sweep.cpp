@@ -1,0 +1,258 @@
+#include "trainer/cli/sweep.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "traces/analysis/collectives.h"
+#include "traces/analysis/compare.h"
+#include "traces/store/loader.h"
+#include "traces/store/trace.h"
+#include "traces/store/writer.h"
+#include "trainer/cli/child.h"
+#include "trainer/cli/stop.h"
+#include "trainer/cli/sweep_report.h"
+#include "trainer/sharding/program.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int kFailed = 1;
+constexpr int kWrongUse = 2;
+constexpr int kSignalled = 128;
+
+SweepForecast forecast(const Program& program) {
+    SweepForecast result;
+    result.peak_bytes = program.predict().peak.bytes;
+    for (const Op& op : program.step(program.warm_up_steps()).ops) {
+        if (op.kind != OpKind::collective) continue;
+        ++result.collectives;
+        result.collective_bytes += op.bytes;
+    }
+    return result;
+}
+
+// What the trace of a run says beside what the run printed.
+void read_trace(const std::string& file, SweepFigures& figures) {
+    const auto trace = traces::load_trace(file);
+    const traces::Comparison run = traces::compare({trace.get()});
+    figures.step_us = run.runs.front().average_step_us;
+    figures.exposed_us = run.runs.front().exposed_communication_us;
+    const traces::CollectivesReport report = traces::collectives_report(*trace);
+    for (const traces::RankCollectives& rank : report.ranks)
+        for (const traces::OperationStats& operation : rank.operations)
+            figures.collective_bytes += operation.bytes_per_step / static_cast<double>(report.ranks.size());
+}
+
+double loss_of(const nlohmann::json& value) {
+    return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+// What the run printed; nothing where it did not come to its result.
+std::optional<SweepFigures> read_result(const std::string& text) {
+    const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+    if (!json.is_object() || json.value("losses", nlohmann::json()).empty()) return std::nullopt;
+    SweepFigures figures;
+    figures.first_loss = loss_of(json["losses"].front());
+    figures.last_loss = loss_of(json["losses"].back());
+    for (const nlohmann::json& rank : json.at("ranks")) {
+        figures.peak_bytes = std::max(figures.peak_bytes, rank.at("peak_bytes").get<std::int64_t>());
+        figures.reserved_bytes =
+            std::max(figures.reserved_bytes, rank.at("reserved_bytes").get<std::int64_t>());
+    }
+    return figures;
+}
+
+class Sweep {
+  public:
+    Sweep(const std::string& file, const SweepGrid& grid, const SweepOptions& options);
+    int run();
+
+  private:
+    void plan(const SweepPoint& point, SweepRow& row);
+    void check_folder() const;
+    void train_row(SweepRow& row, const std::string& position);
+    int status() const;
+    void print() const;
+
+    const std::string& file_;
+    const SweepGrid& grid_;
+    const SweepOptions& options_;
+    std::string folder_;
+    SweepResult result_;
+    bool crashed_ = false;
+    int stopped_by_ = 0;
+};
+
+Sweep::Sweep(const std::string& file, const SweepGrid& grid, const SweepOptions& options)
+    : file_(file), grid_(grid), options_(options) {
+    const std::string job_name = fs::path(file).stem().string();
+    folder_ = options.folder.empty() ? "sweep-" + job_name : options.folder;
+    result_.axes = grid.axes;
+    result_.dry_run = options.dry_run;
+    for (const SweepPoint& point : combinations(grid, job_name)) {
+        SweepRow row;
+        row.settings = point.settings;
+        plan(point, row);
+        result_.rows.push_back(std::move(row));
+    }
+}
+
+// Whether the combination can be, and what its Plan foretells; nothing is trained.
+void Sweep::plan(const SweepPoint& point, SweepRow& row) {
+    std::vector<Override> overrides = grid_.fixed;
+    overrides.insert(overrides.end(), point.settings.begin(), point.settings.end());
+    if (!options_.dry_run) row.trace = (fs::path(folder_) / (point.name + ".sqlite")).string();
+    try {
+        const Job job = load_job(file_, overrides);
+        const bool saves_apart = std::any_of(point.settings.begin(), point.settings.end(),
+                                             [](const Override& s) { return s.key == "checkpoint.save"; });
+        if (!job.checkpoint.save.empty() && !grid_.axes.empty() && !saves_apart) {
+            throw JobError(
+                where(job, "checkpoint.save") +
+                "checkpoint.save: every run of the sweep would save into this folder; give each its own "
+                "with --checkpoint.save=A,B, or leave the key out");
+        }
+        row.forecast = forecast(Program(job));
+    } catch (const JobError& error) {
+        row.outcome = SweepOutcome::impossible;
+        row.error = error.what();
+        row.trace.clear();
+    }
+}
+
+void Sweep::check_folder() const {
+    std::error_code error;
+    fs::create_directories(folder_, error);
+    if (!fs::is_directory(folder_)) {
+        throw JobError(
+            fmt::format("{}: this folder for the traces cannot be made{}; give another with -o FOLDER",
+                        folder_, error ? fmt::format(" ({})", error.message()) : ""));
+    }
+    for (const SweepRow& row : result_.rows) {
+        if (!row.trace.empty()) traces::DatabaseWriter::check_output(row.trace, options_.overwrite);
+    }
+}
+
+void Sweep::train_row(SweepRow& row, const std::string& position) {
+    std::vector<std::string> words, arguments = {file_};
+    for (const Override& setting : grid_.fixed)
+        arguments.push_back(fmt::format("--{}={}", setting.key, setting.value));
+    for (const Override& setting : row.settings) {
+        words.push_back(fmt::format("{}={}", setting.key, setting.value));
+        arguments.push_back("--" + words.back());
+    }
+    arguments.insert(arguments.end(), {"--trace", row.trace, "--format", "json"});
+    if (options_.overwrite) arguments.emplace_back("--overwrite");
+    fmt::print(stderr, "{} {}\n", position, fmt::join(words, " "));
+    const ChildResult child = run_again(arguments);
+    row.figures = read_result(child.out);
+    row.error = child.last_error;
+    const int interrupt = StopSignals::received();
+    if (interrupt != 0) {
+        stopped_by_ = interrupt;
+        row.outcome = SweepOutcome::stopped;
+        row.error = fmt::format("by {}", StopSignals::name(interrupt));
+    } else if (child.signal != 0) {
+        row.outcome = SweepOutcome::failed;
+        row.error = fmt::format("its process ended by signal {}", child.signal);
+        crashed_ = true;
+    } else if (child.status == kWrongUse) {
+        row.outcome = SweepOutcome::impossible;
+    } else if (child.status != 0 || !row.figures) {
+        row.outcome = SweepOutcome::failed;
+    } else {
+        row.outcome = SweepOutcome::done;
+        row.error.clear();
+    }
+    if (!fs::exists(row.trace)) {
+        row.trace.clear();
+        row.figures.reset();
+    }
+    if (!row.figures) return;
+    try {
+        read_trace(row.trace, *row.figures);
+    } catch (const traces::StoreError& error) {
+        row.figures.reset();
+        row.outcome = SweepOutcome::failed;
+        row.error = error.what();
+    }
+}
+
+int Sweep::status() const {
+    if (stopped_by_ != 0) return kSignalled + stopped_by_;
+    const auto any = [&](SweepOutcome outcome) {
+        return std::any_of(result_.rows.begin(), result_.rows.end(),
+                           [&](const SweepRow& row) { return row.outcome == outcome; });
+    };
+    if (crashed_) return kFailed;
+    if (any(SweepOutcome::done)) return 0;
+    return any(SweepOutcome::failed) ? kFailed : kWrongUse;
+}
+
+void Sweep::print() const {
+    if (options_.json) {
+        fmt::print("{}", sweep_json(result_));
+        return;
+    }
+    fmt::print("{}", sweep_table(result_));
+    const bool any_trace = std::any_of(result_.rows.begin(), result_.rows.end(),
+                                       [](const SweepRow& row) { return !row.trace.empty() && row.figures; });
+    if (options_.dry_run) {
+        fmt::print(
+            "MB = 2^20 bytes. Nothing was trained: the peaks are the memory account's, of one rank.\n");
+    } else if (any_trace) {
+        fmt::print(
+            "MB = 2^20 bytes; peak: allocated, largest of the ranks; exposed: communication outside compute, "
+            "per "
+            "step.\nCompare them with: shardscope-view {}/*.sqlite --panel compare\n",
+            folder_);
+    }
+}
+
+int Sweep::run() {
+    const bool none_can_be = std::all_of(result_.rows.begin(), result_.rows.end(), [](const SweepRow& row) {
+        return row.outcome == SweepOutcome::impossible;
+    });
+    if (none_can_be && result_.rows.front().error == result_.rows.back().error)
+        throw JobError(result_.rows.front().error);  // no combination's fault
+    if (options_.dry_run) {
+        for (SweepRow& row : result_.rows)
+            if (row.outcome == SweepOutcome::not_run) row.outcome = SweepOutcome::done;
+    } else if (!none_can_be) {
+        check_folder();
+        const StopSignals listening;
+        std::size_t n = 0;
+        const auto count = std::count_if(result_.rows.begin(), result_.rows.end(), [](const SweepRow& row) {
+            return row.outcome == SweepOutcome::not_run;
+        });
+        for (SweepRow& row : result_.rows) {
+            if (row.outcome != SweepOutcome::not_run) continue;
+            if (stopped_by_ == 0) {
+                train_row(row, fmt::format("[{}/{}]", ++n, count));
+            } else {
+                row.trace.clear();
+            }
+        }
+    }
+    print();
+    return status();
+}
+
+}  // namespace
+
+int sweep(const std::string& file, const SweepGrid& grid, const SweepOptions& options) {
+    return Sweep(file, grid, options).run();
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,51 @@
+// What a sweep runs: every combination of the values that the command line gives for keys of the job.
+// Pure: reads no file, runs nothing.
+//
+// How values are told apart in the text of one --section.key=TEXT:
+//   1. a key that is given more than once has one value each time, as written;
+//   2. a ';' in the text separates values, and commas belong to them ("root;module:A,B", "module:A,B;");
+//   3. otherwise commas separate, but for those inside [ ].
+// A piece that is no value of its key is an error, and so is a key that takes lists ("30,60") without [ ] or
+// ';'.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/job/job.h"
+
+namespace shardscope::trainer {
+
+// One key and the values that it takes in turn, as typed.
+struct SweepAxis {
+    std::string key;  // "section.key"
+    std::vector<std::string> values;
+};
+
+struct SweepGrid {
+    std::vector<Override> fixed;  // keys with a single value
+    std::vector<SweepAxis> axes;  // keys with two or more, in the order of the command line
+};
+
+// One run of a sweep.
+struct SweepPoint {
+    std::vector<Override> settings;  // one per axis, in its order
+    std::string name;                // "wrap=module-Linear,cpu_offload=true": of the trace, without ".sqlite"
+};
+
+inline constexpr std::size_t kMaxSweepRuns = 4096;
+
+// Sorts the overrides of a command line into axes and fixed keys. JobError for an unknown key, a value that
+// its key does not take, one given twice, an ambiguous comma, a key that a sweep sets itself (run.trace), or
+// more than kMaxSweepRuns combinations.
+SweepGrid make_grid(const std::vector<Override>& overrides);
+
+// Every combination, the last axis changing fastest; one point without settings if there is no axis.
+// `job_name` names that one. Names are unique, and fit for a file name.
+std::vector<SweepPoint> combinations(const SweepGrid& grid, const std::string& job_name);
+
+// The keys of the axes as a table heads them: the last word ("wrap"), or the whole where two end in the same.
+std::vector<std::string> short_names(const std::vector<SweepAxis>& axes);
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,121 @@
+#include "trainer/cli/sweep_report.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "traces/report/text_table.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+using traces::Align;
+using traces::grouped;
+
+std::string megabytes_text(double bytes) {
+    return grouped(bytes / (1 << 20), 1);
+}
+
+std::string reason(const SweepRow& row) {
+    switch (row.outcome) {
+        case SweepOutcome::done:
+            return "";
+        case SweepOutcome::impossible:
+            return "cannot be: " + row.error;
+        case SweepOutcome::failed:
+            return "failed: " + row.error;
+        case SweepOutcome::stopped:
+            return "stopped: " + row.error;
+        case SweepOutcome::not_run:
+            return "not run";
+    }
+    return "";
+}
+
+std::vector<std::string> forecast_cells(const SweepRow& row) {
+    if (!row.forecast) return {"-", "-", "-", "-"};
+    return {grouped(row.forecast->peak_bytes), megabytes_text(static_cast<double>(row.forecast->peak_bytes)),
+            grouped(row.forecast->collectives),
+            megabytes_text(static_cast<double>(row.forecast->collective_bytes))};
+}
+
+std::vector<std::string> figure_cells(const SweepRow& row) {
+    if (!row.figures) return {"-", "-", "-", "-", "-", "-", "-"};
+    const SweepFigures& run = *row.figures;
+    return {megabytes_text(static_cast<double>(run.peak_bytes)),
+            megabytes_text(static_cast<double>(run.reserved_bytes)),
+            grouped(run.step_us / 1e3, 2),
+            fmt::format("{:.6f}", run.first_loss),
+            fmt::format("{:.6f}", run.last_loss),
+            megabytes_text(run.collective_bytes),
+            grouped(run.exposed_us / 1e3, 2)};
+}
+
+}  // namespace
+
+std::string sweep_table(const SweepResult& result) {
+    std::vector<std::string> header = short_names(result.axes);
+    std::vector<Align> columns(header.size(), Align::left);
+    const std::vector<std::string> figures =
+        result.dry_run
+            ? std::vector<std::string>{"predicted peak bytes", "MB", "collectives/step", "collective MB/step"}
+            : std::vector<std::string>{"peak MB",   "reserved MB",        "step ms",   "first loss",
+                                       "last loss", "collective MB/step", "exposed ms"};
+    header.insert(header.end(), figures.begin(), figures.end());
+    columns.insert(columns.end(), figures.size(), Align::right);
+    const bool any_reason = std::any_of(result.rows.begin(), result.rows.end(), [](const SweepRow& row) {
+        return row.outcome != SweepOutcome::done;
+    });
+    if (any_reason) {
+        header.emplace_back("note");
+        columns.push_back(Align::left);
+    }
+    traces::TextTable table(columns);
+    table.header(header);
+    for (const SweepRow& row : result.rows) {
+        std::vector<std::string> cells;
+        for (const Override& setting : row.settings) cells.push_back(setting.value);
+        const std::vector<std::string> numbers = result.dry_run ? forecast_cells(row) : figure_cells(row);
+        cells.insert(cells.end(), numbers.begin(), numbers.end());
+        cells.push_back(reason(row));
+        if (!any_reason) cells.pop_back();
+        table.row(std::move(cells));
+    }
+    return table.text();
+}
+
+std::string sweep_json(const SweepResult& result) {
+    nlohmann::ordered_json json;
+    json["runs"] = nlohmann::ordered_json::array();
+    for (const SweepRow& row : result.rows) {
+        nlohmann::ordered_json run;
+        run["settings"] = nlohmann::ordered_json::object();
+        for (const Override& setting : row.settings) run["settings"][setting.key] = setting.value;
+        run["trace"] = row.trace;
+        if (row.figures) {
+            run["peak_bytes"] = row.figures->peak_bytes;
+            run["reserved_bytes"] = row.figures->reserved_bytes;
+            run["average_step_us"] = row.figures->step_us;
+            run["first_loss"] = row.figures->first_loss;
+            run["last_loss"] = row.figures->last_loss;
+            run["collective_bytes_per_step"] = row.figures->collective_bytes;
+            run["exposed_communication_us"] = row.figures->exposed_us;
+        }
+        if (row.forecast) {
+            run["predicted_peak_bytes"] = row.forecast->peak_bytes;
+            run["planned_collectives_per_step"] = row.forecast->collectives;
+            run["planned_collective_bytes_per_step"] = row.forecast->collective_bytes;
+        }
+        if (row.outcome == SweepOutcome::done) {
+            run["error"] = nullptr;
+        } else {
+            run["error"] = reason(row);
+        }
+        json["runs"].push_back(std::move(run));
+    }
+    return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace shardscope::trainer

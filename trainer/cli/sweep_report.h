@@ -1,0 +1,54 @@
+// The comparison that a sweep ends with. Only printing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/cli/sweep_grid.h"
+
+namespace shardscope::trainer {
+
+// Why a combination has no figures, or that it has.
+enum class SweepOutcome : std::uint8_t { done, impossible, failed, stopped, not_run };
+
+struct SweepFigures {
+    std::int64_t peak_bytes = 0;      // allocated, of the rank with the largest peak
+    std::int64_t reserved_bytes = 0;  // most that a rank's pool held
+    double step_us = 0;               // mean over steps and ranks
+    double first_loss = 0, last_loss = 0;
+    double collective_bytes = 0;  // of full buffers, per step, mean over ranks
+    double exposed_us = 0;        // communication outside compute, per step, mean over ranks
+};
+
+// What the Plan says before anything runs.
+struct SweepForecast {
+    std::int64_t peak_bytes = 0;        // of every rank
+    std::int64_t collectives = 0;       // of a steady step
+    std::int64_t collective_bytes = 0;  // of full buffers, per steady step
+};
+
+struct SweepRow {
+    std::vector<Override> settings;
+    std::string trace;  // "" in a dry run
+    SweepOutcome outcome = SweepOutcome::not_run;
+    std::string error;  // a sentence, where the outcome is not `done`
+    std::optional<SweepForecast> forecast;
+    std::optional<SweepFigures> figures;
+};
+
+struct SweepResult {
+    std::vector<SweepAxis> axes;
+    std::vector<SweepRow> rows;
+    bool dry_run = false;
+};
+
+// One row per combination; MB = 2^20 bytes.
+std::string sweep_table(const SweepResult& result);
+
+// {"runs":[{"settings":{"fsdp.wrap":"root"},"trace":"...","peak_bytes":n,...,"error":null}]}. Figures that a
+// run has not are absent, its error is a sentence then.
+std::string sweep_json(const SweepResult& result);
+
+}  // namespace shardscope::trainer
