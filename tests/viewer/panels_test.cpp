@@ -11,6 +11,7 @@
 #include <imgui.h>
 
 #include "tests/viewer/mlp_sample.h"
+#include "traces/store/column_sink.h"
 #include "viewer/app/session.h"
 #include "viewer/app/style.h"
 #include "viewer/panels/panel.h"
@@ -149,6 +150,29 @@ TEST_F(PanelsTest, MemoryNamesThePeakAndWhatLivedThen) {
     EXPECT_THAT(text, HasSubstr("18.16 MB"));
     EXPECT_THAT(text, HasSubstr("unsharded gradients"));
     EXPECT_THAT(text, HasSubstr("No prediction is stored."));
+}
+
+TEST_F(PanelsTest, MemoryPutsThePredictionAndTheDifferenceBesideEveryPart) {
+    const MlpSample sample{.per_linear = false};
+    constexpr std::int64_t kPeak = 19042304;  // as above
+    traces::ColumnSink sink;
+    sink.set_path("root.sqlite");
+    write_mlp_sample(sample, sink);
+    traces::PredictionRow prediction{.rank = 0, .peak_bytes = kPeak - 4096, .where = "backward"};
+    prediction.at_peak[static_cast<int>(traces::MemoryCategory::activations)] = kPeak - 4096;
+    sink.add(prediction);
+    const auto part = [&](std::int64_t unit, std::int64_t bytes) {
+        sink.add(traces::PredictionPartRow{
+            .rank = 0, .kind = traces::PredictionPart::unit, .id = unit, .bytes = bytes, .name = {}});
+    };
+    part(0, kPeak - 1234567);
+    part(-1, 1234567 - 4096);
+    session_.add_trace(sink.take(), "root.sqlite");
+    const std::string text = draw(*make_memory_panel());
+    EXPECT_THAT(text, HasSubstr("off by 4,096 bytes (backward)"));
+    EXPECT_THAT(text, HasSubstr("+4,096"));  // of the peak
+    // Nothing of the shards was predicted: all of their 2,101,248 bytes are more.
+    EXPECT_THAT(text, HasSubstr("+2,101,248"));
 }
 
 TEST_F(PanelsTest, CompareTitlesCardsByWhatDiffersAndJudgesThePeak) {

@@ -1,5 +1,6 @@
 // Memory: the curve of allocated device bytes of one rank by category, and what lived at the peak.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,8 +40,29 @@ std::string moment(const traces::Trace& trace, int rank_index, std::int64_t time
     return fmt::format("at {}", format_duration(static_cast<double>(time)));
 }
 
+bool has_prediction(const RankMemory& memory) {
+    return memory.predicted_peak_bytes >= 0 && memory.prediction_applies;
+}
+
+void prediction_columns(bool shown) {
+    if (!shown) return;
+    const float font = ImGui::GetFontSize();
+    ImGui::TableSetupColumn("Predicted\nMB", ImGuiTableColumnFlags_WidthFixed, font * 4.5F);
+    ImGui::TableSetupColumn("Difference\nbytes", ImGuiTableColumnFlags_WidthFixed, font * 5);
+}
+
+// The two cells of those columns: the memory account's bytes, and how many more were measured.
+void prediction_cells(std::int64_t bytes, std::int64_t predicted) {
+    ImGui::TableNextColumn();
+    text_right(format_mb(predicted, false));
+    ImGui::TableNextColumn();
+    const std::int64_t more = bytes - predicted;
+    if (more == 0) return text_right_dim("=");
+    text_right((more > 0 ? "+" : "") + format_count(more));
+}
+
 void category_row(std::string_view name, ImU32 color, std::int64_t bytes, std::int64_t peak,
-                  const std::int64_t* predicted) {
+                  std::optional<std::int64_t> predicted) {
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
     if (color != 0) swatch(color);
@@ -52,28 +74,27 @@ void category_row(std::string_view name, ImU32 color, std::int64_t bytes, std::i
     ImGui::TableNextColumn();
     const double percent = percent_of(bytes, peak);
     cell_bar(color != 0 ? percent / 100 : 0, color, format_decimal(percent, 2));
-    if (predicted == nullptr) return;
-    ImGui::TableNextColumn();
-    text_right(format_mb(*predicted, false));
+    if (predicted) prediction_cells(bytes, *predicted);
 }
 
 void draw_categories(const RankMemory& memory, ImVec2 size) {
     const float font = ImGui::GetFontSize();
-    const bool predicted = memory.predicted_peak_bytes >= 0;
-    if (!ImGui::BeginTable("categories", predicted ? 5 : 4, kTableFlags, size)) return;
+    const bool predicted = has_prediction(memory);
+    const auto if_predicted = [&](std::int64_t bytes) {
+        return predicted ? std::optional(bytes) : std::nullopt;
+    };
+    if (!ImGui::BeginTable("categories", predicted ? 6 : 4, kTableFlags, size)) return;
     ImGui::TableSetupScrollFreeze(0, 1);
     ImGui::TableSetupColumn("At the peak, by category", ImGuiTableColumnFlags_WidthStretch);
-    ImGui::TableSetupColumn("Allocated\nbytes", ImGuiTableColumnFlags_WidthFixed, font * 7.5F);
+    ImGui::TableSetupColumn("Allocated\nbytes", ImGuiTableColumnFlags_WidthFixed, font * 7);
     ImGui::TableSetupColumn("\nMB", ImGuiTableColumnFlags_WidthFixed, font * 4.5F);
     ImGui::TableSetupColumn("Share\n%", ImGuiTableColumnFlags_WidthFixed, font * 4.5F);
-    if (predicted) ImGui::TableSetupColumn("Predicted\nMB", ImGuiTableColumnFlags_WidthFixed, font * 5);
+    prediction_columns(predicted);
     headers_row(1);
-    category_row("Peak", 0, memory.peak_bytes, memory.peak_bytes,
-                 predicted ? &memory.predicted_peak_bytes : nullptr);
+    category_row("Peak", 0, memory.peak_bytes, memory.peak_bytes, if_predicted(memory.predicted_peak_bytes));
     for (std::size_t c = 0; c < memory.at_peak.size(); ++c) {
         category_row(spaced(traces::kMemoryCategoryNames[c]), category_color(static_cast<MemoryCategory>(c)),
-                     memory.at_peak[c], memory.peak_bytes,
-                     predicted ? &memory.predicted_at_peak[c] : nullptr);
+                     memory.at_peak[c], memory.peak_bytes, if_predicted(memory.predicted_at_peak[c]));
     }
     ImGui::EndTable();
 }
@@ -81,11 +102,14 @@ void draw_categories(const RankMemory& memory, ImVec2 size) {
 void draw_holders(const char* id, const char* title, const std::vector<MemoryHolder>& holders,
                   std::int64_t peak, ImVec2 size) {
     const float font = ImGui::GetFontSize();
-    if (!ImGui::BeginTable(id, 3, kTableFlags, size)) return;
+    const float width = size.x > 0 ? size.x : ImGui::GetContentRegionAvail().x;
+    const bool predicted = !holders.empty() && holders.front().predicted && width > font * 24;  // names first
+    if (!ImGui::BeginTable(id, predicted ? 5 : 3, kTableFlags, size)) return;
     ImGui::TableSetupScrollFreeze(0, 1);
     ImGui::TableSetupColumn(title, ImGuiTableColumnFlags_WidthStretch);
-    ImGui::TableSetupColumn("Allocated\nMB", ImGuiTableColumnFlags_WidthFixed, font * 5);
-    ImGui::TableSetupColumn("Share\n%", ImGuiTableColumnFlags_WidthFixed, font * 5);
+    ImGui::TableSetupColumn("Allocated\nMB", ImGuiTableColumnFlags_WidthFixed, font * 4.5F);
+    ImGui::TableSetupColumn("Share\n%", ImGuiTableColumnFlags_WidthFixed, font * 4.5F);
+    prediction_columns(predicted);
     headers_row(1);
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(holders.size()));
@@ -100,6 +124,7 @@ void draw_holders(const char* id, const char* title, const std::vector<MemoryHol
             text_right(format_mb(holder.bytes, false));
             ImGui::TableNextColumn();
             cell_bar(percent / 100, theme::kAccent, format_decimal(percent, 2));
+            if (predicted) prediction_cells(holder.bytes, holder.predicted.value_or(0));
         }
     }
     ImGui::EndTable();
@@ -185,8 +210,10 @@ class MemoryPanel final : public Panel {
     static std::string prediction(const RankMemory& memory) {
         if (memory.predicted_peak_bytes < 0) return "No prediction is stored.";
         const std::int64_t off = memory.peak_bytes - memory.predicted_peak_bytes;
-        return fmt::format("Predicted {}, {}{}.", format_mb(memory.predicted_peak_bytes),
-                           off == 0 ? "exact" : fmt::format("off by {} bytes", format_count(off)),
+        const std::string compared = !memory.prediction_applies ? "of the whole run"
+                                     : off == 0                 ? "exact"
+                                                : fmt::format("off by {} bytes", format_count(off));
+        return fmt::format("Predicted {}, {}{}.", format_mb(memory.predicted_peak_bytes), compared,
                            memory.predicted_where.empty() ? "" : " (" + memory.predicted_where + ")");
     }
 
@@ -214,22 +241,28 @@ class MemoryPanel final : public Panel {
         legend(items);
     }
 
+    // As many tables as there is room for: categories, then units, then modules.
     static void draw_tables(const RankMemory& memory) {
         const float font = ImGui::GetFontSize();
         const ImVec2 left = ImGui::GetContentRegionAvail();
-        const bool wide = left.x > font * 80;
         const float gap = font * 1.2F;
-        const float categories = wide ? left.x * 0.42F : left.x * 0.6F;
-        draw_categories(memory, {categories, left.y});
-        ImGui::SameLine(0, gap);
+        const bool parts = !memory.units.empty() && memory.units.front().predicted;
+        const float least_categories = font * (has_prediction(memory) ? 42.0F : 33.0F);
+        const float least_holders = font * (parts ? 26.0F : 18.0F);
+        const bool wide = left.x > least_categories + 2 * (gap + least_holders);
+        const float categories = std::max(least_categories, left.x * (wide ? 0.36F : 0.6F));
         const float rest = left.x - categories - gap;
-        const bool by_buffer = memory.units.size() < 2;  // one unit says little: then by buffer
-        const float holders = wide ? (rest - gap) / 2 : rest;
+        const bool alone = rest < font * 12;
+        draw_categories(memory, {alone ? left.x : categories, left.y});
+        if (alone) return;
+        ImGui::SameLine(0, gap);
+        const bool by_buffer = memory.units.size() < 2;            // one unit says little: then by buffer
+        const float holders = wide ? (rest - gap) * 0.45F : rest;  // names of modules are longer
         draw_holders("units", by_buffer ? "By buffer" : "By FSDP unit",
                      by_buffer ? memory.buffers : memory.units, memory.peak_bytes, {holders, left.y});
         if (!wide) return;
         ImGui::SameLine(0, gap);
-        draw_holders("modules", "By module", memory.modules, memory.peak_bytes, {holders, left.y});
+        draw_holders("modules", "By module", memory.modules, memory.peak_bytes, {0, left.y});
     }
 
     MemoryChart over_time_, in_order_;
