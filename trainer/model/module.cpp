@@ -73,8 +73,8 @@ bool trains(const Module& module) {
 Tensor call(Graph& graph, Module& module, const Tensor& input) {
     const PlanBuilder::Scope scope(graph.builder, graph.builder.phase(), module.id, graph.builder.unit());
     const PlanBuilder::Range range(graph.builder, "nn.Module: " + module.name, module.id);
-    const bool wanted = graph.tape.recording() && (input.value >= 0 || trains(module));
-    if (module.checkpointed && wanted) return call_checkpointed(graph, module, input);
+    if (module.checkpointed && graph.tape.recording() && (input.value >= 0 || trains(module)))
+        return call_checkpointed(graph, module, input);
     return module.forward(graph, input);
 }
 

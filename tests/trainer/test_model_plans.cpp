@@ -1,0 +1,369 @@
+// The Plans that models write: what is kept, what is computed again, what is left out.
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/trainer/model_testing.h"
+#include "trainer/kernels/random.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using testing::Pass;
+using testing::PassOptions;
+using testing::small_gpt;
+using testing::small_llama;
+using testing::small_mlp;
+using testing::tree_of;
+using testing::write_pass;
+
+Pass pass_of(const Job& job, PassOptions options = {}) {
+    ModuleTree tree = tree_of(job);
+    return write_pass(tree, job, options);
+}
+
+Job checkpointed(Job job, const std::string& classes) {
+    job.memory.activation_checkpointing = parse_module_classes(classes);
+    return job;
+}
+
+Job frozen(Job job, const std::string& classes) {
+    job.train.freeze = parse_module_classes(classes);
+    return job;
+}
+
+Job in_bf16(Job job) {
+    job.precision = {Precision::bf16, Precision::bf16, Precision::bf16};
+    return job;
+}
+
+std::vector<Job> all_models() {
+    Job tied = small_gpt();
+    tied.model.tied_embeddings = true;
+    tied.model.dropout = 0.1;
+    Job llama = small_llama();
+    llama.model.dropout = 0.1;
+    return {small_mlp(), small_gpt(), tied, small_llama(), llama};
+}
+
+// --- in general ------------------------------------------------------------------------------------------
+
+TEST(ModelPlans, UseNothingThatIsFreedAndFreeAll) {
+    for (const Job& model : all_models()) {
+        const std::string block = model.model.type == ModelType::mlp   ? "module:Sequential"
+                                  : model.model.type == ModelType::gpt ? "module:Block"
+                                                                       : "module:LlamaBlock";
+        for (const Job& job : {model, in_bf16(model), checkpointed(model, block), frozen(model, "none")}) {
+            const Pass pass = pass_of(job, {.finite_flag = true});
+            EXPECT_EQ(pass.dangling(), 0);
+            MemoryAccount account;
+            account.walk(pass.plan);
+            EXPECT_EQ(account.counter().live_bytes(), 0);
+            EXPECT_GT(account.counter().peak().bytes, 0);
+        }
+    }
+}
+
+TEST(ModelPlans, MakeEachGradientOnce) {
+    for (const Job& job : all_models()) {
+        const ModuleTree tree = tree_of(job);
+        const Pass pass = pass_of(job);
+        for (const Parameter* parameter : tree.parameters) {
+            const bool tied = job.model.tied_embeddings && parameter->path == "token_embedding.weight";
+            ASSERT_TRUE(pass.ready.contains(parameter->path)) << parameter->path;
+            EXPECT_EQ(pass.ready.at(parameter->path), tied ? 2 : 1) << parameter->path;
+        }
+    }
+}
+
+// Evaluation: no backward, no dropout, and no activation outlives its last use.
+TEST(ModelPlans, WithoutABackwardKeepNothing) {
+    for (const Job& job : all_models()) {
+        const Pass pass = pass_of(job, {.backward = false, .training = false});
+        EXPECT_TRUE(pass.kernels(Phase::backward).empty());
+        EXPECT_EQ(pass.count(Kernel::dropout_forward), 0);
+        EXPECT_EQ(pass.dangling(), 0);
+        EXPECT_TRUE(pass.ready.empty());
+        if (job.model.type == ModelType::mlp) continue;
+        // Twice the layers need no more memory, as nothing of a block is kept.
+        Job deeper = job;
+        deeper.model.layers *= 2;
+        EXPECT_EQ(pass_of(deeper, {.backward = false, .training = false}).peak(), pass.peak());
+    }
+}
+
+TEST(ModelPlans, TakeAnyBatch) {
+    for (Job job : {small_gpt(), small_llama()}) {
+        job.data.batch = 1;
+        const Pass pass = pass_of(job, {.backward = false, .training = false});
+        EXPECT_EQ(pass.all(Kernel::attention_forward).front()->dims[0], 1);
+    }
+}
+
+// --- dropout ---------------------------------------------------------------------------------------------
+
+// Behind the embedding, and in each of the 2 blocks behind the attention and the feed-forward part.
+TEST(ModelPlans, DropInFivePlacesWithTheMaskOfTheModule) {
+    for (Job job : {small_gpt(), small_llama()}) {
+        job.model.dropout = 0.25;
+        const Pass pass = pass_of(job);
+        const auto forward = pass.all(Kernel::dropout_forward);
+        const auto backward = pass.all(Kernel::dropout_backward);
+        ASSERT_EQ(forward.size(), 5);
+        ASSERT_EQ(backward.size(), 5);
+        std::set<std::int64_t> keys;
+        for (std::size_t i = 0; i < 5; ++i) {
+            EXPECT_EQ(forward[i]->scalars[0], 0.25);
+            EXPECT_EQ(forward[i]->dims[0], 2 * 16 * 32);  // batch, context, width
+            EXPECT_EQ(backward[4 - i]->dims, forward[i]->dims);
+            EXPECT_EQ(backward[4 - i]->scalars, forward[i]->scalars);
+            keys.insert(forward[i]->dims[1]);
+        }
+        EXPECT_EQ(keys.size(), 5);
+        EXPECT_TRUE(
+            keys.contains(static_cast<std::int64_t>(kernels::stream_of("blocks.1.attention.dropout"))));
+    }
+}
+
+// --- bf16 ------------------------------------------------------------------------------------------------
+
+TEST(ModelPlans, InBf16ComputeInBf16ButTheLoss) {
+    for (const Job& model : all_models()) {
+        const Pass pass = pass_of(in_bf16(model));
+        for (const Phase phase : {Phase::forward, Phase::backward}) {
+            for (const Op* op : pass.kernels(phase)) {
+                const bool loss = op->kernel == Kernel::mse_forward || op->kernel == Kernel::mse_backward ||
+                                  op->kernel == Kernel::cross_entropy_forward ||
+                                  op->kernel == Kernel::cross_entropy_backward;
+                EXPECT_EQ(op->dtype, loss ? DType::fp32 : DType::bf16)
+                    << pass.plan.names[static_cast<std::size_t>(op->name)];
+            }
+        }
+        // The output becomes fp32, its gradient bf16; an mlp's input becomes bf16, and has no gradient.
+        const bool mlp = model.model.type == ModelType::mlp;
+        EXPECT_EQ(pass.count(Kernel::cast_to_fp32), 1);
+        EXPECT_EQ(pass.count(Kernel::cast_to_bf16), mlp ? 2 : 1);
+        EXPECT_EQ(pass.all(Kernel::cast_to_bf16).back()->phase, Phase::backward);
+        // Activations take half the bytes, but the logits' fp32 copy, probabilities and gradient do not.
+        EXPECT_LT(pass.peak(), pass_of(model).peak());
+    }
+}
+
+TEST(ModelPlans, InFp32CastNothing) {
+    for (const Job& job : all_models()) {
+        const Pass pass = pass_of(job);
+        EXPECT_EQ(pass.count(Kernel::cast_to_fp32) + pass.count(Kernel::cast_to_bf16), 0);
+    }
+}
+
+TEST(ModelPlans, InBf16KeepTheStatisticsOfNormsInFp32) {
+    const Pass gpt = pass_of(in_bf16(small_gpt()));
+    const Op& norm = *gpt.all(Kernel::layer_norm_forward).front();
+    EXPECT_EQ(norm.args[0].bytes, 2 * 16 * 32 * 2);  // rows * width * bf16
+    EXPECT_EQ(norm.args[1].bytes, 2 * 16 * 4);       // rows * fp32
+    EXPECT_EQ(norm.args[2].bytes, 2 * 16 * 4);
+    const Pass llama = pass_of(in_bf16(small_llama()));
+    EXPECT_EQ(llama.all(Kernel::rms_norm_forward).front()->args[1].bytes, 2 * 16 * 4);
+}
+
+TEST(ModelPlans, KeepTheRotaryTableInTheTypeOfBuffers) {
+    Job job = in_bf16(small_llama());
+    job.precision.buffer = Precision::fp32;
+    const Pass pass = pass_of(job);
+    ASSERT_EQ(pass.count(Kernel::rotary_table), 1);
+    const Op& table = *pass.all(Kernel::rotary_table).front();
+    EXPECT_EQ(table.dtype, DType::fp32);
+    EXPECT_EQ(table.args[0].bytes, 16 * 8 * 4);  // context * head width * fp32: half cosines, half sines
+    EXPECT_EQ(table.scalars[0], 10000);
+    constexpr auto kFp32 = static_cast<std::int64_t>(DType::fp32);
+    for (const Op* turn : pass.all(Kernel::rotary_forward)) {
+        EXPECT_EQ(turn->args[2].buffer, table.args[0].buffer);
+        // batch, context, turned heads (4 of queries, 2 of keys), all heads, head width, type of the table
+        EXPECT_EQ(turn->dims, (std::array<std::int64_t, 6>{2, 16, 6, 8, 8, kFp32}));
+    }
+}
+
+// --- frozen parameters -----------------------------------------------------------------------------------
+
+// GPT with frozen embeddings: the lowest trained parameter is blocks.0.norm_1's weight.
+TEST(ModelPlans, OfFrozenEmbeddingsEndAtTheFirstNorm) {
+    const Pass pass = pass_of(frozen(small_gpt(), "module:Embedding"));
+    EXPECT_EQ(pass.count(Kernel::embedding_backward), 0);
+    EXPECT_EQ(pass.count(Kernel::position_backward), 0);
+    const Op& last = *pass.kernels(Phase::backward).back();
+    ASSERT_EQ(last.kernel, Kernel::layer_norm_backward);
+    EXPECT_LT(last.args[0].buffer, 0) << "nobody wants the gradient of the first norm's input";
+    EXPECT_GE(last.args[1].buffer, 0);
+    EXPECT_FALSE(pass.ready.contains("token_embedding.weight"));
+    EXPECT_TRUE(pass.ready.contains("blocks.0.norm_1.weight"));
+}
+
+// Frozen Linear layers pass the gradient on (dx) but make none of their own, and do not keep their input.
+TEST(ModelPlans, OfFrozenLayersPassTheGradientOn) {
+    const Pass all = pass_of(small_gpt());
+    const Pass pass = pass_of(frozen(small_gpt(), "module:Linear"));
+    EXPECT_EQ(pass.count(Kernel::linear_backward_weight), 0);
+    EXPECT_EQ(pass.count(Kernel::linear_backward_bias), 0);
+    EXPECT_EQ(pass.count(Kernel::linear_backward_input), all.count(Kernel::linear_backward_input));
+    EXPECT_TRUE(pass.ready.contains("token_embedding.weight"));
+    EXPECT_FALSE(pass.ready.contains("head.weight"));
+    EXPECT_LT(pass.peak(), all.peak());
+}
+
+// Frozen norms: dx alone; their args for dgamma and dbeta have no buffer.
+TEST(ModelPlans, OfFrozenNormsMakeTheInputsGradientAlone) {
+    const Pass gpt = pass_of(frozen(small_gpt(), "module:LayerNorm"));
+    for (const Op* op : gpt.all(Kernel::layer_norm_backward)) {
+        EXPECT_GE(op->args[0].buffer, 0);
+        EXPECT_LT(op->args[1].buffer, 0);
+        EXPECT_LT(op->args[2].buffer, 0);
+    }
+    const Pass llama = pass_of(frozen(small_llama(), "module:RMSNorm"));
+    for (const Op* op : llama.all(Kernel::rms_norm_backward)) {
+        EXPECT_GE(op->args[0].buffer, 0);
+        EXPECT_LT(op->args[1].buffer, 0);
+    }
+}
+
+// All but the head's norm and the head: of the blocks nothing is kept and nothing goes backward.
+TEST(ModelPlans, HaveNoGradientBelowTheLowestTrainedParameter) {
+    Job job = small_gpt();
+    ModuleTree tree = tree_of(job);
+    for (Parameter* parameter : tree.parameters) parameter->trained = parameter->path == "head.weight";
+    const Pass pass = write_pass(tree, job);
+    EXPECT_THAT(pass.kinds(Phase::backward),
+                ::testing::ElementsAre(Kernel::cross_entropy_backward, Kernel::linear_backward_weight));
+    EXPECT_EQ(pass.ready.size(), 1);
+}
+
+TEST(ModelPlans, OfATiedFrozenTableTrainTheRest) {
+    Job job = small_gpt();
+    job.model.tied_embeddings = true;
+    const Pass pass = pass_of(frozen(job, "module:Embedding"));
+    EXPECT_FALSE(pass.ready.contains("token_embedding.weight"));
+    EXPECT_TRUE(pass.ready.contains("norm.weight"));
+}
+
+// --- activation checkpointing ----------------------------------------------------------------------------
+
+TEST(ModelPlans, ThatAreCheckpointedComputeTheForwardAgain) {
+    for (Job job : {small_gpt(), small_llama()}) {
+        job.model.dropout = 0.1;
+        const char* block = job.model.type == ModelType::gpt ? "module:Block" : "module:LlamaBlock";
+        const Pass plain = pass_of(job);
+        const Pass pass = pass_of(checkpointed(job, block));
+        // The same forward.
+        EXPECT_EQ(pass.kinds(Phase::forward), plain.kinds(Phase::forward));
+        // The recomputation of the blocks, last first, equals their forward, kernel for kernel and in its
+        // dims.
+        const auto of_block = [&](const Pass& in, Phase phase, const std::string& path) {
+            const ModuleTree tree = tree_of(job);
+            std::vector<std::pair<Kernel, std::array<std::int64_t, 6>>> found;
+            for (const Op* op : in.kernels(phase)) {
+                if (op->module < 0) continue;
+                const std::string& of = tree.modules[static_cast<std::size_t>(op->module)]->path;
+                if (of.starts_with(path)) found.emplace_back(op->kernel, op->dims);
+            }
+            return found;
+        };
+        for (const char* path : {"blocks.0", "blocks.1"}) {
+            EXPECT_FALSE(of_block(pass, Phase::recompute, path).empty());
+            EXPECT_EQ(of_block(pass, Phase::recompute, path), of_block(pass, Phase::forward, path));
+            EXPECT_EQ(of_block(pass, Phase::backward, path), of_block(plain, Phase::backward, path));
+        }
+        EXPECT_TRUE(of_block(pass, Phase::recompute, "norm").empty());
+        EXPECT_EQ(pass.kinds(Phase::backward), plain.kinds(Phase::backward));
+        EXPECT_EQ(pass.ready, plain.ready);
+    }
+}
+
+// Of a block only its input stays: one more layer costs batch * context * width floats.
+TEST(ModelPlans, ThatAreCheckpointedKeepOnlyTheInput) {
+    for (Job job :
+         {checkpointed(small_gpt(), "module:Block"), checkpointed(small_llama(), "module:LlamaBlock")}) {
+        job.model.layers = 4;
+        const std::int64_t four = pass_of(job).peak();
+        job.model.layers = 5;
+        const std::int64_t five = pass_of(job).peak();
+        EXPECT_EQ(five - four, 2 * 16 * 32 * 4);
+        job.memory.activation_checkpointing = {};
+        EXPECT_GT(pass_of(job).peak(), five);
+    }
+}
+
+// No range stands for the module a second time (an occurrence of it); one named "recompute" does.
+TEST(ModelPlans, ThatAreCheckpointedEnterEachCheckpointedModuleOnce) {
+    const Pass pass = pass_of(checkpointed(small_gpt(), "module:Block"));
+    const auto ranges = [&](const std::string& name) {
+        return std::count_if(pass.plan.ops.begin(), pass.plan.ops.end(), [&](const Op& op) {
+            return op.kind == OpKind::push_range &&
+                   pass.plan.names[static_cast<std::size_t>(op.name)] == name;
+        });
+    };
+    EXPECT_EQ(ranges("nn.Module: Block_0"), 1);
+    EXPECT_EQ(ranges("nn.Module: Block_1"), 1);
+    EXPECT_EQ(ranges("recompute"), 2);
+    EXPECT_EQ(ranges("CheckpointFunctionBackward"), 2);
+}
+
+TEST(ModelPlans, ThatAreCheckpointedInsideEachOtherComputeTheInnerPartTwiceMore) {
+    const Pass pass = pass_of(checkpointed(small_gpt(), "module:Block,FeedForward"));
+    // Each of 2 blocks: forward, the block's recomputation, the feed-forward part's own.
+    EXPECT_EQ(pass.count(Kernel::gelu_forward), 2 * 3);
+    EXPECT_EQ(pass.count(Kernel::attention_forward), 2 * 2);
+    EXPECT_EQ(pass.ready, pass_of(small_gpt()).ready);
+    EXPECT_EQ(pass.dangling(), 0);
+}
+
+// A block that nothing below wants a gradient of, and the model as a whole.
+TEST(ModelPlans, ThatAreCheckpointedHeedFrozenParameters) {
+    const Pass pass = pass_of(frozen(checkpointed(small_gpt(), "module:Block"), "module:Embedding"));
+    EXPECT_EQ(pass.kernels(Phase::backward).back()->kernel, Kernel::layer_norm_backward);
+    EXPECT_EQ(pass.dangling(), 0);
+    const Pass whole = pass_of(checkpointed(small_llama(), "module:Llama"));
+    EXPECT_EQ(whole.count(Kernel::rotary_table), 2);
+    EXPECT_EQ(whole.dangling(), 0);
+}
+
+TEST(ModelPlans, ThatAreCheckpointedRunPlainlyWithoutABackward) {
+    const PassOptions evaluation{.backward = false, .training = false};
+    EXPECT_EQ(pass_of(checkpointed(small_gpt(), "module:Block"), evaluation).plan.ops.size(),
+              pass_of(small_gpt(), evaluation).plan.ops.size());
+}
+
+// --- the finite check ------------------------------------------------------------------------------------
+
+TEST(ModelPlans, CheckTheOutputOfEachLeafModuleOnce) {
+    for (const Job& job : all_models()) {
+        const ModuleTree tree = tree_of(job);
+        const Pass pass = pass_of(job, {.finite_flag = true});
+        std::multiset<std::string> checked;
+        for (const Op& op : pass.plan.ops) {
+            if (!op.checks_output) continue;
+            EXPECT_EQ(op.phase, Phase::forward);
+            EXPECT_EQ(op.args.back().buffer, pass.finite_flag);
+            EXPECT_EQ(op.args.back().bytes, 4);
+            checked.insert(tree.modules[static_cast<std::size_t>(op.module)]->path);
+        }
+        for (const Module* module : tree.modules) {
+            const bool leaf = module->children().empty() && module->class_name() != "Dropout";
+            const bool computes = module->class_name() == "CausalSelfAttention" ||  // the attention itself
+                                  module->class_name() == "SwiGLU";                 // its product
+            EXPECT_EQ(checked.count(module->path), leaf || computes ? 1 : 0) << module->path;
+        }
+    }
+}
+
+TEST(ModelPlans, DoNotCheckARecomputation) {
+    const Pass pass = pass_of(checkpointed(small_gpt(), "module:Block"), {.finite_flag = true});
+    for (const Op* op : pass.kernels(Phase::recompute)) EXPECT_FALSE(op->checks_output);
+    EXPECT_TRUE(std::any_of(pass.plan.ops.begin(), pass.plan.ops.end(),
+                            [](const Op& op) { return op.checks_output; }));
+}
+
+}  // namespace
+}  // namespace shardscope::trainer
