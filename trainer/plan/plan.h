@@ -53,6 +53,7 @@ enum class OpKind : std::uint8_t {
 
 // Kernels, with the order of their args (outputs first) and dims. T is the operation's dtype (fp32 or bf16);
 // arithmetic is fp32 whatever T is. Args marked f are fp32, d fp64, i int32; n, rows … count elements.
+// The norms' backward leaves out the gradients that nobody wants: their args have no buffer.
 enum class Kernel : std::uint8_t {
     none,
     init_normal,     // f param | key, first element of the param in the sequence, elements, elements per rank
