@@ -1,7 +1,8 @@
 #include "trainer/executor/allocator.h"
 
+#include <algorithm>
 #include <cstring>
-#include <new>
+#include <utility>
 
 namespace shardscope::trainer {
 
@@ -9,32 +10,65 @@ namespace {
 
 constexpr std::int64_t kGranularity = 512;  // PyTorch's smallest block
 constexpr std::size_t kAlignment = 4096;
+constexpr int kPoison = 0xFF;  // all bits set: a NaN in fp32, bf16 and fp64
 
 // A cached block may be a quarter larger than asked for; beyond that too much would be wasted.
 std::int64_t largest_acceptable(std::int64_t bytes) {
     return bytes + bytes / 4;
 }
 
+void fill(const Block& block, int value) {
+    std::memset(block.data, value, static_cast<std::size_t>(block.capacity));
+}
+
+void give_to_system(const Block& block) {
+    ::operator delete (block.data, std::align_val_t{kAlignment});
+}
+
 }  // namespace
 
 Allocator::~Allocator() {
-    for (const auto& block : blocks_) ::operator delete (block->data, std::align_val_t{kAlignment});
+    for (const auto& block : blocks_) give_to_system(*block);
 }
 
-// Order on the stream itself protects a reuse there; any other stream must be past its last use.
+// Order on the stream itself protects a reuse there; any other stream must be past its last use. A poisoned
+// block is no stream's.
 bool Allocator::reusable(const Block& block, Stream stream) const {
     for (std::size_t s = 0; s < kStreams; ++s) {
         if (static_cast<int>(s) == static_cast<int>(stream)) continue;
         if (!scheduler_.happened({streams_[s], block.last_use[s]})) return false;
     }
-    return true;
+    return scheduler_.happened({options_.poison_stream, block.last_poison});
 }
 
 Block* Allocator::allocate(std::int64_t bytes, MemorySpace space, Stream stream) {
     const std::int64_t size =
         (std::max<std::int64_t>(bytes, 1) + kGranularity - 1) / kGranularity * kGranularity;
+    settle();
+    Block* block = take_cached(size, space, stream);
+    grew_ = block == nullptr;
+    if (!block) block = grow(size, space);
+    Counts& counts = count(space);
+    if (std::exchange(block->lingering, false)) counts.active -= block->bytes;
+    ++block->turn;
+    block->bytes = bytes;
+    counts.allocated += bytes;
+    counts.active += bytes;
+    counts.peak_active = std::max(counts.peak_active, counts.active);
+    return block;
+}
+
+void Allocator::free(Block* block) {
+    settle();
+    ++block->turn;
+    count(block->space).allocated -= block->bytes;
+    linger(block, 0);
+    if (options_.poison_stream >= 0) poison(block);
+    cached_[static_cast<std::size_t>(block->space)].emplace(block->capacity, block);
+}
+
+Block* Allocator::take_cached(std::int64_t size, MemorySpace space, Stream stream) {
     auto& cached = cached_[static_cast<std::size_t>(space)];
-    grew_ = false;
     for (auto it = cached.lower_bound(size); it != cached.end() && it->first <= largest_acceptable(size);
          ++it) {
         Block* block = it->second;
@@ -42,20 +76,98 @@ Block* Allocator::allocate(std::int64_t bytes, MemorySpace space, Stream stream)
         cached.erase(it);
         return block;
     }
+    return nullptr;
+}
+
+// --- growing and shrinking -------------------------------------------------------------------------------
+
+bool Allocator::has_room(std::int64_t size, MemorySpace space) const {
+    return space != MemorySpace::device || options_.device_limit == 0 ||
+           count(space).reserved + size <= options_.device_limit;
+}
+
+Block* Allocator::grow(std::int64_t size, MemorySpace space) {
+    if (!has_room(size, space)) give_back_cached(space, size);
+    if (!has_room(size, space)) throw PoolExhausted(true);
+    const auto from_system = [size] {
+        return static_cast<std::byte*>(
+            ::operator new (static_cast<std::size_t>(size), std::align_val_t{kAlignment}, std::nothrow));
+    };
     auto block = std::make_unique<Block>();
-    block->data = static_cast<std::byte*>(
-        ::operator new (static_cast<std::size_t>(size), std::align_val_t{kAlignment}));
-    std::memset(block->data, 0, static_cast<std::size_t>(size));  // touch the pages here, not inside a kernel
+    block->data = from_system();
+    if (!block->data) {
+        give_back_cached(space, 0);
+        block->data = from_system();
+    }
+    if (!block->data) throw PoolExhausted(false);
     block->capacity = size;
     block->space = space;
-    reserved_[static_cast<std::size_t>(space)] += size;
-    grew_ = true;
+    fill(*block, options_.poison_stream >= 0 ? kPoison : 0);  // touch the pages here, not inside a kernel
+    block->index = blocks_.size();
     blocks_.push_back(std::move(block));
+    Counts& counts = count(space);
+    counts.reserved += size;
+    counts.peak_reserved = std::max(counts.peak_reserved, counts.reserved);
     return blocks_.back().get();
 }
 
-void Allocator::free(Block* block) {
-    cached_[static_cast<std::size_t>(block->space)].emplace(block->capacity, block);
+// Until `size` more fit, the largest first; 0: all. Blocks that are still in use are waited for, as PyTorch
+// does before it gives up.
+void Allocator::give_back_cached(MemorySpace space, std::int64_t size) {
+    auto& cached = cached_[static_cast<std::size_t>(space)];
+    while (!cached.empty() && (size == 0 || !has_room(size, space))) {
+        const auto largest = std::prev(cached.end());
+        Block* block = largest->second;
+        for (std::size_t s = 0; s < kStreams; ++s) scheduler_.wait({streams_[s], block->last_use[s]});
+        scheduler_.wait({options_.poison_stream, block->last_poison});
+        settle();  // no lingerer of this block is left
+        cached.erase(largest);
+        release(block);
+    }
+}
+
+void Allocator::release(Block* block) {
+    count(block->space).reserved -= block->capacity;
+    give_to_system(*block);
+    const std::size_t index = block->index;
+    std::swap(blocks_[index], blocks_.back());
+    blocks_[index]->index = index;
+    blocks_.pop_back();
+}
+
+// --- after a free ----------------------------------------------------------------------------------------
+
+// Keeps the block active until the streams from `first_stream` on have passed its last use, one after the
+// other.
+void Allocator::linger(Block* block, std::size_t first_stream) {
+    for (std::size_t s = first_stream; s < kStreams; ++s) {
+        if (scheduler_.happened({streams_[s], block->last_use[s]})) continue;
+        block->lingering = true;
+        lingering_[s].push({block->last_use[s], block->turn, block});
+        return;
+    }
+    block->lingering = false;
+    count(block->space).active -= block->bytes;
+}
+
+void Allocator::settle() {
+    for (std::size_t s = 0; s < kStreams; ++s) {
+        Lingerers& lingerers = lingering_[s];
+        while (!lingerers.empty() && scheduler_.happened({streams_[s], lingerers.top().sequence})) {
+            const Lingerer first = lingerers.top();
+            lingerers.pop();
+            if (first.turn == first.block->turn && first.block->lingering) linger(first.block, s + 1);
+        }
+    }
+}
+
+void Allocator::poison(Block* block) {
+    Waits waits;
+    for (std::size_t s = 0; s < kStreams; ++s) waits.add({streams_[s], block->last_use[s]});
+    block->last_poison =
+        scheduler_
+            .enqueue(options_.poison_stream, Priority::copy, waits, [block](int) { fill(*block, kPoison); })
+            .sequence;
 }
 
 }  // namespace shardscope::trainer

@@ -1,11 +1,18 @@
 // A caching allocator of one rank, as PyTorch's: blocks are freed in host order, kept, and handed out again
 // when no stream can still be using them. Belongs to the rank's host thread.
+//
+// Three counts per space, in bytes: allocated (of buffers between allocate and free, in host program order),
+// active (with those freed whose last stream use is not over yet) and reserved (of all blocks held).
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <new>
+#include <queue>
 #include <vector>
 
 #include "trainer/executor/scheduler.h"
@@ -18,39 +25,90 @@ struct Block {
     std::int64_t capacity = 0;
     MemorySpace space = MemorySpace::device;
     std::array<std::uint64_t, kStreams>
-        last_use{};  // sequence of the latest item of each stream that uses it
+        last_use{};                 // sequence of the latest item of each stream that uses it
+    std::uint64_t last_poison = 0;  // of the poisoning stream
+    // The allocator's own:
+    std::int64_t bytes = 0;  // asked for by the buffer that has it, or had it last
+    std::uint32_t turn = 0;  // counts its allocations and frees
+    bool lingering = false;  // freed, counted as active
+    std::size_t index = 0;   // in the allocator's list
+};
+
+// Thrown where run.memory_limit is reached (what() says so) or the system has no more.
+class PoolExhausted : public std::bad_alloc {
+  public:
+    PoolExhausted(bool by_limit) : by_limit_(by_limit) {}
+    bool by_limit() const { return by_limit_; }
+    const char* what() const noexcept override { return "the pool cannot grow"; }
+
+  private:
+    bool by_limit_;
+};
+
+struct AllocatorOptions {
+    std::int64_t device_limit = 0;   // most device bytes that are reserved; 0: no limit
+    StreamIndex poison_stream = -1;  // >= 0: see TestSettings::poison; a stream of its own
 };
 
 class Allocator {
   public:
     // `streams`: the rank's streams, in the order of Stream.
-    Allocator(Scheduler& scheduler, std::array<StreamIndex, kStreams> streams)
-        : scheduler_(scheduler), streams_(streams) {}
+    Allocator(Scheduler& scheduler, std::array<StreamIndex, kStreams> streams, AllocatorOptions options = {})
+        : scheduler_(scheduler), streams_(streams), options_(options) {}
     ~Allocator();
     Allocator(const Allocator&) = delete;
     Allocator& operator=(const Allocator&) = delete;
 
-    // A block for use on `stream` first (host: by the host thread at once). Throws std::bad_alloc.
+    // A block for use on `stream` first (host: by the host thread at once). Where the pool would have to grow
+    // beyond its limit, cached blocks are given back to the system first, once the streams are done with
+    // them. Throws PoolExhausted.
     Block* allocate(std::int64_t bytes, MemorySpace space, Stream stream);
     void free(Block* block);
     void used(Block* block, Stream stream, std::uint64_t sequence) {
         block->last_use[static_cast<std::size_t>(stream)] = sequence;
     }
 
-    std::int64_t reserved_bytes(MemorySpace space) const {
-        return reserved_[static_cast<std::size_t>(space)];
-    }
+    std::int64_t allocated_bytes(MemorySpace space) const { return count(space).allocated; }
+    std::int64_t active_bytes(MemorySpace space) const { return count(space).active; }
+    std::int64_t reserved_bytes(MemorySpace space) const { return count(space).reserved; }
+    std::int64_t peak_active_bytes(MemorySpace space) const { return count(space).peak_active; }
+    std::int64_t peak_reserved_bytes(MemorySpace space) const { return count(space).peak_reserved; }
+    // Takes note of the stream uses that are over by now; allocate and free do so too.
+    void settle();
     // True if the last allocate() had to take new memory from the system.
     bool grew() const { return grew_; }
 
   private:
+    struct Counts {
+        std::int64_t allocated = 0, active = 0, reserved = 0;
+        std::int64_t peak_active = 0, peak_reserved = 0;
+    };
+    struct Lingerer {  // a freed block and the item of one stream that it waits for
+        std::uint64_t sequence = 0;
+        std::uint32_t turn = 0;
+        Block* block = nullptr;
+        bool operator>(const Lingerer& other) const { return sequence > other.sequence; }
+    };
+    using Lingerers = std::priority_queue<Lingerer, std::vector<Lingerer>, std::greater<>>;
+
+    Counts& count(MemorySpace space) { return counts_[static_cast<std::size_t>(space)]; }
+    const Counts& count(MemorySpace space) const { return counts_[static_cast<std::size_t>(space)]; }
     bool reusable(const Block& block, Stream stream) const;
+    Block* take_cached(std::int64_t size, MemorySpace space, Stream stream);
+    Block* grow(std::int64_t size, MemorySpace space);
+    bool has_room(std::int64_t size, MemorySpace space) const;
+    void give_back_cached(MemorySpace space, std::int64_t size);
+    void release(Block* block);
+    void linger(Block* block, std::size_t first_stream);
+    void poison(Block* block);
 
     Scheduler& scheduler_;
     std::array<StreamIndex, kStreams> streams_;
+    AllocatorOptions options_;
     std::vector<std::unique_ptr<Block>> blocks_;
     std::array<std::multimap<std::int64_t, Block*>, traces::kMemorySpaces> cached_;  // by capacity
-    std::array<std::int64_t, traces::kMemorySpaces> reserved_{};
+    std::array<Lingerers, kStreams> lingering_;                                      // by stream
+    std::array<Counts, traces::kMemorySpaces> counts_{};
     bool grew_ = false;
 };
 

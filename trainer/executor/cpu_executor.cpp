@@ -2,69 +2,250 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
-#include <latch>
-#include <map>
+#include <cmath>
+#include <cstring>
 #include <memory>
-#include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include "trainer/executor/processor.h"
-#include "trainer/executor/rank_runner.h"
-#include "trainer/kernels/blas.h"
+#include "trainer/data/loader.h"
+#include "trainer/executor/gates.h"
+#include "trainer/executor/loss_board.h"
+#include "trainer/executor/ranks.h"
 
 namespace shardscope::trainer {
 
 namespace {
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Collects the ranks' losses; a step is reported when all have told theirs.
-class LossBoard {
+// A dataset from a later sample on.
+class From final : public Dataset {
   public:
-    LossBoard(int ranks, std::function<void(std::int64_t step, double loss)> on_step)
-        : ranks_(static_cast<std::size_t>(ranks)), on_step_(std::move(on_step)) {}
-
-    void tell(int rank, std::int64_t step, double loss) {
-        const std::lock_guard lock(mutex_);
-        Row& row = rows_.try_emplace(step, Row{std::vector<double>(ranks_), 0}).first->second;
-        row.losses[static_cast<std::size_t>(rank)] = loss;
-        if (++row.told < ranks_) return;
-        double sum = 0;
-        for (const double each : row.losses) sum += each;
-        rows_.erase(step);
-        on_step_(step, sum / static_cast<double>(ranks_));
+    From(const Dataset& all, std::int64_t first) : all_(all), first_(first) {}
+    std::int64_t input_bytes() const override { return all_.input_bytes(); }
+    std::int64_t target_bytes() const override { return all_.target_bytes(); }
+    std::int64_t samples() const override { return all_.samples(); }
+    void fill(std::int64_t first_sample, int count, void* input, void* target) const override {
+        all_.fill(first_ + first_sample, count, input, target);
     }
 
   private:
-    struct Row {
-        std::vector<double> losses;
-        std::size_t told = 0;
-    };
-    std::size_t ranks_;
-    std::function<void(std::int64_t, double)> on_step_;
-    std::mutex mutex_;
-    std::map<std::int64_t, Row> rows_;
+    const Dataset& all_;
+    std::int64_t first_;
 };
 
-void describe_rank(profiler::Recorder& recorder, int rank, std::int64_t global_tid) {
-    traces::RankRow row;
-    row.rank = rank;
-    row.device = rank;
-    row.global_pid = traces::global_pid(getpid());
-    row.global_tid = global_tid;
-    row.host = host_name();
-    row.device_name = processor_name();
-    row.device_memory = physical_memory();
-    row.data = rank;
-    row.shard = rank;
-    recorder.describe(row);
+// Training: what the host threads share, and what each of them does.
+class Training {
+  public:
+    Training(const Program& program, const Dataset& dataset, const RunOptions& options);
+    RunResult run();
+
+  private:
+    // One rank's own, used by its host thread.
+    struct Rank {
+        std::unique_ptr<DataLoader> loader;
+        bool validating = false;
+        std::int64_t validation_batch = 0;
+        std::vector<double> validation_losses;
+    };
+
+    void host(int rank, RankRunner& runner, profiler::ThreadLog* log);
+    void step(int rank, std::int64_t number, RankRunner& runner, profiler::ThreadLog* log);
+    void read_last_loss(std::int64_t steps_done, RankRunner& runner);
+    void validate(int rank, std::int64_t steps_done, RankRunner& runner, profiler::ThreadLog* log);
+    void save(int rank, std::int64_t steps_done, RankRunner& runner);
+    HostCalls calls_of(int rank);
+    void on_loss(const BoardLoss& loss);
+    void on_validation(const BoardLoss& loss);
+    std::string not_finite(const BoardLoss& loss) const;
+    bool validates() const { return program_.evaluation() && options_.validation; }
+    std::int64_t validation_batches() const;
+
+    const Program& program_;
+    const Job& job_;
+    const RunOptions& options_;
+    const From train_;
+    const std::int64_t validation_batches_;  // of each rank
+    const Clock::time_point start_ = Clock::now();
+    RunResult result_;  // what more than one thread writes, the boards' locks guard
+    LossBoard losses_, validation_;
+    StopGate gate_;
+    std::vector<Rank> ranks_state_;
+    Ranks ranks_;
+};
+
+Training::Training(const Program& program, const Dataset& dataset, const RunOptions& options)
+    : program_(program),
+      job_(program.job()),
+      options_(options),
+      train_(dataset, options.first_sample),
+      validation_batches_(validation_batches()),
+      losses_(job_.run.ranks, [this](const BoardLoss& loss) { on_loss(loss); }),
+      validation_(job_.run.ranks, [this](const BoardLoss& loss) { on_validation(loss); }),
+      gate_(options.control ? &options.control->stop : nullptr, options.first_step),
+      ranks_state_(static_cast<std::size_t>(job_.run.ranks)),
+      ranks_(program, options.recorder, options.test, [this](int rank) { return calls_of(rank); }) {
+    if (options_.recorder) describe_program(*options_.recorder, program_);
+}
+
+std::int64_t Training::validation_batches() const {
+    return validates() ? whole_batches(*options_.validation, job_.run.ranks, job_.data.batch) : 0;
+}
+
+RunResult Training::run() {
+    ranks_.run([this](int rank, RankRunner& runner, profiler::ThreadLog* log) { host(rank, runner, log); });
+    for (int rank = 0; rank < job_.run.ranks; ++rank) {
+        const RankRunner& runner = ranks_.runner(rank);
+        result_.peaks.push_back(runner.peak());
+        result_.active.push_back(runner.allocator().peak_active_bytes(MemorySpace::device));
+        result_.reserved.push_back(runner.allocator().peak_reserved_bytes(MemorySpace::device));
+    }
+    return std::move(result_);
+}
+
+void Training::host(int rank, RankRunner& runner, profiler::ThreadLog* log) {
+    const std::int64_t first = options_.first_step, steps = job_.run.steps;
+    runner.run(program_.setup(), first);
+    runner.drain();
+    if (options_.hooks.after_setup) options_.hooks.after_setup(rank, runner);
+    LoaderOptions loading;
+    loading.ranks = job_.run.ranks;
+    loading.rank = rank;
+    loading.batch = job_.data.batch;
+    loading.workers = job_.data.workers;
+    loading.end_micro_step = (steps - first) * job_.train.accumulation;
+    ranks_state_[static_cast<std::size_t>(rank)].loader = std::make_unique<DataLoader>(train_, loading);
+
+    const Clock::time_point begin = Clock::now();
+    double aside = 0;  // seconds that are not training
+    const auto put_aside = [&](const auto& work) {
+        const Clock::time_point since = Clock::now();
+        work();
+        aside += seconds_since(since);
+    };
+    std::int64_t done = first, validated = -1, saved = -1;
+    const auto validate_now = [&] {
+        if (!validates() || validated == done) return;
+        read_last_loss(done, runner);
+        put_aside([&] { validate(rank, done, runner, log); });
+        validated = done;
+    };
+    const auto save_now = [&] {
+        if (!options_.hooks.at_step_end || saved == done) return;
+        read_last_loss(done, runner);
+        put_aside([&] { save(rank, done, runner); });
+        saved = done;
+    };
+    const auto every = [&](std::int64_t period) { return period > 0 && done % period == 0; };
+    while (done < steps && gate_.enter(done)) {
+        step(rank, done, runner, log);
+        ++done;
+        if (every(job_.train.validate_every)) validate_now();
+        if (every(job_.checkpoint.every)) save_now();
+    }
+    if (done > first) {
+        read_last_loss(done, runner);
+        if (done == steps) validate_now();
+        save_now();
+    }
+    ranks_state_[static_cast<std::size_t>(rank)].loader.reset();
+    if (rank > 0) return;
+    result_.seconds = seconds_since(begin) - aside;
+    result_.steps_done = done;
+    if (done < steps) result_.stopped_at = done;
+}
+
+void Training::step(int rank, std::int64_t number, RankRunner& runner, profiler::ThreadLog* log) {
+    const std::uint64_t begin = log ? profiler::ticks() : 0;
+    if (log) log->push(options_.recorder->name(fmt::format("ProfilerStep#{}", number)));
+    // The Plans of a run begin with its own first step, wherever it goes on.
+    runner.run(program_.step(static_cast<std::size_t>(number - options_.first_step)), number);
+    if (!log) return;
+    log->pop();
+    log->step(rank, number, begin, profiler::ticks());
+}
+
+// The loss of a step is read one step late; where training pauses, now. The board passes over the second
+// time.
+void Training::read_last_loss(std::int64_t steps_done, RankRunner& runner) {
+    runner.run(program_.finish(), steps_done - 1);
+    runner.drain();
+}
+
+void Training::validate(int rank, std::int64_t steps_done, RankRunner& runner, profiler::ThreadLog* log) {
+    Rank& own = ranks_state_[static_cast<std::size_t>(rank)];
+    if (log) log->push(options_.recorder->name("validation"));
+    own.validating = true;
+    own.validation_losses.clear();
+    for (own.validation_batch = 0; own.validation_batch < validation_batches_; ++own.validation_batch) {
+        runner.run(*program_.evaluation(), steps_done - 1);
+    }
+    runner.drain();
+    own.validating = false;
+    if (log) log->pop();
+    validation_.tell(rank, steps_done - 1, own.validation_losses);
+}
+
+void Training::save(int rank, std::int64_t steps_done, RankRunner& runner) {
+    ranks_.barrier().arrive_and_wait();
+    options_.hooks.at_step_end(rank, steps_done, runner);
+    ranks_.barrier().arrive_and_wait();
+}
+
+HostCalls Training::calls_of(int rank) {
+    Rank& own = ranks_state_[static_cast<std::size_t>(rank)];
+    HostCalls calls;
+    calls.next_batch = [this, rank, &own](void* input, void* target) {
+        if (!own.validating) return own.loader->next(input, target);
+        const int batch = job_.data.batch;
+        options_.validation->fill(first_sample_of(own.validation_batch, job_.run.ranks, rank, batch), batch,
+                                  input, target);
+    };
+    calls.read_loss = [this, rank](std::int64_t step, std::span<const double> losses, std::int32_t module) {
+        losses_.tell(rank, step, losses, module);
+    };
+    calls.read_validation_loss = [&own](double loss) { own.validation_losses.push_back(loss); };
+    return calls;
+}
+
+void Training::on_loss(const BoardLoss& loss) {
+    if (!std::isfinite(loss.loss) || loss.module >= 0) throw RunError(not_finite(loss));
+    result_.losses.push_back(loss.loss);
+    if (options_.recorder) options_.recorder->describe(traces::LossRow{loss.step, loss.loss});
+    if (options_.on_step) options_.on_step({loss.step, loss.loss, seconds_since(start_)});
+}
+
+void Training::on_validation(const BoardLoss& loss) {
+    const ValidationReport report{loss.step, loss.loss, loss.pieces};
+    result_.validation.push_back(report);
+    if (options_.on_validation) options_.on_validation(report);
+}
+
+std::string Training::not_finite(const BoardLoss& loss) const {
+    std::string sentence = fmt::format("step {}: ", loss.step);
+    if (!std::isfinite(loss.loss)) sentence += fmt::format("the loss is not finite ({}); ", loss.loss);
+    const auto& modules = program_.modules().modules;
+    if (loss.module >= 0 && static_cast<std::size_t>(loss.module) < modules.size()) {
+        const Module& module = *modules[static_cast<std::size_t>(loss.module)];
+        sentence += fmt::format("the first output that is not finite is that of {}{}; ", module.name,
+                                module.path.empty() ? "" : " (" + module.path + ")");
+    }
+    return sentence + fmt::format("lower optimizer.lr, which is {}, or clip the gradients (train.clip_norm)",
+                                  job_.optimizer.lr);
+}
+
+void tell_why(profiler::Recorder& recorder, const std::exception& error) {
+    recorder.describe(traces::DiagnosticRow{recorder.now_ns(), traces::Severity::error, error.what()});
 }
 
 }  // namespace
@@ -74,106 +255,42 @@ int worker_count(const Job& job) {
     return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-RunResult run_on_cpu(const Program& program, const Dataset& dataset, profiler::Recorder* recorder,
-                     const std::function<void(const StepReport&)>& on_step) {
-    const Job& job = program.job();
-    const int ranks = job.run.ranks;
-    const int workers = worker_count(job);
-    kernels::Blas::get().set_threads(job.run.blas_threads);
-
-    std::optional<Instruments> instruments;
-    std::vector<profiler::ThreadLog*> worker_logs(static_cast<std::size_t>(workers), nullptr);
-    std::latch workers_ready(workers);
-    if (recorder) {
-        instruments.emplace(*recorder, program);
-        describe_program(*recorder, program);
+RunResult run_on_cpu(const Program& program, const Dataset& dataset, const RunOptions& options) {
+    if (options.first_step >= program.job().run.steps) {
+        throw RunError(fmt::format("{} steps are done already and run.steps is {}; raise run.steps to go on",
+                                   options.first_step, program.job().run.steps));
     }
-    Scheduler scheduler(workers, [&](int worker) {
-        if (recorder) {
-            worker_logs[static_cast<std::size_t>(worker)] =
-                recorder->attach_thread(fmt::format("worker {}", worker), -1);
-        }
-        workers_ready.count_down();
-    });
-    workers_ready.wait();
-
-    RunResult result;
-    const auto start = std::chrono::steady_clock::now();
-    auto first_step = start;  // written by rank 0's thread, read after it ended
-    LossBoard board(ranks, [&](std::int64_t step, double loss) {
-        result.losses.push_back(loss);
-        if (recorder) recorder->describe(traces::LossRow{step, loss});
-        if (on_step) on_step({step, loss, seconds_since(start)});
-    });
-    LocalGroup group(ranks);
-    Shared shared{scheduler,
-                  group,
-                  dataset,
-                  job.run.seed,
-                  job.data.batch,
-                  [&](int rank, std::int64_t step, double loss) { board.tell(rank, step, loss); },
-                  instruments ? &*instruments : nullptr,
-                  worker_logs};
-
-    std::vector<std::unique_ptr<RankRunner>> runners;
-    for (int rank = 0; rank < ranks; ++rank) {
-        std::array<StreamIndex, kStreams> streams{};
-        for (StreamIndex& stream : streams) stream = scheduler.add_stream();
-        runners.push_back(std::make_unique<RankRunner>(rank, shared, streams));
+    try {
+        return Training(program, dataset, options).run();
+    } catch (const std::exception& error) {
+        if (options.recorder) tell_why(*options.recorder, error);
+        throw;
     }
+}
 
-    const auto host = [&](int rank) {
-        RankRunner& runner = *runners[static_cast<std::size_t>(rank)];
-        profiler::ThreadLog* log = nullptr;
-        if (recorder) {
-            log = recorder->attach_thread(fmt::format("rank {} host", rank), rank);
-            describe_rank(*recorder, rank, traces::global_tid(getpid(), gettid()));
-        }
+void run_forward(const Program& program, const std::function<void(int rank, RankRunner&)>& after_setup,
+                 const std::function<void(std::span<std::byte> input)>& source,
+                 const std::function<bool(std::span<const float> logits)>& on_logits) {
+    const Plan* plan = program.evaluation();
+    if (!plan) throw std::logic_error("the Program was not made to generate");
+    std::int64_t input_bytes = 0;
+    for (const Op& op : plan->ops) {
+        if (op.kind == OpKind::host_call && op.call == HostCall::next_batch) input_bytes = op.args[0].bytes;
+    }
+    bool go_on = true;
+    HostCalls calls;
+    calls.next_batch = [&](void* input, void*) {
+        source({static_cast<std::byte*>(input), static_cast<std::size_t>(input_bytes)});
+    };
+    calls.read_logits = [&](std::span<const float> logits) { go_on = on_logits(logits); };
+    Ranks ranks(program, nullptr, {}, [&](int) { return calls; });
+    ranks.run([&](int rank, RankRunner& runner, profiler::ThreadLog*) {
         runner.run(program.setup(), 0);
         runner.drain();
-        if (rank == 0) first_step = std::chrono::steady_clock::now();
-        for (std::int64_t step = 0; step < job.run.steps; ++step) {
-            const std::uint64_t begin = log ? profiler::ticks() : 0;
-            if (log) log->push(recorder->name(fmt::format("ProfilerStep#{}", step)));
-            runner.run(program.step(static_cast<std::size_t>(step)), step);
-            if (log) {
-                log->pop();
-                log->step(rank, step, begin, profiler::ticks());
-            }
-        }
-        runner.run(program.finish(), job.run.steps - 1);
+        if (after_setup) after_setup(rank, runner);
+        while (go_on) runner.run(*plan, 0);
         runner.drain();
-    };
-    std::vector<std::thread> hosts;
-    std::mutex error_mutex;
-    std::exception_ptr error;
-    const auto give_up = [&] {  // inside a catch
-        const std::lock_guard lock(error_mutex);
-        if (!error) error = std::current_exception();
-        scheduler.fail(error);
-    };
-    try {
-        for (int rank = 0; rank < ranks; ++rank) {
-            hosts.emplace_back([&, rank] {
-                try {
-                    host(rank);
-                } catch (...) {
-                    give_up();
-                }
-            });
-        }
-    } catch (...) {  // no more threads to be had
-        give_up();
-    }
-    for (std::thread& thread : hosts) thread.join();
-    scheduler.stop();  // nothing uses the ranks' memory after this
-    if (error) std::rethrow_exception(error);
-    result.seconds = seconds_since(first_step);
-    for (const auto& runner : runners) {
-        result.peaks.push_back(runner->peak());
-        result.reserved.push_back(runner->reserved_bytes());
-    }
-    return result;
+    });
 }
 
 }  // namespace shardscope::trainer

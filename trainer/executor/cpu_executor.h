@@ -17,9 +17,9 @@ namespace shardscope::trainer {
 RunResult run_on_cpu(const Program& program, const Dataset& dataset, const RunOptions& options = {});
 
 // The forward of a Program made for Purpose::generate, again and again until `on_logits` returns false.
-// `source` fills the input (int32 tokens of one sample), `on_logits` gets the logits [tokens, vocabulary] (fp32,
-// row by row) of that input, good until it returns. `after_setup` fills the parameters. All three are called on
-// one thread. Throws as run_on_cpu does.
+// `source` fills the input (int32 tokens of one sample), `on_logits` gets the logits [tokens, vocabulary]
+// (fp32, row by row) of that input, good until it returns. `after_setup` fills the parameters. All three are
+// called on one thread. Throws as run_on_cpu does.
 void run_forward(const Program& program, const std::function<void(int rank, RankRunner&)>& after_setup,
                  const std::function<void(std::span<std::byte> input)>& source,
                  const std::function<bool(std::span<const float> logits)>& on_logits);

@@ -25,10 +25,14 @@ Instruments::Instruments(profiler::Recorder& recorder, const Program& program) :
         collective_call[i] = recorder.name(fmt::format("nccl{}", traces::kOperationNcclNames[i]));
     }
     nccl_domain = recorder.name("NCCL");
+    active_bytes = recorder.name("active_bytes");
     reserved_bytes = recorder.name("reserved_bytes");
+    host_copy = recorder.name("aten::copy_");
+    host_zero = recorder.name("aten::zero_");
     add(program.setup());
     for (std::size_t i = 0; i <= program.warm_up_steps(); ++i) add(program.step(i));
     add(program.finish());
+    if (program.evaluation()) add(*program.evaluation());
 }
 
 void Instruments::add(const Plan& plan) {
@@ -37,11 +41,10 @@ void Instruments::add(const Plan& plan) {
     for (const Buffer& buffer : plan.buffers) names.buffers.push_back(recorder_.name(buffer.name));
 }
 
-void describe_program(profiler::Recorder& recorder, const Program& program) {
-    for (const auto& [key, value] : describe(program.job()))
-        recorder.describe(traces::RunInfoRow{key, value});
+namespace {
+
+void describe_modules(profiler::Recorder& recorder, const Program& program) {
     const ModuleTree& tree = program.modules();
-    const auto& units = program.units();
     std::vector<int> unit_of_module(tree.modules.size(), -1);
     for (const Parameter* parameter : tree.parameters) {
         unit_of_module[static_cast<std::size_t>(tree.owners[static_cast<std::size_t>(parameter->id)])] =
@@ -56,27 +59,56 @@ void describe_program(profiler::Recorder& recorder, const Program& program) {
                               module.path,
                               unit_of_module[i],
                               0};
-        for (const Parameter& parameter : module.parameters()) row.parameters += parameter.elements;
+        for (const Parameter& parameter : module.parameters()) row.parameters += parameter.elements();
         recorder.describe(row);
     }
+}
+
+void describe_units(profiler::Recorder& recorder, const Program& program) {
+    const auto& units = program.units();
     for (std::size_t u = 0; u < units.size(); ++u) {
-        constexpr std::int64_t kFloat = sizeof(float);
         recorder.describe(traces::UnitRow{
             static_cast<int>(u), units[u].module, units[u].name, units[u].elements, units[u].padded_elements,
-            units[u].shard_elements * kFloat, units[u].padded_elements * kFloat});
+            units[u].shard_elements * size_of(DType::fp32), units[u].gather_bytes});
     }
-    const MemoryPeak peak = program.predict_peak();
+}
+
+// The memory account's prediction is the same for every rank.
+void describe_prediction(profiler::Recorder& recorder, const MemoryPrediction& prediction, int rank) {
+    traces::PredictionRow row;
+    row.rank = rank;
+    row.peak_bytes = prediction.peak.bytes;
+    row.where = prediction.peak.where;
+    for (std::size_t c = 0; c < traces::kMemoryCategories; ++c) row.at_peak[c] = prediction.peak.at_peak[c];
+    recorder.describe(row);
+    // `first`: the id of bytes[0].
+    const auto parts = [&](traces::PredictionPart kind, const std::vector<std::int64_t>& bytes,
+                           std::int64_t first) {
+        for (std::size_t i = 0; i < bytes.size(); ++i) {
+            if (bytes[i] == 0) continue;
+            recorder.describe(
+                traces::PredictionPartRow{rank, kind, first + static_cast<std::int64_t>(i), bytes[i], {}});
+        }
+    };
+    parts(traces::PredictionPart::unit, prediction.peak.units, -1);
+    parts(traces::PredictionPart::module, prediction.peak.modules, -1);
+    parts(traces::PredictionPart::step, prediction.steps, 0);
+}
+
+}  // namespace
+
+void describe_program(profiler::Recorder& recorder, const Program& program) {
+    for (const auto& [key, value] : describe(program.job()))
+        recorder.describe(traces::RunInfoRow{key, value});
+    describe_modules(recorder, program);
+    describe_units(recorder, program);
+    const MemoryPrediction prediction = program.predict();
     for (int rank = 0; rank < program.job().run.ranks; ++rank) {
         for (int stream = 0; stream < kStreams; ++stream) {
             recorder.describe(
                 traces::StreamRow{rank, stream, std::string(kStreamNames[static_cast<std::size_t>(stream)])});
         }
-        traces::PredictionRow row;
-        row.rank = rank;
-        row.peak_bytes = peak.bytes;
-        row.where = peak.where;
-        for (std::size_t c = 0; c < traces::kMemoryCategories; ++c) row.at_peak[c] = peak.at_peak[c];
-        recorder.describe(row);
+        describe_prediction(recorder, prediction, rank);
     }
 }
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
+#include "trainer/kernels/bf16.h"
 #include "trainer/kernels/elementwise.h"
 
 namespace shardscope::trainer {
@@ -15,59 +17,94 @@ namespace {
 
 using Calls = std::vector<CollectiveCall>;
 
-void copy(const float* from, float* to, std::int64_t elements) {
-    if (from != to && elements > 0) std::memcpy(to, from, static_cast<std::size_t>(elements) * sizeof(float));
+struct Range {
+    std::int64_t begin = 0, end = 0;  // elements
+    std::int64_t count() const { return end - begin; }
+};
+
+// What falls to `place` when `elements` are cut into as many equal pieces as there are members.
+Range piece(std::int64_t elements, std::size_t members, std::size_t place) {
+    const auto n = static_cast<std::int64_t>(members);
+    const std::int64_t each = (elements + n - 1) / n;
+    const std::int64_t begin = std::min(elements, static_cast<std::int64_t>(place) * each);
+    return {begin, std::min(elements, begin + each)};
 }
 
-void all_gather(const Calls& calls, std::size_t rank) {
-    const auto shard = calls[rank].full_elements / static_cast<std::int64_t>(calls.size());
-    for (std::size_t s = 0; s < calls.size(); ++s) {
-        copy(calls[s].input, calls[rank].output + static_cast<std::int64_t>(s) * shard, shard);
+void move_bytes(const void* from, void* to, std::int64_t bytes) {
+    if (from != to && bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+void all_gather(const Calls& calls, std::size_t place) {
+    const CollectiveCall& own = calls[place];
+    const std::int64_t size = size_of(own.dtype);
+    for (std::size_t from = 0; from < calls.size(); ++from) {
+        const Range range = piece(own.full_elements, calls.size(), from);
+        move_bytes(calls[from].input, static_cast<std::byte*>(own.output) + range.begin * size,
+                   range.count() * size);
     }
 }
 
 // Sums elements [first, first + count) of all inputs into `out`.
-void sum(const Calls& calls, std::int64_t first, std::int64_t count, float* out, bool average) {
-    std::vector<const float*> inputs;
+template <class T>
+void sum(const Calls& calls, std::int64_t first, std::int64_t count, T* out, std::int32_t divisor) {
+    std::vector<const T*> inputs;
     inputs.reserve(calls.size());
-    for (const CollectiveCall& call : calls) inputs.push_back(call.input + first);
-    const float factor = average ? 1.0F / static_cast<float>(calls.size()) : 1.0F;
+    for (const CollectiveCall& call : calls) inputs.push_back(static_cast<const T*>(call.input) + first);
     kernels::sum_ranks(inputs.data(), static_cast<int>(inputs.size()), out, static_cast<std::size_t>(count),
-                       factor);
+                       1.0 / divisor);
 }
 
-void reduce_scatter(const Calls& calls, std::size_t rank) {
-    const auto shard = calls[rank].full_elements / static_cast<std::int64_t>(calls.size());
-    sum(calls, static_cast<std::int64_t>(rank) * shard, shard, calls[rank].output, calls[rank].average);
+template <class T>
+void reduce_scatter(const Calls& calls, std::size_t place) {
+    const CollectiveCall& own = calls[place];
+    const Range range = piece(own.full_elements, calls.size(), place);
+    sum(calls, range.begin, range.count(), static_cast<T*>(own.output), own.divisor);
 }
 
-// Each rank sums its part of the elements and writes the result to everybody, so that all ranks hold the same
+// Each member sums its part of the elements and writes the result to everybody, so that all hold the same
 // bits and nothing is read after it was overwritten (calls may be in place).
-void all_reduce(const Calls& calls, std::size_t rank) {
+template <class T>
+void all_reduce(const Calls& calls, std::size_t place) {
     constexpr std::int64_t kBlock = 4096;
-    std::array<float, kBlock> block;
-    const std::int64_t all = calls[rank].full_elements;
-    const auto ranks = static_cast<std::int64_t>(calls.size());
-    const std::int64_t part = (all + ranks - 1) / ranks;
-    const std::int64_t begin = std::min(all, static_cast<std::int64_t>(rank) * part);
-    const std::int64_t end = std::min(all, begin + part);
-    for (std::int64_t first = begin; first < end; first += kBlock) {
-        const std::int64_t count = std::min(kBlock, end - first);
-        sum(calls, first, count, block.data(), calls[rank].average);
-        for (const CollectiveCall& call : calls) copy(block.data(), call.output + first, count);
+    std::array<T, kBlock> block;
+    const CollectiveCall& own = calls[place];
+    const Range range = piece(own.full_elements, calls.size(), place);
+    for (std::int64_t first = range.begin; first < range.end; first += kBlock) {
+        const std::int64_t count = std::min(kBlock, range.end - first);
+        sum(calls, first, count, block.data(), own.divisor);
+        for (const CollectiveCall& call : calls) {
+            move_bytes(block.data(), static_cast<T*>(call.output) + first,
+                       count * static_cast<std::int64_t>(sizeof(T)));
+        }
     }
 }
 
-void carry_out(const Calls& calls, std::size_t rank) {
-    switch (calls[rank].operation) {
+template <class T>
+void reduce(const Calls& calls, std::size_t place) {
+    return calls[place].operation == Operation::all_reduce ? all_reduce<T>(calls, place)
+                                                           : reduce_scatter<T>(calls, place);
+}
+
+void carry_out(const Calls& calls, std::size_t place) {
+    const CollectiveCall& own = calls[place];
+    switch (own.operation) {
         case Operation::all_gather:
-            return all_gather(calls, rank);
+            return all_gather(calls, place);
         case Operation::reduce_scatter:
-            return reduce_scatter(calls, rank);
         case Operation::all_reduce:
-            return all_reduce(calls, rank);
+            switch (own.dtype) {
+                case DType::fp32:
+                    return reduce<float>(calls, place);
+                case DType::bf16:
+                    return reduce<kernels::Bf16>(calls, place);
+                case DType::fp64:
+                    return reduce<double>(calls, place);
+                case DType::int32:
+                    break;
+            }
+            throw std::logic_error("the local process group does not sum integers");
         case Operation::broadcast:
-            return copy(calls[0].input, calls[rank].output, calls[rank].full_elements);
+            return move_bytes(calls[0].input, own.output, own.full_elements * size_of(own.dtype));
         case Operation::barrier:
             return;
         default:
@@ -75,27 +112,43 @@ void carry_out(const Calls& calls, std::size_t rank) {
     }
 }
 
+bool agree(const CollectiveCall& a, const CollectiveCall& b) {
+    return a.operation == b.operation && a.dtype == b.dtype && a.full_elements == b.full_elements &&
+           a.divisor == b.divisor;
+}
+
+std::string describe(const CollectiveCall& call) {
+    return fmt::format("{} of {} {} elements over {}", traces::name(call.operation), call.full_elements,
+                       kDTypeNames[static_cast<std::size_t>(call.dtype)], call.divisor);
+}
+
 }  // namespace
 
-std::shared_ptr<Meeting> LocalGroup::join(int rank, std::int64_t sequence, const CollectiveCall& call) {
+std::shared_ptr<Meeting> LocalGroup::join(int place, std::int64_t sequence, const CollectiveCall& call) {
     const std::lock_guard lock(mutex_);
     Open& open = open_[sequence];
     if (!open.meeting) {
-        open.meeting = std::make_shared<Meeting>(static_cast<std::size_t>(ranks_));
-        open.calls = std::make_shared<Calls>(static_cast<std::size_t>(ranks_));
+        open.meeting = std::make_shared<Meeting>(static_cast<std::size_t>(members_), transfer_delay_);
+        open.calls = std::make_shared<Calls>(static_cast<std::size_t>(members_));
         open.first = call;
-    } else if (open.first.operation != call.operation || open.first.full_elements != call.full_elements) {
-        throw std::logic_error(
-            fmt::format("collective {}: rank {} calls {} of {} elements while another rank calls {} of {}",
-                        sequence, rank, traces::name(call.operation), call.full_elements,
-                        traces::name(open.first.operation), open.first.full_elements));
+    } else if (!agree(open.first, call)) {
+        throw std::logic_error(fmt::format("collective {}: the member at place {} calls {}, another calls {}",
+                                           sequence, place, describe(call), describe(open.first)));
     }
-    (*open.calls)[static_cast<std::size_t>(rank)] = call;
+    const auto part = static_cast<std::size_t>(place);
+    (*open.calls)[part] = call;
     auto meeting = open.meeting;
-    meeting->set_part(static_cast<std::size_t>(rank),
-                      [calls = open.calls, rank](int) { carry_out(*calls, static_cast<std::size_t>(rank)); });
-    if (++open.joined == ranks_) open_.erase(sequence);
+    meeting->set_part(part, [calls = open.calls, part](int) { carry_out(*calls, part); });
+    if (++open.joined == members_) open_.erase(sequence);
     return meeting;
+}
+
+LocalGroups::LocalGroups(const Mesh& mesh, std::chrono::microseconds transfer_delay) {
+    // Mesh::id: the world, then the shard groups by replica, then the replicate groups by place.
+    std::vector<int> members = {mesh.ranks};
+    members.insert(members.end(), static_cast<std::size_t>(mesh.replicas()), mesh.shard);
+    members.insert(members.end(), static_cast<std::size_t>(mesh.shard), mesh.replicas());
+    for (const int size : members) groups_.push_back(std::make_unique<LocalGroup>(size, transfer_delay));
 }
 
 }  // namespace shardscope::trainer

@@ -1,9 +1,10 @@
-// The `local` process group: collectives between ranks that are threads of one process. Each rank names its
-// buffers and gets the meeting of that collective; when all have arrived at it, each rank's part pulls its
-// data straight from the others' buffers. Sums are in rank order, element by element, scaled once at the end,
-// so that the bits depend on the number of ranks alone.
+// The `local` process group: collectives between ranks that are threads of one process. One object per
+// communicator. Each member names its buffers and gets the meeting of that collective; when all have arrived
+// at it, each member's part pulls its data straight from the others' buffers. Sums are in rank order, element
+// by element, scaled once at the end, so that the bits depend on the number of members alone.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -11,26 +12,34 @@
 #include <vector>
 
 #include "trainer/executor/scheduler.h"
+#include "trainer/plan/mesh.h"
 #include "trainer/plan/plan.h"
 
 namespace shardscope::trainer {
 
+// A member's buffers may be in place (all_reduce; all_gather whose input is its own piece of the output;
+// reduce_scatter whose output is its own piece of the input; broadcast). Where the elements of an all_gather
+// or reduce_scatter do not divide by the members, pieces are of the next whole number and the last ones
+// shorter or empty.
 struct CollectiveCall {
     Operation operation = Operation::barrier;
-    float* output = nullptr;
-    const float* input = nullptr;
+    DType dtype = DType::fp32;  // sums: fp32, bf16 (in fp32, rounded once) or fp64; anything can be moved
+    void* output = nullptr;
+    const void* input = nullptr;
     std::int64_t full_elements = 0;  // all_gather: of the output; reduce_scatter: of the input; else of both
-    bool average = false;            // sums are divided by the number of ranks
+    std::int32_t divisor = 1;        // sums are divided by this
 };
 
 class LocalGroup {
   public:
-    explicit LocalGroup(int ranks) : ranks_(ranks) {}
-    int ranks() const { return ranks_; }
+    // `transfer_delay`: of every collective (see Meeting).
+    explicit LocalGroup(int members, std::chrono::microseconds transfer_delay = {})
+        : members_(members), transfer_delay_(transfer_delay) {}
+    int members() const { return members_; }
 
-    // Rank `rank`'s `sequence`-th collective. Thread safe. Throws std::logic_error if the ranks disagree on
-    // the operation or its size.
-    std::shared_ptr<Meeting> join(int rank, std::int64_t sequence, const CollectiveCall& call);
+    // The `sequence`-th collective of the member at `place` (0 the first). Thread safe. Throws
+    // std::logic_error if the members disagree on the operation, its type or its size.
+    std::shared_ptr<Meeting> join(int place, std::int64_t sequence, const CollectiveCall& call);
 
   private:
     struct Open {
@@ -39,9 +48,21 @@ class LocalGroup {
         CollectiveCall first;  // what the others must agree with
         int joined = 0;
     };
-    int ranks_;
+    int members_;
+    std::chrono::microseconds transfer_delay_;
     std::mutex mutex_;
-    std::map<std::int64_t, Open> open_;  // by sequence; a meeting leaves when all ranks have joined
+    std::map<std::int64_t, Open> open_;  // by sequence; a meeting leaves when all members have joined
+};
+
+// Every communicator of a run.
+class LocalGroups {
+  public:
+    explicit LocalGroups(const Mesh& mesh, std::chrono::microseconds transfer_delay = {});
+    // `id`: Mesh::id.
+    LocalGroup& of(int id) { return *groups_[static_cast<std::size_t>(id)]; }
+
+  private:
+    std::vector<std::unique_ptr<LocalGroup>> groups_;  // by id
 };
 
 }  // namespace shardscope::trainer

@@ -1,51 +1,64 @@
+// The walk through a Plan and what the host does at once; rank_streams.cpp has what it enqueues.
 #include "trainer/executor/rank_runner.h"
 
 #include <cstring>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
-#include "trainer/executor/cpu_kernels.h"
+#include <fmt/format.h>
+
+#include "trainer/executor/run.h"
+#include "trainer/executor/runtime_call.h"
+#include "trainer/job/job.h"
+#include "trainer/job/learning_rate.h"
 
 namespace shardscope::trainer {
 
-namespace {
-
 using profiler::ticks;
 
-// A runtime call on the host thread: from construction to end of scope.
-class RuntimeCall {
-  public:
-    RuntimeCall(profiler::ThreadLog* log, profiler::NameId name, std::int64_t correlation)
-        : log_(log), name_(name), correlation_(correlation), start_(log ? ticks() : 0) {}
-    ~RuntimeCall() {
-        if (log_) log_->runtime(name_, start_, ticks(), correlation_);
-    }
-    RuntimeCall(const RuntimeCall&) = delete;
-    RuntimeCall& operator=(const RuntimeCall&) = delete;
+namespace {
 
-  private:
-    profiler::ThreadLog* log_;
-    profiler::NameId name_;
-    std::int64_t correlation_;
-    std::uint64_t start_;
-};
+std::array<StreamIndex, kStreams> add_streams(Scheduler& scheduler) {
+    std::array<StreamIndex, kStreams> streams{};
+    for (StreamIndex& stream : streams) stream = scheduler.add_stream();
+    return streams;
+}
 
-int memory_kind(MemorySpace space) {
-    return space == MemorySpace::device   ? traces::kMemKindDevice
-           : space == MemorySpace::pinned ? traces::kMemKindPinned
-                                          : traces::kMemKindPageable;
+AllocatorOptions allocator_options(Shared& shared) {
+    AllocatorOptions options;
+    options.device_limit = shared.job.run.memory_limit;
+    if (shared.poison) options.poison_stream = shared.scheduler.add_stream();
+    return options;
+}
+
+const Buffer& buffer_of(const Plan& plan, const Op& op) {
+    return plan.buffers[static_cast<std::size_t>(op.args[0].buffer)];
 }
 
 }  // namespace
 
-RankRunner::RankRunner(int rank, Shared& shared, std::array<StreamIndex, kStreams> streams)
-    : rank_(rank), shared_(shared), streams_(streams), allocator_(shared.scheduler, streams) {}
+RankRunner::RankRunner(int rank, Shared& shared, HostCalls calls)
+    : rank_(rank),
+      shared_(shared),
+      calls_(std::move(calls)),
+      streams_(add_streams(shared.scheduler)),
+      allocator_(shared.scheduler, streams_, allocator_options(shared)) {
+    for (const Group group : {Group::world, Group::shard, Group::replicate}) {
+        Communicator& communicator = communicators_[static_cast<std::size_t>(group)];
+        communicator.id = shared.mesh.id(group, rank);
+        communicator.group = &shared.groups.of(communicator.id);
+        communicator.place = shared.mesh.place(group, rank);
+    }
+}
 
 void RankRunner::run(const Plan& plan, std::int64_t step) {
+    const Job& job = shared_.job;
     step_ = step;
+    lr_ = learning_rate(job.optimizer, job.run.ranks, job.run.steps, step);
     if (shared_.instruments) {
         names_ = &shared_.instruments->of(plan);
-        log_ = shared_.instruments->recorder().attach_thread("", rank_);
+        if (!log_) log_ = shared_.instruments->recorder().attach_thread("", rank_);
     }
     blocks_.resize(plan.buffers.size(), nullptr);
     events_.resize(static_cast<std::size_t>(plan.events));
@@ -76,14 +89,18 @@ void RankRunner::run(const Plan& plan, std::int64_t step) {
             }
             case OpKind::wait_event: {
                 const RuntimeCall call(log_, log_ ? shared_.instruments->stream_wait_event : NameId::none, 0);
-                waits_[static_cast<std::size_t>(op.stream)].push_back(
-                    events_[static_cast<std::size_t>(op.event)]);
+                const StreamEvent event = events_[static_cast<std::size_t>(op.event)];
+                if (event.stream != index(op.stream)) waits_[static_cast<std::size_t>(op.stream)].add(event);
                 break;
             }
             case OpKind::kernel:
             case OpKind::memcpy:
             case OpKind::memset:
-                enqueue(plan, op);
+                if (op.stream == Stream::host) {
+                    do_at_once(plan, op);
+                } else {
+                    enqueue(plan, op);
+                }
                 break;
             case OpKind::collective:
                 enqueue_collective(op);
@@ -97,53 +114,67 @@ void RankRunner::run(const Plan& plan, std::int64_t step) {
 
 void RankRunner::drain() {
     for (const StreamEvent event : last_) shared_.scheduler.wait(event);
+    allocator_.settle();
+    if (log_) record_counters();
 }
 
-std::span<float> RankRunner::contents(const Plan& plan, BufferId buffer) {
-    const auto id = static_cast<std::size_t>(buffer);
-    if (id >= blocks_.size() || !blocks_[id]) return {};
-    return {reinterpret_cast<float*>(blocks_[id]->data),
-            static_cast<std::size_t>(plan.buffers[id].bytes) / sizeof(float)};
+std::span<std::byte> RankRunner::contents(const Arg& arg) {
+    const auto id = static_cast<std::size_t>(arg.buffer);
+    if (arg.buffer < 0 || id >= blocks_.size() || !blocks_[id]) return {};
+    std::byte* data = address(arg);
+    const Block& block = *blocks_[id];
+    if (data < block.data || arg.bytes < 0 || data + arg.bytes > block.data + block.capacity) {
+        throw std::logic_error("a view reaches beyond its buffer");
+    }
+    return {data, static_cast<std::size_t>(arg.bytes)};
 }
 
-// --- host operations
-// -----------------------------------------------------------------------------------------
+std::byte* RankRunner::address(const Arg& arg) const {
+    if (arg.buffer < 0) return nullptr;
+    const Block* block = blocks_[static_cast<std::size_t>(arg.buffer)];
+    if (!block) throw std::logic_error("the Plan uses a buffer that is not allocated");
+    return block->data + arg.offset + arg.stride * shared_.mesh.shard_index(rank_);
+}
+
+// --- memory ----------------------------------------------------------------------------------------------
 
 void RankRunner::allocate(const Plan& plan, const Op& op) {
     const auto id = static_cast<std::size_t>(op.args[0].buffer);
     const Buffer& buffer = plan.buffers[id];
     if (blocks_[id]) throw std::logic_error("the Plan allocates " + buffer.name + " twice");
     const std::uint64_t start = log_ ? ticks() : 0;
-    Block* block = allocator_.allocate(buffer.bytes, buffer.space, op.stream);
+    Block* block = nullptr;
+    try {
+        block = allocator_.allocate(buffer.bytes, buffer.space, op.stream);
+    } catch (const PoolExhausted& reason) {
+        out_of_memory(plan, op, reason);
+    }
     blocks_[id] = block;
     counter_.allocated(plan, op);
     if (!log_) return;
-    Instruments& names = *shared_.instruments;
     if (allocator_.grew()) {
+        const Instruments& names = *shared_.instruments;
         log_->runtime(buffer.space == MemorySpace::device ? names.malloc_device : names.malloc_host, start,
                       ticks(), 0);
-        if (buffer.space == MemorySpace::device) {
-            log_->counter(rank_, names.reserved_bytes, static_cast<double>(reserved_bytes()));
-        }
     }
     record_memory(plan, op, *block, true);
+    record_counters();
 }
 
 void RankRunner::free(const Plan& plan, const Op& op) {
     Block*& block = blocks_[static_cast<std::size_t>(op.args[0].buffer)];
     if (!block) {
-        throw std::logic_error("the Plan frees " +
-                               plan.buffers[static_cast<std::size_t>(op.args[0].buffer)].name +
-                               ", which is not allocated");
+        throw std::logic_error("the Plan frees " + buffer_of(plan, op).name + ", which is not allocated");
     }
+    shared_.delays.maybe_sleep();
     counter_.freed(plan, op);
     if (log_) record_memory(plan, op, *block, false);
     allocator_.free(std::exchange(block, nullptr));
+    if (log_) record_counters();
 }
 
 void RankRunner::record_memory(const Plan& plan, const Op& op, const Block& block, bool allocation) {
-    const auto id = static_cast<std::size_t>(op.args[0].buffer);
-    const Buffer& buffer = plan.buffers[id];
+    const Buffer& buffer = buffer_of(plan, op);
     profiler::MemoryWork work;
     work.rank = rank_;
     work.address = reinterpret_cast<std::uintptr_t>(block.data);
@@ -154,187 +185,110 @@ void RankRunner::record_memory(const Plan& plan, const Op& op, const Block& bloc
     work.unit = buffer.unit;
     work.module = buffer.module;
     work.stream = static_cast<int>(op.stream);
-    work.name = names_->buffers[id];
+    work.name = names_->buffers[static_cast<std::size_t>(op.args[0].buffer)];
     log_->memory(work);
 }
 
+// Of device memory, where they changed.
+void RankRunner::record_counters() {
+    const Instruments& names = *shared_.instruments;
+    const std::int64_t active = allocator_.active_bytes(MemorySpace::device);
+    const std::int64_t reserved = allocator_.reserved_bytes(MemorySpace::device);
+    if (std::exchange(last_active_, active) != active) {
+        log_->counter(rank_, names.active_bytes, static_cast<double>(active));
+    }
+    if (std::exchange(last_reserved_, reserved) != reserved) {
+        log_->counter(rank_, names.reserved_bytes, static_cast<double>(reserved));
+    }
+}
+
+void RankRunner::out_of_memory(const Plan& plan, const Op& op, const PoolExhausted& reason) const {
+    const Buffer& buffer = buffer_of(plan, op);
+    std::string held;
+    const CategoryBytes& live = counter_.live_by_category();
+    for (std::size_t c = 0; c < live.size(); ++c) {
+        if (live[c] == 0) continue;
+        held += fmt::format("{}{} {}", held.empty() ? "" : ", ", live[c], traces::kMemoryCategoryNames[c]);
+    }
+    std::string moment = std::string(traces::name(op.phase));
+    if (op.unit >= 0) {
+        const bool gathering = buffer.category == MemoryCategory::unsharded_parameters ||
+                               buffer.category == MemoryCategory::communication;
+        const std::string& unit = shared_.unit_names[static_cast<std::size_t>(op.unit)];
+        moment += fmt::format(", {} unit {} ({})", gathering ? "gathering" : "in", op.unit, unit);
+    }
+    const std::int64_t limit = shared_.job.run.memory_limit;
+    const bool device = buffer.space == MemorySpace::device;
+    throw OutOfMemory(
+        fmt::format("step {}, rank {}: out of memory: {} bytes for {} ({}) do not fit {}; allocated are {} "
+                    "bytes ({}) of {} "
+                    "reserved; {}make the units (fsdp.wrap), the batch (data.batch) or the model smaller",
+                    step_, rank_, buffer.bytes, buffer.name, moment,
+                    reason.by_limit() ? fmt::format("into the {} bytes of run.memory_limit", limit)
+                    : device          ? std::string("into this machine's memory")
+                             : std::string("into this machine's memory (pinned host memory was asked for)"),
+                    counter_.live_bytes(), held.empty() ? "nothing" : held,
+                    allocator_.reserved_bytes(MemorySpace::device),
+                    reason.by_limit() ? "raise run.memory_limit, or " : ""));
+}
+
+// --- calls and waits -------------------------------------------------------------------------------------
+
 void RankRunner::host_call(const Plan& plan, const Op& op) {
+    const auto data = [&](std::size_t i) { return i < op.args.size() ? address(op.args[i]) : nullptr; };
     switch (op.call) {
         case HostCall::none:
             break;
         case HostCall::next_batch:
-            shared_.dataset.fill(first_sample_of(step_, shared_.group.ranks(), rank_, shared_.batch),
-                                 shared_.batch, address(op.args[0]), address(op.args[1]));
+            calls_.next_batch(data(0), data(1));
             break;
         case HostCall::read_loss: {
-            double loss = 0;
-            std::memcpy(&loss, address(op.args[0]), sizeof loss);
-            const bool last_step = plan.kind == PlanKind::finish;
-            shared_.on_loss(rank_, last_step ? step_ : step_ - 1, loss);
+            std::vector<double> losses(static_cast<std::size_t>(op.args[0].bytes) / sizeof(double));
+            std::memcpy(losses.data(), data(0), losses.size() * sizeof(double));
+            std::int32_t module = -1;
+            if (data(1)) std::memcpy(&module, data(1), sizeof module);
+            calls_.read_loss(plan.kind == PlanKind::finish ? step_ : step_ - 1, losses, module);
             break;
         }
+        case HostCall::read_validation_loss: {
+            double loss = 0;
+            std::memcpy(&loss, data(0), sizeof loss);
+            calls_.read_validation_loss(loss);
+            break;
+        }
+        case HostCall::read_logits:
+            calls_.read_logits({reinterpret_cast<const float*>(data(0)),
+                                static_cast<std::size_t>(op.args[0].bytes) / sizeof(float)});
+            break;
     }
 }
 
 void RankRunner::host_wait(const Op& op) {
     const StreamEvent event = events_[static_cast<std::size_t>(op.event)];
     const std::uint64_t start = log_ ? ticks() : 0;
+    shared_.delays.maybe_sleep();
     shared_.scheduler.wait(event);
+    allocator_.settle();
     if (!log_) return;
     const std::uint64_t end = ticks();
     const std::int64_t correlation = next_correlation();
     log_->runtime(shared_.instruments->event_synchronize, start, end, correlation);
     log_->synchronization(start, end, rank_, -1, traces::kSyncEvent, op.event, correlation);
+    record_counters();
 }
 
-// --- work on streams
-// -----------------------------------------------------------------------------------------
-
-std::byte* RankRunner::address(const Arg& arg) const {
-    if (arg.buffer < 0) return nullptr;
-    const Block* block = blocks_[static_cast<std::size_t>(arg.buffer)];
-    if (!block) throw std::logic_error("the Plan uses a buffer that is not allocated");
-    return block->data + arg.offset;
-}
-
-void RankRunner::use(const Op& op, StreamEvent event) {
-    for (const Arg& arg : op.args) {
-        if (arg.buffer < 0) continue;
-        allocator_.used(blocks_[static_cast<std::size_t>(arg.buffer)], op.stream, event.sequence);
-    }
-    last_[static_cast<std::size_t>(op.stream)] = event;
-}
-
-// The event that happens when all that the stream holds now, its waits included, is done.
-StreamEvent RankRunner::record(Stream stream) {
-    const auto s = static_cast<std::size_t>(stream);
-    if (!waits_[s].empty()) {
-        last_[s] =
-            shared_.scheduler.enqueue(index(stream), Priority::communication, take_waits(stream), [](int) {});
-    }
-    return last_[s];
-}
-
-std::vector<StreamEvent> RankRunner::take_waits(Stream stream) {
-    return std::exchange(waits_[static_cast<std::size_t>(stream)], {});
-}
-
-void RankRunner::enqueue(const Plan& plan, const Op& op) {
-    std::vector<std::byte*> data;
-    data.reserve(op.args.size());
-    for (const Arg& arg : op.args) data.push_back(address(arg));
-    const KernelContext context{rank_, shared_.seed, step_};
-    profiler::DeviceWork work;
-    NameId call = NameId::none;
+// Work on Stream::host: the Plan has waited for what it needs.
+void RankRunner::do_at_once(const Plan& plan, const Op& op) {
+    shared_.delays.maybe_sleep();
+    prepare(plan, op, host_launch_);
     if (log_) {
         const Instruments& names = *shared_.instruments;
-        work.device = rank_;
-        work.stream = static_cast<int>(op.stream);
-        work.correlation = next_correlation();
-        work.bytes = op.bytes;
-        if (op.kind == OpKind::kernel) {
-            call = names.launch_kernel;
-            work.name = names_->names[static_cast<std::size_t>(op.name)];
-        } else {
-            call = op.kind == OpKind::memcpy ? names.memcpy_async : names.memset_async;
-            work.copy_kind = op.copy_kind;
-            const auto kind_of = [&](const Arg& arg) {
-                return memory_kind(plan.buffers[static_cast<std::size_t>(arg.buffer)].space);
-            };
-            work.dst_kind = kind_of(op.args[0]);
-            if (op.kind == OpKind::memcpy) work.src_kind = kind_of(op.args[1]);
-        }
+        log_->push(op.kind == OpKind::kernel   ? names_->names[static_cast<std::size_t>(op.name)]
+                   : op.kind == OpKind::memcpy ? names.host_copy
+                                               : names.host_zero);
     }
-    const bool recorded = log_ != nullptr;
-    Shared& shared = shared_;
-    const Op* what = &op;
-    Work run = [what, data = std::move(data), context, work, recorded, &shared](int worker) {
-        const std::uint64_t start = recorded ? ticks() : 0;
-        if (what->kind == OpKind::kernel) {
-            run_kernel(*what, data, context);
-        } else if (what->kind == OpKind::memcpy) {
-            std::memcpy(data[0], data[1], static_cast<std::size_t>(what->args[0].bytes));
-        } else {
-            std::memset(data[0], 0, static_cast<std::size_t>(what->args[0].bytes));
-        }
-        if (!recorded) return;
-        const std::uint64_t end = ticks();
-        profiler::ThreadLog& log = *shared.worker_logs[static_cast<std::size_t>(worker)];
-        if (what->kind == OpKind::kernel) {
-            log.kernel(start, end, work);
-        } else if (what->kind == OpKind::memcpy) {
-            log.memcpy(start, end, work);
-        } else {
-            log.memset(start, end, work);
-        }
-    };
-    const Priority priority = op.kind == OpKind::kernel ? Priority::compute : Priority::copy;
-    const RuntimeCall launch(log_, call, work.correlation);
-    use(op, shared_.scheduler.enqueue(index(op.stream), priority, take_waits(op.stream), std::move(run)));
-}
-
-void RankRunner::enqueue_collective(const Op& op) {
-    constexpr std::int64_t kFloat = sizeof(float);
-    const std::int64_t sequence = sequence_++;
-    CollectiveCall call;
-    call.operation = op.collective;
-    call.output = reinterpret_cast<float*>(address(op.args[0]));
-    call.input = reinterpret_cast<const float*>(address(op.args[1]));
-    call.full_elements = op.bytes / kFloat;
-    call.average = op.average;
-    const auto ranks = static_cast<std::size_t>(shared_.group.ranks());
-    const auto part = static_cast<std::size_t>(rank_);
-
-    std::vector<StreamEvent> waits = take_waits(op.stream);
-    waits.push_back(last_collective_);
-    if (!log_) {
-        auto meeting = shared_.group.join(rank_, sequence, call);
-        last_collective_ =
-            shared_.scheduler.enqueue_arrival(index(op.stream), std::move(waits), std::move(meeting), part);
-        use(op, last_collective_);
-        return;
-    }
-
-    Instruments& names = *shared_.instruments;
-    const auto operation = static_cast<std::size_t>(op.collective);
-    const std::int64_t correlation = next_correlation();
-    profiler::CollectiveWork row;
-    row.rank = rank_;
-    row.correlation = correlation;
-    row.operation = op.collective;
-    row.bytes = op.bytes;
-    row.padding = op.padding;
-    row.group = 0;
-    row.group_size = static_cast<int>(ranks);
-    row.sequence = sequence;
-    row.unit = op.unit;
-    row.phase = op.phase;
-    profiler::DeviceWork kernel;
-    kernel.name = names.collective_kernel[operation];
-    kernel.device = rank_;
-    kernel.stream = static_cast<int>(op.stream);
-    kernel.correlation = correlation;
-
-    log_->push(names.collective_call[operation], -1, names.nccl_domain);
-    auto meeting = shared_.group.join(rank_, sequence, call);
-    // The kernel's time is from this rank's arrival to its own data in place; an all_reduce's is in place
-    // when all parts are done, because each part writes to every rank.
-    Shared& shared = shared_;
-    const bool ends_together = op.collective == Operation::all_reduce || op.collective == Operation::barrier;
-    meeting->on_part_complete(
-        part, [&shared, kernel, row, ends_together](std::uint64_t arrived, std::uint64_t own_end,
-                                                    std::uint64_t last_end, int worker) {
-            profiler::ThreadLog& log = *shared.worker_logs[static_cast<std::size_t>(worker)];
-            log.kernel(arrived, ends_together ? last_end : own_end, kernel);
-            log.collective(row);
-        });
-    {
-        const RuntimeCall launch(log_, names.launch_collective, correlation);
-        last_collective_ =
-            shared_.scheduler.enqueue_arrival(index(op.stream), std::move(waits), std::move(meeting), part);
-    }
-    log_->pop();
-    use(op, last_collective_);
+    carry_out(host_launch_);
+    if (log_) log_->pop();
 }
 
 }  // namespace shardscope::trainer

@@ -3,80 +3,114 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "trainer/data/dataset.h"
 #include "trainer/executor/allocator.h"
+#include "trainer/executor/delays.h"
 #include "trainer/executor/instruments.h"
+#include "trainer/executor/launch.h"
 #include "trainer/executor/local_group.h"
 #include "trainer/executor/scheduler.h"
 #include "trainer/plan/account.h"
+#include "trainer/plan/mesh.h"
 #include "trainer/plan/plan.h"
 
 namespace shardscope::trainer {
 
+struct Job;
+
 // What all ranks of the process share.
 struct Shared {
     Scheduler& scheduler;
-    LocalGroup& group;
-    const Dataset& dataset;
-    std::int64_t seed = 0;
-    int batch = 0;
-    std::function<void(int rank, std::int64_t step, double loss)> on_loss;
+    LocalGroups& groups;
+    Delays& delays;
+    Mesh mesh;
+    const Job& job;
+    bool poison = false;                            // see TestSettings
+    std::vector<std::string> unit_names;            // by unit, for messages
     Instruments* instruments = nullptr;             // null: nothing is recorded
     std::vector<profiler::ThreadLog*> worker_logs;  // by worker, once they have started
 };
 
+// What a Plan's host calls reach, on the rank's host thread.
+struct HostCalls {
+    std::function<void(void* input, void* target)> next_batch;
+    // `losses`: by micro-batch. `module`: the first whose output was not finite, -1 if there is none.
+    std::function<void(std::int64_t step, std::span<const double> losses, std::int32_t module)> read_loss;
+    std::function<void(double loss)> read_validation_loss;
+    std::function<void(std::span<const float> logits)> read_logits;
+};
+
 class RankRunner {
   public:
-    // `streams`: made beforehand for this rank, in the order of Stream.
-    RankRunner(int rank, Shared& shared, std::array<StreamIndex, kStreams> streams);
+    // Adds the rank's streams to the scheduler: before any thread enqueues.
+    RankRunner(int rank, Shared& shared, HostCalls calls);
 
-    // Called on the rank's host thread. `step` 0 is the first; set-up and finish use the step they stand at.
+    // Called on the rank's host thread. `step` 0 is the first of all; set-up and finish use the step they
+    // stand at. Throws OutOfMemory and what the host calls throw.
     void run(const Plan& plan, std::int64_t step);
     void drain();  // waits for the rank's streams
 
-    // What a buffer holds, between Plans and after drain(); empty while it is not allocated.
-    std::span<float> contents(const Plan& plan, BufferId buffer);
+    // What a view holds, in any space, between Plans and after drain(); empty while it is not allocated.
+    std::span<std::byte> contents(const Arg& arg);
 
     const MemoryPeak& peak() const { return counter_.peak(); }
-    std::int64_t reserved_bytes() const { return allocator_.reserved_bytes(MemorySpace::device); }
+    const Allocator& allocator() const { return allocator_; }
 
   private:
     using NameId = profiler::NameId;
+    // One in-order queue per communicator, as NCCL has.
+    struct Communicator {
+        LocalGroup* group = nullptr;
+        int id = 0, place = 0;
+        StreamEvent last;           // collective
+        std::int64_t sequence = 0;  // of the next one
+    };
+
     void allocate(const Plan& plan, const Op& op);
     void free(const Plan& plan, const Op& op);
+    [[noreturn]] void out_of_memory(const Plan& plan, const Op& op, const PoolExhausted& reason) const;
     void host_call(const Plan& plan, const Op& op);
     void host_wait(const Op& op);
+    void do_at_once(const Plan& plan, const Op& op);
     void enqueue(const Plan& plan, const Op& op);
     void enqueue_collective(const Op& op);
+    void describe_work(const Plan& plan, const Op& op, profiler::DeviceWork& work);
+    void prepare(const Plan& plan, const Op& op, Launch& launch);
     StreamEvent record(Stream stream);
     void record_memory(const Plan& plan, const Op& op, const Block& block, bool allocation);
+    void record_counters();
     std::byte* address(const Arg& arg) const;
     void use(const Op& op, StreamEvent event);
-    std::vector<StreamEvent> take_waits(Stream stream);
+    Waits take_waits(Stream stream);
+    Communicator& communicator(Group group);
     StreamIndex index(Stream stream) const { return streams_[static_cast<std::size_t>(stream)]; }
     std::int64_t next_correlation() { return (static_cast<std::int64_t>(rank_) << 32) | ++correlation_; }
 
     int rank_;
     Shared& shared_;
+    HostCalls calls_;
     std::array<StreamIndex, kStreams> streams_;
     Allocator allocator_;
     AllocationCounter counter_;
     const Instruments::PlanNames* names_ = nullptr;
     profiler::ThreadLog* log_ = nullptr;
-    std::vector<Block*> blocks_;                            // by buffer; null while not allocated
-    std::vector<StreamEvent> events_;                       // by event slot
-    std::array<StreamEvent, kStreams> last_{};              // latest item of each stream
-    std::array<std::vector<StreamEvent>, kStreams> waits_;  // that the next item of a stream takes along
-    StreamEvent last_collective_;  // one in-order queue per communicator, as NCCL has
-    std::int64_t sequence_ = 0;    // of collectives
+    std::vector<Block*> blocks_;              // by buffer; null while not allocated
+    std::vector<StreamEvent> events_;         // by event slot
+    std::array<StreamEvent, kStreams> last_;  // latest item of each stream
+    std::array<Waits, kStreams> waits_;       // that the next item of a stream takes along
+    std::array<Launches, kStreams> launches_;
+    Launch host_launch_;
+    std::array<Communicator, kGroupNames.size()> communicators_;  // by Group; those that are the world: its
     std::int64_t correlation_ = 0;
     std::int64_t step_ = 0;
+    double lr_ = 0;
+    std::int64_t last_active_ = -1, last_reserved_ = -1;  // as recorded
 };
 
 }  // namespace shardscope::trainer

@@ -21,7 +21,8 @@ namespace shardscope::trainer {
 
 class RankRunner;
 
-// A run that cannot go on; the message is one sentence: at which step, what, what to do. The tool exits with 1.
+// A run that cannot go on; the message is one sentence: at which step, what, what to do. The tool exits
+// with 1.
 class RunError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
@@ -35,11 +36,12 @@ class OutOfMemory : public RunError {
 
 struct StepReport {  // called in order of steps, from one of the ranks' threads, under a lock
     std::int64_t step = 0;
-    double loss = 0;  // mean over micro-batches and ranks, summed in double: for each micro-batch, rank by rank
+    double loss =
+        0;  // mean over micro-batches and ranks, summed in double: for each micro-batch, rank by rank
     double seconds_since_start = 0;
 };
 
-struct ValidationReport {  // called as StepReport is
+struct ValidationReport {      // called as StepReport is
     std::int64_t step = 0;     // the step after which it was measured
     double loss = 0;           // mean over the batches, summed in double: for each batch, rank by rank
     std::int64_t batches = 0;  // of all ranks together
@@ -54,9 +56,9 @@ struct RunControl {
 struct RunHooks {
     // The rank's buffers hold the initial values and its streams are empty: a checkpoint may be put in place.
     std::function<void(int rank, RankRunner&)> after_setup;
-    // After every checkpoint.every steps, after the last and after a stop; `steps_done` counts from the first step
-    // of all, not of this run. No rank's streams hold anything before the last rank's call returned, and no
-    // rank goes on before it.
+    // After every checkpoint.every steps, after the last and after a stop; `steps_done` counts from the first
+    // step of all, not of this run. No rank's streams hold anything before the last rank's call returned, and
+    // no rank goes on before it.
     std::function<void(int rank, std::int64_t steps_done, RankRunner&)> at_step_end;
 };
 
@@ -68,8 +70,9 @@ inline constexpr bool kPoisonByDefault = false;
 
 // For tests: none of it may change a bit of any result.
 struct TestSettings {
-    std::uint64_t delay_seed = 0;  // not 0: short pseudo-random sleeps in streams, at collectives, waits and frees
-    int transfer_delay_us = 0;     // every collective's data takes this much longer; no worker waits for it
+    std::uint64_t delay_seed =
+        0;  // not 0: short pseudo-random sleeps in streams, at collectives, waits and frees
+    int transfer_delay_us = 0;  // every collective's data takes this much longer; no worker waits for it
     // Blocks hold NaNs (all bits set) from the system, and again once the last stream use after their free is
     // over.
     bool poison = kPoisonByDefault;

@@ -1,11 +1,23 @@
 #include "trainer/executor/scheduler.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "profiler/clock.h"
 
 namespace shardscope::trainer {
+
+void Waits::add(StreamEvent event) {
+    if (event.stream < 0 || event.sequence == 0) return;
+    for (std::size_t i = 0; i < count_; ++i) {
+        if (events_[i].stream != event.stream) continue;
+        events_[i].sequence = std::max(events_[i].sequence, event.sequence);
+        return;
+    }
+    if (count_ == kCapacity) throw std::logic_error("an item waits for events of too many streams");
+    events_[count_++] = event;
+}
 
 Scheduler::Scheduler(int workers, const std::function<void(int worker)>& on_worker_start) {
     workers_.reserve(static_cast<std::size_t>(workers));
@@ -38,24 +50,29 @@ StreamIndex Scheduler::add_stream() {
     return static_cast<StreamIndex>(queues_.size() - 1);
 }
 
-StreamEvent Scheduler::enqueue(StreamIndex stream, Priority priority, std::vector<StreamEvent> waits,
-                               Work work) {
-    return append(stream, {priority, std::move(waits), std::move(work), nullptr, 0});
+StreamEvent Scheduler::enqueue(StreamIndex stream, Priority priority, const Waits& waits, Work work) {
+    return append(stream, {priority, waits, std::move(work), nullptr, 0});
 }
 
-StreamEvent Scheduler::enqueue_arrival(StreamIndex stream, std::vector<StreamEvent> waits,
+StreamEvent Scheduler::enqueue_arrival(StreamIndex stream, const Waits& waits,
                                        std::shared_ptr<Meeting> meeting, std::size_t part) {
-    return append(stream, {Priority::communication, std::move(waits), {}, std::move(meeting), part});
+    return append(stream, {Priority::communication, waits, {}, std::move(meeting), part});
 }
 
 StreamEvent Scheduler::append(StreamIndex stream, Item item) {
-    const std::lock_guard lock(mutex_);
-    if (error_) std::rethrow_exception(error_);
-    Queue& queue = queues_[static_cast<std::size_t>(stream)];
-    queue.items.push_back(std::move(item));
-    ++queue.enqueued;
-    if (queue.items.size() == 1) try_head(stream);
-    return {stream, queue.enqueued};
+    std::size_t wakes = 0;
+    StreamEvent event{stream, 0};
+    {
+        const std::lock_guard lock(mutex_);
+        if (error_) std::rethrow_exception(error_);
+        Queue& queue = queues_[static_cast<std::size_t>(stream)];
+        queue.items.push_back(std::move(item));
+        event.sequence = ++queue.enqueued;
+        if (queue.items.size() == 1) try_head(stream);
+        wakes = claim_wakes();
+    }
+    wake(wakes);
+    return event;
 }
 
 StreamEvent Scheduler::last(StreamIndex stream) const {
@@ -63,120 +80,209 @@ StreamEvent Scheduler::last(StreamIndex stream) const {
     return {stream, queues_[static_cast<std::size_t>(stream)].enqueued};
 }
 
-bool Scheduler::happened(StreamEvent event) const {
-    if (event.stream < 0 || event.sequence == 0) return true;
-    const Queue& queue = queues_[static_cast<std::size_t>(event.stream)];
-    return queue.completed.load(std::memory_order_acquire) >= event.sequence;
+// --- with the lock held ----------------------------------------------------------------------------------
+
+void Scheduler::make_ready(Priority priority, Ready ready) {
+    ready_[static_cast<std::size_t>(priority)].push_back(std::move(ready));
+    ++ready_count_;
 }
 
-// Makes the head of a stream ready, or arrives, if nothing holds it back. Called with the lock held.
+// Makes the head of a stream ready, or arrives, if nothing holds it back.
 void Scheduler::try_head(StreamIndex stream) {
     Queue& queue = queues_[static_cast<std::size_t>(stream)];
     if (queue.head_taken || queue.items.empty()) return;
     Item& head = queue.items.front();
-    for (const StreamEvent& event : head.waits) {
+    for (const StreamEvent& event : head.waits.events()) {
         if (!happened(event)) {
             queues_[static_cast<std::size_t>(event.stream)].blocked.push_back(stream);
             return;
         }
     }
     queue.head_taken = true;
-    if (!head.meeting) {
-        ready_[static_cast<std::size_t>(head.priority)].push_back({stream, nullptr, 0});
-        work_available_.notify_one();
-        return;
-    }
+    if (!head.meeting) return make_ready(head.priority, {stream, nullptr, 0});
     Meeting& meeting = *head.meeting;
     meeting.parts_[head.part].arrived = profiler::ticks();
     meeting.streams_.push_back(stream);
     if (meeting.streams_.size() < meeting.parts_.size()) return;
-    auto& ready = ready_[static_cast<std::size_t>(Priority::communication)];
-    for (std::size_t part = 0; part < meeting.parts_.size(); ++part)
-        ready.push_back({-1, head.meeting, part});
-    work_available_.notify_all();
+    for (std::size_t part = 0; part < meeting.parts_.size(); ++part) {
+        make_ready(Priority::communication, {-1, head.meeting, part});
+    }
 }
 
-// The head of a stream is done. Called with the lock held.
+// The head of a stream is done.
 void Scheduler::complete_head(StreamIndex stream) {
     Queue& queue = queues_[static_cast<std::size_t>(stream)];
     queue.items.pop_front();
     queue.head_taken = false;
-    queue.completed.fetch_add(1, std::memory_order_release);
-    std::vector<StreamIndex> blocked = std::exchange(queue.blocked, {});
+    const std::uint64_t completed = queue.completed.fetch_add(1, std::memory_order_release) + 1;
+    std::erase_if(queue.hosts, [&](HostWait* host) {
+        if (host->sequence > completed) return false;
+        host->wake.notify_one();
+        return true;
+    });
     try_head(stream);
+    if (queue.blocked.empty()) return;
+    const std::vector<StreamIndex> blocked = std::exchange(queue.blocked, {});
     for (const StreamIndex waiting : blocked) try_head(waiting);
+}
+
+bool Scheduler::take(Ready& next) {
+    for (auto& level : ready_) {
+        if (level.empty()) continue;
+        next = std::move(level.front());
+        level.pop_front();
+        --ready_count_;
+        return true;
+    }
+    return false;
+}
+
+bool Scheduler::take_due(std::shared_ptr<Meeting>& meeting) {
+    if (transfers_.empty()) return false;
+    const Clock::time_point now = Clock::now();
+    const auto due = std::find_if(transfers_.begin(), transfers_.end(),
+                                  [&](const Transfer& transfer) { return transfer.due <= now; });
+    if (due == transfers_.end()) return false;
+    meeting = std::move(due->meeting);
+    transfers_.erase(due);
+    return true;
+}
+
+// How many sleepers to wake, each once, for what is ready.
+std::size_t Scheduler::claim_wakes() {
+    if (ready_count_ <= woken_ || asleep_ <= woken_) return 0;
+    const std::size_t wakes = std::min(ready_count_, asleep_) - woken_;
+    woken_ += wakes;
+    return wakes;
+}
+
+void Scheduler::sleep(std::unique_lock<std::mutex>& lock) {
+    ++asleep_;
+    if (transfers_.empty() || error_) {
+        work_available_.wait(lock);
+    } else {
+        const auto due = std::min_element(transfers_.begin(), transfers_.end(),
+                                          [](const auto& a, const auto& b) { return a.due < b.due; });
+        const Clock::time_point time = due->due;
+        work_available_.wait_until(lock, time);
+    }
+    --asleep_;
+    if (woken_ > 0) --woken_;
+}
+
+// --- workers ---------------------------------------------------------------------------------------------
+
+void Scheduler::wake(std::size_t workers) {
+    for (; workers > 0; --workers) work_available_.notify_one();
 }
 
 void Scheduler::run(int worker) {
     std::unique_lock lock(mutex_);
     for (;;) {
-        const auto level =
-            std::find_if(ready_.begin(), ready_.end(), [](const auto& q) { return !q.empty(); });
-        if (level == ready_.end() || error_) {
+        Ready next;
+        std::shared_ptr<Meeting> arrived;
+        const bool due = !error_ && take_due(arrived);
+        if (!due && (error_ || !take(next))) {
             if (stop_) return;
-            work_available_.wait(lock);
+            sleep(lock);
             continue;
         }
-        Ready next = std::move(level->front());
-        level->pop_front();
         try {
-            if (!next.meeting) {
-                Work work = std::move(queues_[static_cast<std::size_t>(next.stream)].items.front().work);
-                lock.unlock();
-                work(worker);
-                work = nullptr;
-                lock.lock();
-                complete_head(next.stream);
+            if (due) {
+                complete_meeting(lock, *arrived, worker);
+            } else if (next.meeting) {
+                run_part(lock, next, worker);
             } else {
-                Meeting& meeting = *next.meeting;
-                Meeting::Part& part = meeting.parts_[next.part];
-                lock.unlock();
-                part.work(worker);
-                part.done = profiler::ticks();
-                lock.lock();
-                if (++meeting.finished_ == meeting.parts_.size()) {
-                    lock.unlock();
-                    const std::uint64_t last_done = profiler::ticks();
-                    for (Meeting::Part& each : meeting.parts_) {
-                        if (each.completion) each.completion(each.arrived, each.done, last_done, worker);
-                    }
-                    lock.lock();
-                    for (const StreamIndex stream : meeting.streams_) complete_head(stream);
-                }
+                run_item(lock, next, worker);
             }
         } catch (...) {
-            if (!lock.owns_lock()) lock.lock();
-            if (!error_) error_ = std::current_exception();
+            if (lock.owns_lock()) lock.unlock();
+            fail(std::current_exception());
+            lock.lock();
         }
-        if (waiting_hosts_ > 0) progress_.notify_all();
     }
 }
 
+// Each is entered and left with the lock held, and works without it.
+
+void Scheduler::run_item(std::unique_lock<std::mutex>& lock, const Ready& next, int worker) {
+    Work work = std::move(queues_[static_cast<std::size_t>(next.stream)].items.front().work);
+    const std::size_t wakes = claim_wakes();
+    lock.unlock();
+    wake(wakes);
+    work(worker);
+    work = nullptr;
+    lock.lock();
+    complete_head(next.stream);
+}
+
+void Scheduler::run_part(std::unique_lock<std::mutex>& lock, const Ready& next, int worker) {
+    Meeting& meeting = *next.meeting;
+    Meeting::Part& part = meeting.parts_[next.part];
+    const std::size_t wakes = claim_wakes();
+    lock.unlock();
+    wake(wakes);
+    part.work(worker);
+    part.done = profiler::ticks();
+    lock.lock();
+    if (++meeting.finished_ < meeting.parts_.size()) return;
+    if (meeting.transfer_delay_.count() == 0) return complete_meeting(lock, meeting, worker);
+    transfers_.push_back({Clock::now() + meeting.transfer_delay_, next.meeting});
+    if (asleep_ > woken_) {  // a sleeper does not know of this time yet
+        ++woken_;
+        work_available_.notify_one();
+    }
+}
+
+void Scheduler::complete_meeting(std::unique_lock<std::mutex>& lock, Meeting& meeting, int worker) {
+    lock.unlock();
+    const std::uint64_t last_done = profiler::ticks();
+    const bool delayed = meeting.transfer_delay_.count() > 0;
+    for (Meeting::Part& each : meeting.parts_) {
+        if (each.completion) {
+            each.completion(each.arrived, delayed ? last_done : each.done, last_done, worker);
+        }
+    }
+    lock.lock();
+    for (const StreamIndex stream : meeting.streams_) complete_head(stream);
+}
+
+// --- hosts -----------------------------------------------------------------------------------------------
+
 void Scheduler::wait(StreamEvent event) {
+    if (happened(event)) return;
     std::unique_lock lock(mutex_);
-    ++waiting_hosts_;
-    progress_.wait(lock, [&] { return error_ || happened(event); });
-    --waiting_hosts_;
     if (error_) std::rethrow_exception(error_);
+    if (happened(event)) return;
+    auto& hosts = queues_[static_cast<std::size_t>(event.stream)].hosts;
+    HostWait host;
+    host.sequence = event.sequence;
+    hosts.push_back(&host);
+    host.wake.wait(lock, [&] { return error_ || happened(event); });
+    std::erase(hosts, &host);
+    if (!happened(event)) std::rethrow_exception(error_);
 }
 
 void Scheduler::wait_all() {
-    std::unique_lock lock(mutex_);
-    ++waiting_hosts_;
-    progress_.wait(lock, [&] {
-        return error_ ||
-               std::all_of(queues_.begin(), queues_.end(), [](const Queue& q) { return q.items.empty(); });
-    });
-    --waiting_hosts_;
-    if (error_) std::rethrow_exception(error_);
+    std::vector<StreamEvent> all;
+    {
+        const std::lock_guard lock(mutex_);
+        if (error_) std::rethrow_exception(error_);
+        for (std::size_t stream = 0; stream < queues_.size(); ++stream) {
+            all.push_back({static_cast<StreamIndex>(stream), queues_[stream].enqueued});
+        }
+    }
+    for (const StreamEvent event : all) wait(event);
 }
 
 void Scheduler::fail(std::exception_ptr error) {
     {
         const std::lock_guard lock(mutex_);
         if (!error_) error_ = std::move(error);
+        for (Queue& queue : queues_) {
+            for (HostWait* host : queue.hosts) host->wake.notify_one();
+        }
     }
-    progress_.notify_all();
     work_available_.notify_all();
 }
 

@@ -6,18 +6,23 @@
 // rank's part becomes work, and the streams go on when all parts are done. Workers prefer communication to
 // copies to compute.
 //
-// One lock guards all queues; work itself runs without it. Hosts enqueue and wait, workers run.
+// One lock guards all queues; work itself runs without it. Hosts enqueue and wait, workers run. A sleeping
+// worker is woken only for work that no other is about to take, a host only when its event has happened.
 #pragma once
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -30,16 +35,38 @@ struct StreamEvent {
     std::uint64_t sequence = 0;  // happened when the stream has completed this many items; 0: at once
 };
 
+// Events of at most kCapacity streams; of one stream the latest counts.
+class Waits {
+  public:
+    static constexpr std::size_t kCapacity = 6;
+    Waits() = default;
+    Waits(std::initializer_list<StreamEvent> events) {
+        for (const StreamEvent& event : events) add(event);
+    }
+    void add(StreamEvent event);  // std::logic_error beyond the capacity
+    std::span<const StreamEvent> events() const { return {events_.data(), count_}; }
+    bool empty() const { return count_ == 0; }
+
+  private:
+    std::array<StreamEvent, kCapacity> events_;
+    std::size_t count_ = 0;
+};
+
 enum class Priority : std::uint8_t { communication = 0, copy = 1, compute = 2 };
 inline constexpr std::size_t kPriorities = 3;
 
-// Runs on a worker; the argument is the worker's index.
+// Runs on a worker; the argument is the worker's index. One that captures no more than two pointers costs no
+// allocation.
 using Work = std::function<void(int worker)>;
 
 // One collective of one group: a part per rank, released together.
 class Meeting {
   public:
-    explicit Meeting(std::size_t ranks) : parts_(ranks) {}
+    // `transfer_delay`: the streams go on only so long after the last part was done (a test setting).
+    explicit Meeting(std::size_t ranks, std::chrono::microseconds transfer_delay = {})
+        : parts_(ranks), transfer_delay_(transfer_delay) {
+        streams_.reserve(ranks);
+    }
     // Times are ticks: of this rank's arrival, of the end of its part, of the end of the last part.
     using Completion =
         std::function<void(std::uint64_t arrived, std::uint64_t done, std::uint64_t last_done, int worker)>;
@@ -61,6 +88,7 @@ class Meeting {
     std::vector<Part> parts_;
     std::vector<StreamIndex> streams_;
     std::size_t finished_ = 0;
+    std::chrono::microseconds transfer_delay_;
 };
 
 class Scheduler {
@@ -75,16 +103,21 @@ class Scheduler {
     StreamIndex add_stream();
 
     // Appends an item that waits for `waits` at the head of its stream; returns its event.
-    StreamEvent enqueue(StreamIndex stream, Priority priority, std::vector<StreamEvent> waits, Work work);
+    StreamEvent enqueue(StreamIndex stream, Priority priority, const Waits& waits, Work work);
     // Appends this rank's arrival at a meeting.
-    StreamEvent enqueue_arrival(StreamIndex stream, std::vector<StreamEvent> waits,
-                                std::shared_ptr<Meeting> meeting, std::size_t part);
+    StreamEvent enqueue_arrival(StreamIndex stream, const Waits& waits, std::shared_ptr<Meeting> meeting,
+                                std::size_t part);
     // What the stream holds now: happens when all of it is done.
     StreamEvent last(StreamIndex stream) const;
 
-    bool happened(StreamEvent event) const;  // takes no lock
+    bool happened(StreamEvent event) const {  // takes no lock
+        if (event.stream < 0 || event.sequence == 0) return true;
+        const Queue& queue = queues_[static_cast<std::size_t>(event.stream)];
+        return queue.completed.load(std::memory_order_acquire) >= event.sequence;
+    }
     // Blocks a host thread. Rethrows the first failure of any work.
     void wait(StreamEvent event);
+    // For everything that was enqueued before the call.
     void wait_all();
 
     // Finishes everything enqueued, unless something failed, and ends the workers. What work refers to may go
@@ -97,10 +130,14 @@ class Scheduler {
   private:
     struct Item {
         Priority priority = Priority::compute;
-        std::vector<StreamEvent> waits;
+        Waits waits;
         Work work;
         std::shared_ptr<Meeting> meeting;
         std::size_t part = 0;
+    };
+    struct HostWait {
+        std::uint64_t sequence = 0;
+        std::condition_variable wake;
     };
     struct Queue {
         std::deque<Item> items;   // the head may be running
@@ -108,24 +145,41 @@ class Scheduler {
         std::uint64_t enqueued = 0;
         std::atomic<std::uint64_t> completed{0};
         std::vector<StreamIndex> blocked;  // streams whose head waits for this one
+        std::vector<HostWait*> hosts;      // that wait for an item of this one
     };
     struct Ready {
         StreamIndex stream = -1;           // an ordinary item: the head of this stream
         std::shared_ptr<Meeting> meeting;  // or a part of a meeting
         std::size_t part = 0;
     };
+    using Clock = std::chrono::steady_clock;
+    struct Transfer {  // a meeting whose data is still on its way
+        Clock::time_point due;
+        std::shared_ptr<Meeting> meeting;
+    };
 
     StreamEvent append(StreamIndex stream, Item item);
+    void make_ready(Priority priority, Ready ready);
     void try_head(StreamIndex stream);
     void complete_head(StreamIndex stream);
+    bool take(Ready& next);
+    bool take_due(std::shared_ptr<Meeting>& meeting);
+    std::size_t claim_wakes();
+    void wake(std::size_t workers);
+    void sleep(std::unique_lock<std::mutex>& lock);
     void run(int worker);
+    void run_item(std::unique_lock<std::mutex>& lock, const Ready& next, int worker);
+    void run_part(std::unique_lock<std::mutex>& lock, const Ready& next, int worker);
+    void complete_meeting(std::unique_lock<std::mutex>& lock, Meeting& meeting, int worker);
 
     mutable std::mutex mutex_;
-    std::condition_variable work_available_, progress_;
+    std::condition_variable work_available_;
     std::deque<Queue> queues_;  // a deque: add_stream moves no queue
     std::array<std::deque<Ready>, kPriorities> ready_;
+    std::size_t ready_count_ = 0;
+    std::vector<Transfer> transfers_;
+    std::size_t asleep_ = 0, woken_ = 0;  // workers that sleep; of these, those that were told to wake
     std::vector<std::thread> workers_;
-    std::size_t waiting_hosts_ = 0;
     std::exception_ptr error_;
     bool stop_ = false;
 };

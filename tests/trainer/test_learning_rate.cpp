@@ -1,0 +1,95 @@
+// The learning rate of each step, against the arithmetic of its definition.
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "trainer/job/learning_rate.h"
+
+namespace shardscope::trainer {
+namespace {
+
+OptimizerSection base(double lr) {
+    OptimizerSection optimizer;
+    optimizer.lr = lr;
+    return optimizer;
+}
+
+TEST(LearningRate, IsThatOfTheJobUnlessItIsToldOtherwise) {
+    for (const int ranks : {1, 8}) {
+        for (const int step : {0, 5, 99}) EXPECT_EQ(learning_rate(base(0.25), ranks, 100, step), 0.25);
+    }
+}
+
+TEST(LearningRate, ScalesWithTheRanks) {
+    OptimizerSection optimizer = base(0.5);
+    optimizer.lr_scaling = LrScaling::linear;
+    EXPECT_EQ(learning_rate(optimizer, 8, 10, 0), 4.0);  // 8 * 0.5
+    EXPECT_EQ(learning_rate(optimizer, 1, 10, 0), 0.5);
+    optimizer.lr_scaling = LrScaling::sqrt;
+    EXPECT_EQ(learning_rate(optimizer, 16, 10, 0), 2.0);  // 4 * 0.5
+}
+
+TEST(LearningRate, WarmsUpGraduallyFromTheUnscaledToTheScaledRate) {
+    OptimizerSection optimizer = base(1);
+    optimizer.lr_scaling = LrScaling::linear;
+    optimizer.warmup_steps = 4;
+    // From 1 to 5 in 4 steps: 1, 2, 3, 4, then 5.
+    for (int step = 0; step < 4; ++step) EXPECT_EQ(learning_rate(optimizer, 5, 100, step), 1.0 + step);
+    EXPECT_EQ(learning_rate(optimizer, 5, 100, 4), 5.0);
+    EXPECT_EQ(learning_rate(optimizer, 5, 100, 50), 5.0);
+}
+
+TEST(LearningRate, ConstantWarmUpStaysAtTheUnscaledRate) {
+    OptimizerSection optimizer = base(1);
+    optimizer.lr_scaling = LrScaling::linear;
+    optimizer.warmup_steps = 3;
+    optimizer.warmup = Warmup::constant;
+    for (int step = 0; step < 3; ++step) EXPECT_EQ(learning_rate(optimizer, 4, 10, step), 1.0);
+    EXPECT_EQ(learning_rate(optimizer, 4, 10, 3), 4.0);
+}
+
+TEST(LearningRate, GoesDownAtEachMilestone) {
+    OptimizerSection optimizer = base(1);
+    optimizer.schedule = LrSchedule::step;
+    optimizer.milestones = {10, 20};
+    optimizer.gamma = 0.5;
+    EXPECT_EQ(learning_rate(optimizer, 1, 30, 9), 1.0);
+    EXPECT_EQ(learning_rate(optimizer, 1, 30, 10), 0.5);
+    EXPECT_EQ(learning_rate(optimizer, 1, 30, 19), 0.5);
+    EXPECT_EQ(learning_rate(optimizer, 1, 30, 20), 0.25);
+}
+
+TEST(LearningRate, MilestonesInsideTheWarmUpCountWhenItEnds) {
+    OptimizerSection optimizer = base(1);
+    optimizer.schedule = LrSchedule::step;
+    optimizer.milestones = {2};
+    optimizer.gamma = 0.5;
+    optimizer.warmup_steps = 4;
+    EXPECT_EQ(learning_rate(optimizer, 1, 30, 3), 1.0);
+    EXPECT_EQ(learning_rate(optimizer, 1, 30, 4), 0.5);
+}
+
+TEST(LearningRate, FollowsHalfACosine) {
+    OptimizerSection optimizer = base(2);
+    optimizer.schedule = LrSchedule::cosine;
+    EXPECT_EQ(learning_rate(optimizer, 1, 8, 0), 2.0);
+    EXPECT_NEAR(learning_rate(optimizer, 1, 8, 2), 1 + std::sqrt(0.5), 1e-15);  // 2 (1 + cos 45°) / 2
+    EXPECT_NEAR(learning_rate(optimizer, 1, 8, 4), 1.0, 1e-15);
+    EXPECT_NEAR(learning_rate(optimizer, 1, 8, 6), 1 - std::sqrt(0.5), 1e-15);
+    EXPECT_GT(learning_rate(optimizer, 1, 8, 7), 0.0);
+}
+
+TEST(LearningRate, TheCosineBeginsAfterTheWarmUp) {
+    OptimizerSection optimizer = base(1);
+    optimizer.schedule = LrSchedule::cosine;
+    optimizer.lr_scaling = LrScaling::linear;
+    optimizer.warmup_steps = 2;
+    EXPECT_EQ(learning_rate(optimizer, 3, 6, 1), 2.0);           // half of the way from 1 to 3
+    EXPECT_EQ(learning_rate(optimizer, 3, 6, 2), 3.0);           // cos 0
+    EXPECT_NEAR(learning_rate(optimizer, 3, 6, 4), 1.5, 1e-15);  // 2 of the 4 steps that are left
+    optimizer.warmup_steps = 10;                                 // longer than the run: no cosine at all
+    EXPECT_NEAR(learning_rate(optimizer, 3, 6, 5), 2.0, 1e-15);  // 1 + 2 * 5 / 10
+}
+
+}  // namespace
+}  // namespace shardscope::trainer

@@ -1,0 +1,49 @@
+#include "trainer/executor/loss_board.h"
+
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+namespace shardscope::trainer {
+
+LossBoard::LossBoard(int ranks, std::function<void(const BoardLoss&)> on_step)
+    : ranks_(static_cast<std::size_t>(ranks)),
+      on_step_(std::move(on_step)),
+      latest_(ranks_, std::numeric_limits<std::int64_t>::min()) {}
+
+void LossBoard::tell(int rank, std::int64_t step, std::span<const double> losses, std::int32_t module) {
+    const std::lock_guard lock(mutex_);
+    const auto r = static_cast<std::size_t>(rank);
+    if (step <= latest_[r]) return;
+    latest_[r] = step;
+    Row& row = rows_
+                   .try_emplace(step, Row{std::vector<std::vector<double>>(ranks_),
+                                          std::vector<std::int32_t>(ranks_, -1)})
+                   .first->second;
+    row.losses[r].assign(losses.begin(), losses.end());
+    row.modules[r] = module;
+    if (++row.told < ranks_) return;
+    const BoardLoss total = sum(step, row);
+    rows_.erase(step);
+    on_step_(total);
+}
+
+BoardLoss LossBoard::sum(std::int64_t step, const Row& row) const {
+    BoardLoss total;
+    total.step = step;
+    for (std::size_t piece = 0; piece < row.losses[0].size(); ++piece) {
+        for (const std::vector<double>& losses : row.losses) {
+            if (losses.size() != row.losses[0].size())
+                throw std::logic_error("ranks tell different numbers of losses");
+            total.loss += losses[piece];
+            ++total.pieces;
+        }
+    }
+    total.loss /= static_cast<double>(total.pieces);
+    for (const std::int32_t module : row.modules) {
+        if (total.module < 0) total.module = module;
+    }
+    return total;
+}
+
+}  // namespace shardscope::trainer

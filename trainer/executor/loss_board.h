@@ -1,0 +1,47 @@
+// Where the ranks bring their losses together: a step is reported when all have told theirs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace shardscope::trainer {
+
+// The loss of a step over all ranks.
+struct BoardLoss {
+    std::int64_t step = 0;
+    double loss = 0;           // for each piece rank by rank, summed in double, divided once by their number
+    std::int32_t module = -1;  // first whose output was not finite, of the lowest rank that has one; -1: none
+    std::int64_t pieces = 0;   // that were summed, of all ranks
+};
+
+class LossBoard {
+  public:
+    // `on_step` is called in the order of steps, on the thread of the rank that told last, under a lock; what
+    // it throws, tell() throws.
+    LossBoard(int ranks, std::function<void(const BoardLoss&)> on_step);
+
+    // `losses`: of the rank's micro-batches (or batches), as many as the others'. Steps rise; one that the
+    // rank has told before is passed over.
+    void tell(int rank, std::int64_t step, std::span<const double> losses, std::int32_t module = -1);
+
+  private:
+    struct Row {
+        std::vector<std::vector<double>> losses;  // by rank
+        std::vector<std::int32_t> modules;        // by rank
+        std::size_t told = 0;
+    };
+    BoardLoss sum(std::int64_t step, const Row& row) const;
+
+    std::size_t ranks_;
+    std::function<void(const BoardLoss&)> on_step_;
+    std::mutex mutex_;
+    std::map<std::int64_t, Row> rows_;  // steps that somebody has not told yet
+    std::vector<std::int64_t> latest_;  // step told, by rank
+};
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,53 @@
+// The ranks of a run: one RankRunner and one host thread each, with the scheduler and the process groups that
+// they share. Nothing outlives the object.
+#pragma once
+
+#include <functional>
+#include <latch>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "trainer/executor/gates.h"
+#include "trainer/executor/rank_runner.h"
+#include "trainer/executor/run.h"
+#include "trainer/sharding/program.h"
+
+namespace shardscope::trainer {
+
+class Ranks {
+  public:
+    // `calls_of(rank)`: what the rank's host calls reach. `recorder` may be null.
+    Ranks(const Program& program, profiler::Recorder* recorder, const TestSettings& test,
+          const std::function<HostCalls(int rank)>& calls_of);
+    ~Ranks();
+    Ranks(const Ranks&) = delete;
+    Ranks& operator=(const Ranks&) = delete;
+
+    RankRunner& runner(int rank) { return *runners_[static_cast<std::size_t>(rank)]; }
+    HostBarrier& barrier() { return barrier_; }
+
+    // Calls `host` for every rank on a thread of its own, all at once, and returns when all have ended and
+    // the streams are empty. Throws what the first failure threw (std::bad_alloc as OutOfMemory); a failure
+    // stops all ranks. Once.
+    void run(const std::function<void(int rank, RankRunner& runner, profiler::ThreadLog* log)>& host);
+
+  private:
+    void give_up(std::exception_ptr error);
+    profiler::ThreadLog* attach_host(int rank);
+
+    profiler::Recorder* recorder_;
+    std::vector<profiler::ThreadLog*> worker_logs_;
+    std::latch workers_ready_;
+    Scheduler scheduler_;
+    LocalGroups groups_;
+    Delays delays_;
+    std::optional<Instruments> instruments_;
+    Shared shared_;
+    HostBarrier barrier_;
+    std::vector<std::unique_ptr<RankRunner>> runners_;
+    std::mutex error_mutex_;
+    std::exception_ptr error_;
+};
+
+}  // namespace shardscope::trainer
