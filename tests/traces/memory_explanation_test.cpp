@@ -214,6 +214,15 @@ TEST_F(Explained, ThePoolIsComparedWithWhatIsAllocatedAndActive) {
     EXPECT_EQ(rank.steps[1].growths, 1);
 }
 
+TEST_F(Explained, AGrowthThatIsNotedAfterItsAllocationBelongsToIt) {
+    counter("reserved_bytes", 20, 512);
+    counter("reserved_bytes", 141, 800);  // the peak is reached at 140 and lasts until 160
+    const PoolMemory pool = explain().pool;
+    EXPECT_EQ(pool.reserved_at_peak, 800);
+    EXPECT_EQ(pool.cached_at_peak, 200);
+    EXPECT_EQ(pool.allocated_at_reserved_peak, 600);
+}
+
 TEST_F(Explained, ThePoolThatTheSetUpFilledCountsButItsGrowthIsInNoStep) {
     counter("reserved_bytes", -50, 2000);  // before the first step
     run_.runtime(0, -50, -49, "cudaMalloc_v3020");

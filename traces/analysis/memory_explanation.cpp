@@ -95,8 +95,9 @@ class RankExplainer {
         return all;
     }
 
-    // `range_start`: when the time that the allocated peak was looked for in begins.
-    PoolMemory pool(const Peak& peak, std::int64_t range_start) const {
+    // `range_start`: when the time that the allocated peak was looked for in begins; `rows`: the rank's.
+    PoolMemory pool(const std::vector<std::uint32_t>& rows, const Peak& peak,
+                    std::int64_t range_start) const {
         PoolMemory pool;
         pool.growths = growths_.in(time_);
         for (const SelectedStep& step : steps_) pool.growths_in_steps += growths_.in(step.host);
@@ -107,7 +108,11 @@ class RankExplainer {
         if (reserved_.empty()) return pool;
         const CounterCurve::Extreme most = reserved_.most(time_);
         pool.reserved_peak_bytes = counter_bytes(most.value);
-        pool.reserved_at_peak = counter_bytes(reserved_.at(peak.time));
+        // A recorder may note the growth after the allocation that asked for it: the peak lasts until the
+        // next row, which is a free.
+        const std::int64_t peak_end =
+            peak.rows < rows.size() ? trace_.memory.time[rows[peak.rows]] : time_.end;
+        pool.reserved_at_peak = counter_bytes(reserved_.most({peak.time, peak_end}).value);
         pool.cached_at_peak = pool.reserved_at_peak - peak.total;
         for (const Interval& held : reserved_.when(most.value, time_)) {
             pool.allocated_at_reserved_peak =
@@ -153,7 +158,7 @@ MemoryExplanation explain_memory(const Trace& trace, const Selection& selection)
         result.memory = std::move(report.ranks[i]);
         result.moment = rank.moment(rows[at], peak);
         result.steps = rank.steps();
-        result.pool = rank.pool(peak, range.start);
+        result.pool = rank.pool(rows[at], peak, range.start);
     }
     return explanation;
 }
