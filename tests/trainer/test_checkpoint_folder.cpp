@@ -1,0 +1,178 @@
+// The folder that checkpoints are saved in: a save is whole or not there.
+#include <csignal>
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include "tests/trainer/checkpoint_testing.h"
+#include "trainer/checkpoint/error.h"
+
+namespace shardscope::trainer::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::int64_t loaded_step(const std::string& path) {
+    return StoredCheckpoint(path).manifest().step;
+}
+
+std::string complaint(const std::function<void()>& action) {
+    try {
+        action();
+    } catch (const CheckpointError& error) {
+        return error.what();
+    }
+    return "";
+}
+
+class SaveFolder : public ::testing::Test {
+  protected:
+    std::vector<std::string> names() const {
+        std::vector<std::string> names;
+        for (const auto& entry : std::filesystem::directory_iterator(folder_.string())) {
+            names.push_back(entry.path().filename().string());
+        }
+        std::sort(names.begin(), names.end());
+        return names;
+    }
+
+    TemporaryFolder folder_;
+    RunLayout layout_ = flat_layout(small_model(), 2, 2);
+    Job job_ = job_with(folder_.string(), 2);
+    SaveSettings again_{.overwrite = true};
+};
+
+TEST_F(SaveFolder, HoldsEachStepAndTheNameOfTheLatest) {
+    save_values(job_, layout_, 9);
+    save_values(job_, layout_, 10, again_);
+    EXPECT_THAT(names(), ElementsAre("latest", "step-10", "step-9"));
+    EXPECT_EQ(bytes_of(folder_ / "latest"), "step-10\n");
+    EXPECT_EQ(loaded_step(folder_.string()), 10);
+    EXPECT_EQ(loaded_step(folder_ / "step-9"), 9);
+}
+
+// What a run leaves that is killed while it writes: parts in an unfinished folder, maybe a manifest too.
+TEST_F(SaveFolder, AnInterruptedSaveLeavesTheLastGoodOne) {
+    save_values(job_, layout_, 9);
+    std::filesystem::create_directory(folder_ / ".step-10.tmp");
+    put(folder_ / ".step-10.tmp/rank-00000.bin", "half");
+    EXPECT_EQ(loaded_step(folder_.string()), 9);
+    put(folder_ / ".step-10.tmp/manifest.json", bytes_of(folder_ / "step-9/manifest.json"));
+    EXPECT_EQ(loaded_step(folder_.string()), 9);
+    save_values(job_, layout_, 11, again_);  // the next save clears it away
+    EXPECT_THAT(names(), ElementsAre("latest", "step-11", "step-9"));
+}
+
+TEST_F(SaveFolder, AFirstSaveThatWasInterruptedBeforeLatestIsFound) {
+    save_values(job_, layout_, 9);
+    save_values(job_, layout_, 10, again_);
+    std::filesystem::remove(folder_ / "latest");
+    EXPECT_EQ(loaded_step(folder_.string()), 10);  // as numbers: 10 is behind 9
+}
+
+// One rank's part never comes: it failed, or the run was stopped.
+TEST_F(SaveFolder, ASaveThatARankDidNotJoinIsNoCheckpoint) {
+    save_values(job_, layout_, 9);
+    Memory memory(layout_);
+    {
+        CheckpointSaver saver(job_, layout_, again_, [](const SaveReport&) { FAIL(); });
+        saver.save(0, 10, memory.of(0));
+        EXPECT_THAT(names(), ElementsAre(".step-10.tmp", "latest", "step-9"));
+    }
+    EXPECT_THAT(names(), ElementsAre("latest", "step-9"));
+}
+
+TEST_F(SaveFolder, AFailureIsReportedOnceAndTheNextSaveSucceeds) {
+    save_values(job_, layout_, 9);
+    Memory memory(layout_);
+    std::vector<SaveReport> reports;
+    CheckpointSaver saver(job_, layout_, again_,
+                          [&](const SaveReport& report) { reports.push_back(report); });
+    // Files may not grow beyond 100 bytes: the disk is full.
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+    const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit small{100, before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+    for (const int rank : {1, 0}) saver.save(rank, 10, memory.of(rank));
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+    std::signal(SIGXFSZ, handler);
+    ASSERT_EQ(reports.size(), 1U);
+    EXPECT_THAT(reports[0].error,
+                AllOf(HasSubstr("step 10 could not be saved"), HasSubstr("File too large")));
+    EXPECT_TRUE(saver.failed());
+    EXPECT_THAT(names(), ElementsAre("latest", "step-9"));
+    EXPECT_EQ(loaded_step(folder_.string()), 9);
+
+    for (const int rank : {0, 1}) saver.save(rank, 11, memory.of(rank));
+    ASSERT_EQ(reports.size(), 2U);
+    EXPECT_EQ(reports[1].error, "");
+    EXPECT_EQ(reports[1].bytes, 4 * 3 * 64);  // 64 elements with two states
+    EXPECT_EQ(loaded_step(folder_.string()), 11);
+}
+
+TEST_F(SaveFolder, AStepIsReplacedByAWholeOneOfTheSameRunOnly) {
+    save_values(job_, layout_, 9);
+    save_values(job_, layout_, 10, again_);
+    // Another run would overwrite it.
+    EXPECT_THAT(complaint([&] { save_values(job_, layout_, 10); }),
+                AllOf(HasSubstr(folder_.string()), HasSubstr("checkpoints of another run"),
+                      HasSubstr("--overwrite")));
+    // This one went back to step 9, and comes to step 10 with 1 rank.
+    save_values(job_with(folder_.string(), 1), replicated_layout(small_model(), 1), 10,
+                {.goes_on_from = folder_ / "step-9"});
+    EXPECT_THAT(names(), ElementsAre("latest", "step-10", "step-9"));
+    EXPECT_EQ(StoredCheckpoint(folder_.string()).manifest().ranks, 1);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "step-10/rank-00001.bin"));
+}
+
+// A rank may be a step ahead of another.
+TEST_F(SaveFolder, TwoSavesMayBeUnderWayAtOnce) {
+    Memory memory(layout_);
+    memory.write_values();
+    std::vector<std::int64_t> done;
+    CheckpointSaver saver(job_, layout_, {}, [&](const SaveReport& report) { done.push_back(report.step); });
+    saver.save(0, 1, memory.of(0));
+    saver.save(0, 2, memory.of(0));
+    EXPECT_THAT(done, ElementsAre());
+    saver.save(1, 1, memory.of(1));
+    EXPECT_THAT(done, ElementsAre(1));
+    EXPECT_EQ(loaded_step(folder_.string()), 1);
+    saver.save(1, 2, memory.of(1));
+    EXPECT_THAT(done, ElementsAre(1, 2));
+    EXPECT_EQ(loaded_step(folder_.string()), 2);
+}
+
+TEST_F(SaveFolder, ThatCannotBeWrittenIsRefusedBeforeTheFirstStep) {
+    put(folder_ / "file", "no folder");
+    const Job job = job_with(folder_ / "file/below", 2);
+    EXPECT_THAT(complaint([&] { CheckpointSaver(job, layout_, {}, nullptr); }),
+                AllOf(HasSubstr("file/below"), HasSubstr("cannot be written there: Not a directory")));
+}
+
+TEST(FindCheckpoint, SaysWhatIsMissing) {
+    const TemporaryFolder folder;
+    const auto found = [&](const std::string& path) { return complaint([&] { find_checkpoint(path); }); };
+    EXPECT_THAT(found(folder / "nowhere"), AllOf(HasSubstr("nowhere"), HasSubstr("no such folder")));
+    EXPECT_THAT(found(folder.string()), HasSubstr("holds no whole checkpoint"));
+    std::filesystem::create_directory(folder / "step-3");  // without a manifest
+    EXPECT_THAT(found(folder.string()), HasSubstr("holds no whole checkpoint"));
+    put(folder / "latest", "step-3\n");
+    EXPECT_THAT(found(folder.string()),
+                AllOf(HasSubstr("latest"), HasSubstr("names step-3, which holds no manifest")));
+    for (const char* name :
+         {"", "step-", "step-x", "../step-3", "step-3/..", "step--3", "step-99999999999999999999"}) {
+        put(folder / "latest", name);
+        EXPECT_THAT(found(folder.string()), HasSubstr("does not name a checkpoint")) << name;
+    }
+    std::filesystem::remove(folder / "latest");
+    std::filesystem::create_directory(folder / "latest");
+    EXPECT_THAT(found(folder.string()), AllOf(HasSubstr("latest"), HasSubstr("cannot be read")));
+}
+
+}  // namespace
+}  // namespace shardscope::trainer::testing

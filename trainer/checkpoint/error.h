@@ -1,0 +1,15 @@
+// What is wrong with a checkpoint.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace shardscope::trainer {
+
+// One sentence for the user: which file, what is wrong, what to do. Nothing was loaded, nothing was replaced.
+class CheckpointError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,219 @@
+#include "trainer/checkpoint/files.h"
+
+#include <cerrno>
+#include <charconv>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "trainer/checkpoint/error.h"
+#include "trainer/checkpoint/manifest.h"
+
+namespace shardscope::trainer {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kStepPrefix = "step-", kUnfinishedPrefix = ".step-", kUnfinishedSuffix = ".tmp";
+constexpr const char* kLatest = "latest";
+
+[[noreturn]] void fail(const fs::path& path, int error) {
+    throw std::system_error(error, std::generic_category(), path.string());
+}
+
+int open_or_fail(const fs::path& path, int flags) {
+    const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+    if (descriptor < 0) fail(path, errno);
+    return descriptor;
+}
+
+// The number of "step-20"; nothing for any other name.
+std::optional<std::int64_t> step_of(std::string_view name) {
+    if (!name.starts_with(kStepPrefix)) return std::nullopt;
+    name.remove_prefix(kStepPrefix.size());
+    std::int64_t step = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
+    if (error != std::errc() || end != name.data() + name.size() || step < 0) return std::nullopt;
+    return step;
+}
+
+bool has_manifest(const fs::path& folder) {
+    std::error_code ignored;
+    return fs::is_regular_file(folder / kManifestName, ignored);
+}
+
+std::optional<fs::path> highest_step(const fs::path& save) {
+    std::optional<std::int64_t> highest;
+    std::error_code error;
+    for (auto entry = fs::directory_iterator(save, error); !error && entry != fs::directory_iterator();
+         entry.increment(error)) {
+        const std::optional<std::int64_t> step = step_of(entry->path().filename().string());
+        if (step && (!highest || *step > *highest) && has_manifest(entry->path())) highest = step;
+    }
+    if (!highest) return std::nullopt;
+    return save / step_folder_name(*highest);
+}
+
+// Puts `from` in the place of `to`, which may be a folder that holds something. What was there is then called
+// `from`.
+void exchange(const fs::path& from, const fs::path& to) {
+    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return;
+    if (errno != EINVAL && errno != ENOSYS) fail(to, errno);
+    // A file system that cannot: for a moment neither is there, and `latest` may name a step before.
+    const fs::path aside = from.string() + ".old";
+    fs::remove_all(aside);
+    fs::rename(to, aside);
+    fs::rename(from, to);
+    fs::rename(aside, from);
+}
+
+}  // namespace
+
+File File::open_to_read(const fs::path& path) {
+    return {open_or_fail(path, O_RDONLY), path};
+}
+
+File File::open_to_write(const fs::path& path) {
+    return {open_or_fail(path, O_WRONLY | O_CREAT), path};
+}
+
+File::~File() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+File::File(File&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}
+
+std::int64_t File::bytes() const {
+    struct stat status {};
+    if (::fstat(descriptor_, &status) != 0) fail(path_, errno);
+    if (S_ISDIR(status.st_mode)) fail(path_, EISDIR);
+    return status.st_size;
+}
+
+void File::read(std::span<std::byte> bytes, std::int64_t position) const {
+    while (!bytes.empty()) {
+        const ssize_t got = ::pread(descriptor_, bytes.data(), bytes.size(), position);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) fail(path_, errno);
+        if (got == 0) fail(path_, EIO);
+        bytes = bytes.subspan(static_cast<std::size_t>(got));
+        position += got;
+    }
+}
+
+void File::write(std::span<const std::byte> bytes, std::int64_t position) const {
+    while (!bytes.empty()) {
+        const ssize_t put = ::pwrite(descriptor_, bytes.data(), bytes.size(), position);
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) fail(path_, errno);
+        bytes = bytes.subspan(static_cast<std::size_t>(put));
+        position += put;
+    }
+}
+
+void File::sync() const {
+    if (::fsync(descriptor_) != 0) fail(path_, errno);
+}
+
+std::string read_file(const fs::path& path) {
+    const File file = File::open_to_read(path);
+    std::string text(static_cast<std::size_t>(file.bytes()), '\0');
+    file.read(std::as_writable_bytes(std::span(text)), 0);
+    return text;
+}
+
+void write_file(const fs::path& path, std::string_view text) {
+    const File file = File::open_to_write(path);
+    file.write(std::as_bytes(std::span(text)), 0);
+    file.sync();
+}
+
+void sync_folder(const fs::path& folder) {
+    File::open_to_read(folder).sync();
+}
+
+std::string step_folder_name(std::int64_t step) {
+    return fmt::format("{}{}", kStepPrefix, step);
+}
+
+std::string unfinished_folder_name(std::int64_t step) {
+    return fmt::format("{}{}{}", kUnfinishedPrefix, step, kUnfinishedSuffix);
+}
+
+void publish_step(const fs::path& save, std::int64_t step) {
+    const fs::path unfinished = save / unfinished_folder_name(step), place = save / step_folder_name(step);
+    sync_folder(unfinished);
+    const bool replaces = fs::exists(fs::symlink_status(place));
+    if (replaces) {
+        exchange(unfinished, place);
+    } else {
+        fs::rename(unfinished, place);
+    }
+    sync_folder(save);
+    const fs::path new_latest = save / ".latest.tmp";
+    fs::remove(new_latest);
+    write_file(new_latest, step_folder_name(step) + "\n");
+    fs::rename(new_latest, save / kLatest);
+    sync_folder(save);
+    if (replaces) fs::remove_all(unfinished);
+}
+
+void remove_unfinished(const fs::path& save) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(save)) {
+        const std::string name = entry.path().filename().string();
+        if (name.starts_with(kUnfinishedPrefix) && name.ends_with(kUnfinishedSuffix))
+            fs::remove_all(entry.path());
+    }
+}
+
+fs::path find_checkpoint(const fs::path& path) {
+    if (has_manifest(path)) return path;
+    const fs::path latest = path / kLatest;
+    std::error_code error;
+    if (!fs::is_directory(path, error)) {
+        throw CheckpointError(
+            fmt::format("{}: there is no such folder; name one that checkpoint.save filled", path.string()));
+    }
+    if (!fs::exists(latest, error)) {
+        if (const std::optional<fs::path> highest = highest_step(path)) return *highest;
+        throw CheckpointError(
+            fmt::format("{}: holds no whole checkpoint (neither {} nor {} is in it); name a folder "
+                        "that checkpoint.save filled",
+                        path.string(), kManifestName, kLatest));
+    }
+    std::string name;
+    try {
+        name = read_file(latest);
+    } catch (const std::system_error& unreadable) {
+        throw CheckpointError(
+            fmt::format("{}: cannot be read: {}", latest.string(), unreadable.code().message()));
+    }
+    while (!name.empty() && (name.back() == '\n' || name.back() == '\r')) name.pop_back();
+    if (!step_of(name)) {
+        throw CheckpointError(
+            fmt::format("{}: does not name a checkpoint (\"step-\" and a number); name its folder "
+                        "itself, {}/step-N",
+                        latest.string(), path.string()));
+    }
+    if (!has_manifest(path / name)) {
+        throw CheckpointError(
+            fmt::format("{}: names {}, which holds no {}; name another checkpoint's folder itself, "
+                        "{}/step-N",
+                        latest.string(), name, kManifestName, path.string()));
+    }
+    return path / name;
+}
+
+bool holds_checkpoints(const fs::path& save) {
+    std::error_code error;
+    return fs::exists(save / kLatest, error) || highest_step(save).has_value();
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,233 @@
+#include "trainer/checkpoint/loader.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <span>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "trainer/checkpoint/crc32c.h"
+#include "trainer/checkpoint/error.h"
+
+namespace shardscope::trainer {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kBlock = std::size_t{1} << 20;  // bytes that are checked at a time
+constexpr const char* kWhatToDo = "load another checkpoint";
+
+[[noreturn]] void fail(const fs::path& path, const std::string& what) {
+    throw CheckpointError(fmt::format("{}: {}; {}", path.string(), what, kWhatToDo));
+}
+
+[[noreturn]] void fail_to_read(const fs::path& path, const std::system_error& error) {
+    fail(path, "cannot be read: " + error.code().message());
+}
+
+std::string read_whole(const fs::path& path) {
+    try {
+        return read_file(path);
+    } catch (const std::system_error& error) {
+        fail_to_read(path, error);
+    }
+}
+
+std::string name_of(const std::string& state, const std::string& path) {
+    return state.empty() ? path : fmt::format("{} of {}", state, path);
+}
+
+// The first key of the model that was different in the run that saved: what a person probably wants to know.
+std::string model_hint(const Manifest& manifest, const Job& job) {
+    const std::map<std::string, std::string> stored(manifest.job.begin(), manifest.job.end());
+    for (const auto& [key, value] : describe(job)) {
+        if (!key.starts_with("model.")) continue;
+        const auto found = stored.find(key);
+        if (found != stored.end() && found->second != value) {
+            return fmt::format("it was saved with {} = {}, the job has {}", key, found->second, value);
+        }
+    }
+    return "set the model's keys as in the run that saved it";
+}
+
+}  // namespace
+
+StoredCheckpoint::StoredCheckpoint(const std::string& path)
+    : folder_(find_checkpoint(path)),
+      manifest_(parse_manifest(read_whole(manifest_path()), manifest_path().string())) {
+    for (std::size_t index = 0; index < manifest_.files.size(); ++index) {
+        try {
+            files_.push_back(File::open_to_read(file_path(index)));
+            const std::int64_t bytes = files_.back().bytes();
+            if (bytes != manifest_.files[index].bytes) {
+                fail(file_path(index),
+                     fmt::format("has {} bytes, {} were saved: it is cut off or was changed", bytes,
+                                 manifest_.files[index].bytes));
+            }
+        } catch (const std::system_error& error) {
+            fail_to_read(file_path(index), error);
+        }
+    }
+    if (manifest_.tokenizer.empty()) return;
+    const fs::path vocabulary = folder_ / manifest_.tokenizer;
+    tokenizer_ = read_whole(vocabulary);
+    if (std::ssize(tokenizer_) != manifest_.tokenizer_bytes ||
+        crc32c(std::as_bytes(std::span(tokenizer_))) != manifest_.tokenizer_crc32c) {
+        fail(vocabulary, "is damaged: it is not the vocabulary that was saved");
+    }
+}
+
+CheckpointLoader::CheckpointLoader(const StoredCheckpoint& stored, const Job& job, RunLayout layout,
+                                   LoadUse use)
+    : stored_(stored), layout_(std::move(layout)), use_(use) {
+    sample_offset_ = stored.manifest().samples - stored.manifest().step * samples_per_step(job);
+    check_parameters(job);
+    if (use_ == LoadUse::training) check_optimizer(job);
+    check_values();
+}
+
+void CheckpointLoader::refuse(const std::string& what) const {
+    throw CheckpointError(fmt::format("{}: {}", stored_.manifest_path().string(), what));
+}
+
+void CheckpointLoader::check_parameters(const Job& job) {
+    std::map<std::string_view, const ManifestParameter*> by_path;
+    for (const ManifestParameter& parameter : stored_.manifest().parameters) {
+        by_path.emplace(parameter.path, &parameter);
+    }
+    for (const ParameterShape& shape : layout_.parameters) {
+        const auto found = by_path.find(shape.path);
+        if (found == by_path.end()) {
+            refuse(fmt::format("{} of the job's model is not in it; {}", shape.path,
+                               model_hint(stored_.manifest(), job)));
+        }
+        const ManifestParameter& parameter = *found->second;
+        if (parameter.rows != shape.rows || parameter.width != shape.width) {
+            refuse(fmt::format("{} is {} x {} there and {} x {} in the job's model; {}", shape.path,
+                               parameter.rows, parameter.width, shape.rows, shape.width,
+                               model_hint(stored_.manifest(), job)));
+        }
+        check_whole(parameter, "");
+        parameters_.push_back(&parameter);
+        by_path.erase(found);
+    }
+    if (!by_path.empty()) {
+        refuse(fmt::format("it has {}, which the job's model has not; {}", by_path.begin()->first,
+                           model_hint(stored_.manifest(), job)));
+    }
+}
+
+// All elements are stored; none is twice (parse_manifest).
+void CheckpointLoader::check_whole(const ManifestParameter& parameter, const std::string& state) const {
+    std::int64_t next = 0;
+    for (const ManifestPiece& piece : pieces_within(parameter, state, 0, parameter.elements())) {
+        if (piece.first != next) break;
+        next += piece.elements;
+    }
+    if (next != parameter.elements()) {
+        fail(stored_.manifest_path(),
+             fmt::format("element {} of {} is not stored", next, name_of(state, parameter.path)));
+    }
+}
+
+void CheckpointLoader::check_optimizer(const Job& job) const {
+    const Manifest& manifest = stored_.manifest();
+    std::string type;
+    for (const auto& [key, value] : describe(job)) {
+        if (key == "optimizer.type") type = value;
+    }
+    if (manifest.optimizer != type) {
+        refuse(
+            fmt::format("its optimizer is {}, the job's is {}: the state of one is no use to the other; set "
+                        "optimizer.type = \"{}\"",
+                        manifest.optimizer, type, manifest.optimizer));
+    }
+    constexpr const char* kAsSaved = "set the optimizer's keys as in the run that saved it";
+    std::set<std::string> wanted_states, stored_states;
+    for (const std::vector<StatePiece>& place : layout_.places) {
+        for (const StatePiece& piece : place) wanted_states.insert(piece.state);
+    }
+    for (const ManifestParameter& parameter : manifest.parameters) {
+        for (const ManifestPiece& piece : parameter.pieces) stored_states.insert(piece.state);
+    }
+    for (const std::string& state : wanted_states) {
+        if (!stored_states.contains(state)) {
+            refuse(
+                fmt::format("the job's optimizer goes on with {}, which is not in it; {}", state, kAsSaved));
+        }
+    }
+    for (const std::string& state : stored_states) {
+        if (!wanted_states.contains(state)) {
+            refuse(fmt::format("it has {}, which the job's optimizer does not keep; {}", state, kAsSaved));
+        }
+    }
+    std::set<std::pair<int, std::string>> checked;
+    for (const std::vector<StatePiece>& place : layout_.places) {
+        for (const StatePiece& piece : place) {
+            if (!checked.emplace(piece.parameter, piece.state).second) continue;
+            check_whole(*parameters_[static_cast<std::size_t>(piece.parameter)], piece.state);
+        }
+    }
+}
+
+void CheckpointLoader::check_values() const {
+    std::vector<std::byte> block(kBlock);
+    for (const ManifestParameter& parameter : stored_.manifest().parameters) {
+        for (const ManifestPiece& piece : parameter.pieces) {
+            if (!wanted(piece.state)) continue;
+            const std::int64_t end = piece.offset + 4 * piece.elements;
+            std::uint32_t checksum = 0;
+            try {
+                for (std::int64_t at = piece.offset; at < end;) {
+                    const auto length = static_cast<std::size_t>(std::min<std::int64_t>(kBlock, end - at));
+                    const std::span<std::byte> bytes(block.data(), length);
+                    stored_.file(piece.file).read(bytes, at);
+                    checksum = crc32c(bytes, checksum);
+                    at += static_cast<std::int64_t>(length);
+                }
+            } catch (const std::system_error& error) {
+                fail_to_read(stored_.file_path(piece.file), error);
+            }
+            if (checksum != piece.crc32c) {
+                fail(stored_.file_path(piece.file),
+                     fmt::format("is damaged: bytes {} to {}, which hold {}, do not fit their checksum",
+                                 piece.offset, end, name_of(piece.state, parameter.path)));
+            }
+        }
+    }
+}
+
+void CheckpointLoader::fill(int rank, const RankMemory& memory) const {
+    const auto place = static_cast<std::size_t>(layout_.mesh.shard_index(rank));
+    for (const StatePiece& piece : layout_.places[place]) {
+        if (piece.elements > 0 && wanted(piece.state)) read(piece, memory);
+    }
+}
+
+void CheckpointLoader::read(const StatePiece& piece, const RankMemory& memory) const {
+    const ManifestParameter& parameter = *parameters_[static_cast<std::size_t>(piece.parameter)];
+    const std::span<std::byte> to = memory(piece.where);
+    if (std::ssize(to) != 4 * piece.elements) {
+        throw std::logic_error(
+            fmt::format("there is no memory for {}", name_of(piece.state, parameter.path)));
+    }
+    const std::int64_t end = piece.first + piece.elements;
+    for (const ManifestPiece& stored : pieces_within(parameter, piece.state, piece.first, piece.elements)) {
+        const std::int64_t first = std::max(piece.first, stored.first);
+        const std::int64_t last = std::min(end, stored.first + stored.elements);
+        const std::span<std::byte> part = to.subspan(static_cast<std::size_t>(4 * (first - piece.first)),
+                                                     static_cast<std::size_t>(4 * (last - first)));
+        try {
+            stored_.file(stored.file).read(part, stored.offset + 4 * (first - stored.first));
+        } catch (const std::system_error& error) {
+            fail_to_read(stored_.file_path(stored.file), error);
+        }
+    }
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,79 @@
+// Loads a checkpoint into a run of any number of ranks, strategy, wrap policy and layout: every rank reads,
+// of each piece of a parameter that it holds, the stored pieces that have some of it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/checkpoint/files.h"
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/run_layout.h"
+#include "trainer/job/job.h"
+
+namespace shardscope::trainer {
+
+// A checkpoint whose manifest and files are there, of the right sizes and open. Its values are not read yet.
+class StoredCheckpoint {
+  public:
+    // `path`: a checkpoint's folder or one of checkpoint.save. CheckpointError naming the file at fault.
+    explicit StoredCheckpoint(const std::string& path);
+
+    const std::filesystem::path& folder() const { return folder_; }
+    const Manifest& manifest() const { return manifest_; }
+    const std::string& tokenizer() const {
+        return tokenizer_;
+    }  // the vocabulary's text; "": bytes, or no text
+
+    std::filesystem::path manifest_path() const { return folder_ / kManifestName; }
+    const File& file(std::size_t index) const { return files_[index]; }
+    std::filesystem::path file_path(std::size_t index) const { return folder_ / manifest_.files[index].name; }
+
+  private:
+    std::filesystem::path folder_;
+    Manifest manifest_;
+    std::vector<File> files_;
+    std::string tokenizer_;
+};
+
+enum class LoadUse : std::uint8_t {
+    training,  // parameters and the optimizer's state
+    weights,   // parameters only
+};
+
+class CheckpointLoader {
+  public:
+    // Checks that the checkpoint has all that the run's ranks hold and nothing else, and that every value to
+    // be read is as it was written. CheckpointError: another model or optimizer, missing or damaged values;
+    // nothing was loaded. `stored` must outlive the loader.
+    CheckpointLoader(const StoredCheckpoint& stored, const Job& job, RunLayout layout, LoadUse use);
+
+    // Where training goes on: steps done, and what micro-steps' sample numbers are moved by, so that the
+    // sampler goes on where it stopped even with another number of ranks, batch or accumulation: samples done
+    // after step n = n * samples_per_step(job) + sample_offset.
+    std::int64_t step() const { return stored_.manifest().step; }
+    std::int64_t sample_offset() const { return sample_offset_; }
+
+    // Writes the values of one rank, on any thread; the buffers are allocated and idle. CheckpointError if a
+    // file can no longer be read.
+    void fill(int rank, const RankMemory& memory) const;
+
+  private:
+    void check_parameters(const Job& job);
+    void check_optimizer(const Job& job) const;
+    void check_whole(const ManifestParameter& parameter, const std::string& state) const;
+    void check_values() const;
+    void read(const StatePiece& piece, const RankMemory& memory) const;
+    bool wanted(const std::string& state) const { return use_ == LoadUse::training || state.empty(); }
+    [[noreturn]] void refuse(const std::string& what) const;
+
+    const StoredCheckpoint& stored_;
+    const RunLayout layout_;
+    const LoadUse use_;
+    std::int64_t sample_offset_ = 0;
+    std::vector<const ManifestParameter*> parameters_;  // by the run's id
+};
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,66 @@
+#include "trainer/checkpoint/run_layout.h"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace shardscope::trainer {
+
+namespace {
+
+// Cuts [first, end) of a held piece into pieces of at most `most` elements.
+void append_parts(std::vector<OwnedPiece>& owned, const OwnedPiece& held, std::int64_t first,
+                  std::int64_t most) {
+    const std::int64_t end = held.piece.first + held.piece.elements;
+    while (first < end) {
+        OwnedPiece part = held;
+        part.piece.first = first;
+        part.piece.elements = std::min(most, end - first);
+        part.piece.where = elements_of(held.piece.where, first - held.piece.first, part.piece.elements);
+        first += part.piece.elements;
+        owned.push_back(std::move(part));
+    }
+}
+
+}  // namespace
+
+std::int64_t samples_per_step(const Job& job) {
+    return std::int64_t{job.train.accumulation} * job.run.ranks * job.data.batch;
+}
+
+std::vector<OwnedPiece> owned_pieces(const RunLayout& layout, std::int64_t most) {
+    std::map<std::pair<int, std::string>, std::vector<OwnedPiece>> held;
+    for (std::size_t place = 0; place < layout.places.size(); ++place) {
+        for (const StatePiece& piece : layout.places[place]) {
+            if (piece.elements > 0) {
+                held[{piece.parameter, piece.state}].push_back({static_cast<int>(place), piece});
+            }
+        }
+    }
+    for (std::size_t id = 0; id < layout.parameters.size(); ++id)
+        held.try_emplace({static_cast<int>(id), ""});
+    std::vector<OwnedPiece> owned;
+    for (auto& [key, pieces] : held) {
+        std::stable_sort(pieces.begin(), pieces.end(), [](const OwnedPiece& a, const OwnedPiece& b) {
+            return std::tie(a.piece.first, a.place) < std::tie(b.piece.first, b.place);
+        });
+        const ParameterShape& shape = layout.parameters.at(static_cast<std::size_t>(key.first));
+        std::int64_t covered = 0;
+        for (const OwnedPiece& piece : pieces) {
+            if (piece.piece.first > covered) break;
+            append_parts(owned, piece, covered, most);
+            covered = std::max(covered, piece.piece.first + piece.piece.elements);
+        }
+        if (covered != shape.elements()) {
+            throw std::logic_error(
+                fmt::format("element {} of {} {} is held by no rank", covered, shape.path, key.second));
+        }
+    }
+    return owned;
+}
+
+}  // namespace shardscope::trainer
