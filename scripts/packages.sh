@@ -9,9 +9,10 @@ set -euo pipefail
 
 packages_of() {
     case $1 in
-        # To build the tools and to train: a compiler, the libraries, the BLAS that is opened at run time.
+        # To build the tools and to train: a compiler, the libraries, the BLAS and the
+        # bfloat16 products (oneDNN) that are opened at run time.
         build) echo g++ cmake ninja-build pkg-config libsqlite3-dev libfmt-dev libcli11-dev nlohmann-json3-dev \
-            libtomlplusplus-dev libopenblas0 ;;
+            libtomlplusplus-dev libopenblas0 libdnnl-dev ;;
         # To build the viewer and to draw, also with no display.
         view) echo libimgui-dev libstb-dev libglfw3-dev libgl-dev libegl-dev libfreetype-dev libpng-dev \
             libgl1-mesa-dri fonts-dejavu-core ;;

@@ -130,13 +130,14 @@ void attention(benchmark::State& state) {
     const Floats qkv = normals(3 * n, "qkv"), dout = normals(n, "dout");
     Floats out(n), probabilities(static_cast<std::size_t>(batch) * heads * context * context), dqkv(3 * n);
     Floats scratch(attention_backward_scratch(context));
-    attention_forward(qkv.data(), out.data(), probabilities.data(), batch, context, width, heads);
+    attention_forward(qkv.data(), out.data(), probabilities.data(), {batch, context, width, heads, heads});
     for (auto _ : state) {
         if (backward) {
             attention_backward(dout.data(), qkv.data(), probabilities.data(), dqkv.data(), scratch.data(),
-                               batch, context, width, heads);
+                               {batch, context, width, heads, heads});
         } else {
-            attention_forward(qkv.data(), out.data(), probabilities.data(), batch, context, width, heads);
+            attention_forward(qkv.data(), out.data(), probabilities.data(),
+                              {batch, context, width, heads, heads});
         }
     }
     report(state, backward ? attention_backward_cost(batch, context, width, heads)
@@ -178,8 +179,8 @@ void adamw(benchmark::State& state) {
     const Floats grad = normals(kElements, "grad");
     std::int64_t step = 0;
     for (auto _ : state) {
-        kernels::adamw(param.data(), grad.data(), m.data(), v.data(), kElements, 1e-6, 0.9, 0.999, 1e-8, 0.01,
-                       ++step);
+        kernels::adamw(param.data(), grad.data(), m.data(), v.data(), kElements,
+                       {1e-6, 0.9, 0.999, 1e-8, 0.01}, ++step);
     }
     report(state, adamw_cost(kElements));
 }

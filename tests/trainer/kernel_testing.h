@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <functional>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "tests/trainer/reference_kernels.h"
+#include "trainer/kernels/bf16.h"
 #include "trainer/kernels/random.h"
 
 namespace shardscope::trainer::testing {
@@ -35,6 +37,32 @@ inline Tokens tokens(std::size_t n, int entries, std::string_view name) {
 
 inline Vector in_double(const Floats& x) {
     return {x.begin(), x.end()};
+}
+inline Vector in_double(const std::vector<kernels::Bf16>& x) {
+    Vector wide;
+    for (const kernels::Bf16 value : x) wide.push_back(kernels::to_float(value));
+    return wide;
+}
+
+// The same numbers as T: a kernel's operands, rounded where T is Bf16. The plain forms are given in_double of
+// these.
+template <class T>
+std::vector<T> as(const Floats& x) {
+    std::vector<T> made(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        if constexpr (std::is_same_v<T, float>) {
+            made[i] = x[i];
+        } else {
+            made[i] = kernels::to_bf16(x[i]);
+        }
+    }
+    return made;
+}
+
+// n values of T that no kernel must leave as they are.
+template <class T>
+std::vector<T> unwritten(std::size_t n) {
+    return as<T>(Floats(n, NAN));
 }
 
 // Largest difference between two results, relative to the largest entry of the second. Infinite when the
@@ -78,5 +106,10 @@ inline double dot(const Vector& a, const Vector& b) {
 
 inline constexpr double kFiniteDifferenceTolerance = 1e-6;
 inline constexpr double kFloatTolerance = 5e-6;  // some tens of roundings of 6e-8
+
+// How far a kernel over T may be from the plain form on the same operands: for Bf16 one rounding of the
+// result (2^-9 of the entry, and so of the largest) and what fp32 adds.
+template <class T>
+inline constexpr double kTolerance = std::is_same_v<T, float> ? kFloatTolerance : 0x1p-9 + kFloatTolerance;
 
 }  // namespace shardscope::trainer::testing

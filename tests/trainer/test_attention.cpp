@@ -27,9 +27,10 @@ TEST_P(Attention, AgreesWithThePlainForm) {
     const Floats qkv = normals(3 * n, "qkv"), dout = normals(n, "dout");
     Floats out(n, NAN), probabilities(squares, NAN), dqkv(3 * n, NAN);
     Floats scratch(kernels::attention_backward_scratch(context), NAN);
-    kernels::attention_forward(qkv.data(), out.data(), probabilities.data(), batch, context, width, heads);
+    kernels::attention_forward(qkv.data(), out.data(), probabilities.data(),
+                               {batch, context, width, heads, heads});
     kernels::attention_backward(dout.data(), qkv.data(), probabilities.data(), dqkv.data(), scratch.data(),
-                                batch, context, width, heads);
+                                {batch, context, width, heads, heads});
     const auto expected = reference::attention_forward(in_double(qkv), batch, context, width, heads);
     EXPECT_LE(relative_error(out, expected.out), kFloatTolerance);
     EXPECT_LE(relative_error(probabilities, expected.probabilities), kFloatTolerance);
@@ -44,7 +45,8 @@ TEST_P(Attention, EachPositionSpreadsOneOverWhatItMaySee) {
     const std::size_t n = static_cast<std::size_t>(batch) * context * width;
     const Floats qkv = normals(3 * n, "qkv");
     Floats out(n), probabilities(static_cast<std::size_t>(batch) * heads * context * context);
-    kernels::attention_forward(qkv.data(), out.data(), probabilities.data(), batch, context, width, heads);
+    kernels::attention_forward(qkv.data(), out.data(), probabilities.data(),
+                               {batch, context, width, heads, heads});
     for (int row = 0; row < batch * heads * context; ++row) {
         const float* p = probabilities.data() + static_cast<std::size_t>(row) * context;
         double seen = 0.0;

@@ -42,7 +42,7 @@ TEST(AdamW, FirstStepIsTheLearningRate) {
     Floats param = {1.0f, 1.0f};
     const Floats grad = {3.0f, -0.001f};
     Floats m(2, 0.0f), v(2, 0.0f);
-    kernels::adamw(param.data(), grad.data(), m.data(), v.data(), 2, 0.1, 0.9, 0.999, 1e-8, 0.5, 1);
+    kernels::adamw(param.data(), grad.data(), m.data(), v.data(), 2, {0.1, 0.9, 0.999, 1e-8, 0.5}, 1);
     EXPECT_NEAR(param[0], 0.95 - 0.1, 1e-6);
     EXPECT_NEAR(param[1], 0.95 + 0.1, 1e-5);
 }
@@ -69,7 +69,7 @@ TEST(AdamW, AgreesWithThePlainFormOverSteps) {
     Vector expected = in_double(param), plain_m(kCount), plain_v(kCount);
     for (int step = 1; step <= kSteps; ++step) {
         const Floats grad = normals(kCount, std::to_string(step));
-        kernels::adamw(param.data(), grad.data(), m.data(), v.data(), kCount, 0.01, 0.9, 0.95, 1e-8, 0.1,
+        kernels::adamw(param.data(), grad.data(), m.data(), v.data(), kCount, {0.01, 0.9, 0.95, 1e-8, 0.1},
                        step);
         reference::adamw(expected, in_double(grad), plain_m, plain_v, step, {0.01, 0.9, 0.95, 1e-8, 0.1});
     }
@@ -82,11 +82,11 @@ TEST(AdamW, AgreesWithThePlainFormOverSteps) {
 TEST(AdamW, ShardsSteppedAloneHaveTheBitsOfTheWhole) {
     const Floats start = normals(kCount, "param"), grad = normals(kCount, "grad");
     Floats whole = start, m(kCount, 0.0f), v(kCount, 0.0f);
-    kernels::adamw(whole.data(), grad.data(), m.data(), v.data(), kCount, 0.01, 0.9, 0.999, 1e-8, 0.01, 1);
+    kernels::adamw(whole.data(), grad.data(), m.data(), v.data(), kCount, {0.01, 0.9, 0.999, 1e-8, 0.01}, 1);
     Floats parts = start, m2(kCount, 0.0f), v2(kCount, 0.0f);
     for (std::size_t first = 0; first < kCount; first += 251) {
         const std::size_t n = std::min<std::size_t>(251, kCount - first);
-        kernels::adamw(&parts[first], &grad[first], &m2[first], &v2[first], n, 0.01, 0.9, 0.999, 1e-8, 0.01,
+        kernels::adamw(&parts[first], &grad[first], &m2[first], &v2[first], n, {0.01, 0.9, 0.999, 1e-8, 0.01},
                        1);
     }
     EXPECT_EQ(parts, whole);

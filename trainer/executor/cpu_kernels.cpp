@@ -1,137 +1,253 @@
 #include "trainer/executor/cpu_kernels.h"
 
-#include <algorithm>
-#include <cstring>
+#include <atomic>
+#include <cmath>
 #include <stdexcept>
 
+#include "trainer/executor/cpu_segments.h"
 #include "trainer/kernels/activation.h"
 #include "trainer/kernels/attention.h"
+#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/dropout.h"
 #include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/embedding.h"
 #include "trainer/kernels/layer_norm.h"
 #include "trainer/kernels/linear.h"
 #include "trainer/kernels/loss.h"
-#include "trainer/kernels/optimizer.h"
-#include "trainer/kernels/random.h"
+#include "trainer/kernels/reductions.h"
+#include "trainer/kernels/rms_norm.h"
+#include "trainer/kernels/rotary.h"
 
 namespace shardscope::trainer {
 
 namespace {
 
-constexpr float kLayerNormEps = 1e-5F;  // torch.nn.LayerNorm's
+namespace k = kernels;
+using k::Bf16;
 
-// The rank's piece of a parameter: dims are key, first element in the flat sequence, elements, elements per
-// rank (0: the rank holds all). A weight depends on (seed, path, element) alone.
-void initialize(const Op& op, float* data, const KernelContext& context) {
-    const auto [key, first, elements, per_rank] = op.dims;
-    const std::int64_t piece_begin = per_rank > 0 ? context.rank * per_rank : 0;
-    const std::int64_t piece_end = per_rank > 0 ? piece_begin + per_rank : first + elements;
-    const std::int64_t begin = std::max(first, piece_begin);
-    const std::int64_t end = std::min(first + elements, piece_end);
-    if (begin >= end) return;
-    float* out = data + (begin - piece_begin);
-    const auto n = static_cast<std::size_t>(end - begin);
-    const auto seed = static_cast<std::uint64_t>(context.seed);
-    const auto stream = static_cast<std::uint64_t>(key);
-    const auto index = static_cast<std::uint64_t>(begin - first);
-    const auto a = static_cast<float>(op.scalars[0]);
-    const auto b = static_cast<float>(op.scalars[1]);
-    switch (op.kernel) {
-        case Kernel::init_normal:
-            return kernels::fill_normal(out, n, seed, stream, index, a, b);
-        case Kernel::init_uniform:
-            return kernels::fill_uniform(out, n, seed, stream, index, a, b);
-        default:
-            std::fill_n(out, n, a);
+constexpr float kNormEps = 1e-5F;  // torch.nn.LayerNorm's; Llama's
+
+[[noreturn]] void unknown_kernel() {
+    throw std::logic_error("a Plan names a kernel that the cpu executor does not have");
+}
+
+// An Op's args and dims, by the types that kernels take.
+struct Operands {
+    const Op& op;
+    const std::vector<std::byte*>& data;
+    std::size_t count;  // of args that are the kernel's own
+
+    template <class T>
+    T* as(std::size_t arg) const {
+        return reinterpret_cast<T*>(data[arg]);
+    }
+    float* f(std::size_t arg) const { return as<float>(arg); }
+    double* f64(std::size_t arg) const { return as<double>(arg); }
+    const std::int32_t* tokens(std::size_t arg) const { return as<const std::int32_t>(arg); }
+    int d(std::size_t dim) const { return static_cast<int>(op.dims[dim]); }
+    std::size_t n() const { return static_cast<std::size_t>(op.dims[0]); }
+};
+
+template <class T>
+void rotate(const Operands& o) {
+    const auto turn = [&](const auto* table) {
+        if (o.op.kernel == Kernel::rotary_forward) {
+            k::rotary_forward(o.as<const T>(1), table, o.as<T>(0), o.d(0), o.d(1), o.d(2), o.d(3), o.d(4));
+        } else {
+            k::rotary_backward(o.as<const T>(1), table, o.as<T>(0), o.d(0), o.d(1), o.d(2), o.d(3), o.d(4));
+        }
+    };
+    if (static_cast<DType>(o.op.dims[5]) == DType::bf16) {
+        turn(o.as<const Bf16>(2));
+    } else {
+        turn(o.as<const float>(2));
     }
 }
 
-// Copies between one contiguous buffer and pieces, in order.
-void cat(const Op& op, const std::vector<std::byte*>& data, bool gather) {
-    std::byte* whole = data[0];
-    for (std::size_t i = 1; i < data.size(); ++i) {
-        const auto bytes = static_cast<std::size_t>(op.args[i].bytes);
-        if (gather) {
-            std::memcpy(whole, data[i], bytes);
-        } else {
-            std::memcpy(data[i], whole, bytes);
-        }
-        whole += bytes;
+// Which elements of a step's dropout these are: the same on every rank that does this micro-batch, in the
+// backward and in a recomputation, and no other ones in any other micro-batch.
+template <class T>
+void drop(const Operands& o, const KernelContext& context) {
+    const auto micro_batch = static_cast<std::uint64_t>(context.micro_step * context.ranks + context.rank);
+    k::dropout(o.as<const T>(1), o.as<T>(0), o.n(), static_cast<float>(o.op.scalars[0]),
+               static_cast<std::uint64_t>(context.seed), static_cast<std::uint64_t>(o.op.dims[1]),
+               micro_batch * o.n());
+}
+
+template <class T>
+void layer_norm_backward(const Operands& o) {
+    if (o.data[1]) {
+        k::layer_norm_backward_parameters(o.as<const T>(3), o.as<const T>(4), o.f(6), o.f(7), o.as<T>(1),
+                                          o.as<T>(2), o.d(0), o.d(1));
     }
+    if (o.data[0]) {
+        k::layer_norm_backward_input(o.as<const T>(3), o.as<const T>(4), o.as<const T>(5), o.f(6), o.f(7),
+                                     o.as<T>(0), o.d(0), o.d(1));
+    }
+}
+
+template <class T>
+void rms_norm_backward(const Operands& o) {
+    if (o.data[1]) {
+        k::rms_norm_backward_parameters(o.as<const T>(2), o.as<const T>(3), o.f(5), o.as<T>(1), o.d(0),
+                                        o.d(1));
+    }
+    if (o.data[0]) {
+        k::rms_norm_backward_input(o.as<const T>(2), o.as<const T>(3), o.as<const T>(4), o.f(5), o.as<T>(0),
+                                   o.d(0), o.d(1));
+    }
+}
+
+k::AttentionShape attention_shape(const Operands& o) {
+    return {o.d(0), o.d(1), o.d(3), o.d(2), o.d(4)};
+}
+
+// Kernels whose element type is op.dtype.
+template <class T>
+void run_typed(const Operands& o, const KernelContext& context) {
+    const auto t = [&](std::size_t arg) { return o.as<T>(arg); };
+    const auto in = [&](std::size_t arg) { return o.as<const T>(arg); };
+    const auto d = [&](std::size_t dim) { return o.d(dim); };
+    const std::size_t n = o.n();
+    switch (o.op.kernel) {
+        case Kernel::linear_forward:
+            return k::linear_forward(in(1), in(2), o.count > 3 ? in(3) : nullptr, t(0), d(0), d(1), d(2));
+        case Kernel::linear_backward_input:
+            return k::linear_backward_input(in(1), in(2), t(0), d(0), d(1), d(2));
+        case Kernel::linear_backward_weight:
+            return k::linear_backward_weight(in(1), in(2), t(0), d(0), d(1), d(2));
+        case Kernel::linear_backward_bias:
+            return k::linear_backward_bias(in(1), t(0), d(0), d(1));
+        case Kernel::relu_forward:
+            return k::relu_forward(in(1), t(0), n);
+        case Kernel::relu_backward:
+            return k::relu_backward(in(1), in(2), t(0), n);
+        case Kernel::gelu_forward:
+            return k::gelu_forward(in(1), t(0), n);
+        case Kernel::gelu_backward:
+            return k::gelu_backward(in(1), in(2), t(0), n);
+        case Kernel::silu_mul_forward:
+            return k::silu_mul_forward(in(1), in(2), t(0), n);
+        case Kernel::silu_mul_backward:
+            return k::silu_mul_backward(in(2), in(3), in(4), t(0), t(1), n);
+        case Kernel::dropout_forward:
+        case Kernel::dropout_backward:
+            return drop<T>(o, context);
+        case Kernel::add:
+            return k::add(in(1), in(2), t(0), n);
+        case Kernel::accumulate:
+            return k::accumulate(in(1), t(0), n);
+        case Kernel::scale:
+            return k::scale(t(0), static_cast<float>(o.op.scalars[0]), n);
+        case Kernel::scale_by:
+            return k::scale(t(0), *o.f(1), n);
+        case Kernel::sum_of_squares:
+            *o.f64(0) = k::sum_of_squares(in(1), n);
+            return;
+        case Kernel::layer_norm_forward:
+            return k::layer_norm_forward(in(3), in(4), in(5), t(0), o.f(1), o.f(2), d(0), d(1), kNormEps);
+        case Kernel::layer_norm_backward:
+            return layer_norm_backward<T>(o);
+        case Kernel::rms_norm_forward:
+            return k::rms_norm_forward(in(2), in(3), t(0), o.f(1), d(0), d(1), kNormEps);
+        case Kernel::rms_norm_backward:
+            return rms_norm_backward<T>(o);
+        case Kernel::rotary_table:
+            return k::rotary_table(t(0), d(0), d(1), o.op.scalars[0]);
+        case Kernel::rotary_forward:
+        case Kernel::rotary_backward:
+            return rotate<T>(o);
+        case Kernel::attention_forward:
+            return k::attention_forward(in(2), t(0), t(1), attention_shape(o));
+        case Kernel::attention_backward:
+            return k::attention_backward(in(2), in(3), in(4), t(0), o.f(1), attention_shape(o));
+        case Kernel::embedding_forward:
+            return k::embedding_forward(o.tokens(1), in(2), t(0), d(0), d(1));
+        case Kernel::embedding_backward:
+            return k::embedding_backward(in(1), o.tokens(2), t(0), d(0), d(2), d(1));
+        case Kernel::position_forward:
+            return k::position_embedding_forward(in(1), in(2), t(0), d(0) * d(1), d(1), d(2));
+        case Kernel::position_backward:
+            return k::position_embedding_backward(in(1), t(0), d(0) * d(1), d(1), d(3), d(2));
+        default:
+            unknown_kernel();
+    }
+}
+
+// Kernels whose element types are fixed; false: it is none of them.
+bool run_untyped(const Operands& o, const KernelContext& context) {
+    const std::size_t n = o.n();
+    switch (o.op.kernel) {
+        case Kernel::none:
+            return true;
+        case Kernel::init_normal:
+        case Kernel::init_uniform:
+        case Kernel::init_constant:
+            return initialize(o.op, o.data, context), true;
+        case Kernel::cast_to_bf16:
+            return k::cast(o.as<const float>(1), o.as<Bf16>(0), n), true;
+        case Kernel::cast_to_fp32:
+            return k::cast(o.as<const Bf16>(1), o.f(0), n), true;
+        case Kernel::mse_forward:
+            return k::mse_forward(o.f(1), o.f(2), o.f64(0), n), true;
+        case Kernel::mse_backward:
+            return k::mse_backward(o.f(1), o.f(2), o.f(0), n), true;
+        case Kernel::cross_entropy_forward:
+            return k::cross_entropy_forward(o.f(2), o.tokens(3), o.f(1), o.f64(0), o.d(0), o.d(1)), true;
+        case Kernel::cross_entropy_backward:
+            return k::cross_entropy_backward(o.f(1), o.tokens(2), o.f(0), o.d(0), o.d(1)), true;
+        case Kernel::cat:
+            return cat(o.op, o.data, true), true;
+        case Kernel::split:
+            return cat(o.op, o.data, false), true;
+        case Kernel::chunk_cat:
+            return chunk_cat(o.op, o.data, context, true), true;
+        case Kernel::chunk_split:
+            return chunk_cat(o.op, o.data, context, false), true;
+        case Kernel::clip_factor:
+            *o.f(0) = k::clip_factor(o.f64(2), n, o.op.scalars[0], o.f64(1));
+            return true;
+        case Kernel::sgd:
+        case Kernel::adam:
+        case Kernel::adamw:
+        case Kernel::lars_norms:
+        case Kernel::lars:
+        case Kernel::lamb_update:
+        case Kernel::lamb:
+            return step_segments(o.op, o.data, context), true;
+        default:
+            return false;
+    }
+}
+
+// Whether the kernel's first arg holds an infinity or a NaN.
+bool output_is_finite(const Op& op, const std::byte* output) {
+    const bool one_double = op.kernel == Kernel::mse_forward || op.kernel == Kernel::cross_entropy_forward;
+    if (one_double) return std::isfinite(*reinterpret_cast<const double*>(output));
+    const bool narrow =
+        op.kernel == Kernel::cast_to_bf16 || (op.kernel != Kernel::cast_to_fp32 && op.dtype == DType::bf16);
+    const auto elements =
+        static_cast<std::size_t>(op.args[0].bytes) / (narrow ? sizeof(Bf16) : sizeof(float));
+    return narrow ? k::all_finite(reinterpret_cast<const Bf16*>(output), elements)
+                  : k::all_finite(reinterpret_cast<const float*>(output), elements);
 }
 
 }  // namespace
 
 void run_kernel(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context) {
-    namespace k = kernels;
-    const auto f = [&](std::size_t i) { return reinterpret_cast<float*>(data[i]); };
-    const auto tokens = [&](std::size_t i) { return reinterpret_cast<const std::int32_t*>(data[i]); };
-    const auto mean = [&](std::size_t i) { return reinterpret_cast<double*>(data[i]); };
-    const auto d = [&](std::size_t i) { return static_cast<int>(op.dims[i]); };
-    const auto n = static_cast<std::size_t>(op.dims[0]);
-    const auto& s = op.scalars;
-    switch (op.kernel) {
-        case Kernel::none:
-            break;
-        case Kernel::init_normal:
-        case Kernel::init_uniform:
-        case Kernel::init_constant:
-            return initialize(op, f(0), context);
-        case Kernel::linear_forward:
-            return k::linear_forward(f(1), f(2), data.size() > 3 ? f(3) : nullptr, f(0), d(0), d(1), d(2));
-        case Kernel::linear_backward_input:
-            return k::linear_backward_input(f(1), f(2), f(0), d(0), d(1), d(2));
-        case Kernel::linear_backward_weight:
-            return k::linear_backward_weight(f(1), f(2), f(0), d(0), d(1), d(2));
-        case Kernel::linear_backward_bias:
-            return k::linear_backward_bias(f(1), f(0), d(0), d(1));
-        case Kernel::relu_forward:
-            return k::relu_forward(f(1), f(0), n);
-        case Kernel::relu_backward:
-            return k::relu_backward(f(1), f(2), f(0), n);
-        case Kernel::gelu_forward:
-            return k::gelu_forward(f(1), f(0), n);
-        case Kernel::gelu_backward:
-            return k::gelu_backward(f(1), f(2), f(0), n);
-        case Kernel::add:
-            return k::add(f(1), f(2), f(0), n);
-        case Kernel::accumulate:
-            return k::accumulate(f(1), f(0), n);
-        case Kernel::layer_norm_forward:
-            return k::layer_norm_forward(f(3), f(4), f(5), f(0), f(1), f(2), d(0), d(1), kLayerNormEps);
-        case Kernel::layer_norm_backward:
-            k::layer_norm_backward_parameters(f(3), f(4), f(6), f(7), f(1), f(2), d(0), d(1));
-            return k::layer_norm_backward_input(f(3), f(4), f(5), f(6), f(7), f(0), d(0), d(1));
-        case Kernel::attention_forward:
-            return k::attention_forward(f(2), f(0), f(1), d(0), d(1), d(3), d(2));
-        case Kernel::attention_backward:
-            return k::attention_backward(f(2), f(3), f(4), f(0), f(1), d(0), d(1), d(3), d(2));
-        case Kernel::embedding_forward:
-            return k::embedding_forward(tokens(1), f(2), f(0), d(0), d(1));
-        case Kernel::embedding_backward:
-            return k::embedding_backward(f(1), tokens(2), f(0), d(0), d(2), d(1));
-        case Kernel::position_forward:
-            return k::position_embedding_forward(f(1), f(2), f(0), d(0) * d(1), d(1), d(2));
-        case Kernel::position_backward:
-            return k::position_embedding_backward(f(1), f(0), d(0) * d(1), d(1), d(3), d(2));
-        case Kernel::mse_forward:
-            return k::mse_forward(f(1), f(2), mean(0), n);
-        case Kernel::mse_backward:
-            return k::mse_backward(f(1), f(2), f(0), n);
-        case Kernel::cross_entropy_forward:
-            return k::cross_entropy_forward(f(2), tokens(3), f(1), mean(0), d(0), d(1));
-        case Kernel::cross_entropy_backward:
-            return k::cross_entropy_backward(f(1), tokens(2), f(0), d(0), d(1));
-        case Kernel::cat:
-            return cat(op, data, true);
-        case Kernel::split:
-            return cat(op, data, false);
-        case Kernel::sgd:
-            return k::sgd(f(0), f(1), data.size() > 2 ? f(2) : nullptr, n, s[0], s[1], false, s[2]);
-        case Kernel::adamw:
-            return k::adamw(f(0), f(1), f(2), f(3), n, s[0], s[1], s[2], s[3], s[4], context.step + 1);
+    const Operands operands{op, data, data.size() - (op.checks_output ? 1 : 0)};
+    if (!run_untyped(operands, context)) {
+        if (op.dtype == DType::bf16) {
+            run_typed<Bf16>(operands, context);
+        } else {
+            run_typed<float>(operands, context);
+        }
     }
-    throw std::logic_error("a Plan names a kernel that the cpu executor does not have");
+    if (op.checks_output && !output_is_finite(op, data[0])) {
+        std::int32_t none_yet = -1;  // another stream may report at the same time
+        std::atomic_ref(*operands.as<std::int32_t>(operands.count))
+            .compare_exchange_strong(none_yet, op.module);
+    }
 }
 
 }  // namespace shardscope::trainer

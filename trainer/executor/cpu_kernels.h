@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "trainer/plan/plan.h"
@@ -15,12 +16,14 @@ struct KernelContext {
     int ranks = 1;
     int place = 0;  // of the rank in its shard group
     std::int64_t seed = 0;
-    std::int64_t step = 0;        // 0 the first
-    std::int64_t micro_step = 0;  // step * micro-batches of a step + micro-batch
-    double lr = 0;                // of the step
+    std::int64_t step = 0;              // 0 the first
+    std::int64_t micro_step = 0;        // step * micro-batches of a step + micro-batch
+    double lr = 0;                      // of the step
+    std::span<const Segment> segments;  // the Op's, of its Plan
 };
 
-// `data`: the addresses of op.args, in order.
+// `data`: the addresses of op.args, in order; null for an arg without a buffer (a gradient that nobody
+// wants). Throws std::logic_error where the Plan contradicts itself.
 void run_kernel(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context);
 
 }  // namespace shardscope::trainer

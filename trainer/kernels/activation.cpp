@@ -1,6 +1,9 @@
-// ReLU and GELU; see activation.h.
+// ReLU, GELU and gated SiLU; see activation.h.
 #include "trainer/kernels/activation.h"
 
+#include <algorithm>
+
+#include "trainer/kernels/bf16.h"
 #include "trainer/kernels/vectorize.h"
 
 namespace shardscope::trainer::kernels {
@@ -29,34 +32,101 @@ SHARDSCOPE_INLINE float gelu_share(float x) {
     return 1.0f / (1.0f + exp_in_range(-2.0f * u));
 }
 
+// SiLU's x is held likewise, where its sigmoid is 1 to the last bit or 2e-35.
+constexpr float kSiluHeld = 80.0f;
+
+SHARDSCOPE_INLINE float silu_held_below(float x) {
+    return x < -kSiluHeld ? -kSiluHeld : x;
+}
+
+SHARDSCOPE_INLINE float silu_held(float x) {
+    x = silu_held_below(x);
+    return x > kSiluHeld ? kSiluHeld : x;
+}
+
+SHARDSCOPE_INLINE float sigmoid(float x) {
+    return 1.0f / (1.0f + exp_in_range(-silu_held(x)));
+}
+
 }  // namespace
 
-SHARDSCOPE_VECTOR_CLONES
-void relu_forward(const float* x, float* y, std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) y[i] = x[i] < 0.0f ? 0.0f : x[i];
+template <class T>
+SHARDSCOPE_VECTOR_CLONES void relu_forward(const T* x, T* y, std::size_t n) {
+    map(
+        y, n, [](float value) SHARDSCOPE_INLINE_LAMBDA { return value < 0.0f ? 0.0f : value; }, x);
 }
 
-SHARDSCOPE_VECTOR_CLONES
-void relu_backward(const float* dy, const float* y, float* dx, std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) {
-        const float gradient = dy[i];
-        dx[i] = y[i] > 0.0f ? gradient : 0.0f;
+template <class T>
+SHARDSCOPE_VECTOR_CLONES void relu_backward(const T* dy, const T* y, T* dx, std::size_t n) {
+    map(
+        dx, n,
+        [](float gradient, float value) SHARDSCOPE_INLINE_LAMBDA { return value > 0.0f ? gradient : 0.0f; },
+        dy, y);
+}
+
+template <class T>
+SHARDSCOPE_VECTOR_CLONES void gelu_forward(const T* x, T* y, std::size_t n) {
+    map(
+        y, n,
+        [](float value) SHARDSCOPE_INLINE_LAMBDA { return held_below(value) * gelu_share(held(value)); }, x);
+}
+
+template <class T>
+SHARDSCOPE_VECTOR_CLONES void gelu_backward(const T* dy, const T* x, T* dx, std::size_t n) {
+    map(
+        dx, n,
+        [](float gradient, float value) SHARDSCOPE_INLINE_LAMBDA {
+            const float at = held(value);
+            const float share = gelu_share(at);
+            const float slope = 2.0f * kRootTwoOverPi * (1.0f + 3.0f * kCubic * at * at);  // of 2u
+            return gradient * (share + at * share * (1.0f - share) * slope);
+        },
+        dy, x);
+}
+
+template <class T>
+SHARDSCOPE_VECTOR_CLONES void silu_mul_forward(const T* gate, const T* up, T* y, std::size_t n) {
+    map(
+        y, n, [](float g, float u) SHARDSCOPE_INLINE_LAMBDA { return silu_held_below(g) * sigmoid(g) * u; },
+        gate, up);
+}
+
+// With s = sigmoid(g): the slope of g s is s (1 + g (1 - s)).
+template <class T>
+SHARDSCOPE_VECTOR_CLONES void silu_mul_backward(const T* dy, const T* gate, const T* up, T* dgate, T* dup,
+                                                std::size_t n) {
+    constexpr std::size_t kPart = 512;  // both results of a part before the next: the inputs are read once
+    for (std::size_t first = 0; first < n; first += kPart) {
+        const std::size_t count = std::min(kPart, n - first);
+        float share[kPart];
+        float result[kPart];
+        const float* s = share;
+        map(
+            share, count, [](float g) SHARDSCOPE_INLINE_LAMBDA { return sigmoid(g); }, gate + first);
+        map(
+            result, count,
+            [](float d, float g, float u, float part)
+                SHARDSCOPE_INLINE_LAMBDA { return d * u * (part * (1.0f + silu_held(g) * (1.0f - part))); },
+            dy + first, gate + first, up + first, s);
+        map(
+            dup + first, count,
+            [](float d, float g, float part)
+                SHARDSCOPE_INLINE_LAMBDA { return d * (silu_held_below(g) * part); },
+            dy + first, gate + first, s);
+        const float* made = result;
+        map(
+            dgate + first, count, [](float value) SHARDSCOPE_INLINE_LAMBDA { return value; }, made);
     }
 }
 
-SHARDSCOPE_VECTOR_CLONES
-void gelu_forward(const float* x, float* y, std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) y[i] = held_below(x[i]) * gelu_share(held(x[i]));
-}
-
-SHARDSCOPE_VECTOR_CLONES
-void gelu_backward(const float* dy, const float* x, float* dx, std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) {
-        const float at = held(x[i]);
-        const float share = gelu_share(at);
-        const float slope = 2.0f * kRootTwoOverPi * (1.0f + 3.0f * kCubic * at * at);  // of 2u
-        dx[i] = dy[i] * (share + at * share * (1.0f - share) * slope);
-    }
-}
+#define SHARDSCOPE_INSTANTIATE(T)                                        \
+    template void relu_forward(const T*, T*, std::size_t);               \
+    template void relu_backward(const T*, const T*, T*, std::size_t);    \
+    template void gelu_forward(const T*, T*, std::size_t);               \
+    template void gelu_backward(const T*, const T*, T*, std::size_t);    \
+    template void silu_mul_forward(const T*, const T*, T*, std::size_t); \
+    template void silu_mul_backward(const T*, const T*, const T*, T*, T*, std::size_t);
+SHARDSCOPE_INSTANTIATE(float)
+SHARDSCOPE_INSTANTIATE(Bf16)
 
 }  // namespace shardscope::trainer::kernels

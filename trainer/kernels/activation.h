@@ -1,5 +1,5 @@
-// ReLU and GELU (the tanh form of GPT-2), forward and backward, element by element. fp32; n elements; y may
-// be x, dx may be dy, otherwise no overlap. Thread safe.
+// ReLU, GELU (the tanh form of GPT-2) and gated SiLU, forward and backward, element by element. T is float or
+// Bf16 (arithmetic in fp32); n elements; y may be an input, dx may be dy, otherwise no overlap. Thread safe.
 #pragma once
 
 #include <cstddef>
@@ -7,15 +7,28 @@
 namespace shardscope::trainer::kernels {
 
 // y = max(x, 0); a NaN stays NaN.
-void relu_forward(const float* x, float* y, std::size_t n);
+template <class T>
+void relu_forward(const T* x, T* y, std::size_t n);
 
 // dx = dy where y > 0, else 0. y is what relu_forward gave (its input serves as well: the sign is the same).
-void relu_backward(const float* dy, const float* y, float* dx, std::size_t n);
+template <class T>
+void relu_backward(const T* dy, const T* y, T* dx, std::size_t n);
 
-// y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
-void gelu_forward(const float* x, float* y, std::size_t n);
+// y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). Hendrycks, Gimpel: "Gaussian error linear units", 2016.
+template <class T>
+void gelu_forward(const T* x, T* y, std::size_t n);
 
 // dx = dy * dy/dx at x, the input of gelu_forward.
-void gelu_backward(const float* dy, const float* x, float* dx, std::size_t n);
+template <class T>
+void gelu_backward(const T* dy, const T* x, T* dx, std::size_t n);
+
+// y = gate * sigmoid(gate) * up: the product inside SwiGLU. Shazeer: "GLU variants improve transformer",
+// 2020.
+template <class T>
+void silu_mul_forward(const T* gate, const T* up, T* y, std::size_t n);
+
+// dgate may be dy or gate, dup may be dy or up.
+template <class T>
+void silu_mul_backward(const T* dy, const T* gate, const T* up, T* dgate, T* dup, std::size_t n);
 
 }  // namespace shardscope::trainer::kernels

@@ -6,8 +6,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "trainer/kernels/bf16.h"
 #include "trainer/kernels/blas.h"
 #include "trainer/kernels/vectorize.h"
+#include "trainer/kernels/workspace.h"
 
 namespace shardscope::trainer::kernels {
 namespace {
@@ -40,83 +42,197 @@ void softmax_backward_strip(const float* probabilities, float* gradient, int fir
     }
 }
 
+// A matrix inside a larger one: `stride` floats from row to row.
+template <class T>
+struct View {
+    T* data;
+    int stride;
+    T* row(int i) const { return data + static_cast<std::ptrdiff_t>(i) * stride; }
+};
+using Matrix = View<float>;
+using ConstMatrix = View<const float>;
+
+// Rows [first, last) of one head: p = softmax(q kᵀ / sqrt(d)), o = p v. `rounded` is what is done to the
+// strip of p before it is used (float: nothing; Bf16: stored and read back, so that the backward sees the
+// same p).
+template <class Rounded>
+void forward_strip(ConstMatrix q, ConstMatrix k, ConstMatrix v, Matrix p, Matrix o, int first, int last,
+                   int d, Rounded rounded) {
+    const Blas& blas = Blas::get();
+    const float scale = 1.0f / std::sqrt(static_cast<float>(d));
+    const int rows = last - first;
+    blas.sgemm(false, true, rows, last, d, scale, q.row(first), q.stride, k.data, k.stride, 0.0f,
+               p.row(first), p.stride);
+    softmax_strip(p.data, first, last, p.stride);
+    rounded(first, last);
+    blas.sgemm(false, false, rows, d, last, 1.0f, p.row(first), p.stride, v.data, v.stride, 0.0f,
+               o.row(first), o.stride);
+}
+
+// dv = pᵀ do;  dp = do vᵀ;  ds as above;  dq = ds k / sqrt(d);  dk = dsᵀ q / sqrt(d). dk and dv are added to
+// what they hold where `add_keys`. ds is [context, context].
+void backward_head(ConstMatrix q, ConstMatrix k, ConstMatrix v, ConstMatrix go, ConstMatrix p, Matrix dq,
+                   Matrix dk, Matrix dv, float* ds, int context, int d, bool add_keys) {
+    const Blas& blas = Blas::get();
+    const float scale = 1.0f / std::sqrt(static_cast<float>(d));
+    const float keep = add_keys ? 1.0f : 0.0f;
+    for (int first = 0; first < context; first += kStrip) {  // strips of queries
+        const int last = std::min(first + kStrip, context);
+        const int rows = last - first;
+        float* strip = ds + static_cast<std::size_t>(first) * context;
+        blas.sgemm(false, true, rows, last, d, 1.0f, go.row(first), go.stride, v.data, v.stride, 0.0f, strip,
+                   context);
+        softmax_backward_strip(p.data, ds, first, last, context);
+        blas.sgemm(false, false, rows, d, last, scale, strip, context, k.data, k.stride, 0.0f, dq.row(first),
+                   dq.stride);
+    }
+    for (int first = 0; first < context; first += kStrip) {  // strips of keys: seen from `first` on
+        const int columns = std::min(first + kStrip, context) - first;
+        const int rows = context - first;
+        const std::size_t corner = static_cast<std::size_t>(first) * context + first;
+        blas.sgemm(true, false, columns, d, rows, scale, ds + corner, context, q.row(first), q.stride, keep,
+                   dk.row(first), dk.stride);
+        blas.sgemm(true, false, columns, d, rows, 1.0f, p.row(first) + first, context, go.row(first),
+                   go.stride, keep, dv.row(first), dv.stride);
+    }
+}
+
+// Where head h of sequence b starts.
+struct HeadPlaces {
+    std::size_t query, key, value;  // in qkv
+    std::size_t out, square;        // in out; in the probabilities
+};
+HeadPlaces places_of(const AttentionShape& shape, int b, int h) {
+    const std::size_t d = static_cast<std::size_t>(shape.head_width());
+    const std::size_t context = static_cast<std::size_t>(shape.context);
+    const std::size_t sequence = static_cast<std::size_t>(b) * context;
+    const std::size_t query =
+        sequence * static_cast<std::size_t>(shape.row()) + static_cast<std::size_t>(h) * d;
+    const std::size_t key = sequence * static_cast<std::size_t>(shape.row()) +
+                            static_cast<std::size_t>(shape.width) +
+                            static_cast<std::size_t>(h / shape.group()) * d;
+    return {
+        query, key, key + static_cast<std::size_t>(shape.kv_heads) * d,
+        sequence * static_cast<std::size_t>(shape.width) + static_cast<std::size_t>(h) * d,
+        (static_cast<std::size_t>(b) * static_cast<std::size_t>(shape.heads) + static_cast<std::size_t>(h)) *
+            context * context};
+}
+
+void forward_head(const float* qkv, float* out, float* probabilities, const AttentionShape& shape,
+                  const HeadPlaces& at) {
+    const int stride = shape.row();
+    for (int first = 0; first < shape.context; first += kStrip) {
+        forward_strip({qkv + at.query, stride}, {qkv + at.key, stride}, {qkv + at.value, stride},
+                      {probabilities + at.square, shape.context}, {out + at.out, shape.width}, first,
+                      std::min(first + kStrip, shape.context), shape.head_width(), [](int, int) {});
+    }
+}
+
+// Copies of a head's matrix as floats, `width` to a row, and back.
+SHARDSCOPE_VECTOR_CLONES
+void read_rows(View<const Bf16> from, float* to, int rows, int width) {
+    const std::size_t n = static_cast<std::size_t>(width);
+    for (int i = 0; i < rows; ++i) floats_of(from.row(i), n, to + static_cast<std::size_t>(i) * n);
+}
+SHARDSCOPE_VECTOR_CLONES
+void write_rows(const float* from, View<Bf16> to, int rows, int width) {
+    const std::size_t n = static_cast<std::size_t>(width);
+    for (int i = 0; i < rows; ++i) put(to.row(i), from + static_cast<std::size_t>(i) * n, n);
+}
+
+void forward_head(const Bf16* qkv, Bf16* out, Bf16* probabilities, const AttentionShape& shape,
+                  const HeadPlaces& at) {
+    const int context = shape.context;
+    const int d = shape.head_width();
+    const std::size_t size = static_cast<std::size_t>(context) * static_cast<std::size_t>(d);
+    float* q = workspace_of<float>(
+        Purpose::heads, 4 * size + static_cast<std::size_t>(context) * static_cast<std::size_t>(context));
+    float *k = q + size, *v = k + size, *o = v + size, *p = o + size;
+    read_rows({qkv + at.query, shape.row()}, q, context, d);
+    read_rows({qkv + at.key, shape.row()}, k, context, d);
+    read_rows({qkv + at.value, shape.row()}, v, context, d);
+    for (int first = 0; first < context; first += kStrip) {
+        const auto rounded = [&](int begin, int end) {
+            const std::size_t from = static_cast<std::size_t>(begin) * static_cast<std::size_t>(context);
+            const View<Bf16> stored{probabilities + at.square + from, context};
+            write_rows(p + from, stored, end - begin, context);
+            read_rows({stored.data, context}, p + from, end - begin, context);
+        };
+        forward_strip({q, d}, {k, d}, {v, d}, {p, context}, {o, d}, first, std::min(first + kStrip, context),
+                      d, rounded);
+    }
+    write_rows(o, {out + at.out, shape.width}, context, d);
+}
+
+// Of a group of query heads the first starts the sums for their key head, the last rounds and stores them.
+void backward_head(const Bf16* dout, const Bf16* qkv, const Bf16* probabilities, Bf16* dqkv, float* scratch,
+                   const AttentionShape& shape, const HeadPlaces& at, bool first_of_group,
+                   bool last_of_group) {
+    const int context = shape.context;
+    const int d = shape.head_width();
+    const int stride = shape.row();
+    const std::size_t size = static_cast<std::size_t>(context) * static_cast<std::size_t>(d);
+    float* q = workspace_of<float>(
+        Purpose::heads, 7 * size + static_cast<std::size_t>(context) * static_cast<std::size_t>(context));
+    float *k = q + size, *v = k + size, *go = v + size, *dq = go + size, *dk = dq + size, *dv = dk + size;
+    float* p = dv + size;
+    read_rows({qkv + at.query, stride}, q, context, d);
+    if (first_of_group) {
+        read_rows({qkv + at.key, stride}, k, context, d);
+        read_rows({qkv + at.value, stride}, v, context, d);
+    }
+    read_rows({dout + at.out, shape.width}, go, context, d);
+    read_rows({probabilities + at.square, context}, p, context, context);
+    backward_head({q, d}, {k, d}, {v, d}, {go, d}, {p, context}, {dq, d}, {dk, d}, {dv, d}, scratch, context,
+                  d, !first_of_group);
+    write_rows(dq, {dqkv + at.query, stride}, context, d);
+    if (last_of_group) {
+        write_rows(dk, {dqkv + at.key, stride}, context, d);
+        write_rows(dv, {dqkv + at.value, stride}, context, d);
+    }
+}
+
+void backward_head(const float* dout, const float* qkv, const float* probabilities, float* dqkv,
+                   float* scratch, const AttentionShape& shape, const HeadPlaces& at, bool first_of_group,
+                   bool) {
+    const int stride = shape.row();
+    backward_head({qkv + at.query, stride}, {qkv + at.key, stride}, {qkv + at.value, stride},
+                  {dout + at.out, shape.width}, {probabilities + at.square, shape.context},
+                  {dqkv + at.query, stride}, {dqkv + at.key, stride}, {dqkv + at.value, stride}, scratch,
+                  shape.context, shape.head_width(), !first_of_group);
+}
+
 }  // namespace
 
-void attention_forward(const float* qkv, float* out, float* probabilities, int batch, int context, int width,
-                       int heads) {
-    const Blas& blas = Blas::get();
-    const int d = width / heads;
-    const float scale = 1.0f / std::sqrt(static_cast<float>(d));
-    const int stride = 3 * width;
-    const std::size_t square = static_cast<std::size_t>(context) * context;
-    for (int b = 0; b < batch; ++b) {
-        for (int h = 0; h < heads; ++h) {
-            const float* q = qkv + static_cast<std::size_t>(b) * context * stride + h * d;
-            const float* k = q + width;
-            const float* v = k + width;
-            float* o = out + static_cast<std::size_t>(b) * context * width + h * d;
-            float* p = probabilities + (static_cast<std::size_t>(b) * heads + h) * square;
-            for (int first = 0; first < context; first += kStrip) {
-                const int last = std::min(first + kStrip, context);
-                const int rows = last - first;
-                float* strip = p + static_cast<std::size_t>(first) * context;
-                blas.sgemm(false, true, rows, last, d, scale, q + static_cast<std::size_t>(first) * stride,
-                           stride, k, stride, 0.0f, strip, context);
-                softmax_strip(p, first, last, context);
-                blas.sgemm(false, false, rows, d, last, 1.0f, strip, context, v, stride, 0.0f,
-                           o + static_cast<std::size_t>(first) * width, width);
-            }
+template <class T>
+void attention_forward(const T* qkv, T* out, T* probabilities, const AttentionShape& shape) {
+    for (int b = 0; b < shape.batch; ++b) {
+        for (int h = 0; h < shape.heads; ++h) {
+            forward_head(qkv, out, probabilities, shape, places_of(shape, b, h));
         }
     }
 }
 
 std::size_t attention_backward_scratch(int context) {
-    return static_cast<std::size_t>(context) * context;
+    return static_cast<std::size_t>(context) * static_cast<std::size_t>(context);
 }
 
-// dv = pᵀ do;  dp = do vᵀ;  ds as above;  dq = ds k / sqrt(d);  dk = dsᵀ q / sqrt(d).
-void attention_backward(const float* dout, const float* qkv, const float* probabilities, float* dqkv,
-                        float* scratch, int batch, int context, int width, int heads) {
-    const Blas& blas = Blas::get();
-    const int d = width / heads;
-    const float scale = 1.0f / std::sqrt(static_cast<float>(d));
-    const int stride = 3 * width;
-    const std::size_t square = static_cast<std::size_t>(context) * context;
-    for (int b = 0; b < batch; ++b) {
-        for (int h = 0; h < heads; ++h) {
-            const std::size_t head = static_cast<std::size_t>(b) * context * stride + h * d;
-            const float* q = qkv + head;
-            const float* k = q + width;
-            const float* v = k + width;
-            float* dq = dqkv + head;
-            float* dk = dq + width;
-            float* dv = dk + width;
-            const float* go = dout + static_cast<std::size_t>(b) * context * width + h * d;
-            const float* p = probabilities + (static_cast<std::size_t>(b) * heads + h) * square;
-            for (int first = 0; first < context; first += kStrip) {  // strips of queries
-                const int last = std::min(first + kStrip, context);
-                const int rows = last - first;
-                float* strip = scratch + static_cast<std::size_t>(first) * context;
-                blas.sgemm(false, true, rows, last, d, 1.0f, go + static_cast<std::size_t>(first) * width,
-                           width, v, stride, 0.0f, strip, context);
-                softmax_backward_strip(p, scratch, first, last, context);
-                blas.sgemm(false, false, rows, d, last, scale, strip, context, k, stride, 0.0f,
-                           dq + static_cast<std::size_t>(first) * stride, stride);
-            }
-            for (int first = 0; first < context; first += kStrip) {  // strips of keys: seen from `first` on
-                const int last = std::min(first + kStrip, context);
-                const int columns = last - first;
-                const int rows = context - first;
-                const std::size_t corner = static_cast<std::size_t>(first) * context + first;
-                blas.sgemm(true, false, columns, d, rows, scale, scratch + corner, context,
-                           q + static_cast<std::size_t>(first) * stride, stride, 0.0f,
-                           dk + static_cast<std::size_t>(first) * stride, stride);
-                blas.sgemm(true, false, columns, d, rows, 1.0f, p + corner, context,
-                           go + static_cast<std::size_t>(first) * width, width, 0.0f,
-                           dv + static_cast<std::size_t>(first) * stride, stride);
-            }
+template <class T>
+void attention_backward(const T* dout, const T* qkv, const T* probabilities, T* dqkv, float* scratch,
+                        const AttentionShape& shape) {
+    const int group = shape.group();
+    for (int b = 0; b < shape.batch; ++b) {
+        for (int h = 0; h < shape.heads; ++h) {
+            backward_head(dout, qkv, probabilities, dqkv, scratch, shape, places_of(shape, b, h),
+                          h % group == 0, h % group == group - 1);
         }
     }
 }
+
+template void attention_forward(const float*, float*, float*, const AttentionShape&);
+template void attention_forward(const Bf16*, Bf16*, Bf16*, const AttentionShape&);
+template void attention_backward(const float*, const float*, const float*, float*, float*,
+                                 const AttentionShape&);
+template void attention_backward(const Bf16*, const Bf16*, const Bf16*, Bf16*, float*, const AttentionShape&);
 
 }  // namespace shardscope::trainer::kernels

@@ -1,23 +1,34 @@
 // Causal self-attention of all heads, between the projection to queries, keys and values and the one behind
-// it. fp32, row-major, thread safe. Shapes: B batch, T context, C width, H heads, d = C/H (H must divide C):
-//   qkv, dqkv        [B,T,3C]   a row is q | k | v, each C wide, head h at h*d … (h+1)*d
-//   out, dout        [B,T,C]
-//   probabilities    [B,H,T,T]  softmax(q kᵀ / sqrt(d)) over positions up to one's own; 0 beyond
+// it. T is float or Bf16 (arithmetic in fp32), row-major, thread safe. Vaswani et al.: "Attention is all you
+// need", 2017; grouped queries: Ainslie et al.: "GQA", 2023. Shapes: B batch, T context, C width, H heads,
+// d = C/H (H divides C), G key and value heads (G divides H; query head h reads key head h*G/H):
+//   qkv, dqkv        [B,T,C+2Gd]  a row is q, C wide | k, Gd wide | v, Gd wide; head h at h*d … (h+1)*d of
+//   each out, dout        [B,T,C] probabilities    [B,H,T,T]    softmax(q kᵀ / sqrt(d)) over positions up to
+//   one's own; 0 beyond
 #pragma once
 
 #include <cstddef>
 
 namespace shardscope::trainer::kernels {
 
+struct AttentionShape {
+    int batch = 0, context = 0, width = 0, heads = 0, kv_heads = 0;
+
+    int head_width() const { return width / heads; }
+    int group() const { return heads / kv_heads; }  // query heads that share a key head
+    int row() const { return width + 2 * kv_heads * head_width(); }
+};
+
 // Overwrites out and probabilities.
-void attention_forward(const float* qkv, float* out, float* probabilities, int batch, int context, int width,
-                       int heads);
+template <class T>
+void attention_forward(const T* qkv, T* out, T* probabilities, const AttentionShape& shape);
 
 // Floats of scratch that the backward needs: one head's gradient of its probabilities, T*T.
 std::size_t attention_backward_scratch(int context);
 
 // Overwrites dqkv, and scratch with nothing of use. probabilities are the forward's.
-void attention_backward(const float* dout, const float* qkv, const float* probabilities, float* dqkv,
-                        float* scratch, int batch, int context, int width, int heads);
+template <class T>
+void attention_backward(const T* dout, const T* qkv, const T* probabilities, T* dqkv, float* scratch,
+                        const AttentionShape& shape);
 
 }  // namespace shardscope::trainer::kernels

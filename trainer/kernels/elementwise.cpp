@@ -1,45 +1,98 @@
-// Sums and copies; see elementwise.h.
+// Sums, products, conversions and copies; see elementwise.h.
 #include "trainer/kernels/elementwise.h"
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "trainer/kernels/vectorize.h"
 
 namespace shardscope::trainer::kernels {
 
-SHARDSCOPE_VECTOR_CLONES
-void add(const float* a, const float* b, float* y, std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) y[i] = a[i] + b[i];
+template <class T>
+SHARDSCOPE_VECTOR_CLONES void add(const T* a, const T* b, T* y, std::size_t n) {
+    map(
+        y, n, [](float left, float right) SHARDSCOPE_INLINE_LAMBDA { return left + right; }, a, b);
+}
+
+template <class T>
+SHARDSCOPE_VECTOR_CLONES void accumulate(const T* x, T* y, std::size_t n) {
+    const T* before = y;
+    map(
+        y, n, [](float sum, float more) SHARDSCOPE_INLINE_LAMBDA { return sum + more; }, before, x);
+}
+
+template <class T>
+SHARDSCOPE_VECTOR_CLONES void scale(T* x, float factor, std::size_t n) {
+    const T* before = x;
+    map(
+        x, n, [=](float value) SHARDSCOPE_INLINE_LAMBDA { return value * factor; }, before);
 }
 
 SHARDSCOPE_VECTOR_CLONES
-void accumulate(const float* x, float* y, std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) y[i] += x[i];
+void cast(const float* x, Bf16* y, std::size_t n) {
+    put(y, x, n);
 }
 
 SHARDSCOPE_VECTOR_CLONES
-void scale(float* x, float factor, std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) x[i] *= factor;
+void cast(const Bf16* x, float* y, std::size_t n) {
+    floats_of(x, n, y);
 }
 
-void copy(const float* in, float* out, std::size_t n) {
-    if (in != out && n > 0) std::memcpy(out, in, n * sizeof(float));
+template <class T>
+void copy(const T* in, T* out, std::size_t n) {
+    if (in != out && n > 0) std::memcpy(out, in, n * sizeof(T));
 }
 
-SHARDSCOPE_VECTOR_CLONES
-void sum_ranks(const float* const* inputs, int ranks, float* out, std::size_t n, float factor) {
-    constexpr std::size_t kBlock = 512;  // partial sums stay in the L1 cache while the ranks go by
-    for (std::size_t first = 0; first < n; first += kBlock) {
-        const std::size_t count = std::min(kBlock, n - first);
-        float sum[kBlock];
-        std::memcpy(sum, inputs[0] + first, count * sizeof(float));
+namespace {
+
+SHARDSCOPE_INLINE float widen(Bf16 x) {
+    return to_float(x);
+}
+SHARDSCOPE_INLINE float widen(float x) {
+    return x;
+}
+SHARDSCOPE_INLINE double widen(double x) {
+    return x;
+}
+SHARDSCOPE_INLINE void narrow(float x, Bf16& y) {
+    y = to_bf16(x);
+}
+SHARDSCOPE_INLINE void narrow(float x, float& y) {
+    y = x;
+}
+SHARDSCOPE_INLINE void narrow(double x, double& y) {
+    y = x;
+}
+
+}  // namespace
+
+template <class T>
+SHARDSCOPE_VECTOR_CLONES void sum_ranks(const T* const* inputs, int ranks, T* out, std::size_t n,
+                                        double factor) {
+    using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    const Sum share = static_cast<Sum>(factor);
+    constexpr std::size_t kPart = 512;  // partial sums stay in the L1 cache while the ranks go by
+    for (std::size_t first = 0; first < n; first += kPart) {
+        const std::size_t count = std::min(kPart, n - first);
+        Sum sum[kPart];
+        for (std::size_t i = 0; i < count; ++i) sum[i] = widen(inputs[0][first + i]);
         for (int r = 1; r < ranks; ++r) {
-            const float* in = inputs[r] + first;
-            for (std::size_t i = 0; i < count; ++i) sum[i] += in[i];
+            const T* in = inputs[r] + first;
+            for (std::size_t i = 0; i < count; ++i) sum[i] += widen(in[i]);
         }
-        for (std::size_t i = 0; i < count; ++i) out[first + i] = sum[i] * factor;
+        for (std::size_t i = 0; i < count; ++i) narrow(sum[i] * share, out[first + i]);
     }
 }
+
+#define SHARDSCOPE_INSTANTIATE(T)                           \
+    template void add(const T*, const T*, T*, std::size_t); \
+    template void accumulate(const T*, T*, std::size_t);    \
+    template void scale(T*, float, std::size_t);            \
+    template void copy(const T*, T*, std::size_t);          \
+    template void sum_ranks(const T* const*, int, T*, std::size_t, double);
+SHARDSCOPE_INSTANTIATE(float)
+SHARDSCOPE_INSTANTIATE(Bf16)
+template void sum_ranks(const double* const*, int, double*, std::size_t, double);
 
 }  // namespace shardscope::trainer::kernels

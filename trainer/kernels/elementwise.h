@@ -1,26 +1,41 @@
-// Element-wise sums and copies, and the sum over ranks that reductions are made of. fp32; n elements. Outputs
-// may be one of the inputs exactly, otherwise no overlap. Thread safe.
+// Element-wise sums, products, conversions and copies, and the sum over ranks that reductions are made of. T
+// is float or Bf16 (arithmetic in fp32, one rounding of each result); n elements. Outputs may be one of the
+// inputs exactly, otherwise no overlap. Thread safe.
 #pragma once
 
 #include <cstddef>
 
+#include "trainer/kernels/bf16.h"
+
 namespace shardscope::trainer::kernels {
 
 // y = a + b
-void add(const float* a, const float* b, float* y, std::size_t n);
+template <class T>
+void add(const T* a, const T* b, T* y, std::size_t n);
 
 // y += x
-void accumulate(const float* x, float* y, std::size_t n);
+template <class T>
+void accumulate(const T* x, T* y, std::size_t n);
 
 // x *= factor
-void scale(float* x, float factor, std::size_t n);
+template <class T>
+void scale(T* x, float factor, std::size_t n);
+
+// y = x, rounded to the nearest.
+void cast(const float* x, Bf16* y, std::size_t n);
+
+// y = x, exactly.
+void cast(const Bf16* x, float* y, std::size_t n);
 
 // out = in (no overlap, or out is in)
-void copy(const float* in, float* out, std::size_t n);
+template <class T>
+void copy(const T* in, T* out, std::size_t n);
 
 // out[i] = (((inputs[0][i] + inputs[1][i]) + inputs[2][i]) + …) * factor: in rank order for each element,
 // averaged once, after the sum. ranks >= 1. Any cut of n into parts gives the same bits. out may be any one
-// of the inputs.
-void sum_ranks(const float* const* inputs, int ranks, float* out, std::size_t n, float factor);
+// of the inputs. T may be double too, with sums and factor in double; Bf16 is summed in fp32 and rounded
+// once.
+template <class T>
+void sum_ranks(const T* const* inputs, int ranks, T* out, std::size_t n, double factor);
 
 }  // namespace shardscope::trainer::kernels

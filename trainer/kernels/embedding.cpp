@@ -1,41 +1,84 @@
 // Embeddings: rows looked up, and rows added where they came from; see embedding.h.
 #include "trainer/kernels/embedding.h"
 
+#include <algorithm>
 #include <cstddef>
-#include <cstring>
 
+#include "trainer/kernels/bf16.h"
 #include "trainer/kernels/elementwise.h"
+#include "trainer/kernels/vectorize.h"
+#include "trainer/kernels/workspace.h"
 
 namespace shardscope::trainer::kernels {
 namespace {
 
-std::size_t row_start(int row, int width) {
-    return static_cast<std::size_t>(row) * static_cast<std::size_t>(width);
+std::size_t row_start(std::size_t row, int width) {
+    return row * static_cast<std::size_t>(width);
+}
+
+// The rows' numbers, those of entry 0 first, each entry's in row order: `ends[e]` is where those of entry e
+// end.
+struct RowsByEntry {
+    std::int32_t* rows;
+    std::int32_t* ends;
+};
+RowsByEntry group_by_entry(const std::int32_t* tokens, int rows, int entries) {
+    auto* memory = workspace_of<std::int32_t>(
+        Purpose::order, static_cast<std::size_t>(rows) + static_cast<std::size_t>(entries) + 1);
+    const RowsByEntry grouped{memory, memory + rows};
+    std::fill_n(grouped.ends, entries + 1, 0);
+    for (int i = 0; i < rows; ++i) ++grouped.ends[tokens[i] + 1];
+    for (int e = 0; e < entries; ++e) grouped.ends[e + 1] += grouped.ends[e];
+    for (int i = 0; i < rows; ++i) grouped.rows[grouped.ends[tokens[i]]++] = i;  // starts become ends
+    return grouped;
+}
+
+// out[0 … width) = sum over i in [0, count) of dy[row_of(i)], added in that order to zeros.
+template <class T, class RowOf>
+SHARDSCOPE_INLINE void sum_rows(const T* dy, T* out, int count, int width, RowOf row_of) {
+    const std::size_t n = static_cast<std::size_t>(width);
+    for (std::size_t first = 0; first < n; first += kColumnTile) {
+        const std::size_t columns = std::min(kColumnTile, n - first);
+        float sum[kColumnTile] = {};
+        float buffer[kColumnTile];
+        for (int i = 0; i < count; ++i) {
+            const float* row = floats_of(dy + row_start(row_of(i), width) + first, columns, buffer);
+            for (std::size_t j = 0; j < columns; ++j) sum[j] += row[j];
+        }
+        const float* made = sum;
+        map(
+            out + first, columns, [](float value) SHARDSCOPE_INLINE_LAMBDA { return value; }, made);
+    }
 }
 
 }  // namespace
 
-void embedding_forward(const std::int32_t* tokens, const float* table, float* y, int rows, int width) {
+template <class T>
+void embedding_forward(const std::int32_t* tokens, const T* table, T* y, int rows, int width) {
     for (int i = 0; i < rows; ++i) {
-        copy(table + row_start(tokens[i], width), y + row_start(i, width), static_cast<std::size_t>(width));
+        copy(table + row_start(static_cast<std::size_t>(tokens[i]), width),
+             y + row_start(static_cast<std::size_t>(i), width), static_cast<std::size_t>(width));
     }
 }
 
-void embedding_backward(const float* dy, const std::int32_t* tokens, float* dtable, int rows, int entries,
-                        int width) {
-    std::memset(dtable, 0, row_start(entries, width) * sizeof(float));
-    for (int i = 0; i < rows; ++i) {
-        accumulate(dy + row_start(i, width), dtable + row_start(tokens[i], width),
-                   static_cast<std::size_t>(width));
+template <class T>
+SHARDSCOPE_VECTOR_CLONES void embedding_backward(const T* dy, const std::int32_t* tokens, T* dtable, int rows,
+                                                 int entries, int width) {
+    const RowsByEntry grouped = group_by_entry(tokens, rows, entries);
+    for (int e = 0; e < entries; ++e) {
+        const int begin = e > 0 ? grouped.ends[e - 1] : 0;
+        const std::int32_t* of_entry = grouped.rows + begin;
+        sum_rows(dy, dtable + row_start(static_cast<std::size_t>(e), width), grouped.ends[e] - begin, width,
+                 [=](int i) SHARDSCOPE_INLINE_LAMBDA { return static_cast<std::size_t>(of_entry[i]); });
     }
 }
 
-void position_embedding_forward(const float* x, const float* table, float* y, int rows, int context,
-                                int width) {
+template <class T>
+void position_embedding_forward(const std::type_identity_t<T>* x, const T* table, T* y, int rows, int context, int width) {
     const std::size_t n = static_cast<std::size_t>(width);
     for (int i = 0; i < rows; ++i) {
-        const float* entry = table + row_start(i % context, width);
-        const std::size_t row = row_start(i, width);
+        const T* entry = table + row_start(static_cast<std::size_t>(i % context), width);
+        const std::size_t row = row_start(static_cast<std::size_t>(i), width);
         if (x) {
             add(x + row, entry, y + row, n);
         } else {
@@ -44,13 +87,25 @@ void position_embedding_forward(const float* x, const float* table, float* y, in
     }
 }
 
-void position_embedding_backward(const float* dy, float* dtable, int rows, int context, int entries,
-                                 int width) {
-    std::memset(dtable, 0, row_start(entries, width) * sizeof(float));
-    for (int i = 0; i < rows; ++i) {
-        accumulate(dy + row_start(i, width), dtable + row_start(i % context, width),
-                   static_cast<std::size_t>(width));
+template <class T>
+SHARDSCOPE_VECTOR_CLONES void position_embedding_backward(const T* dy, T* dtable, int rows, int context,
+                                                          int entries, int width) {
+    for (int e = 0; e < entries; ++e) {
+        const int count = e < context && e < rows ? (rows - e + context - 1) / context : 0;
+        sum_rows(dy, dtable + row_start(static_cast<std::size_t>(e), width), count, width,
+                 [=](int i) SHARDSCOPE_INLINE_LAMBDA {
+                     return static_cast<std::size_t>(e) +
+                            static_cast<std::size_t>(i) * static_cast<std::size_t>(context);
+                 });
     }
 }
+
+#define SHARDSCOPE_INSTANTIATE(T)                                                       \
+    template void embedding_forward(const std::int32_t*, const T*, T*, int, int);       \
+    template void embedding_backward(const T*, const std::int32_t*, T*, int, int, int); \
+    template void position_embedding_forward(const T*, const T*, T*, int, int, int);    \
+    template void position_embedding_backward(const T*, T*, int, int, int, int);
+SHARDSCOPE_INSTANTIATE(float)
+SHARDSCOPE_INSTANTIATE(Bf16)
 
 }  // namespace shardscope::trainer::kernels

@@ -1,25 +1,29 @@
-// Embedding of tokens, and of positions, forward and backward. fp32, row-major; table [entries,width];
-// y, dy [rows,width]. Tokens must be in [0, entries): whoever makes them sees to it. Thread safe.
+// Embedding of tokens, and of positions, forward and backward. T is float or Bf16 (sums in fp32, in row
+// order, rounded once); row-major; table [entries,width]; y, dy [rows,width]. Tokens must be in [0, entries):
+// whoever makes them sees to it. Thread safe.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 namespace shardscope::trainer::kernels {
 
 // y[i] = table[tokens[i]]
-void embedding_forward(const std::int32_t* tokens, const float* table, float* y, int rows, int width);
+template <class T>
+void embedding_forward(const std::int32_t* tokens, const T* table, T* y, int rows, int width);
 
 // dtable[e] = sum of dy[i] over the rows i with tokens[i] = e, in row order; overwritten, 0 where no row.
-void embedding_backward(const float* dy, const std::int32_t* tokens, float* dtable, int rows, int entries,
-                        int width);
+template <class T>
+void embedding_backward(const T* dy, const std::int32_t* tokens, T* dtable, int rows, int entries, int width);
 
 // Row i stands at position i mod context; entries >= context.
 // y[i] = x[i] + table[i mod context], y may be x; with x null y[i] = table[i mod context].
-void position_embedding_forward(const float* x, const float* table, float* y, int rows, int context,
+template <class T>
+void position_embedding_forward(const std::type_identity_t<T>* x, const T* table, T* y, int rows, int context,
                                 int width);
 
 // dtable[e] = sum of dy[i] over the rows at position e, in row order; overwritten, 0 for e >= context.
-void position_embedding_backward(const float* dy, float* dtable, int rows, int context, int entries,
-                                 int width);
+template <class T>
+void position_embedding_backward(const T* dy, T* dtable, int rows, int context, int entries, int width);
 
 }  // namespace shardscope::trainer::kernels

@@ -5,17 +5,22 @@
 #include <cmath>
 #include <cstddef>
 
+#include "trainer/kernels/bf16.h"
 #include "trainer/kernels/vectorize.h"
+#include "trainer/kernels/workspace.h"
 
 namespace shardscope::trainer::kernels {
 
-SHARDSCOPE_VECTOR_CLONES
-void layer_norm_forward(const float* x, const float* gamma, const float* beta, float* y, float* mean,
-                        float* rstd, int rows, int cols, float eps) {
+template <class T>
+SHARDSCOPE_VECTOR_CLONES void layer_norm_forward(const T* x, const T* gamma, const T* beta, T* y, float* mean,
+                                                 float* rstd, int rows, int cols, float eps) {
     const std::size_t n = static_cast<std::size_t>(cols);
+    float* buffers = workspace_of<float>(Purpose::rows, 4 * n);
+    const float* factor = floats_of(gamma, n, buffers);
+    const float* shift = floats_of(beta, n, buffers + n);
     for (std::size_t i = 0; i < static_cast<std::size_t>(rows); ++i) {
-        const float* in = x + i * n;
-        float* out = y + i * n;
+        const float* in = floats_of(x + i * n, n, buffers + 2 * n);
+        float* out = floats_for(y + i * n, buffers + 3 * n);
         const float center = lane_sum(n, [=](std::size_t j) SHARDSCOPE_INLINE_LAMBDA { return in[j]; }) /
                              static_cast<float>(cols);
         const float variance = lane_sum(n,
@@ -25,7 +30,8 @@ void layer_norm_forward(const float* x, const float* gamma, const float* beta, f
                                         }) /
                                static_cast<float>(cols);
         const float inverse = 1.0f / std::sqrt(variance + eps);
-        for (std::size_t j = 0; j < n; ++j) out[j] = (in[j] - center) * inverse * gamma[j] + beta[j];
+        for (std::size_t j = 0; j < n; ++j) out[j] = (in[j] - center) * inverse * factor[j] + shift[j];
+        put(y + i * n, out, n);
         mean[i] = center;
         rstd[i] = inverse;
     }
@@ -33,34 +39,39 @@ void layer_norm_forward(const float* x, const float* gamma, const float* beta, f
 
 // With xhat = (x - mean) rstd and g = dy gamma:  dx = rstd (g - mean(g) - xhat mean(g xhat)), means over the
 // row.
-SHARDSCOPE_VECTOR_CLONES
-void layer_norm_backward_input(const float* dy, const float* x, const float* gamma, const float* mean,
-                               const float* rstd, float* dx, int rows, int cols) {
+template <class T>
+SHARDSCOPE_VECTOR_CLONES void layer_norm_backward_input(const T* dy, const T* x, const T* gamma,
+                                                        const float* mean, const float* rstd, T* dx, int rows,
+                                                        int cols) {
     const std::size_t n = static_cast<std::size_t>(cols);
+    float* buffers = workspace_of<float>(Purpose::rows, 4 * n);
+    const float* factor = floats_of(gamma, n, buffers);
     for (std::size_t i = 0; i < static_cast<std::size_t>(rows); ++i) {
-        const float* gradient = dy + i * n;
-        const float* in = x + i * n;
-        float* out = dx + i * n;
+        const float* gradient = floats_of(dy + i * n, n, buffers + n);
+        const float* in = floats_of(x + i * n, n, buffers + 2 * n);
+        float* out = floats_for(dx + i * n, buffers + 3 * n);
         const float center = mean[i];
         const float inverse = rstd[i];
         const float mean_g =
-            lane_sum(n, [=](std::size_t j) SHARDSCOPE_INLINE_LAMBDA { return gradient[j] * gamma[j]; }) /
+            lane_sum(n, [=](std::size_t j) SHARDSCOPE_INLINE_LAMBDA { return gradient[j] * factor[j]; }) /
             static_cast<float>(cols);
         const float mean_gx = lane_sum(n,
                                        [=](std::size_t j) SHARDSCOPE_INLINE_LAMBDA {
-                                           return gradient[j] * gamma[j] * ((in[j] - center) * inverse);
+                                           return gradient[j] * factor[j] * ((in[j] - center) * inverse);
                                        }) /
                               static_cast<float>(cols);
         for (std::size_t j = 0; j < n; ++j) {
             const float xhat = (in[j] - center) * inverse;
-            out[j] = (gradient[j] * gamma[j] - mean_g - xhat * mean_gx) * inverse;
+            out[j] = (gradient[j] * factor[j] - mean_g - xhat * mean_gx) * inverse;
         }
+        put(dx + i * n, out, n);
     }
 }
 
-SHARDSCOPE_VECTOR_CLONES
-void layer_norm_backward_parameters(const float* dy, const float* x, const float* mean, const float* rstd,
-                                    float* dgamma, float* dbeta, int rows, int cols) {
+template <class T>
+SHARDSCOPE_VECTOR_CLONES void layer_norm_backward_parameters(const T* dy, const T* x, const float* mean,
+                                                             const float* rstd, T* dgamma, T* dbeta, int rows,
+                                                             int cols) {
     const std::size_t row_count = static_cast<std::size_t>(rows);
     const std::size_t columns = static_cast<std::size_t>(cols);
     for (std::size_t first = 0; first < columns; first += kColumnTile) {
@@ -72,8 +83,9 @@ void layer_norm_backward_parameters(const float* dy, const float* x, const float
             float partial_gamma[kColumnTile] = {};
             float partial_beta[kColumnTile] = {};
             for (std::size_t i = block; i < end; ++i) {
-                const float* gradient = dy + i * columns + first;
-                const float* in = x + i * columns + first;
+                float buffers[2][kColumnTile];
+                const float* gradient = floats_of(dy + i * columns + first, width, buffers[0]);
+                const float* in = floats_of(x + i * columns + first, width, buffers[1]);
                 const float center = mean[i];
                 const float inverse = rstd[i];
                 for (std::size_t j = 0; j < width; ++j) {
@@ -86,11 +98,18 @@ void layer_norm_backward_parameters(const float* dy, const float* x, const float
                 total_beta[j] += partial_beta[j];
             }
         }
-        for (std::size_t j = 0; j < width; ++j) {
-            dgamma[first + j] = static_cast<float>(total_gamma[j]);
-            dbeta[first + j] = static_cast<float>(total_beta[j]);
-        }
+        put_rounded(dgamma + first, total_gamma, width);
+        put_rounded(dbeta + first, total_beta, width);
     }
 }
+
+#define SHARDSCOPE_INSTANTIATE(T)                                                                         \
+    template void layer_norm_forward(const T*, const T*, const T*, T*, float*, float*, int, int, float);  \
+    template void layer_norm_backward_input(const T*, const T*, const T*, const float*, const float*, T*, \
+                                            int, int);                                                    \
+    template void layer_norm_backward_parameters(const T*, const T*, const float*, const float*, T*, T*,  \
+                                                 int, int);
+SHARDSCOPE_INSTANTIATE(float)
+SHARDSCOPE_INSTANTIATE(Bf16)
 
 }  // namespace shardscope::trainer::kernels

@@ -1,4 +1,4 @@
-// SGD and AdamW; see optimizer.h.
+// The optimizers' loops; see optimizer.h.
 #include "trainer/kernels/optimizer.h"
 
 #include <cmath>
@@ -6,50 +6,120 @@
 #include "trainer/kernels/vectorize.h"
 
 namespace shardscope::trainer::kernels {
+namespace {
 
-SHARDSCOPE_VECTOR_CLONES
-void sgd(float* param, const float* grad, float* buffer, std::size_t n, double lr, double momentum,
-         bool nesterov, double weight_decay) {
-    const float rate = static_cast<float>(lr);
-    const float keep = static_cast<float>(momentum);
-    const float decay = static_cast<float>(weight_decay);
+// gradient(i) is sgd's g.
+template <class Gradient>
+SHARDSCOPE_INLINE void momentum_step(float* param, float* buffer, std::size_t n, float rate, float keep,
+                                     bool nesterov, Gradient gradient) {
     if (!buffer) {
-        for (std::size_t i = 0; i < n; ++i) param[i] -= rate * (grad[i] + decay * param[i]);
+        for (std::size_t i = 0; i < n; ++i) param[i] -= rate * gradient(i);
     } else if (nesterov) {
         for (std::size_t i = 0; i < n; ++i) {
-            const float g = grad[i] + decay * param[i];
+            const float g = gradient(i);
             buffer[i] = keep * buffer[i] + g;
             param[i] -= rate * (g + keep * buffer[i]);
         }
     } else {
         for (std::size_t i = 0; i < n; ++i) {
-            buffer[i] = keep * buffer[i] + (grad[i] + decay * param[i]);
+            buffer[i] = keep * buffer[i] + gradient(i);
             param[i] -= rate * buffer[i];
         }
     }
 }
 
-SHARDSCOPE_VECTOR_CLONES
-void adamw(float* param, const float* grad, float* m, float* v, std::size_t n, double lr, double beta1,
-           double beta2, double eps, double weight_decay, std::int64_t step) {
-    // What does not depend on the element is worked out in double, as PyTorch does.
-    const double correction1 = 1.0 - std::pow(beta1, static_cast<double>(step));
-    const double correction2 = 1.0 - std::pow(beta2, static_cast<double>(step));
-    const float keep = static_cast<float>(1.0 - lr * weight_decay);
-    const float fresh1 = static_cast<float>(1.0 - beta1);
-    const float fresh2 = static_cast<float>(1.0 - beta2);
-    const float decay2 = static_cast<float>(beta2);
-    const float step_size = static_cast<float>(lr / correction1);
-    const float root2 = static_cast<float>(1.0 / std::sqrt(correction2));
-    const float floor = static_cast<float>(eps);
-    for (std::size_t i = 0; i < n; ++i) {
-        const float g = grad[i];
-        const float first = m[i] + fresh1 * (g - m[i]);
-        const float second = decay2 * v[i] + fresh2 * (g * g);
-        m[i] = first;
-        v[i] = second;
-        param[i] = param[i] * keep - step_size * (first / (std::sqrt(second) * root2 + floor));
+// What does not depend on the element is worked out in double, as PyTorch does.
+struct AdamFactors {
+    AdamFactors(const AdamOptions& options, std::int64_t step)
+        : fresh1(static_cast<float>(1.0 - options.beta1)),
+          fresh2(static_cast<float>(1.0 - options.beta2)),
+          decay2(static_cast<float>(options.beta2)),
+          correction1(1.0 - std::pow(options.beta1, static_cast<double>(step))),
+          root2(
+              static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(options.beta2, static_cast<double>(step))))),
+          floor(static_cast<float>(options.eps)) {}
+
+    // m / (sqrt(vhat) + eps), after m and v took g in.
+    SHARDSCOPE_INLINE float direction(float g, float& m, float& v) const {
+        const float first = m + fresh1 * (g - m);
+        const float second = decay2 * v + fresh2 * (g * g);
+        m = first;
+        v = second;
+        return first / (std::sqrt(second) * root2 + floor);
     }
+
+    float fresh1, fresh2, decay2;
+    double correction1;
+    float root2, floor;
+};
+
+}  // namespace
+
+SHARDSCOPE_VECTOR_CLONES
+void sgd(float* param, const float* grad, float* buffer, std::size_t n, double lr, double momentum,
+         bool nesterov, double weight_decay) {
+    const float decay = static_cast<float>(weight_decay);
+    momentum_step(param, buffer, n, static_cast<float>(lr), static_cast<float>(momentum), nesterov,
+                  [=](std::size_t i) SHARDSCOPE_INLINE_LAMBDA { return grad[i] + decay * param[i]; });
+}
+
+SHARDSCOPE_VECTOR_CLONES
+void adam(float* param, const float* grad, float* m, float* v, std::size_t n, const AdamOptions& options,
+          std::int64_t step) {
+    const AdamFactors factors(options, step);
+    const float decay = static_cast<float>(options.weight_decay);
+    const float step_size = static_cast<float>(options.lr / factors.correction1);
+    for (std::size_t i = 0; i < n; ++i) {
+        param[i] -= step_size * factors.direction(grad[i] + decay * param[i], m[i], v[i]);
+    }
+}
+
+SHARDSCOPE_VECTOR_CLONES
+void adamw(float* param, const float* grad, float* m, float* v, std::size_t n, const AdamOptions& options,
+           std::int64_t step) {
+    const AdamFactors factors(options, step);
+    const float keep = static_cast<float>(1.0 - options.lr * options.weight_decay);
+    const float step_size = static_cast<float>(options.lr / factors.correction1);
+    for (std::size_t i = 0; i < n; ++i) {
+        param[i] = param[i] * keep - step_size * factors.direction(grad[i], m[i], v[i]);
+    }
+}
+
+SHARDSCOPE_VECTOR_CLONES
+void lars(float* param, const float* grad, float* buffer, std::size_t n, double lr, double momentum,
+          bool nesterov, double weight_decay, float rate) {
+    const float decay = static_cast<float>(weight_decay);
+    momentum_step(param, buffer, n, static_cast<float>(lr), static_cast<float>(momentum), nesterov,
+                  [=](std::size_t i)
+                      SHARDSCOPE_INLINE_LAMBDA { return rate * (grad[i] + decay * param[i]); });
+}
+
+float lars_rate(double param_square, double grad_square, double trust, double weight_decay) {
+    if (param_square == 0.0 || grad_square == 0.0) return 1.0f;
+    const double norm = std::sqrt(param_square);
+    return static_cast<float>(trust * norm / (std::sqrt(grad_square) + weight_decay * norm));
+}
+
+SHARDSCOPE_VECTOR_CLONES
+void lamb_update(float* grad, const float* param, float* m, float* v, std::size_t n,
+                 const AdamOptions& options, std::int64_t step) {
+    const AdamFactors factors(options, step);
+    const float decay = static_cast<float>(options.weight_decay);
+    const float share = static_cast<float>(1.0 / factors.correction1);
+    for (std::size_t i = 0; i < n; ++i) {
+        grad[i] = share * factors.direction(grad[i], m[i], v[i]) + decay * param[i];
+    }
+}
+
+SHARDSCOPE_VECTOR_CLONES
+void lamb(float* param, const float* update, std::size_t n, double lr, float ratio) {
+    const float rate = static_cast<float>(lr * static_cast<double>(ratio));
+    for (std::size_t i = 0; i < n; ++i) param[i] -= rate * update[i];
+}
+
+float lamb_ratio(double param_square, double update_square) {
+    if (param_square == 0.0 || update_square == 0.0) return 1.0f;
+    return static_cast<float>(std::sqrt(param_square / update_square));
 }
 
 }  // namespace shardscope::trainer::kernels

@@ -1,5 +1,6 @@
-// Optimizer steps as PyTorch defines them, element by element, so that a shard can be stepped alone with the
-// same bits. fp32; n elements; param and state are updated in place, grad is only read. Thread safe.
+// Optimizer steps as PyTorch defines them (LARS and LAMB: their papers), element by element, so that a shard
+// can be stepped alone with the same bits. fp32; n elements; param and state are updated in place, grad is
+// only read. State starts at 0; `step` counts from 1. Thread safe.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +14,38 @@ namespace shardscope::trainer::kernels {
 void sgd(float* param, const float* grad, float* buffer, std::size_t n, double lr, double momentum,
          bool nesterov, double weight_decay);
 
-// torch.optim.AdamW: param *= 1 - lr * weight_decay; m and v are the running means of grad and its square
-// (start them at 0); param -= lr * mhat / (sqrt(vhat) + eps), with mhat = m / (1 - beta1^step), vhat = v / (1
-// - beta2^step). step counts from 1.
-void adamw(float* param, const float* grad, float* m, float* v, std::size_t n, double lr, double beta1,
-           double beta2, double eps, double weight_decay, std::int64_t step);
+struct AdamOptions {
+    double lr = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+};
+
+// torch.optim.Adam (Kingma, Ba, 2015): with g = grad + weight_decay * param, m and v are the running means of
+// g and its square; param -= lr * mhat / (sqrt(vhat) + eps), with mhat = m / (1 - beta1^step), vhat = v / (1
+// - beta2^step).
+void adam(float* param, const float* grad, float* m, float* v, std::size_t n, const AdamOptions& options,
+          std::int64_t step);
+
+// torch.optim.AdamW (Loshchilov, Hutter, 2019): param *= 1 - lr * weight_decay instead, and g = grad.
+void adamw(float* param, const float* grad, float* m, float* v, std::size_t n, const AdamOptions& options,
+           std::int64_t step);
+
+// LARS (You, Gitman, Ginsburg: "Large batch training of convolutional networks", 2017) in the form of SGD: g
+// = rate * (grad + weight_decay * param) takes the place of sgd's g; `rate` is lars_rate of the whole
+// parameter.
+void lars(float* param, const float* grad, float* buffer, std::size_t n, double lr, double momentum,
+          bool nesterov, double weight_decay, float rate);
+
+// trust * |param| / (|grad| + weight_decay * |param|), from the squares of the two norms; 1 where one is 0.
+float lars_rate(double param_square, double grad_square, double trust, double weight_decay);
+
+// LAMB (You et al.: "Large batch optimization for deep learning", 2020), first half: m and v as AdamW's; grad
+// becomes the update mhat / (sqrt(vhat) + eps) + weight_decay * param. options.lr is not used.
+void lamb_update(float* grad, const float* param, float* m, float* v, std::size_t n,
+                 const AdamOptions& options, std::int64_t step);
+
+// Second half: param -= lr * ratio * update; `ratio` is lamb_ratio of the whole parameter.
+void lamb(float* param, const float* update, std::size_t n, double lr, float ratio);
+
+// |param| / |update| from their squares; 1 where one is 0.
+float lamb_ratio(double param_square, double update_square);
 
 }  // namespace shardscope::trainer::kernels

@@ -1,0 +1,161 @@
+#include "trainer/executor/cpu_segments.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "trainer/kernels/optimizer.h"
+#include "trainer/kernels/random.h"
+#include "trainer/kernels/reductions.h"
+
+namespace shardscope::trainer {
+namespace {
+
+float* floats(std::byte* data) {
+    return reinterpret_cast<float*>(data);
+}
+
+// Elements of a sequence that the rank holds; a buffer's first element is `begin`.
+struct Held {
+    std::int64_t begin = 0, end = 0;
+
+    // The part of [first, first + elements) that is held.
+    Held part(std::int64_t first, std::int64_t elements) const {
+        const std::int64_t from = std::max(begin, first);
+        return {from, std::max(from, std::min(end, first + elements))};
+    }
+    std::size_t count() const { return static_cast<std::size_t>(end - begin); }
+};
+
+// One optimizer kernel on elements [at, at + n) of the rank's buffers.
+class Stepper {
+  public:
+    Stepper(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context)
+        : op_(op), data_(data), step_(context.step + 1), lr_(context.lr) {}
+
+    void run(const Segment& segment, std::size_t index, std::size_t at, std::size_t n) const {
+        namespace k = kernels;
+        const auto& s = op_.scalars;
+        const auto f = [&](std::size_t arg) { return floats(data_[arg]) + at; };
+        const auto d = [&](std::size_t arg) { return reinterpret_cast<double*>(data_[arg]) + 2 * index; };
+        const k::AdamOptions adam{lr_, s[0], s[1], s[2], s[3]};
+        switch (op_.kernel) {
+            case Kernel::sgd:
+                return k::sgd(f(0), f(1), data_.size() > 2 ? f(2) : nullptr, n, lr_, s[0], s[2] != 0, s[1]);
+            case Kernel::adam:
+                return k::adam(f(0), f(1), f(2), f(3), n, adam, step_);
+            case Kernel::adamw:
+                return k::adamw(f(0), f(1), f(2), f(3), n, adam, step_);
+            case Kernel::lars_norms:
+                return squares(d(0), f(1), f(2), n);
+            case Kernel::lars: {
+                // The buffer is there only with momentum; the norms are last.
+                float* buffer = data_.size() > 3 ? f(2) : nullptr;
+                const double* norms = d(data_.size() - 1);
+                const float rate = segment.adapted ? k::lars_rate(norms[0], norms[1], s[2], s[1]) : 1.0F;
+                return k::lars(f(0), f(1), buffer, n, lr_, s[0], s[3] != 0, s[1], rate);
+            }
+            case Kernel::lamb_update:
+                k::lamb_update(f(1), f(2), f(3), f(4), n, adam, step_);
+                return squares(d(0), f(2), f(1), n);
+            case Kernel::lamb: {
+                const double* norms = d(2);
+                return k::lamb(f(0), f(1), n, lr_,
+                               segment.adapted ? k::lamb_ratio(norms[0], norms[1]) : 1.0F);
+            }
+            default:
+                throw std::logic_error("a Plan steps segments with a kernel that is no optimizer's");
+        }
+    }
+
+  private:
+    static void squares(double* norms, const float* left, const float* right, std::size_t n) {
+        norms[0] = kernels::sum_of_squares(left, n);
+        norms[1] = kernels::sum_of_squares(right, n);
+    }
+
+    const Op& op_;
+    const std::vector<std::byte*>& data_;
+    std::int64_t step_;  // 1 the first
+    double lr_;
+};
+
+}  // namespace
+
+void initialize(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context) {
+    const std::int64_t key = op.dims[0], first = op.dims[1], elements = op.dims[2], per_rank = op.dims[3];
+    const Held held = per_rank > 0 ? Held{context.place * per_rank, (context.place + 1) * per_rank}
+                                   : Held{0, first + elements};
+    const Held part = held.part(first, elements);
+    const std::size_t n = part.count();
+    if (n == 0) return;
+    float* out = floats(data[0]) + (part.begin - held.begin);
+    const auto seed = static_cast<std::uint64_t>(context.seed);
+    const auto stream = static_cast<std::uint64_t>(key);
+    const auto index = static_cast<std::uint64_t>(part.begin - first);
+    const auto a = static_cast<float>(op.scalars[0]);
+    const auto b = static_cast<float>(op.scalars[1]);
+    switch (op.kernel) {
+        case Kernel::init_normal:
+            return kernels::fill_normal(out, n, seed, stream, index, a, b);
+        case Kernel::init_uniform:
+            return kernels::fill_uniform(out, n, seed, stream, index, a, b);
+        default:
+            std::fill_n(out, n, a);
+    }
+}
+
+void step_segments(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context) {
+    const std::int64_t elements = op.dims[0], per_rank = op.dims[1];
+    const std::int64_t begin = per_rank > 0 ? context.place * per_rank : 0;
+    const Held held{begin, begin + elements};
+    if (op.kernel == Kernel::lars_norms || op.kernel == Kernel::lamb_update) {
+        std::fill_n(reinterpret_cast<double*>(data[0]), 2 * context.segments.size(), 0.0);
+    }
+    const Stepper stepper(op, data, context);
+    for (std::size_t i = 0; i < context.segments.size(); ++i) {
+        const Segment& segment = context.segments[i];
+        const Held part = held.part(segment.first, segment.elements);
+        if (!segment.trained || part.count() == 0) continue;
+        stepper.run(segment, i, static_cast<std::size_t>(part.begin - held.begin), part.count());
+    }
+}
+
+void cat(const Op& op, const std::vector<std::byte*>& data, bool gather) {
+    std::byte* whole = data[0];
+    for (std::size_t i = 1; i < data.size(); ++i) {
+        const auto bytes = static_cast<std::size_t>(op.args[i].bytes);
+        if (gather) {
+            std::memcpy(whole, data[i], bytes);
+        } else {
+            std::memcpy(data[i], whole, bytes);
+        }
+        whole += bytes;
+    }
+}
+
+void chunk_cat(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context, bool gather) {
+    const std::int64_t ranks = op.dims[0], size = size_of(op.dtype);
+    const std::int64_t part = op.args[0].bytes / ranks;
+    if (context.segments.size() + 1 < data.size()) {
+        throw std::logic_error("a Plan cuts a buffer into pieces without saying where each is");
+    }
+    for (std::size_t i = 1; i < data.size(); ++i) {
+        const Segment& segment = context.segments[i - 1];
+        const std::int64_t piece = segment.elements * size;
+        for (std::int64_t rank = 0; rank < ranks; ++rank) {
+            // A buffer that is no multiple of its pieces ends inside one of them.
+            const std::int64_t here = std::clamp<std::int64_t>(op.args[i].bytes - rank * piece, 0, piece);
+            std::byte* in_part = data[0] + rank * part + segment.first * size;
+            std::byte* in_piece = data[i] + std::min(rank * piece, op.args[i].bytes);
+            if (gather) {
+                std::memcpy(in_part, in_piece, static_cast<std::size_t>(here));
+                std::memset(in_part + here, 0, static_cast<std::size_t>(piece - here));
+            } else {
+                std::memcpy(in_piece, in_part, static_cast<std::size_t>(here));
+            }
+        }
+    }
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,92 @@
+// bfloat16: the upper half of a float's bits (8 exponent bits, 7 of fraction), and how kernels that are
+// written once for float and Bf16 read and write them. Arithmetic is always fp32; only what is stored is
+// rounded, once, to the nearest (a tie to the even neighbour). Thread safe (no state).
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "trainer/kernels/vectorize.h"
+
+namespace shardscope::trainer::kernels {
+
+struct Bf16 {
+    std::uint16_t bits = 0;
+    friend bool operator==(Bf16, Bf16) = default;  // of the bits: a NaN equals itself, -0 is not 0
+};
+
+SHARDSCOPE_INLINE float to_float(Bf16 x) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16);
+}
+
+// Beyond the largest Bf16 is infinity; a NaN stays one (its sign too), also where its fraction was all in the
+// half that is dropped.
+SHARDSCOPE_INLINE Bf16 to_bf16(float x) {
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
+    const std::uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+    const std::uint32_t quiet = bits | 0x00400000u;
+    const std::uint32_t chosen = (bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded;
+    return {static_cast<std::uint16_t>(chosen >> 16)};
+}
+
+// A kernel over T sees its operands as floats through these four: for float they are the operands
+// themselves, for Bf16 a copy in `buffer` (n floats, in the first cache), written back by `put`. `buffer` is
+// untouched, and may be null, for float.
+SHARDSCOPE_INLINE const float* floats_of(const float* x, std::size_t, float*) {
+    return x;
+}
+SHARDSCOPE_INLINE const float* floats_of(const Bf16* x, std::size_t n, float* buffer) {
+    for (std::size_t i = 0; i < n; ++i) buffer[i] = to_float(x[i]);
+    return buffer;
+}
+SHARDSCOPE_INLINE float* floats_for(float* y, float*) {
+    return y;
+}
+SHARDSCOPE_INLINE float* floats_for(Bf16*, float* buffer) {
+    return buffer;
+}
+SHARDSCOPE_INLINE void put(float*, const float*, std::size_t) {}
+SHARDSCOPE_INLINE void put(Bf16* y, const float* buffer, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) y[i] = to_bf16(buffer[i]);
+}
+
+// Sums in double, rounded to T by way of float.
+SHARDSCOPE_INLINE void put_rounded(float* y, const double* sums, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) y[i] = static_cast<float>(sums[i]);
+}
+SHARDSCOPE_INLINE void put_rounded(Bf16* y, const double* sums, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) y[i] = to_bf16(static_cast<float>(sums[i]));
+}
+
+template <class T>
+inline constexpr bool kIsFloat = false;
+template <>
+inline constexpr bool kIsFloat<float> = true;
+
+// y[i] = f(x[i], ...) for n elements; each of y and the x may be float or Bf16, and y may be one of the x. It
+// goes block by block, so that the copies of what is Bf16 stay in the first cache; where nothing is, there
+// are no copies and one block.
+template <class Y, class F, class... X>
+SHARDSCOPE_INLINE void map(Y* y, std::size_t n, F f, const X*... x) {
+    constexpr bool kCopies = !(kIsFloat<Y> && (kIsFloat<X> && ...));
+    constexpr std::size_t kBuffer = kCopies ? 1024 : 1;
+    const std::size_t block = kCopies ? kBuffer : n;
+    for (std::size_t first = 0; first < n; first += block) {
+        const std::size_t count = std::min(block, n - first);
+        float buffers[sizeof...(X) + 1][kBuffer];
+        float* out = floats_for(y + first, buffers[sizeof...(X)]);
+        [&]<std::size_t... I>(std::index_sequence<I...>) SHARDSCOPE_INLINE_LAMBDA {
+            const auto loop = [=](auto... in) SHARDSCOPE_INLINE_LAMBDA {
+                for (std::size_t i = 0; i < count; ++i) out[i] = f(in[i]...);
+            };
+            loop(floats_of(x + first, count, buffers[I])...);
+        }
+        (std::index_sequence_for<X...>{});
+        put(y + first, out, count);
+    }
+}
+
+}  // namespace shardscope::trainer::kernels

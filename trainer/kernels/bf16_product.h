@@ -1,0 +1,33 @@
+// The matrix product of bfloat16 matrices with fp32 sums: by oneDNN where the processor has bfloat16
+// instructions (AVX512_BF16, AMX) and the library is there, else by converting blocks to fp32 for the BLAS.
+// Thread safe; each call runs in its caller's thread alone. The same inputs give the same bits at any time on
+// one machine; the two ways differ by rounding of the sums' order.
+#pragma once
+
+#include <compare>
+#include <string>
+
+#include "trainer/kernels/bf16.h"
+
+namespace shardscope::trainer::kernels {
+
+// c[m,n] = op(a)[m,k] * op(b)[k,n] + bias[n], all row-major without gaps; op transposes where asked: a is
+// then stored as [k,m], b as [n,k].
+struct ProductShape {
+    bool transpose_a = false, transpose_b = false, bias = false;
+    int m = 0, n = 0, k = 0;
+    friend auto operator<=>(const ProductShape&, const ProductShape&) = default;
+};
+
+// The faster way of this machine. `bias` is read only where shape.bias. Sizes may be 0: k = 0 gives the bias,
+// or 0.
+void bf16_product(const ProductShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c);
+
+// By conversion, wherever the other would do too.
+void bf16_product_by_conversion(const ProductShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias,
+                                Bf16* c);
+
+// What bf16_product uses here, as "oneDNN 2.6.3 (AMX)" or "SkylakeX sgemm on converted blocks (…why…)".
+const std::string& bf16_product_way();
+
+}  // namespace shardscope::trainer::kernels

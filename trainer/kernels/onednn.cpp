@@ -1,0 +1,243 @@
+// See onednn.h. Its C interface, version 2: the functions are looked up by name, so that a program built here
+// also starts where the library is missing.
+#include "trainer/kernels/onednn.h"
+
+#ifdef SHARDSCOPE_ONEDNN
+#include <oneapi/dnnl/dnnl.h>
+#endif
+
+#if defined(SHARDSCOPE_ONEDNN) && DNNL_VERSION_MAJOR == 2
+
+#include <array>
+#include <map>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include "trainer/kernels/workspace.h"
+
+namespace shardscope::trainer::kernels {
+
+// The functions that are called; all is null unless every one was found.
+struct OneDnn::Library {
+    decltype(&dnnl_version) version;
+    decltype(&dnnl_get_effective_cpu_isa) instructions;
+    decltype(&dnnl_engine_create) engine_create;
+    decltype(&dnnl_stream_create) stream_create;
+    decltype(&dnnl_stream_destroy) stream_destroy;
+    decltype(&dnnl_memory_desc_init_by_strides) describe;
+    decltype(&dnnl_memory_desc_get_size) size_of;
+    decltype(&dnnl_memory_create) memory_create;
+    decltype(&dnnl_memory_destroy) memory_destroy;
+    decltype(&dnnl_memory_set_data_handle) set_data;
+    decltype(&dnnl_primitive_attr_create) attr_create;
+    decltype(&dnnl_primitive_attr_destroy) attr_destroy;
+    decltype(&dnnl_primitive_attr_set_scratchpad_mode) set_scratchpad_mode;
+    decltype(&dnnl_matmul_desc_init) matmul_init;
+    decltype(&dnnl_primitive_desc_create) primitive_describe;
+    decltype(&dnnl_primitive_desc_destroy) description_destroy;
+    decltype(&dnnl_primitive_desc_query_md) query;
+    decltype(&dnnl_primitive_create) primitive_create;
+    decltype(&dnnl_primitive_destroy) primitive_destroy;
+    decltype(&dnnl_primitive_execute) execute;
+    void (*set_omp_threads)(int);
+    dnnl_engine_t engine;  // lives as long as the process
+};
+
+namespace {
+
+void check(dnnl_status_t status, const char* what) {
+    if (status != dnnl_success) {
+        throw std::runtime_error(
+            fmt::format("oneDNN cannot {} (its status {}): train with precision.param = \"fp32\", or remove "
+                        "the library (the "
+                        "products are then computed in fp32)",
+                        what, static_cast<int>(status)));
+    }
+}
+
+template <class Handle>
+using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, dnnl_status_t (*)(Handle)>;
+
+// Calls create(&handle, …) and owns what it makes.
+template <class Handle, class Create, class... Arguments>
+Owned<Handle> make(const char* what, dnnl_status_t (*destroy)(Handle), Create create,
+                   Arguments... arguments) {
+    Handle handle = nullptr;
+    check(create(&handle, arguments...), what);
+    return {handle, destroy};
+}
+
+enum Operand : std::size_t { kSource, kWeights, kBias, kResult, kScratch, kOperands };
+constexpr std::array<int, kOperands> kArguments = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS,
+                                                   DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD};
+
+struct Compiled {
+    std::vector<Owned<dnnl_memory_t>>
+        memories;  // in the order of Operand; all five, the bias also where unused
+    Owned<dnnl_primitive_t> primitive;
+    std::size_t scratch_bytes;
+};
+
+}  // namespace
+
+const OneDnn& OneDnn::get() {
+    static const OneDnn library;
+    return library;
+}
+
+OneDnn::~OneDnn() = default;
+
+OneDnn::OneDnn() {
+    void* handle = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+        description_ = "oneDNN 2 is not installed: apt-get install libdnnl2";
+        return;
+    }
+    auto library = std::make_unique<Library>();
+    const char* missing = nullptr;
+    const auto find = [&](auto& function, const char* name) {
+        function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
+        if (!function) missing = name;
+    };
+    find(library->version, "dnnl_version");
+    find(library->instructions, "dnnl_get_effective_cpu_isa");
+    find(library->engine_create, "dnnl_engine_create");
+    find(library->stream_create, "dnnl_stream_create");
+    find(library->stream_destroy, "dnnl_stream_destroy");
+    find(library->describe, "dnnl_memory_desc_init_by_strides");
+    find(library->size_of, "dnnl_memory_desc_get_size");
+    find(library->memory_create, "dnnl_memory_create");
+    find(library->memory_destroy, "dnnl_memory_destroy");
+    find(library->set_data, "dnnl_memory_set_data_handle");
+    find(library->attr_create, "dnnl_primitive_attr_create");
+    find(library->attr_destroy, "dnnl_primitive_attr_destroy");
+    find(library->set_scratchpad_mode, "dnnl_primitive_attr_set_scratchpad_mode");
+    find(library->matmul_init, "dnnl_matmul_desc_init");
+    find(library->primitive_describe, "dnnl_primitive_desc_create");
+    find(library->description_destroy, "dnnl_primitive_desc_destroy");
+    find(library->query, "dnnl_primitive_desc_query_md");
+    find(library->primitive_create, "dnnl_primitive_create");
+    find(library->primitive_destroy, "dnnl_primitive_destroy");
+    find(library->execute, "dnnl_primitive_execute");
+    find(library->set_omp_threads, "omp_set_num_threads");  // of the OpenMP that it is linked with
+    if (missing) {
+        description_ = fmt::format("the oneDNN found has no function {}", missing);
+        return;
+    }
+    const dnnl_version_t& version = *library->version();
+    const unsigned instructions = static_cast<unsigned>(library->instructions());
+    const auto has = [&](dnnl_cpu_isa_t set) { return (instructions & set) == static_cast<unsigned>(set); };
+    if (!has(dnnl_cpu_isa_avx512_core_bf16)) {
+        description_ = "this processor has no bfloat16 instructions";
+        return;
+    }
+    library->set_omp_threads(1);
+    if (library->engine_create(&library->engine, dnnl_cpu, 0) != dnnl_success) {
+        description_ = "oneDNN cannot use this processor";
+        return;
+    }
+    description_ = fmt::format("oneDNN {}.{}.{} ({})", version.major, version.minor, version.patch,
+                               has(dnnl_cpu_isa_avx512_core_amx) ? "AMX" : "AVX512_BF16");
+    library_ = std::move(library);
+}
+
+namespace {
+
+// A matrix without gaps, stored transposed or not.
+template <class Library>
+dnnl_memory_desc_t matrix(const Library& library, int rows, int columns, bool transposed) {
+    const dnnl_dims_t sizes = {rows, columns};
+    const dnnl_dims_t strides = {transposed ? 1 : columns, transposed ? rows : 1};
+    dnnl_memory_desc_t description;
+    check(library.describe(&description, 2, sizes, dnnl_bf16, strides), "describe a matrix");
+    return description;
+}
+
+template <class Library>
+Compiled compile(const Library& library, const ProductShape& shape) {
+    const dnnl_memory_desc_t source = matrix(library, shape.m, shape.k, shape.transpose_a);
+    const dnnl_memory_desc_t weights = matrix(library, shape.k, shape.n, shape.transpose_b);
+    const dnnl_memory_desc_t bias = matrix(library, 1, shape.n, false);
+    const dnnl_memory_desc_t result = matrix(library, shape.m, shape.n, false);
+    dnnl_matmul_desc_t product;
+    check(library.matmul_init(&product, &source, &weights, shape.bias ? &bias : nullptr, &result),
+          "describe a product");
+    // Its scratch memory is ours, of the calling thread: the library's own is not for several threads.
+    const auto attributes =
+        make<dnnl_primitive_attr_t>("make attributes", library.attr_destroy, library.attr_create);
+    check(library.set_scratchpad_mode(attributes.get(), dnnl_scratchpad_mode_user), "set its scratch memory");
+    const auto description = make<dnnl_primitive_desc_t>(
+        "plan a bfloat16 product", library.description_destroy, library.primitive_describe, &product,
+        attributes.get(), library.engine, nullptr);
+    const dnnl_memory_desc_t& scratch = *library.query(description.get(), dnnl_query_scratchpad_md, 0);
+    std::vector<Owned<dnnl_memory_t>> memories;
+    for (const dnnl_memory_desc_t* of : {&source, &weights, &bias, &result, &scratch}) {
+        memories.push_back(make<dnnl_memory_t>("bind a matrix", library.memory_destroy, library.memory_create,
+                                               of, library.engine, nullptr));
+    }
+    return {std::move(memories),
+            make<dnnl_primitive_t>("compile a bfloat16 product", library.primitive_destroy,
+                                   library.primitive_create, description.get()),
+            library.size_of(&scratch)};
+}
+
+}  // namespace
+
+void OneDnn::product(const ProductShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias,
+                     Bf16* c) const {
+    const Library& library = *library_;
+    // What is compiled belongs to the thread (the machine code itself is shared, in the library's own cache).
+    // One OpenMP thread: the library then calls its loops in this thread and starts none.
+    struct OfThread {
+        explicit OfThread(const Library& used)
+            : stream((used.set_omp_threads(1),
+                      make<dnnl_stream_t>("make a stream", used.stream_destroy, used.stream_create,
+                                          used.engine, static_cast<unsigned>(dnnl_stream_default_flags)))) {}
+        Owned<dnnl_stream_t> stream;
+        std::map<ProductShape, Compiled> products;
+    };
+    thread_local OfThread mine(library);
+    auto found = mine.products.find(shape);
+    if (found == mine.products.end()) {
+        found = mine.products.emplace(shape, compile(library, shape)).first;
+    }
+    const Compiled& compiled = found->second;
+    const std::array<const void*, kOperands> data = {a, b, bias, c,
+                                                     workspace(Purpose::library, compiled.scratch_bytes)};
+    std::array<dnnl_exec_arg_t, kOperands> arguments;
+    int count = 0;
+    for (std::size_t i = 0; i < kOperands; ++i) {
+        if (i == kBias && !shape.bias) continue;
+        dnnl_memory_t memory = compiled.memories[i].get();
+        check(library.set_data(memory, const_cast<void*>(data[i])),
+              "bind a matrix");  // NOLINT: its interface
+        arguments[static_cast<std::size_t>(count++)] = {kArguments[i], memory};
+    }
+    check(library.execute(compiled.primitive.get(), mine.stream.get(), count, arguments.data()),
+          "compute a bfloat16 product");
+}
+
+}  // namespace shardscope::trainer::kernels
+
+#else
+
+namespace shardscope::trainer::kernels {
+
+struct OneDnn::Library {};
+
+const OneDnn& OneDnn::get() {
+    static const OneDnn library;
+    return library;
+}
+OneDnn::OneDnn() : description_("built without oneDNN 2: its header was not there") {}
+OneDnn::~OneDnn() = default;
+void OneDnn::product(const ProductShape&, const Bf16*, const Bf16*, const Bf16*, Bf16*) const {}
+
+}  // namespace shardscope::trainer::kernels
+
+#endif

@@ -1,0 +1,20 @@
+// Memory that a kernel needs only while it runs: one growing block per thread and purpose, kept until the
+// thread ends, so that a step allocates nothing. Not part of the memory account, as a BLAS's own buffers are
+// not. Contents are undefined; the block of a purpose belongs to the kernel that asked last.
+#pragma once
+
+#include <cstddef>
+
+namespace shardscope::trainer::kernels {
+
+enum class Purpose : unsigned char { rows, heads, operand_a, operand_b, product, order, library, count };
+
+// At least `bytes`, aligned for vectors (64 bytes).
+std::byte* workspace(Purpose purpose, std::size_t bytes);
+
+template <class T>
+T* workspace_of(Purpose purpose, std::size_t n) {
+    return reinterpret_cast<T*>(workspace(purpose, n * sizeof(T)));
+}
+
+}  // namespace shardscope::trainer::kernels
