@@ -12,10 +12,7 @@
 #include "traces/schema/schema.h"
 #include "traces/store/error.h"
 #include "trainer/checkpoint/error.h"
-#if __has_include("trainer/cli/generate.h")
 #include "trainer/cli/generate.h"
-#define HAS_GENERATE
-#endif
 #include "trainer/cli/sweep.h"
 #include "trainer/cli/train.h"
 #include "trainer/data/dataset.h"
@@ -131,9 +128,7 @@ int run_train(const std::vector<std::string>& arguments) {
     Job job = load_job(common.file, overrides);
     if (!trace.empty()) job.run.trace = trace;
     if (common.overwrite) job.run.overwrite = true;
-#ifdef HAS_GENERATE
     if (continuation->count() > 0) return generate(job, prompt);
-#endif
     return train(job, {.json = common.json(), .dry_run = common.dry_run});
 }
 
