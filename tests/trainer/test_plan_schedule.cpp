@@ -4,34 +4,15 @@
 
 #include <gtest/gtest.h>
 
-#include "jobs.h"
+#include "plan_jobs.h"
 #include "trainer/plan/print.h"
 #include "trainer/sharding/program.h"
 
 namespace shardscope::trainer {
 namespace {
 
-// Host order of a steady step: AG gather, f forward kernels, g gradient kernels, free, RS; units by number.
 std::string host_order(const Program& program) {
-    const Plan& plan = program.step(program.warm_up_steps());
-    std::string out;
-    std::string last;
-    const auto say = [&](const std::string& word) {
-        if (word != last) out += (out.empty() ? "" : " ") + word;
-        last = word;
-    };
-    for (const Op& op : plan.ops) {
-        const std::string unit = std::to_string(op.unit);
-        if (op.kind == OpKind::collective && op.collective == Operation::all_gather) say("AG" + unit);
-        if (op.kind == OpKind::collective && op.collective == Operation::reduce_scatter) say("RS" + unit);
-        if (op.kind == OpKind::kernel && op.kernel == Kernel::linear_forward) say("f" + unit);
-        if (op.kind == OpKind::kernel && op.kernel == Kernel::linear_backward_weight) say("g" + unit);
-        if (op.kind == OpKind::free && plan.buffers[static_cast<std::size_t>(op.args[0].buffer)].category ==
-                                           MemoryCategory::unsharded_parameters) {
-            say("free" + unit);
-        }
-    }
-    return out;
+    return testing::host_order(testing::steady(program));
 }
 
 Job four_linears(BackwardPrefetch prefetch) {
@@ -62,18 +43,9 @@ TEST(Schedule, TheRootIsNotFreedAfterItsForward) {
               "AG0 f0 g0 free0 RS0");
 }
 
-struct Count {
-    std::int64_t count = 0, bytes = 0;
-};
-
-std::map<Operation, Count> collectives(const Job& job) {
-    const Program program(job);
-    std::map<Operation, Count> counts;
-    for (const Op& op : program.step(program.warm_up_steps()).ops) {
-        if (op.kind != OpKind::collective) continue;
-        ++counts[op.collective].count;
-        counts[op.collective].bytes += op.bytes;
-    }
+std::map<Operation, testing::Count> collectives(const Job& job) {
+    std::map<Operation, testing::Count> counts;
+    for (const auto& [what, count] : testing::collectives(Program(job))) counts[what.first] = count;
     return counts;
 }
 
@@ -102,16 +74,24 @@ TEST(Schedule, ARootWithParametersSavesOneGather) {
     EXPECT_EQ(counts[Operation::reduce_scatter].count, 3);
 }
 
+// The first step has one bucket of everything; then buckets stand in the order in which gradients are ready:
+// of a Linear the weight (16,384 bytes), then the bias (256).
 TEST(Schedule, DdpClosesABucketAtItsLimit) {
-    Job job = testing::with_mode(testing::mlp_job(8, 64, 2, 2), ParallelMode::ddp);  // 16,640 bytes a Linear
-    job.ddp.first_bucket_mb = 0.001;                                                 // 1,049 bytes
+    Job job = testing::with_mode(testing::mlp_job(8, 64, 2, 2), ParallelMode::ddp);
+    job.ddp.first_bucket_mb = 0.001;  // 1,049 bytes: the first weight alone
     job.ddp.bucket_cap_mb = 40'000.0 / (1 << 20);
     const Program program(job);
-    // The last Linear's bias (256 bytes) and weight (16,384) reach the first limit; then buckets close at
-    // 40,000.
-    ASSERT_EQ(program.units().size(), 4U);
-    EXPECT_EQ(program.units()[0].elements, 64 + 4096);
-    EXPECT_EQ(program.units()[1].elements, 3 * (64 + 4096));
+    ASSERT_EQ(program.units().size(), 1U + 4U);
+    EXPECT_EQ(program.units()[0].elements, 8 * (64 + 4096));
+    EXPECT_EQ(program.units()[1].elements, 4096);
+    EXPECT_EQ(program.units()[2].elements, 64 + 4096 + 64 + 4096 + 64 + 4096) << "closed at 49,920 bytes";
+    const auto reductions = [](const Plan& plan) {
+        int count = 0;
+        for (const Op& op : plan.ops) count += op.kind == OpKind::collective;
+        return count;
+    };
+    EXPECT_EQ(reductions(program.step(0)), 1);
+    EXPECT_EQ(reductions(program.step(1)), 4);
 }
 
 // The limiter: never more than two frees queued before a gather goes ahead, so at most two units gathered in

@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "jobs.h"
+#include "plan_jobs.h"
 #include "trainer/sharding/program.h"
 
 namespace shardscope::trainer {

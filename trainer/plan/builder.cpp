@@ -5,8 +5,11 @@
 
 namespace shardscope::trainer {
 
+Storage::Storage(PlanBuilder& builder, BufferId buffer)
+    : builder_(&builder), builder_lives_(builder.lives_), buffer_(buffer) {}
+
 Storage::~Storage() {
-    builder_->free(buffer_);
+    if (!builder_lives_.expired()) builder_->free(buffer_);
 }
 
 PlanBuilder::Scope::Scope(PlanBuilder& builder, Phase phase, int module, int unit)

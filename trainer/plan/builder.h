@@ -22,7 +22,7 @@ class PlanBuilder;
 // Owns one allocation of the Plan under construction: its end emits the free.
 class Storage {
   public:
-    Storage(PlanBuilder& builder, BufferId buffer) : builder_(&builder), buffer_(buffer) {}
+    Storage(PlanBuilder& builder, BufferId buffer);
     ~Storage();
     Storage(const Storage&) = delete;
     Storage& operator=(const Storage&) = delete;
@@ -30,6 +30,7 @@ class Storage {
 
   private:
     PlanBuilder* builder_;
+    std::weak_ptr<const bool> builder_lives_;  // it does not when planning was given up
     BufferId buffer_;
 };
 
@@ -123,10 +124,12 @@ class PlanBuilder {
     Plan take();
 
   private:
+    friend class Storage;
     Op& emit(OpKind kind, Stream stream);
     std::int32_t intern(std::string_view name);
 
     Plan plan_;
+    std::shared_ptr<const bool> lives_ = std::make_shared<const bool>(true);
     std::size_t persistent_ = 0;
     std::unordered_map<std::string, std::int32_t> names_;
     Phase phase_ = Phase::none;

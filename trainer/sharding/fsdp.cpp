@@ -14,7 +14,6 @@ namespace shardscope::trainer {
 namespace {
 
 constexpr std::size_t kMaxInflightAllGathers = 2;  // PyTorch's limit
-constexpr EventId kQueueSlots = 8;
 
 bool frees_after_forward(ShardingStrategy strategy) {
     return strategy == ShardingStrategy::full_shard || strategy == ShardingStrategy::hybrid_shard;
@@ -97,8 +96,9 @@ int Fsdp::unit_of(const Parameter& parameter) const {
     return unit_of_[static_cast<std::size_t>(parameter.id)];
 }
 
+// A strategy that frees in the backward alone leaves a free of each unit to the next step.
 EventId Fsdp::lasting_events() const {
-    return kQueueSlots;
+    return static_cast<EventId>(units_.size() + kMaxInflightAllGathers);
 }
 
 std::string Fsdp::state_key() const {
@@ -145,7 +145,7 @@ void Fsdp::end_evaluation() {
 }
 
 void Fsdp::carry_free_events() {
-    if (free_events_.size() > static_cast<std::size_t>(kQueueSlots)) {
+    if (free_events_.size() > static_cast<std::size_t>(lasting_events())) {
         throw std::logic_error("the all-gather limiter's queue has outgrown its event slots");
     }
     EventId slot = 0;
@@ -241,6 +241,7 @@ void Fsdp::prefetch_forward(int id) {
 
 void Fsdp::post_forward(Graph& graph, FullyShardedDataParallel& wrapper, const Tensor& output) {
     const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._post_forward");
+    if (wrapper.is_root) pending_.gathered = {};  // no copy-out follows that would free it
     if (wrapper.unit < 0) return;
     const int id = wrapper.unit;
     // The backward starts with the root, so that one stays.

@@ -180,8 +180,8 @@ Graph Program::new_graph(PlanBuilder& builder, Tape& tape) const {
     return graph;
 }
 
-// Forward and backward of one micro-batch. Returns the loss; everything else ends here.
-Tensor Program::micro_batch(PlanBuilder& builder, MicroBatch micro) {
+// Forward and backward of one micro-batch.
+Program::Variables Program::micro_batch(PlanBuilder& builder, MicroBatch micro) {
     builder.set_micro(micro.index);
     parallelism_->begin_micro_batch(micro);
     Tape tape(builder);
@@ -203,8 +203,7 @@ Tensor Program::micro_batch(PlanBuilder& builder, MicroBatch micro) {
         const PlanBuilder::Scope scope(builder, Phase::backward, -1, -1);
         parallelism_->end_backward();
     }
-    kept_ = {std::move(output), std::move(batch.input), std::move(batch.target)};
-    return loss_value;
+    return {std::move(output), std::move(batch.input), std::move(batch.target), std::move(loss_value)};
 }
 
 // The loop of every PyTorch tutorial: zero_grad; next batch, forward, loss, backward for each micro-batch;
@@ -217,13 +216,12 @@ Plan Program::make_step(PlanKind kind) {
         parallelism_->optimizer().zero_grad(builder);
     }
     const int count = job_.train.accumulation;
-    Tensor loss_value;
+    Variables variables;
     for (int i = 0; i < count; ++i) {
-        kept_ = {};
-        loss_value = {};
-        loss_value = micro_batch(builder, {i, count});
+        variables = {};
+        variables = micro_batch(builder, {i, count});
         if (count > 1) {
-            builder.memcpy({losses_, i * kDouble, kDouble}, {loss_value.view.buffer, 0, kDouble},
+            builder.memcpy({losses_, i * kDouble, kDouble}, {variables.loss.view.buffer, 0, kDouble},
                            traces::kCopyDeviceToDevice);
         }
     }
@@ -237,14 +235,13 @@ Plan Program::make_step(PlanKind kind) {
             builder.host_call(HostCall::read_loss, "read_loss",
                               {builder.whole(loss_host_), builder.whole(finite_host_)});
         }
-        const Arg losses = count > 1 ? builder.whole(losses_) : Arg{loss_value.view.buffer, 0, kDouble};
+        const Arg losses = count > 1 ? builder.whole(losses_) : Arg{variables.loss.view.buffer, 0, kDouble};
         builder.memcpy(builder.whole(loss_host_), losses, traces::kCopyDeviceToHost);
         builder.record(loss_event_, Stream::compute);
     }
     loss_pending_ = true;
     parallelism_->end_step();
-    kept_ = {};
-    loss_value = {};  // end of the loop's body
+    variables = {};  // end of the loop's body
     return builder.take();
 }
 

@@ -69,10 +69,13 @@ class Program {
     struct Batch {
         Tensor input, target;
     };
+    struct Variables {  // of a training loop: what they refer to lives until they are set again
+        Tensor output, input, target, loss;
+    };
     PlanBuilder new_builder(PlanKind kind) const;
     Graph new_graph(PlanBuilder& builder, Tape& tape) const;
     Batch load_batch(PlanBuilder& builder) const;
-    Tensor micro_batch(PlanBuilder& builder, MicroBatch micro);
+    Variables micro_batch(PlanBuilder& builder, MicroBatch micro);
     Plan make_setup();
     Plan make_step(PlanKind kind);
     Plan make_finish();
@@ -87,7 +90,6 @@ class Program {
     BufferId finite_host_ = -1;  // pinned: the flag that kernels write (see Op::checks_output)
     BufferId losses_ = -1;       // device: the same losses while the step goes on; one micro-batch: none
     BufferId workspace_ = -1;    // device: what the products' handles hold (memory.gemm_workspace_bytes)
-    std::vector<Tensor> kept_;   // what a training loop's variables still refer to while the optimizer steps
     EventId loss_event_ = -1;    // the copies have ended
     bool loss_pending_ = false;
     Plan setup_, finish_;

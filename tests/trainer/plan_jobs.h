@@ -1,0 +1,129 @@
+// Small jobs, and what tests of Plans read from them.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+
+#include <unistd.h>
+
+#include "trainer/job/job.h"
+#include "trainer/sharding/program.h"
+
+namespace shardscope::trainer::testing {
+
+inline Job mlp_job(int layers, int width, int batch, int ranks) {
+    Job job;
+    job.run.steps = 5;
+    job.run.ranks = ranks;
+    job.run.workers = 2;
+    job.model.layers = layers;
+    job.model.width = width;
+    job.data.batch = batch;
+    return job;
+}
+
+// A text to learn, in a file that goes with the object.
+class SampleText {
+  public:
+    SampleText()
+        : path_(std::filesystem::temp_directory_path() / ("shardscope-text-" + std::to_string(getpid()))) {
+        std::ofstream out(path_);
+        for (int i = 0; i < 200; ++i)
+            out << "line " << i << " of a text in which each line resembles the last\n";
+    }
+    ~SampleText() { std::filesystem::remove(path_); }
+    SampleText(const SampleText&) = delete;
+    SampleText& operator=(const SampleText&) = delete;
+    std::string path() const { return path_.string(); }
+
+  private:
+    std::filesystem::path path_;
+};
+
+inline Job gpt_job(const SampleText& text, int batch, int ranks) {
+    Job job = mlp_job(2, 32, batch, ranks);
+    job.model.type = ModelType::gpt;
+    job.model.heads = 2;
+    job.model.context = 16;
+    job.data.type = DataType::text;
+    job.data.path = text.path();
+    job.optimizer.type = OptimizerType::adamw;
+    return job;
+}
+
+inline Job with_wrap(Job job, const std::string& wrap) {
+    job.parallel.mode = ParallelMode::fsdp;
+    job.fsdp.wrap = parse_wrap(wrap);
+    return job;
+}
+
+inline Job with_mode(Job job, ParallelMode mode) {
+    job.parallel.mode = mode;
+    return job;
+}
+
+inline Job with_strategy(Job job, ShardingStrategy strategy, int shard_group = 0) {
+    job.fsdp.sharding_strategy = strategy;
+    job.fsdp.shard_group = shard_group;
+    return job;
+}
+
+inline const Plan& steady(const Program& program) {
+    return program.step(program.warm_up_steps());
+}
+
+struct Count {
+    std::int64_t count = 0, bytes = 0;
+    bool operator==(const Count&) const = default;
+};
+
+// Of a steady step: by operation and among whom.
+inline std::map<std::pair<Operation, Group>, Count> collectives(const Program& program) {
+    std::map<std::pair<Operation, Group>, Count> counts;
+    for (const Op& op : steady(program).ops) {
+        if (op.kind != OpKind::collective) continue;
+        Count& entry = counts[{op.collective, op.group}];
+        ++entry.count;
+        entry.bytes += op.bytes;
+    }
+    return counts;
+}
+
+// Host order of a Plan: AG all_gather, RS reduce_scatter, AR all_reduce, f forward kernels, r recomputed
+// ones, g gradient kernels, free of gathered parameters; units by number.
+inline std::string host_order(const Plan& plan) {
+    std::string out, last;
+    const auto say = [&](const std::string& word) {
+        if (word != last) out += (out.empty() ? "" : " ") + word;
+        last = word;
+    };
+    for (const Op& op : plan.ops) {
+        const std::string unit = std::to_string(op.unit);
+        if (op.kind == OpKind::collective) {
+            if (op.collective == Operation::all_gather) say("AG" + unit);
+            if (op.collective == Operation::reduce_scatter) say("RS" + unit);
+            if (op.collective == Operation::all_reduce) say("AR" + unit);
+        }
+        if (op.kind == OpKind::kernel && op.kernel == Kernel::linear_forward)
+            say((op.phase == Phase::recompute ? "r" : "f") + unit);
+        if (op.kind == OpKind::kernel && op.kernel == Kernel::linear_backward_weight) say("g" + unit);
+        if (op.kind == OpKind::free && plan.buffers[static_cast<std::size_t>(op.args[0].buffer)].category ==
+                                           MemoryCategory::unsharded_parameters) {
+            say("free" + unit);
+        }
+    }
+    return out;
+}
+
+inline std::int64_t peak_of(const Job& job) {
+    return Program(job).predict().peak.bytes;
+}
+
+inline std::int64_t at_peak(const MemoryPeak& peak, MemoryCategory category) {
+    return peak.at_peak[static_cast<std::size_t>(category)];
+}
+
+}  // namespace shardscope::trainer::testing

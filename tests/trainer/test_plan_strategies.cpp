@@ -1,0 +1,390 @@
+// What each strategy and option does to a step, read from the Plan: which collectives, among whom, of how
+// many bytes, in which order; and the memory account against closed forms.
+//
+// W: bytes of a Linear of width d, (d*d + d)*4. A: bytes of an activation, b*d*4. U units of one Linear each,
+// Psi = U*W, N ranks, SGD, p = 4 tensors that a step's variables hold (input, target, output, loss storage).
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "plan_jobs.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using testing::Count;
+using Counts = std::map<std::pair<Operation, Group>, Count>;
+
+constexpr std::int64_t kP = 4;
+
+struct Shape {
+    int layers = 8, width = 64, batch = 2, ranks = 4;
+    std::int64_t w() const { return (std::int64_t{width} * width + width) * 4; }
+    std::int64_t a() const { return std::int64_t{batch} * width * 4; }
+    std::int64_t psi() const { return layers * w(); }
+    Job job(const char* wrap = "module:Linear") const {
+        return testing::with_wrap(testing::mlp_job(layers, width, batch, ranks), wrap);
+    }
+    // The largest of f(i) over the units, i = 1 … U in forward order.
+    std::int64_t largest(const std::function<std::int64_t(std::int64_t i)>& f) const {
+        std::int64_t most = 0;
+        for (std::int64_t i = 1; i <= layers; ++i) most = std::max(most, f(i));
+        return most;
+    }
+};
+
+// --- collectives -------------------------------------------------------------------------------------------
+
+TEST(Strategies, CollectivesOfAStepFollowTheClosedForms) {
+    const Shape s;
+    const std::int64_t u = s.layers;
+    const Count each{u, s.psi()}, twice{2 * u, 2 * s.psi()};
+    const auto of = [](const Job& job) { return testing::collectives(Program(job)); };
+    using enum ShardingStrategy;
+    EXPECT_EQ(of(s.job()), (Counts{{{Operation::all_gather, Group::shard}, twice},
+                                   {{Operation::reduce_scatter, Group::shard}, each}}));
+    EXPECT_EQ(of(testing::with_strategy(s.job(), shard_grad_op)),
+              (Counts{{{Operation::all_gather, Group::shard}, each},
+                      {{Operation::reduce_scatter, Group::shard}, each}}));
+    EXPECT_EQ(of(testing::with_strategy(s.job(), no_shard)),
+              (Counts{{{Operation::all_reduce, Group::world}, each}}));
+    // Groups of 2 of 4: the shards of the gradients, half as large, are reduced across the groups.
+    EXPECT_EQ(of(testing::with_strategy(s.job(), hybrid_shard, 2)),
+              (Counts{{{Operation::all_gather, Group::shard}, twice},
+                      {{Operation::reduce_scatter, Group::shard}, each},
+                      {{Operation::all_reduce, Group::replicate}, {u, s.psi() / 2}}}));
+    EXPECT_EQ(of(testing::with_strategy(s.job(), hybrid_shard_zero2, 2)),
+              (Counts{{{Operation::all_gather, Group::shard}, each},
+                      {{Operation::reduce_scatter, Group::shard}, each},
+                      {{Operation::all_reduce, Group::replicate}, {u, s.psi() / 2}}}));
+    // ZeRO stage 1: DDP's buckets and one gather of the parameters.
+    Job zero = testing::with_mode(s.job(), ParallelMode::ddp);
+    zero.ddp.shard_optimizer = true;
+    EXPECT_EQ(of(zero), (Counts{{{Operation::all_reduce, Group::world}, {1, s.psi()}},
+                                {{Operation::all_gather, Group::shard}, {1, s.psi()}}}));
+}
+
+TEST(Strategies, Bf16HalvesTheBytes) {
+    const Shape s;
+    Job job = s.job();
+    job.precision.param = Precision::bf16;
+    auto counts = testing::collectives(Program(job));
+    EXPECT_EQ((counts[{Operation::all_gather, Group::shard}]), (Count{16, s.psi()}));
+    EXPECT_EQ((counts[{Operation::reduce_scatter, Group::shard}]), (Count{8, s.psi()})) << "reduced in fp32";
+    job.precision.reduce = Precision::bf16;
+    counts = testing::collectives(Program(job));
+    EXPECT_EQ((counts[{Operation::reduce_scatter, Group::shard}]), (Count{8, s.psi() / 2}));
+}
+
+TEST(Strategies, AccumulationWithoutSynchronisationReducesOnce) {
+    const Shape s;
+    Job job = s.job();
+    job.train.accumulation = 3;
+    auto counts = testing::collectives(Program(job));
+    EXPECT_EQ((counts[{Operation::all_gather, Group::shard}].count), 3 * 16);
+    EXPECT_EQ((counts[{Operation::reduce_scatter, Group::shard}].count), 3 * 8);
+    job.train.accumulation_sync = false;
+    counts = testing::collectives(Program(job));
+    EXPECT_EQ((counts[{Operation::all_gather, Group::shard}].count), 3 * 16);
+    EXPECT_EQ((counts[{Operation::reduce_scatter, Group::shard}].count), 8);
+    // SHARD_GRAD_OP keeps what it has gathered until the reduction.
+    job.fsdp.sharding_strategy = ShardingStrategy::shard_grad_op;
+    counts = testing::collectives(Program(job));
+    EXPECT_EQ((counts[{Operation::all_gather, Group::shard}].count), 8);
+    EXPECT_EQ((counts[{Operation::reduce_scatter, Group::shard}].count), 8);
+}
+
+// checkpoint(FSDP(m)) gathers for the recomputation, too; FSDP(checkpoint(m)) recomputes from what the
+// backward has gathered.
+TEST(Strategies, CheckpointingOutsideOfUnitsGathersThreeTimes) {
+    const testing::SampleText text;
+    Job job = testing::with_wrap(testing::gpt_job(text, 1, 2), "module:Block");
+    job.memory.activation_checkpointing.names = {"Block"};
+    auto counts = testing::collectives(Program(job));
+    EXPECT_EQ((counts[{Operation::all_gather, Group::shard}].count), 2 * 3 - 1);
+    job = testing::with_wrap(job, "module:FeedForward");
+    counts = testing::collectives(Program(job));
+    EXPECT_EQ((counts[{Operation::all_gather, Group::shard}].count), 3 * 2 + 1) << "and the root's";
+}
+
+// --- order -------------------------------------------------------------------------------------------------
+
+Job four_linears() {
+    return testing::with_wrap(testing::mlp_job(4, 8, 1, 4), "module:Linear");
+}
+std::string order_of(const Job& job) {
+    return testing::host_order(testing::steady(Program(job)));
+}
+
+TEST(Order, ShardGradOpGathersOnceAndFreesInTheBackward) {
+    EXPECT_EQ(order_of(testing::with_strategy(four_linears(), ShardingStrategy::shard_grad_op)),
+              "AG0 f0 AG1 f1 AG2 f2 AG3 f3 g3 free3 RS3 g2 free2 RS2 g1 free1 RS1 g0 free0 RS0");
+}
+
+TEST(Order, NoShardOnlyReduces) {
+    EXPECT_EQ(order_of(testing::with_strategy(four_linears(), ShardingStrategy::no_shard)),
+              "f0 f1 f2 f3 g3 AR3 g2 AR2 g1 AR1 g0 AR0");
+}
+
+TEST(Order, HybridShardReducesAcrossGroupsBehindEachReduction) {
+    EXPECT_EQ(
+        order_of(testing::with_strategy(four_linears(), ShardingStrategy::hybrid_shard, 2)),
+        "AG0 f0 free0 AG1 f1 free1 AG2 f2 free2 AG3 f3 free3 AG3 AG2 g3 free3 RS3 AR3 AG1 g2 free2 RS2 AR2 "
+        "AG0 g1 free1 RS1 AR1 g0 free0 RS0 AR0");
+}
+
+TEST(Order, ForwardPrefetchGathersTheNextUnitBeforeTheForwardOfThisOne) {
+    Job job = four_linears();
+    job.fsdp.forward_prefetch = true;
+    const Program program(job);
+    EXPECT_EQ(testing::host_order(program.step(0)).substr(0, 11), "AG0 f0 free")
+        << "the order is not known yet";
+    EXPECT_EQ(
+        testing::host_order(testing::steady(program)),
+        "AG0 AG1 f0 free0 AG2 f1 free1 AG3 f2 free2 f3 free3 AG3 AG2 g3 free3 RS3 AG1 g2 free2 RS2 AG0 g1 "
+        "free1 RS1 g0 free0 RS0");
+}
+
+TEST(Order, LeanKeepsTheLastUnit) {
+    Job job = four_linears();
+    job.fsdp.layout = FsdpLayout::lean;
+    EXPECT_EQ(
+        order_of(job),
+        "AG0 f0 free0 AG1 f1 free1 AG2 f2 free2 AG3 f3 AG2 g3 free3 RS3 AG1 g2 free2 RS2 AG0 g1 free1 RS1 "
+        "g0 free0 RS0");
+}
+
+TEST(Order, ACheckpointedUnitRecomputesFromWhatItsBackwardGathered) {
+    Job job = four_linears();
+    job.memory.activation_checkpointing.names = {"Linear"};
+    job.fsdp.backward_prefetch = BackwardPrefetch::none;
+    EXPECT_EQ(
+        order_of(job),
+        "AG0 f0 free0 AG1 f1 free1 AG2 f2 free2 AG3 f3 free3 AG3 r3 g3 free3 RS3 AG2 r2 g2 free2 RS2 AG1 r1 "
+        "g1 free1 RS1 AG0 r0 g0 free0 RS0");
+}
+
+TEST(Order, WithoutSynchronisationNothingIsReducedUntilTheLast) {
+    Job job = testing::with_wrap(testing::mlp_job(1, 8, 1, 2), "module:Linear");
+    job.train.accumulation = 2;
+    job.train.accumulation_sync = false;
+    EXPECT_EQ(order_of(job), "AG0 f0 free0 AG0 g0 free0 AG0 f0 free0 AG0 g0 free0 RS0");
+}
+
+// Units that hold memory when a gather is enqueued: gathered and not freed in host order; and, on the device,
+// those with them that were freed while the host has not yet seen the end of their use.
+struct Held {
+    int host = 0, device = 0;
+};
+Held most_held(const Plan& plan) {
+    Held most;
+    int gathered = 0;
+    std::vector<EventId> in_use;  // frees whose event the host has not waited for
+    bool just_freed = false;
+    for (const Op& op : plan.ops) {
+        const bool unsharded = (op.kind == OpKind::allocate || op.kind == OpKind::free) &&
+                               plan.buffers[static_cast<std::size_t>(op.args[0].buffer)].category ==
+                                   MemoryCategory::unsharded_parameters;
+        if (unsharded) gathered += op.kind == OpKind::allocate ? 1 : -1;
+        if (op.kind == OpKind::record_event && just_freed) in_use.push_back(op.event);
+        if (op.kind == OpKind::host_wait) std::erase(in_use, op.event);
+        just_freed = unsharded && op.kind == OpKind::free;
+        most.host = std::max(most.host, gathered);
+        most.device = std::max(most.device, gathered + static_cast<int>(in_use.size()));
+    }
+    return most;
+}
+
+TEST(Order, WithTheLimiterTwoUnitsAreHeldInHostOrderAndThreeOnTheDevice) {
+    for (const int group : {0, 2}) {
+        Job job = testing::with_wrap(testing::mlp_job(12, 8, 1, 4), "module:Linear");
+        if (group > 0) job = testing::with_strategy(job, ShardingStrategy::hybrid_shard, group);
+        const Held limited = most_held(testing::steady(Program(job)));
+        EXPECT_EQ(limited.host, 2);
+        EXPECT_EQ(limited.device, 3);
+        job.fsdp.limit_all_gathers = false;
+        EXPECT_GT(most_held(testing::steady(Program(job))).host, 1);
+    }
+}
+
+TEST(Order, AnOffloadedShardIsOnTheDeviceOnlyForItsGather) {
+    Job job = four_linears();
+    job.fsdp.cpu_offload = true;
+    const Program program(job);
+    int on_device = 0, gathers = 0;
+    for (const Op& op : testing::steady(program).ops) {
+        if (op.kind == OpKind::collective && op.collective == Operation::all_gather) {
+            ++gathers;
+            EXPECT_EQ(on_device, 1) << "the shard that this gather reads";
+        }
+        if (op.kind != OpKind::allocate && op.kind != OpKind::free) continue;
+        const Buffer& buffer = testing::steady(program).buffers[static_cast<std::size_t>(op.args[0].buffer)];
+        if (buffer.space != MemorySpace::device || buffer.category != MemoryCategory::parameters) continue;
+        on_device += op.kind == OpKind::allocate ? 1 : -1;
+    }
+    EXPECT_EQ(on_device, 0);
+    EXPECT_EQ(gathers, 8);
+}
+
+// --- memory ------------------------------------------------------------------------------------------------
+
+TEST(Account, ShardGradOpHoldsTheWholeModel) {
+    const Shape s;
+    const std::int64_t expected = s.psi() / s.ranks + s.psi() + 2 * s.w() + (kP + (s.layers - 1) + 1) * s.a();
+    EXPECT_EQ(testing::peak_of(testing::with_strategy(s.job(), ShardingStrategy::shard_grad_op)), expected);
+}
+
+TEST(Account, NoShardHoldsTheModelAndItsGradients) {
+    const Shape s;
+    EXPECT_EQ(testing::peak_of(testing::with_strategy(s.job("root"), ShardingStrategy::no_shard)),
+              s.psi() + 2 * s.psi() + kP * s.a());
+    EXPECT_EQ(testing::peak_of(testing::with_strategy(s.job(), ShardingStrategy::no_shard)),
+              s.largest([&](std::int64_t i) {
+                  return s.psi() + (s.layers - i) * s.w() + 2 * s.w() + (kP + (i - 1) + (i > 1)) * s.a();
+              }));
+}
+
+TEST(Account, HybridShardHoldsShardsOfItsGroup) {
+    const Shape s;
+    const auto peak =
+        Program(testing::with_strategy(s.job(), ShardingStrategy::hybrid_shard, 2)).predict().peak;
+    EXPECT_EQ(testing::at_peak(peak, MemoryCategory::parameters), s.psi() / 2);
+    EXPECT_EQ(testing::at_peak(peak, MemoryCategory::unsharded_parameters), 2 * s.w());
+    EXPECT_EQ(testing::at_peak(peak, MemoryCategory::unsharded_gradients), 2 * s.w());
+}
+
+// Shards leave the device; reduced gradients stay until the end of the backward.
+TEST(Account, OffloadLeavesFourUnits) {
+    for (const Shape s : {Shape{}, Shape{8, 64, 32, 8}, Shape{4, 32, 16, 2}}) {
+        Job job = s.job();
+        job.fsdp.cpu_offload = true;
+        EXPECT_EQ(testing::peak_of(job), s.largest([&](std::int64_t i) {
+            return (s.layers - i) * s.w() / s.ranks + (1 + (i > 1)) * s.w() + 2 * s.w() +
+                   (kP + (i - 1) + (i > 1)) * s.a();
+        }));
+    }
+}
+
+TEST(Account, TheTalkAtLaptopScaleAndAtFullSize) {
+    Job job = testing::mlp_job(8, 1024, 512, 8);
+    const auto offloaded = [](Job of) {
+        of.fsdp.cpu_offload = true;
+        return of;
+    };
+    EXPECT_EQ(testing::peak_of(testing::with_wrap(job, "root")), 113'348'608);
+    EXPECT_EQ(testing::peak_of(testing::with_wrap(job, "module:Linear")), 46'157'824);
+    EXPECT_EQ(testing::peak_of(offloaded(testing::with_wrap(job, "module:Linear"))), 41'959'424);
+    // Published: 43,218.2, 17,616.6 and 16,016.6 MB, with two workspaces of 8.125 MB.
+    job = testing::mlp_job(8, 20480, 10240, 8);
+    job.memory.gemm_workspace_bytes = 8'519'680;
+    const auto tenths = [](std::int64_t bytes) {
+        return std::llround(static_cast<double>(bytes) / (1 << 20) * 10);
+    };
+    EXPECT_EQ(tenths(testing::peak_of(testing::with_wrap(job, "root"))), 432'182);
+    EXPECT_EQ(tenths(testing::peak_of(testing::with_wrap(job, "module:Linear"))), 176'166);
+    EXPECT_EQ(tenths(testing::peak_of(offloaded(testing::with_wrap(job, "module:Linear")))), 160'166);
+}
+
+// fully_shard at the end of a unit's gradients: its parameters, the next unit's gather, its gradients and the
+// reduction before; and the gradient that came in. With the root alone a gather's buffer and the copy.
+TEST(Account, Fsdp2HoldsTwoBuffersOfParametersAndTwoOfGradients) {
+    for (const Shape s : {Shape{}, Shape{8, 64, 32, 8}}) {
+        Job job = s.job();
+        job.fsdp.layout = FsdpLayout::fsdp2;
+        EXPECT_EQ(testing::peak_of(job), s.largest([&](std::int64_t i) {
+            return s.psi() / s.ranks + (s.layers - i) * s.w() / s.ranks + (1 + (i > 1)) * s.w() +
+                   (1 + (i < s.layers)) * s.w() + (kP + (i - 1) + (i > 1) + 1) * s.a();
+        }));
+        job = s.job("root");
+        job.fsdp.layout = FsdpLayout::fsdp2;
+        const MemoryPeak peak = Program(job).predict().peak;
+        EXPECT_EQ(testing::at_peak(peak, MemoryCategory::unsharded_parameters) +
+                      testing::at_peak(peak, MemoryCategory::communication) +
+                      testing::at_peak(peak, MemoryCategory::unsharded_gradients),
+                  2 * s.psi());
+    }
+}
+
+// Three unit buffers: the unit's parameters, the next one's, and one flat gradient.
+TEST(Account, LeanHoldsThreeUnits) {
+    for (const Shape s : {Shape{}, Shape{8, 64, 32, 8}}) {
+        Job job = s.job();
+        job.fsdp.layout = FsdpLayout::lean;
+        EXPECT_EQ(testing::peak_of(job), s.largest([&](std::int64_t i) {
+            return s.psi() / s.ranks + (s.layers - i) * s.w() / s.ranks + (1 + (i > 1)) * s.w() + s.w() +
+                   (kP + (i - 1) + (i > 1) + 1) * s.a();
+        }));
+    }
+}
+
+TEST(Account, Bf16HalvesWhatIsGatheredAndItsGradients) {
+    const Shape s;
+    Job job = s.job();
+    job.precision.param = job.precision.reduce = Precision::bf16;
+    const MemoryPeak peak = Program(job).predict().peak;
+    EXPECT_EQ(testing::at_peak(peak, MemoryCategory::parameters), s.psi() / s.ranks) << "fp32 shards";
+    EXPECT_EQ(testing::at_peak(peak, MemoryCategory::unsharded_parameters), s.w());
+    EXPECT_EQ(testing::at_peak(peak, MemoryCategory::unsharded_gradients), s.w());
+}
+
+// Parameters once, gradients and buckets; with views of buckets the gradients are the buckets.
+TEST(Account, DdpWithBucketViewsHoldsOneCopyLess) {
+    const Shape s;
+    Job job = testing::with_mode(s.job(), ParallelMode::ddp);
+    const MemoryPeak copies = Program(job).predict().peak;
+    EXPECT_EQ(testing::at_peak(copies, MemoryCategory::communication), s.psi());
+    job.ddp.gradient_as_bucket_view = true;
+    const MemoryPeak views = Program(job).predict().peak;
+    EXPECT_EQ(testing::at_peak(views, MemoryCategory::communication), 0);
+    EXPECT_LE(testing::at_peak(views, MemoryCategory::gradients), s.psi() + 2 * s.w());
+}
+
+TEST(Account, ZeroOneShardsTheOptimizerStateAlone) {
+    const Shape s;
+    Job job = testing::with_mode(s.job(), ParallelMode::ddp);
+    job.optimizer.type = OptimizerType::adamw;
+    job.ddp.shard_optimizer = true;
+    const MemoryPeak peak = Program(job).predict().peak;
+    EXPECT_EQ(testing::at_peak(peak, MemoryCategory::parameters), s.psi());
+    EXPECT_EQ(testing::at_peak(peak, MemoryCategory::optimizer_state), 2 * s.psi() / s.ranks);
+}
+
+TEST(Account, NoStepLeaksWhateverTheOptions) {
+    const testing::SampleText text;
+    std::vector<Job> jobs;
+    for (const FsdpLayout layout : {FsdpLayout::fsdp1, FsdpLayout::fsdp2, FsdpLayout::lean}) {
+        for (const bool offload : {false, true}) {
+            for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+                for (const int accumulation : {1, 2, -2}) {
+                    Job job = testing::with_wrap(testing::gpt_job(text, 1, 4), "module:Block");
+                    job.fsdp.layout = layout;
+                    job.fsdp.cpu_offload = offload;
+                    job.fsdp.forward_prefetch = true;
+                    job.precision.param = precision;
+                    job.train.accumulation = std::abs(accumulation);
+                    job.train.accumulation_sync = accumulation > 0;
+                    job.train.clip_norm = 1;
+                    job.optimizer.type = OptimizerType::lamb;
+                    job.data.validation = 0.1;
+                    jobs.push_back(job);
+                    jobs.push_back(testing::with_strategy(job, ShardingStrategy::hybrid_shard_zero2, 2));
+                }
+            }
+        }
+    }
+    for (const Job& job : jobs) {
+        const Program program(job);
+        MemoryAccount account;
+        account.walk(program.setup());
+        for (std::size_t i = 0; i <= program.warm_up_steps(); ++i) account.walk(program.step(i));
+        const std::int64_t live = account.counter().live_bytes();
+        account.walk(*program.evaluation());
+        account.walk(testing::steady(program));
+        EXPECT_EQ(account.counter().live_bytes(), live);
+    }
+}
+
+}  // namespace
+}  // namespace shardscope::trainer
