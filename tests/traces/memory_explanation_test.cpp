@@ -200,6 +200,7 @@ TEST_F(Explained, ThePoolIsComparedWithWhatIsAllocatedAndActive) {
     EXPECT_EQ(rank.pool.reserved_at_peak, 800);
     EXPECT_EQ(rank.pool.cached_at_peak, 800 - 600);
     EXPECT_EQ(rank.pool.allocated_at_reserved_peak, 400);
+    EXPECT_THAT(rank.pool.active_at_reserved_peak, Optional(100));  // from 225 on
     EXPECT_DOUBLE_EQ(rank.pool.fragmentation_percent, 100.0 * (1000 - 400) / 1000);
     EXPECT_EQ(rank.pool.growths, 4);
     EXPECT_EQ(rank.pool.growths_in_steps, 4);  // step 0 begins at 0

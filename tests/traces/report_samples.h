@@ -126,6 +126,7 @@ inline MemoryExplanation sample_explanation() {
                  .reserved_at_peak = 4 << 20,
                  .cached_at_peak = 1 << 20,
                  .allocated_at_reserved_peak = 3 << 20,
+                 .active_at_reserved_peak = (3 << 20) + (1 << 19),
                  .fragmentation_percent = 25,
                  .growths = 7,
                  .growths_in_steps = 5};

@@ -137,7 +137,8 @@ reserved, peak (held by the pool)             4,194,304  4.00
 reserved when allocated is at its peak        4,194,304  4.00
   of that cached: beyond what is allocated    1,048,576  1.00
 most allocated while reserved is at its peak  3,145,728  3.00
-Fragmentation: 25.00 % of the reserved peak was never allocated at once.
+most active while reserved is at its peak     3,670,016  3.50
+Fragmentation: 25.00 % of the reserved peak was never allocated at once, 12.50 % never active.
 The pool grew 7 times (cudaMalloc), 5 of them in steps.
 )";
 

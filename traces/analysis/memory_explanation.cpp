@@ -117,6 +117,9 @@ class RankExplainer {
         for (const Interval& held : reserved_.when(most.value, time_)) {
             pool.allocated_at_reserved_peak =
                 std::max(pool.allocated_at_reserved_peak, allocated_.most(held.start, held.end));
+            if (active_.empty()) continue;
+            pool.active_at_reserved_peak =
+                std::max(pool.active_at_reserved_peak.value_or(0), counter_bytes(active_.most(held).value));
         }
         if (*pool.reserved_peak_bytes > 0) {
             const auto unused =

@@ -33,11 +33,12 @@ struct StepMemory {
 // Allocated (in the host program's order), active (until the last stream has used it) and reserved (what the
 // caching allocator holds) device memory.
 struct PoolMemory {
-    std::optional<std::int64_t> active_peak_bytes;    // none: "active_bytes" was not recorded
-    std::optional<std::int64_t> reserved_peak_bytes;  // none: "reserved_bytes" was not recorded
-    std::int64_t reserved_at_peak = 0;                // when allocated is at its peak
-    std::int64_t cached_at_peak = 0;                  // of that: beyond the allocated bytes
-    std::int64_t allocated_at_reserved_peak = 0;      // most allocated while reserved is at its peak
+    std::optional<std::int64_t> active_peak_bytes;        // none: "active_bytes" was not recorded
+    std::optional<std::int64_t> reserved_peak_bytes;      // none: "reserved_bytes" was not recorded
+    std::int64_t reserved_at_peak = 0;                    // when allocated is at its peak
+    std::int64_t cached_at_peak = 0;                      // of that: beyond the allocated bytes
+    std::int64_t allocated_at_reserved_peak = 0;          // most allocated while reserved is at its peak
+    std::optional<std::int64_t> active_at_reserved_peak;  // most active while reserved is at its peak
     double fragmentation_percent = 0;   // 100 (reserved peak - allocated at it) / reserved peak; 0 unknown
     std::int64_t growths = 0;           // calls of cudaMalloc in the selected time
     std::int64_t growths_in_steps = 0;  // of those: while the host thread was in a step

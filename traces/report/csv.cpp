@@ -162,6 +162,9 @@ std::string csv_text(const MemoryExplanation& explanation) {
         add("pool", "reserved_at_peak", pool.reserved_at_peak, {});
         add("pool", "cached_at_peak", pool.cached_at_peak, {});
         add("pool", "allocated_at_reserved_peak", pool.allocated_at_reserved_peak, {});
+        if (pool.active_at_reserved_peak) {
+            add("pool", "active_at_reserved_peak", *pool.active_at_reserved_peak, {});
+        }
     }
     return csv_text(
         columns({"rank", "by", "name", "bytes", "predicted_bytes", "difference_bytes", "difference_percent",

@@ -97,6 +97,7 @@ Json pool_json(const RankMemory& rank, const PoolMemory& pool) {
             {"reserved_at_peak_bytes", where_known(pool.reserved_at_peak)},
             {"cached_at_peak_bytes", where_known(pool.cached_at_peak)},
             {"allocated_at_reserved_peak_bytes", where_known(pool.allocated_at_reserved_peak)},
+            {"active_at_reserved_peak_bytes", optional_json(pool.active_at_reserved_peak)},
             {"fragmentation_percent", where_known(pool.fragmentation_percent)},
             {"growths", pool.growths},
             {"growths_in_steps", pool.growths_in_steps}};

@@ -203,11 +203,18 @@ std::string pool_text(const RankMemory& rank, const PoolMemory& pool) {
         add("reserved when allocated is at its peak", pool.reserved_at_peak);
         add("  of that cached: beyond what is allocated", pool.cached_at_peak);
         add("most allocated while reserved is at its peak", pool.allocated_at_reserved_peak);
+        if (pool.active_at_reserved_peak)
+            add("most active while reserved is at its peak", *pool.active_at_reserved_peak);
     }
     std::string text = "\n" + table.text();
     if (pool.reserved_peak_bytes) {
-        text += fmt::format("Fragmentation: {} % of the reserved peak was never allocated at once.\n",
+        text += fmt::format("Fragmentation: {} % of the reserved peak was never allocated at once",
                             grouped(pool.fragmentation_percent, 2));
+        if (pool.active_at_reserved_peak) {
+            const std::int64_t never = *pool.reserved_peak_bytes - *pool.active_at_reserved_peak;
+            text += fmt::format(", {} % never active", percent(never, *pool.reserved_peak_bytes));
+        }
+        text += ".\n";
     } else {
         text += "What the pool held was not recorded.\n";
     }
