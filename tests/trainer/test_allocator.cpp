@@ -86,5 +86,94 @@ TEST_F(AllocatorTest, KeepsSpacesApart) {
     EXPECT_EQ(allocator.reserved_bytes(MemorySpace::pinned), 512);
 }
 
+// Allocated follows the host, active the streams, reserved the system.
+TEST_F(AllocatorTest, CountsAllocatedActiveAndReservedBytesApart) {
+    Allocator allocator(scheduler_, streams_);
+    const auto expect = [&](std::int64_t allocated, std::int64_t active, std::int64_t reserved) {
+        allocator.settle();
+        EXPECT_EQ(allocator.allocated_bytes(MemorySpace::device), allocated);
+        EXPECT_EQ(allocator.active_bytes(MemorySpace::device), active);
+        EXPECT_EQ(allocator.reserved_bytes(MemorySpace::device), reserved);
+    };
+    Block* first = allocator.allocate(1000, MemorySpace::device, Stream::compute);
+    expect(1000, 1000, 1024);
+    use_until_released(allocator, first, Stream::compute);
+    use_until_released(allocator, first, Stream::unshard);
+    allocator.free(first);
+    expect(0, 1000, 1024);
+    Block* second = allocator.allocate(2000, MemorySpace::device, Stream::compute);
+    expect(2000, 3000, 1024 + 2048);
+    release();
+    expect(2000, 2000, 3072);
+    allocator.free(second);
+    expect(0, 0, 3072);
+    EXPECT_EQ(allocator.peak_active_bytes(MemorySpace::device), 3000);
+    EXPECT_EQ(allocator.peak_reserved_bytes(MemorySpace::device), 3072);
+}
+
+TEST_F(AllocatorTest, ABlockThatIsUsedAgainIsActiveOnce) {
+    Allocator allocator(scheduler_, streams_);
+    Block* block = allocator.allocate(1000, MemorySpace::device, Stream::compute);
+    use_until_released(allocator, block, Stream::compute);
+    allocator.free(block);
+    ASSERT_EQ(allocator.allocate(900, MemorySpace::device, Stream::compute), block);
+    EXPECT_EQ(allocator.active_bytes(MemorySpace::device), 900);
+    release();
+    allocator.settle();
+    EXPECT_EQ(allocator.active_bytes(MemorySpace::device), 900) << "the free before counts no more";
+}
+
+TEST_F(AllocatorTest, GivesCachedBlocksBackBeforeItGrowsBeyondItsLimit) {
+    Allocator allocator(scheduler_, streams_, {4096, -1});
+    Block* first = allocator.allocate(3072, MemorySpace::device, Stream::compute);
+    allocator.used(first, Stream::compute,
+                   scheduler_
+                       .enqueue(streams_[0], Priority::compute, {},
+                                [](int) { std::this_thread::sleep_for(std::chrono::milliseconds(10)); })
+                       .sequence);
+    allocator.free(first);
+    allocator.allocate(1536, MemorySpace::device, Stream::compute);  // 3072 cannot serve it: too large
+    EXPECT_EQ(allocator.reserved_bytes(MemorySpace::device), 1536) << "3072 + 1536 > 4096: the 3072 went";
+    EXPECT_EQ(allocator.peak_reserved_bytes(MemorySpace::device), 3072);
+    allocator.allocate(2560, MemorySpace::device, Stream::compute);  // 1536 + 2560 = 4096
+    EXPECT_EQ(allocator.reserved_bytes(MemorySpace::device), 4096);
+    try {
+        allocator.allocate(1, MemorySpace::device, Stream::compute);
+        FAIL() << "4096 + 512 > 4096";
+    } catch (const PoolExhausted& error) {
+        EXPECT_TRUE(error.by_limit());
+    }
+    EXPECT_EQ(allocator.allocated_bytes(MemorySpace::device), 1536 + 2560);
+    allocator.allocate(8192, MemorySpace::pinned, Stream::host);  // the limit is the device's
+}
+
+TEST_F(AllocatorTest, ARequestThatNoSystemCanMeetIsRefused) {
+    Allocator allocator(scheduler_, streams_);
+    try {
+        allocator.allocate(std::int64_t{1} << 60, MemorySpace::device, Stream::compute);
+        FAIL() << "2^60 bytes";
+    } catch (const PoolExhausted& error) {
+        EXPECT_FALSE(error.by_limit());
+    }
+    EXPECT_EQ(allocator.allocated_bytes(MemorySpace::device), 0);
+    EXPECT_EQ(allocator.reserved_bytes(MemorySpace::device), 0);
+}
+
+TEST_F(AllocatorTest, PoisonsAFreedBlockOnceItsLastUseIsOver) {
+    const StreamIndex poisoner = scheduler_.add_stream();
+    Allocator allocator(scheduler_, streams_, {0, poisoner});
+    Block* block = allocator.allocate(512, MemorySpace::device, Stream::compute);
+    EXPECT_EQ(block->data[17], std::byte{0xFF}) << "nothing may count on zeros";
+    block->data[17] = std::byte{1};
+    use_until_released(allocator, block, Stream::compute);
+    allocator.free(block);
+    EXPECT_NE(allocator.allocate(512, MemorySpace::device, Stream::compute), block)
+        << "not even the same stream may have it before it is poisoned";
+    EXPECT_EQ(block->data[17], std::byte{1});
+    release();
+    EXPECT_EQ(block->data[17], std::byte{0xFF});
+    EXPECT_EQ(allocator.allocate(512, MemorySpace::device, Stream::unshard), block);
+}
+
 }  // namespace
 }  // namespace shardscope::trainer

@@ -124,5 +124,59 @@ TEST(Scheduler, AFailureReachesEveryWaitingHost) {
     EXPECT_THROW(scheduler.enqueue(stream, Priority::compute, {}, [](int) {}), std::runtime_error);
 }
 
+// Every host waits for its own item only, and none is forgotten.
+TEST(Scheduler, ManyHostsWaitAtOnce) {
+    Scheduler scheduler(2, nullptr);
+    constexpr int kHosts = 8, kItems = 200;
+    std::vector<StreamIndex> streams;
+    for (int host = 0; host < kHosts; ++host) streams.push_back(scheduler.add_stream());
+    std::atomic<int> done = 0;
+    std::vector<std::thread> hosts;
+    for (const StreamIndex stream : streams) {
+        hosts.emplace_back([&, stream] {
+            for (int i = 0; i < kItems; ++i) {
+                const StreamEvent event =
+                    scheduler.enqueue(stream, Priority::compute, {}, [&](int) { ++done; });
+                scheduler.wait(event);
+                EXPECT_TRUE(scheduler.happened(event));
+            }
+        });
+    }
+    for (std::thread& host : hosts) host.join();
+    EXPECT_EQ(done, kHosts * kItems);
+}
+
+// One worker: had it slept during the transfer, the other stream's work would come after it.
+TEST(Scheduler, ATransferTakesItsTimeWithoutAWorker) {
+    Scheduler scheduler(1, nullptr);
+    const StreamIndex communication = scheduler.add_stream(), compute = scheduler.add_stream();
+    Journal journal;
+    auto meeting = std::make_shared<Meeting>(1, std::chrono::milliseconds(20));
+    meeting->set_part(0, journal.write(1));
+    const auto start = std::chrono::steady_clock::now();
+    const StreamEvent gathered = scheduler.enqueue_arrival(communication, {}, meeting, 0);
+    scheduler.enqueue(compute, Priority::compute, {}, journal.write(2));
+    scheduler.enqueue(compute, Priority::compute, {gathered}, journal.write(3));
+    scheduler.wait_all();
+    EXPECT_EQ(journal.entries(), (std::vector{1, 2, 3}));
+    EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(20));
+    EXPECT_TRUE(scheduler.happened(gathered));
+}
+
+TEST(Waits, OfAStreamTheLatestEventCounts) {
+    Waits waits;
+    EXPECT_TRUE(waits.empty());
+    waits.add({});      // happened at once
+    waits.add({3, 0});  // so did this
+    EXPECT_TRUE(waits.empty());
+    waits.add({3, 7});
+    waits.add({5, 1});
+    waits.add({3, 4});
+    ASSERT_EQ(waits.events().size(), 2U);
+    EXPECT_EQ(waits.events()[0].sequence, 7U);
+    for (StreamIndex stream = 10; stream < 14; ++stream) waits.add({stream, 1});
+    EXPECT_THROW(waits.add({20, 1}), std::logic_error) << "six streams at most";
+}
+
 }  // namespace
 }  // namespace shardscope::trainer
