@@ -18,21 +18,47 @@ std::string megabytes_text(double bytes) {
     return grouped(bytes / (1 << 20), 1);
 }
 
-std::string reason(const SweepRow& row) {
-    switch (row.outcome) {
+const char* verdict(SweepOutcome outcome) {
+    switch (outcome) {
         case SweepOutcome::done:
             return "";
         case SweepOutcome::impossible:
-            return "cannot be: " + row.error;
+            return "cannot be";
         case SweepOutcome::failed:
-            return "failed: " + row.error;
+            return "failed";
         case SweepOutcome::stopped:
-            return "stopped: " + row.error;
+            return "stopped";
         case SweepOutcome::not_run:
             return "not run";
     }
     return "";
 }
+
+std::string reason(const SweepRow& row) {
+    return row.error.empty() ? verdict(row.outcome) : fmt::format("{}: {}", verdict(row.outcome), row.error);
+}
+
+// Sentences are long and often the same: the rows carry numbers, the sentences stand below the table.
+class Footnotes {
+  public:
+    // "cannot be [1]"; "" for a row with its figures.
+    std::string cell(const SweepRow& row) {
+        if (row.error.empty()) return verdict(row.outcome);
+        const auto found = std::find(sentences_.begin(), sentences_.end(), row.error);
+        const auto number = found - sentences_.begin() + 1;
+        if (found == sentences_.end()) sentences_.push_back(row.error);
+        return fmt::format("{} [{}]", verdict(row.outcome), number);
+    }
+    std::string text() const {
+        std::string all;
+        for (std::size_t i = 0; i < sentences_.size(); ++i)
+            all += fmt::format("[{}] {}\n", i + 1, traces::printable(sentences_[i]));
+        return all;
+    }
+
+  private:
+    std::vector<std::string> sentences_;
+};
 
 std::vector<std::string> forecast_cells(const SweepRow& row) {
     if (!row.forecast) return {"-", "-", "-", "-"};
@@ -73,17 +99,18 @@ std::string sweep_table(const SweepResult& result) {
         columns.push_back(Align::left);
     }
     traces::TextTable table(columns);
+    Footnotes notes;
     table.header(header);
     for (const SweepRow& row : result.rows) {
         std::vector<std::string> cells;
         for (const Override& setting : row.settings) cells.push_back(setting.value);
         const std::vector<std::string> numbers = result.dry_run ? forecast_cells(row) : figure_cells(row);
         cells.insert(cells.end(), numbers.begin(), numbers.end());
-        cells.push_back(reason(row));
+        cells.push_back(notes.cell(row));
         if (!any_reason) cells.pop_back();
         table.row(std::move(cells));
     }
-    return table.text();
+    return table.text() + notes.text();
 }
 
 std::string sweep_json(const SweepResult& result) {
