@@ -1,120 +1,323 @@
-// The backward of whole models against finite differences: along a random direction of every parameter, the
-// change of the loss equals gradient times direction.
+// Whole models through the cpu executor's kernels: their backward against finite differences, and what must
+// not change a gradient (checkpointing, frozen neighbours) or may change it a little (bf16).
 #include <cmath>
-#include <memory>
+#include <cstring>
+#include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "jobs.h"
-#include "trainer/executor/rank_runner.h"
+#include "tests/trainer/model_testing.h"
+#include "trainer/executor/cpu_kernels.h"
 #include "trainer/kernels/random.h"
-#include "trainer/sharding/program.h"
 
 namespace shardscope::trainer {
 namespace {
 
-// One rank that can be stepped by hand. The learning rate is 0, so parameters stay where they are put.
-class OneRank {
+using testing::Pass;
+using testing::small_gpt;
+using testing::small_llama;
+using testing::small_mlp;
+
+using Floats = std::vector<float>;
+
+float from_bf16(std::uint16_t bits) {
+    const std::uint32_t wide = std::uint32_t{bits} << 16;
+    float value = 0;
+    std::memcpy(&value, &wide, sizeof value);
+    return value;
+}
+
+std::uint16_t to_bf16(float value) {  // to nearest even
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof bits);
+    return static_cast<std::uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
+}
+
+// A model with its parameters, stepped by hand: each Plan's kernels in program order. Memory holds NaN until
+// a kernel has written it, and again once it is freed.
+class OneDevice {
   public:
-    explicit OneRank(Job job)
-        : program_(freeze(std::move(job))),
-          dataset_(testing::dataset_of(program_.job())),
-          scheduler_(1, nullptr),
-          group_(1),
-          shared_{scheduler_,
-                  group_,
-                  *dataset_,
-                  program_.job().run.seed,
-                  program_.job().data.batch,
-                  [this](int, std::int64_t, double loss) { loss_ = loss; },
-                  nullptr,
-                  {}} {
-        std::array<StreamIndex, kStreams> streams{};
-        for (StreamIndex& stream : streams) stream = scheduler_.add_stream();
-        runner_ = std::make_unique<RankRunner>(0, shared_, streams);
-        runner_->run(program_.setup(), 0);
+    explicit OneDevice(const Job& job) : job_(job), tree_(testing::tree_of(job)) {
+        for (const Parameter* parameter : tree_.parameters) {
+            const auto n = static_cast<std::size_t>(parameter->elements());
+            Floats& values = parameters_.emplace_back(n, parameter->init.a);
+            const std::uint64_t stream = kernels::stream_of(parameter->path);
+            if (parameter->init.kind == InitKind::normal) {
+                kernels::fill_normal(values.data(), n, 1, stream, 0, parameter->init.a, parameter->init.b);
+            } else if (parameter->init.kind == InitKind::uniform) {
+                kernels::fill_uniform(values.data(), n, 1, stream, 0, parameter->init.a, parameter->init.b);
+            }
+        }
     }
 
-    // The loss of the first batch; its gradients stay until the next call.
+    const ModuleTree& tree() const { return tree_; }
+    Floats& parameter(std::size_t id) { return parameters_[id]; }
+    Floats& parameter(const std::string& path) {
+        for (const Parameter* parameter : tree_.parameters) {
+            if (parameter->path == path) return parameters_[static_cast<std::size_t>(parameter->id)];
+        }
+        throw std::logic_error("no parameter " + path);
+    }
+
+    // The loss, with the masks that training has.
     double loss() {
-        runner_->run(program_.step(steps_++), 0);
-        runner_->run(program_.finish(), 0);
-        runner_->drain();
+        run({.backward = false});
         return loss_;
     }
-    std::span<float> parameter(std::size_t i) { return contents(program_.optimizer().slot(i).parameter); }
-    std::span<float> gradient(std::size_t i) { return contents(program_.optimizer().slot(i).gradient); }
-    const Program& program() const { return program_; }
+    // By parameter id; those that have one.
+    const std::map<int, Floats>& gradients() {
+        run({});
+        return gradients_;
+    }
+    double last_loss() const { return loss_; }
+    // The id of the first module whose output was not finite; -1: there is none.
+    int not_finite() {
+        run({.backward = false, .finite_flag = true});
+        return flag_;
+    }
 
   private:
-    static Job freeze(Job job) {
-        job.parallel.mode = ParallelMode::none;
-        job.optimizer = {};
-        job.optimizer.lr = 0;
-        return job;
-    }
-    std::span<float> contents(BufferId buffer) { return runner_->contents(program_.setup(), buffer); }
+    using Bytes = std::vector<std::byte>;
 
-    Program program_;
-    std::unique_ptr<Dataset> dataset_;
-    Scheduler scheduler_;
-    LocalGroup group_;
-    Shared shared_;
-    std::unique_ptr<RankRunner> runner_;
-    std::size_t steps_ = 0;
+    bool bf16() const { return job_.precision.param == Precision::bf16; }
+
+    Floats floats(const Bytes& bytes) const {
+        Floats values(bytes.size() / (bf16() ? 2 : 4));
+        if (!bf16()) {
+            std::memcpy(values.data(), bytes.data(), bytes.size());
+            return values;
+        }
+        std::vector<std::uint16_t> raw(values.size());
+        std::memcpy(raw.data(), bytes.data(), bytes.size());
+        std::transform(raw.begin(), raw.end(), values.begin(), from_bf16);
+        return values;
+    }
+
+    Bytes bytes(const Floats& values) const {
+        Bytes made(values.size() * (bf16() ? 2 : 4));
+        if (!bf16()) {
+            std::memcpy(made.data(), values.data(), made.size());
+            return made;
+        }
+        std::vector<std::uint16_t> raw(values.size());
+        std::transform(values.begin(), values.end(), raw.begin(), to_bf16);
+        std::memcpy(made.data(), raw.data(), made.size());
+        return made;
+    }
+
+    // What the batch holds: normal features, or tokens.
+    void fill(Bytes& bytes, const char* name) const {
+        const std::uint64_t stream = kernels::stream_of(name);
+        const std::size_t n = bytes.size() / 4;
+        if (job_.model.type == ModelType::mlp) {
+            return kernels::fill_normal(reinterpret_cast<float*>(bytes.data()), n, 5, stream, 0, 0, 1);
+        }
+        auto* tokens = reinterpret_cast<std::int32_t*>(bytes.data());
+        for (std::size_t i = 0; i < n; ++i) {
+            tokens[i] = static_cast<std::int32_t>(kernels::random_bits(5, stream, i) %
+                                                  static_cast<std::uint64_t>(vocabulary(job_)));
+        }
+    }
+
+    void run(testing::PassOptions options) {
+        const Pass pass = testing::write_pass(tree_, job_, options);
+        std::vector<Bytes> memory(pass.plan.buffers.size());
+        for (std::size_t id = 0; id < parameters_.size(); ++id) memory[id] = bytes(parameters_[id]);
+        std::set<BufferId> kept = {pass.loss, pass.finite_flag};
+        for (const auto& [id, buffer] : pass.gradients) kept.insert(buffer);
+        KernelContext context;
+        context.seed = 1;
+        std::vector<std::byte*> data;
+        for (const Op& op : pass.plan.ops) {
+            if (op.kind == OpKind::allocate || op.kind == OpKind::free) {
+                const BufferId id = op.args[0].buffer;
+                if (op.kind == OpKind::free && kept.contains(id)) continue;
+                Bytes& contents = memory[static_cast<std::size_t>(id)];
+                contents.assign(static_cast<std::size_t>(op.args[0].bytes), std::byte{0xFF});
+                if (op.kind == OpKind::free) continue;
+                if (id == pass.input) fill(contents, "input");
+                if (id == pass.target) fill(contents, "target");
+            } else if (op.kind == OpKind::kernel) {
+                data.clear();
+                for (const Arg& arg : op.args) {
+                    data.push_back(arg.buffer < 0
+                                       ? nullptr
+                                       : memory[static_cast<std::size_t>(arg.buffer)].data() + arg.offset);
+                }
+                run_kernel(op, data, context);
+            }
+        }
+        std::memcpy(&loss_, memory[static_cast<std::size_t>(pass.loss)].data(), sizeof loss_);
+        if (pass.finite_flag >= 0) {
+            std::memcpy(&flag_, memory[static_cast<std::size_t>(pass.finite_flag)].data(), sizeof flag_);
+        }
+        gradients_.clear();
+        for (const auto& [id, buffer] : pass.gradients) {
+            gradients_[id] = floats(memory[static_cast<std::size_t>(buffer)]);
+        }
+    }
+
+    Job job_;
+    ModuleTree tree_;
+    std::vector<Floats> parameters_;
+    std::map<int, Floats> gradients_;
     double loss_ = 0;
+    std::int32_t flag_ = 0;
 };
 
+double norm(const Floats& values) {
+    double sum = 0;
+    for (const float value : values) sum += double{value} * value;
+    return std::sqrt(sum);
+}
+
+// Along a random direction of every parameter the change of the loss equals gradient times direction.
 void check_gradients(const Job& job, double h) {
-    OneRank rank(job);
-    rank.loss();
-    const std::size_t count = rank.program().modules().parameters.size();
-    std::vector<std::vector<float>> gradients;
-    for (std::size_t i = 0; i < count; ++i)
-        gradients.emplace_back(rank.gradient(i).begin(), rank.gradient(i).end());
-    for (std::size_t i = 0; i < count; ++i) {
-        const std::span<float> parameter = rank.parameter(i);
-        const std::vector<float> saved(parameter.begin(), parameter.end());
-        double expected = 0, size = 0;
+    OneDevice device(job);
+    const std::map<int, Floats> gradients = device.gradients();
+    ASSERT_EQ(gradients.size(), device.tree().parameters.size());
+    for (const auto& [id, gradient] : gradients) {
+        const std::string& path = device.tree().parameters[static_cast<std::size_t>(id)]->path;
+        Floats& parameter = device.parameter(static_cast<std::size_t>(id));
+        ASSERT_EQ(gradient.size(), parameter.size()) << path;
+        const Floats saved = parameter;
+        double expected = 0;
         std::vector<double> direction(saved.size());
         for (std::size_t e = 0; e < saved.size(); ++e) {
-            direction[e] = kernels::normal(99, i, e);
-            expected += direction[e] * gradients[i][e];
-            size += static_cast<double>(gradients[i][e]) * gradients[i][e];
+            direction[e] = kernels::normal(99, static_cast<std::uint64_t>(id), e);
+            expected += direction[e] * gradient[e];
         }
         double loss[2];
         for (const int side : {0, 1}) {
             for (std::size_t e = 0; e < saved.size(); ++e) {
                 parameter[e] = static_cast<float>(saved[e] + (side == 0 ? h : -h) * direction[e]);
             }
-            loss[side] = rank.loss();
+            loss[side] = device.loss();
         }
-        std::copy(saved.begin(), saved.end(), parameter.begin());
+        parameter = saved;
         const double measured = (loss[0] - loss[1]) / (2 * h);
         // fp32 forward passes: the difference of two losses near 1 carries about 1e-7 / h.
-        EXPECT_NEAR(measured, expected, 0.02 * std::sqrt(size) + 1e-6 / h)
-            << rank.program().modules().parameters[i]->path;
-        EXPECT_GT(size, 0) << rank.program().modules().parameters[i]->path << " gets no gradient";
+        EXPECT_NEAR(measured, expected, 0.02 * norm(gradient) + 1e-6 / h) << path;
+        EXPECT_GT(norm(gradient), 0) << path << " gets no gradient";
     }
 }
 
 // Many rows, because a ReLU that a step of h switches adds an error of its own.
+Job wide_mlp() {
+    Job job = small_mlp();
+    job.data.batch = 2048;
+    return job;
+}
+
+Job tied_with_dropout(Job job) {
+    job.model.tied_embeddings = true;
+    job.model.dropout = 0.2;
+    job.data.batch = 4;
+    return job;
+}
+
 TEST(Gradients, Mlp) {
-    check_gradients(testing::mlp_job(4, 16, 2048, 1), 2e-3);
+    check_gradients(wide_mlp(), 2e-3);
 }
 
 TEST(Gradients, MlpWithoutBias) {
-    Job job = testing::mlp_job(3, 16, 2048, 1);
+    Job job = wide_mlp();
     job.model.bias = false;
     check_gradients(job, 2e-3);
 }
 
 TEST(Gradients, Gpt) {
-    const testing::SampleText text;
-    check_gradients(testing::gpt_job(text, 4, 1), 2e-3);
+    check_gradients(small_gpt(), 2e-3);
+}
+
+TEST(Gradients, GptTiedWithDropout) {
+    check_gradients(tied_with_dropout(small_gpt()), 2e-3);
+}
+
+TEST(Gradients, Llama) {
+    check_gradients(small_llama(), 2e-3);
+}
+
+TEST(Gradients, LlamaTiedWithDropout) {
+    check_gradients(tied_with_dropout(small_llama()), 2e-3);
+}
+
+// A language model that knows nothing: about ln 256 = 5.545 nats per byte.
+TEST(Gradients, StartAtTheLossOfKnowingNothing) {
+    for (const Job& job : {small_gpt(), small_llama()}) EXPECT_NEAR(OneDevice(job).loss(), 5.545, 0.1);
+}
+
+// The forward computed again has the same bits, dropout's masks too.
+TEST(Gradients, AreTheSameBitsWithCheckpointing) {
+    for (const Job& model : {tied_with_dropout(small_gpt()), tied_with_dropout(small_llama())}) {
+        OneDevice plain(model);
+        const std::map<int, Floats> expected = plain.gradients();
+        for (const char* classes : {"Block", "CausalSelfAttention", "Linear", "Dropout"}) {
+            Job job = model;
+            const bool llama = job.model.type == ModelType::llama;
+            const std::string name = std::string(classes) == "Block" && llama ? "LlamaBlock" : classes;
+            job.memory.activation_checkpointing = parse_module_classes("module:" + name);
+            OneDevice checkpointed(job);
+            EXPECT_EQ(checkpointed.gradients(), expected) << name;
+            EXPECT_EQ(checkpointed.last_loss(), plain.last_loss()) << name;
+        }
+    }
+}
+
+// What is frozen has no gradient; the others' gradients do not change.
+TEST(Gradients, AreTheSameBitsBesideFrozenParameters) {
+    for (const Job& model : {small_gpt(), small_llama()}) {
+        const bool llama = model.model.type == ModelType::llama;
+        OneDevice plain(model);
+        const std::map<int, Floats> all = plain.gradients();
+        for (const char* classes : {"Embedding", "Linear", "Norm"}) {
+            const std::string name = std::string(classes) != "Norm" ? classes
+                                     : llama                        ? "RMSNorm"
+                                                                    : "LayerNorm";
+            Job job = model;
+            job.train.freeze = parse_module_classes("module:" + name);
+            OneDevice device(job);
+            const std::map<int, Floats> some = device.gradients();
+            EXPECT_LT(some.size(), all.size());
+            for (const auto& [id, gradient] : some) EXPECT_EQ(gradient, all.at(id)) << name;
+            for (const Parameter* parameter : device.tree().parameters) {
+                EXPECT_EQ(some.contains(parameter->id), parameter->trained) << parameter->path;
+            }
+        }
+    }
+}
+
+// bf16 keeps 8 bits: a rounding is 2^-9 = 0.2 % of a value; gradients pass some tens of them.
+TEST(Gradients, InBf16AreNearThoseInFp32) {
+    for (Job job : {small_mlp(), small_gpt(), small_llama()}) {
+        OneDevice exact(job);
+        const std::map<int, Floats> expected = exact.gradients();
+        job.precision = {Precision::bf16, Precision::bf16, Precision::bf16};
+        OneDevice rounded(job);
+        for (const auto& [id, gradient] : rounded.gradients()) {
+            Floats difference = gradient;
+            for (std::size_t i = 0; i < difference.size(); ++i) difference[i] -= expected.at(id)[i];
+            EXPECT_LT(norm(difference), 0.05 * norm(expected.at(id)))
+                << rounded.tree().parameters[static_cast<std::size_t>(id)]->path;
+        }
+        EXPECT_NEAR(rounded.last_loss(), exact.last_loss(), 0.01 * exact.last_loss());
+    }
+}
+
+TEST(Gradients, NameTheFirstModuleWhoseOutputIsNotFinite) {
+    for (const Job& job : {small_gpt(), small_llama()}) {
+        OneDevice device(job);
+        EXPECT_EQ(device.not_finite(), -1);
+        const std::string path = "blocks.1.attention.projection";
+        device.parameter(path + ".weight")[7] = INFINITY;
+        const int first = device.not_finite();
+        ASSERT_GE(first, 0);
+        EXPECT_EQ(device.tree().modules[static_cast<std::size_t>(first)]->path, path);
+    }
 }
 
 }  // namespace
