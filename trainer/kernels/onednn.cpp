@@ -17,6 +17,11 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#if defined(__linux__) && defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include "trainer/kernels/workspace.h"
 
@@ -26,6 +31,7 @@ namespace shardscope::trainer::kernels {
 struct OneDnn::Library {
     decltype(&dnnl_version) version;
     decltype(&dnnl_get_effective_cpu_isa) instructions;
+    decltype(&dnnl_set_max_cpu_isa) limit_instructions;
     decltype(&dnnl_engine_create) engine_create;
     decltype(&dnnl_stream_create) stream_create;
     decltype(&dnnl_stream_destroy) stream_destroy;
@@ -85,6 +91,26 @@ struct Compiled {
 
 }  // namespace
 
+namespace {
+
+// The library takes AMX where the processor names it, and dies of an illegal instruction where that is not
+// all: Linux lets a process use the tile registers only after it has asked (arch_prctl(2)), and the library
+// sets them up from the sizes in CPUID's leaf 0x1D, which some virtual machines hide.
+bool tiles_work() {
+#if defined(__linux__) && defined(__x86_64__)
+    constexpr unsigned kTileLeaf = 0x1D;
+    unsigned palettes = 0, b = 0, c = 0, d = 0;
+    if (__get_cpuid_count(kTileLeaf, 0, &palettes, &b, &c, &d) == 0 || palettes == 0) return false;
+    constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+    constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
+    return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+    return false;
+#endif
+}
+
+}  // namespace
+
 const OneDnn& OneDnn::get() {
     static const OneDnn library;
     return library;
@@ -106,6 +132,7 @@ OneDnn::OneDnn() {
     };
     find(library->version, "dnnl_version");
     find(library->instructions, "dnnl_get_effective_cpu_isa");
+    find(library->limit_instructions, "dnnl_set_max_cpu_isa");
     find(library->engine_create, "dnnl_engine_create");
     find(library->stream_create, "dnnl_stream_create");
     find(library->stream_destroy, "dnnl_stream_destroy");
@@ -129,6 +156,7 @@ OneDnn::OneDnn() {
         description_ = fmt::format("the oneDNN found has no function {}", missing);
         return;
     }
+    if (!tiles_work()) library->limit_instructions(dnnl_cpu_isa_avx512_core_bf16);
     const dnnl_version_t& version = *library->version();
     const unsigned instructions = static_cast<unsigned>(library->instructions());
     const auto has = [&](dnnl_cpu_isa_t set) { return (instructions & set) == static_cast<unsigned>(set); };
