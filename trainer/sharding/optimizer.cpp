@@ -258,18 +258,24 @@ std::vector<StatePiece> OptimizerPlanner::pieces(int place) const {
         const std::int64_t begin = slot.per_rank > 0 ? place * slot.per_rank : 0;
         const std::int64_t end = begin + slot.elements;
         for (const Segment& segment : slot.segments) {
-            const std::int64_t from = std::max(begin, segment.first);
-            const std::int64_t to = std::min(end, segment.first + segment.elements);
-            if (from >= to) continue;
-            const auto piece = [&](std::string_view state, const Arg& whole) {
-                const Arg where{whole.buffer, whole.offset + whole.stride * place + (from - begin) * kFloat,
-                                (to - from) * kFloat};
+            // The part of the segment in [first, last) of the sequence, where `whole` is from `first` on.
+            const auto piece = [&](std::string_view state, const Arg& whole, std::int64_t first,
+                                   std::int64_t last) {
+                const std::int64_t from = std::max(first, segment.first);
+                const std::int64_t to = std::min(last, segment.first + segment.elements);
+                if (from >= to) return;
+                const Arg where{whole.buffer, whole.offset + (from - first) * kFloat, (to - from) * kFloat};
                 out.push_back(
                     {segment.parameter, std::string(state), from - segment.first, to - from, where});
             };
-            piece("", slot.parameter);
+            // A strided parameter is a rank's own part of a buffer that it has whole.
+            if (slot.parameter.stride != 0) {
+                piece("", slot.parameter, 0, segment.first + segment.elements);
+            } else {
+                piece("", slot.parameter, begin, end);
+            }
             for (std::size_t i = 0; i < slot.state.size() && segment.trained; ++i) {
-                piece(names[i], {slot.state[i], 0, slot.elements * kFloat});
+                piece(names[i], {slot.state[i], 0, slot.elements * kFloat}, begin, end);
             }
         }
     }

@@ -59,7 +59,7 @@ class OptimizerPlanner {
     void step(PlanBuilder& builder);
 
     // Where the elements of the parameters and of their state are, for the rank at `place` of its shard
-    // group.
+    // group: all that it holds from step to step, so also the parameters that others update for it.
     std::vector<StatePiece> pieces(int place) const;
 
     // What the next Plan depends on.
