@@ -77,7 +77,8 @@ class Training {
     const From train_;
     const std::int64_t validation_batches_;  // of each rank
     const Clock::time_point start_ = Clock::now();
-    RunResult result_;  // what more than one thread writes, the boards' locks guard
+    RunResult result_;      // what more than one thread writes, the boards' locks guard
+    bool flagged_ = false;  // an output was not finite in this step or the next
     LossBoard losses_, validation_;
     StopGate gate_;
     std::vector<Rank> ranks_state_;
@@ -219,7 +220,11 @@ HostCalls Training::calls_of(int rank) {
 }
 
 void Training::on_loss(const BoardLoss& loss) {
-    if (!std::isfinite(loss.loss) || loss.module >= 0) throw RunError(not_finite(loss));
+    // Beside a finite loss the flag may already be that of the next step, which is under way: that step
+    // tells.
+    const bool last = loss.step + 1 == job_.run.steps;
+    const bool flagged = loss.module >= 0 && (std::exchange(flagged_, loss.module >= 0) || last);
+    if (!std::isfinite(loss.loss) || flagged) throw RunError(not_finite(loss));
     result_.losses.push_back(loss.loss);
     if (options_.recorder) options_.recorder->describe(traces::LossRow{loss.step, loss.loss});
     if (options_.on_step) options_.on_step({loss.step, loss.loss, seconds_since(start_)});

@@ -1,6 +1,7 @@
 // The walk through a Plan and what the host does at once; rank_streams.cpp has what it enqueues.
 #include "trainer/executor/rank_runner.h"
 
+#include <atomic>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -246,7 +247,7 @@ void RankRunner::host_call(const Plan& plan, const Op& op) {
             std::vector<double> losses(static_cast<std::size_t>(op.args[0].bytes) / sizeof(double));
             std::memcpy(losses.data(), data(0), losses.size() * sizeof(double));
             std::int32_t module = -1;
-            if (data(1)) std::memcpy(&module, data(1), sizeof module);
+            if (data(1)) module = std::atomic_ref(*reinterpret_cast<std::int32_t*>(data(1))).load();
             calls_.read_loss(plan.kind == PlanKind::finish ? step_ : step_ - 1, losses, module);
             break;
         }
