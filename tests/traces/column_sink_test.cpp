@@ -123,8 +123,12 @@ TEST(ColumnSink, LeavesOutTimesAndSizesThatNoCaptureHas) {
     sink.add(KernelRow{.start = std::numeric_limits<std::int64_t>::min(), .end = 0});
     sink.add(CounterRow{.time = std::numeric_limits<std::int64_t>::max(), .rank = 0});
     sink.add(MemoryRow{.time = 0, .rank = 0, .bytes = std::numeric_limits<std::int64_t>::min()});
+    sink.add(PredictionRow{.rank = 0, .peak_bytes = std::numeric_limits<std::int64_t>::max()});
+    sink.add(PredictionPartRow{.rank = 0, .bytes = -1});
     const auto trace = sink.take();
-    EXPECT_EQ(trace->invalid_events, 3);
+    EXPECT_EQ(trace->invalid_events, 5);
+    EXPECT_THAT(trace->predictions, IsEmpty());
+    EXPECT_THAT(trace->prediction_parts, IsEmpty());
     EXPECT_EQ(trace->memory.size(), 0u);
     EXPECT_EQ(trace->last_ns, 0);
 }

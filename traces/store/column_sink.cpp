@@ -17,6 +17,10 @@ namespace {
 constexpr std::int64_t kLatest = 4'000'000'000'000'000'000;  // ns, 126 years
 constexpr std::int64_t kLargest = std::int64_t{1} << 56;     // bytes
 
+bool is_size(std::int64_t bytes) {
+    return bytes >= 0 && bytes <= kLargest;
+}
+
 }  // namespace
 
 struct ColumnSink::Impl {
@@ -167,10 +171,14 @@ void ColumnSink::add(const UnitRow& row) {
     impl_->trace->units.push_back(row);
 }
 void ColumnSink::add(const PredictionRow& row) {
-    impl_->trace->predictions.push_back(row);
+    if (!is_size(row.peak_bytes) || !std::all_of(std::begin(row.at_peak), std::end(row.at_peak), is_size)) {
+        impl_->refuse();
+    } else {
+        impl_->trace->predictions.push_back(row);
+    }
 }
 void ColumnSink::add(const PredictionPartRow& row) {
-    if (row.bytes < -kLargest || row.bytes > kLargest) {
+    if (!is_size(row.bytes)) {
         impl_->refuse();
     } else {
         impl_->trace->prediction_parts.push_back(row);
