@@ -248,6 +248,14 @@ TEST(ModelPlans, OfATiedFrozenTableTrainTheRest) {
     EXPECT_TRUE(pass.ready.contains("norm.weight"));
 }
 
+TEST(ModelPlans, OfFrozenBlocksPassTheGradientThrough) {
+    const Pass pass = pass_of(frozen(small_llama(), "module:LlamaBlock"));
+    EXPECT_EQ(pass.ready.size(), 3);  // the embedding, the last norm, the head
+    EXPECT_EQ(pass.count(Kernel::linear_backward_weight), 1);
+    EXPECT_EQ(pass.count(Kernel::linear_backward_input), 2 * 5 + 1);
+    EXPECT_EQ(pass.dangling(), 0);
+}
+
 // --- activation checkpointing ----------------------------------------------------------------------------
 
 TEST(ModelPlans, ThatAreCheckpointedComputeTheForwardAgain) {

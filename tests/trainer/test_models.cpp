@@ -160,16 +160,24 @@ TEST(Models, TieTheHeadToTheTokenEmbedding) {
     }
 }
 
-TEST(Models, FreezeWhatClassesOwn) {
+TEST(Models, FreezeModulesAndWhatIsInsideThem) {
     Job job = small_gpt();
-    job.model.tied_embeddings = true;
-    job.train.freeze = parse_module_classes("module:Linear,LayerNorm");
-    const ModuleTree tree = tree_of(job);
-    for (const Parameter* parameter : tree.parameters) {
-        // The tied table belongs to the Embedding, so it goes on training.
-        EXPECT_EQ(parameter->trained, parameter->path.find("embedding") != std::string::npos)
+    job.train.freeze = parse_module_classes("module:Block,Embedding");
+    for (const Parameter* parameter : tree_of(job).parameters) {
+        EXPECT_EQ(parameter->trained,
+                  parameter->path.starts_with("norm.") || parameter->path == "head.weight")
             << parameter->path;
     }
+}
+
+// The head's weight is the table, whichever of its two users is frozen.
+TEST(Models, FreezeATiedTableWithTheHead) {
+    Job job = small_gpt();
+    job.model.tied_embeddings = true;
+    job.train.freeze = parse_module_classes("module:Linear");
+    const ModuleTree tree = tree_of(job);
+    EXPECT_FALSE(find(tree, "token_embedding.weight").trained);
+    EXPECT_TRUE(find(tree, "position_embedding.weight").trained);
 }
 
 TEST(Models, CheckpointClasses) {
@@ -205,6 +213,12 @@ TEST(Models, RefuseClassesThatTheyLack) {
     EXPECT_EQ(error_of(job),
               "command line: memory.activation_checkpointing: the model has no module of class Block; its "
               "classes are Linear, MLP, ReLU, Sequential");
+}
+
+TEST(Models, RefuseToFreezeWhatHasNoParameters) {
+    Job job = small_mlp();
+    job.train.freeze = parse_module_classes("module:ReLU");
+    EXPECT_EQ(error_of(job), "train.freeze: modules of class ReLU have no parameters; leave it out");
 }
 
 TEST(Models, RefuseToTrainNothing) {

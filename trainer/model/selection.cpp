@@ -41,8 +41,24 @@ void for_each_of(Module& root, const ModuleClasses& classes, const std::string& 
 }  // namespace
 
 void freeze(Module& root, const ModuleClasses& classes, const std::string& where) {
-    for_each_of(root, classes, where, "train.freeze", [](Module& module) {
-        for (Parameter& parameter : module.parameters()) parameter.trained = false;
+    std::set<const Parameter*> frozen;
+    std::set<std::string> without(classes.names.begin(), classes.names.end());
+    for_each_of(root, classes, where, "train.freeze", [&](Module& chosen) {
+        for_each(chosen, [&](Module& module) {
+            for (const Parameter& parameter : module.parameters()) frozen.insert(&parameter);
+            for (const Parameter* parameter : module.shared_parameters()) frozen.insert(parameter);
+            if (!module.parameters().empty() || !module.shared_parameters().empty())
+                without.erase(chosen.class_name());
+        });
+    });
+    if (!without.empty()) {
+        throw JobError(fmt::format("{}train.freeze: modules of class {} have no parameters; leave it out",
+                                   where, *without.begin()));
+    }
+    for_each(root, [&](Module& module) {
+        for (Parameter& parameter : module.parameters()) {
+            if (frozen.contains(&parameter)) parameter.trained = false;
+        }
     });
     if (!trains(root)) {
         throw JobError(fmt::format("{}train.freeze: {} leaves no parameter to train; name fewer classes",

@@ -8,9 +8,10 @@
 
 namespace shardscope::trainer {
 
-// The parameters that modules of these classes own are no longer trained (a table that a frozen class only
-// shares goes on training). JobError where the model has no such class, or nothing is left to train; `where`
-// stands before the message ("job.toml:7: ").
+// The parameters of modules of these classes, and of what is inside them, are no longer trained, as after
+// module.requires_grad_(False): also a table that a tied head shares. JobError where the model has no such
+// class, a class has no parameters, or nothing is left to train; `where` stands before the message
+// ("job.toml:7: ").
 void freeze(Module& root, const ModuleClasses& classes, const std::string& where = {});
 
 // Modules of these classes are checkpointed. JobError where the model has no such class.
