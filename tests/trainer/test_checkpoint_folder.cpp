@@ -1,10 +1,13 @@
 // The folder that checkpoints are saved in: a save is whole or not there.
+#include <array>
+#include <chrono>
 #include <csignal>
 #include <functional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include "tests/trainer/checkpoint_testing.h"
 #include "trainer/checkpoint/error.h"
@@ -72,6 +75,53 @@ TEST_F(SaveFolder, AFirstSaveThatWasInterruptedBeforeLatestIsFound) {
     save_values(job_, layout_, 10, again_);
     std::filesystem::remove(folder_ / "latest");
     EXPECT_EQ(loaded_step(folder_.string()), 10);  // as numbers: 10 is behind 9
+}
+
+// A process that saves one checkpoint after the other is killed, again and again: whatever is there then
+// loads, and no step is lost that had been reported.
+TEST_F(SaveFolder, AProcessThatIsKilledAtAnyMomentLeavesAWholeCheckpoint) {
+    const auto start = std::chrono::steady_clock::now();
+    save_values(job_, layout_, 1);
+    const std::chrono::duration<double, std::micro> one_save = std::chrono::steady_clock::now() - start;
+    std::uniform_real_distribution<double> saves(0, 4);
+    std::mt19937 random(5);
+    std::int64_t before = 1;
+    for (int round = 0; round < 30; ++round) {
+        std::array<int, 2> reported{};
+        ASSERT_EQ(::pipe(reported.data()), 0);
+        const pid_t child = ::fork();
+        ASSERT_GE(child, 0);
+        if (child == 0) {
+            Memory memory(layout_);
+            memory.write_values();
+            CheckpointSaver saver(job_, layout_, again_, [&](const SaveReport& report) {
+                const bool told =
+                    report.error.empty() && ::write(reported[1], &report.step, sizeof report.step) > 0;
+                if (!told) ::_exit(1);
+            });
+            for (std::int64_t step = before;; ++step) {  // the first replaces one
+                for (const int rank : {0, 1}) saver.save(rank, step, memory.of(rank));
+            }
+        }
+        ::close(reported[1]);
+        ::usleep(static_cast<useconds_t>(saves(random) * one_save.count()));
+        ::kill(child, SIGKILL);
+        int status = 0;
+        ASSERT_EQ(::waitpid(child, &status, 0), child);
+        EXPECT_TRUE(WIFSIGNALED(status)) << "a save failed";
+        std::int64_t last = before;
+        while (::read(reported[0], &last, sizeof last) == sizeof last) {
+        }
+        ::close(reported[0]);
+        const StoredCheckpoint stored(folder_.string());
+        EXPECT_GE(stored.manifest().step, last);
+        const CheckpointLoader loader(stored, job_, layout_, LoadUse::training);
+        Memory memory(layout_);
+        for (const int rank : {0, 1}) loader.fill(rank, memory.of(rank));
+        EXPECT_TRUE(memory.has_values());
+        before = stored.manifest().step;
+    }
+    EXPECT_GT(before, 5);  // two saves a round are expected
 }
 
 // One rank's part never comes: it failed, or the run was stopped.

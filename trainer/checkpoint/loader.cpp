@@ -49,7 +49,8 @@ std::string model_hint(const Manifest& manifest, const Job& job) {
         if (!key.starts_with("model.")) continue;
         const auto found = stored.find(key);
         if (found != stored.end() && found->second != value) {
-            return fmt::format("it was saved with {} = {}, the job has {}", key, found->second, value);
+            return fmt::format("it was saved with {} = {}, the job has {}; set it so", key, found->second,
+                               value);
         }
     }
     return "set the model's keys as in the run that saved it";
