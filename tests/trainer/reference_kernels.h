@@ -80,6 +80,76 @@ inline Vector gelu_backward(Vector dy, const Vector& x) {
     return dy;
 }
 
+inline Vector silu_mul_forward(const Vector& gate, const Vector& up) {
+    Vector y(gate.size());
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] = gate[i] / (1.0 + std::exp(-gate[i])) * up[i];
+    return y;
+}
+
+struct SiluMulGradients {
+    Vector dgate, dup;
+};
+
+inline SiluMulGradients silu_mul_backward(const Vector& dy, const Vector& gate, const Vector& up) {
+    SiluMulGradients result{dy, dy};
+    for (std::size_t i = 0; i < dy.size(); ++i) {
+        const double share = 1.0 / (1.0 + std::exp(-gate[i]));
+        result.dgate[i] *= up[i] * (share + gate[i] * share * (1.0 - share));
+        result.dup[i] *= gate[i] * share;
+    }
+    return result;
+}
+
+inline Vector rms_norm_forward(const Vector& x, const Vector& gamma, int rows, int cols, double eps) {
+    Vector y(x.size());
+    for (int i = 0; i < rows; ++i) {
+        double square = 0.0;
+        for (int j = 0; j < cols; ++j) square += x[i * cols + j] * x[i * cols + j] / cols;
+        for (int j = 0; j < cols; ++j) y[i * cols + j] = x[i * cols + j] / std::sqrt(square + eps) * gamma[j];
+    }
+    return y;
+}
+
+struct RmsNormGradients {
+    Vector dx, dgamma;
+};
+
+inline RmsNormGradients rms_norm_backward(const Vector& dy, const Vector& x, const Vector& gamma, int rows,
+                                          int cols, double eps) {
+    RmsNormGradients result{Vector(x.size()), Vector(cols)};
+    for (int i = 0; i < rows; ++i) {
+        double square = 0.0;
+        for (int j = 0; j < cols; ++j) square += x[i * cols + j] * x[i * cols + j] / cols;
+        const double rstd = 1.0 / std::sqrt(square + eps);
+        double mean_gx = 0.0;
+        for (int j = 0; j < cols; ++j) {
+            mean_gx += dy[i * cols + j] * gamma[j] * x[i * cols + j] * rstd / cols;
+            result.dgamma[j] += dy[i * cols + j] * x[i * cols + j] * rstd;
+        }
+        for (int j = 0; j < cols; ++j) {
+            result.dx[i * cols + j] = rstd * (dy[i * cols + j] * gamma[j] - x[i * cols + j] * rstd * mean_gx);
+        }
+    }
+    return result;
+}
+
+// Pair i of a head (elements i and i + d/2) turns by position * base^(-2 i / d) times `direction`.
+inline Vector rotary(Vector x, int batch, int context, int rotated, int heads, int d, double base,
+                     double direction) {
+    for (int row = 0; row < batch * context; ++row) {
+        for (int h = 0; h < rotated; ++h) {
+            double* head = &x[(row * heads + h) * d];
+            for (int i = 0; i < d / 2; ++i) {
+                const double angle = direction * (row % context) * std::pow(base, -2.0 * i / d);
+                const double first = head[i], second = head[i + d / 2];
+                head[i] = first * std::cos(angle) - second * std::sin(angle);
+                head[i + d / 2] = second * std::cos(angle) + first * std::sin(angle);
+            }
+        }
+    }
+    return x;
+}
+
 struct Moments {
     double mean, rstd;
 };
@@ -143,22 +213,36 @@ struct Attention {
     Vector out, probabilities;
 };
 
-inline Attention attention_forward(const Vector& qkv, int batch, int context, int width, int heads) {
-    const int d = width / heads;
+// A row of qkv is q of all heads | k of the kv heads | v of the kv heads; kv_heads 0: as many as heads.
+struct QkvPlaces {
+    QkvPlaces(int width, int heads, int kv_heads)
+        : d(width / heads),
+          kv(kv_heads > 0 ? kv_heads : heads),
+          group(heads / kv),
+          keys(width),
+          values(width + kv * d),
+          row(width + 2 * kv * d) {}
+    int d, kv, group, keys, values, row;
+};
+
+inline Attention attention_forward(const Vector& qkv, int batch, int context, int width, int heads,
+                                   int kv_heads = 0) {
+    const QkvPlaces at(width, heads, kv_heads);
+    const int d = at.d;
     Attention result{Vector(static_cast<std::size_t>(batch) * context * width),
                      Vector(static_cast<std::size_t>(batch) * heads * context * context)};
     for (int b = 0; b < batch; ++b) {
         for (int h = 0; h < heads; ++h) {
             for (int t = 0; t < context; ++t) {
-                const double* q = &qkv[(b * context + t) * 3 * width + h * d];
+                const double* q = &qkv[(b * context + t) * at.row + h * d];
                 double* p = &result.probabilities[((b * heads + h) * context + t) * context];
                 for (int s = 0; s <= t; ++s) {
-                    const double* k = &qkv[(b * context + s) * 3 * width + width + h * d];
+                    const double* k = &qkv[(b * context + s) * at.row + at.keys + h / at.group * d];
                     for (int e = 0; e < d; ++e) p[s] += q[e] * k[e] / std::sqrt(d);
                 }
                 softmax(p, t + 1, context);
                 for (int s = 0; s <= t; ++s) {
-                    const double* v = &qkv[(b * context + s) * 3 * width + 2 * width + h * d];
+                    const double* v = &qkv[(b * context + s) * at.row + at.values + h / at.group * d];
                     for (int e = 0; e < d; ++e)
                         result.out[(b * context + t) * width + h * d + e] += p[s] * v[e];
                 }
@@ -169,20 +253,21 @@ inline Attention attention_forward(const Vector& qkv, int batch, int context, in
 }
 
 inline Vector attention_backward(const Vector& dout, const Vector& qkv, const Vector& probabilities,
-                                 int batch, int context, int width, int heads) {
-    const int d = width / heads;
+                                 int batch, int context, int width, int heads, int kv_heads = 0) {
+    const QkvPlaces at(width, heads, kv_heads);
+    const int d = at.d;
     Vector dqkv(qkv.size());
     for (int b = 0; b < batch; ++b) {
         for (int h = 0; h < heads; ++h) {
             for (int t = 0; t < context; ++t) {
-                const std::size_t query = static_cast<std::size_t>(b * context + t) * 3 * width + h * d;
+                const std::size_t query = static_cast<std::size_t>(b * context + t) * at.row + h * d;
                 const double* go = &dout[(b * context + t) * width + h * d];
                 const double* p = &probabilities[((b * heads + h) * context + t) * context];
                 Vector dp(t + 1);
                 double sum = 0.0;
                 for (int s = 0; s <= t; ++s) {
                     const std::size_t value =
-                        static_cast<std::size_t>(b * context + s) * 3 * width + 2 * width + h * d;
+                        static_cast<std::size_t>(b * context + s) * at.row + at.values + h / at.group * d;
                     for (int e = 0; e < d; ++e) {
                         dp[s] += go[e] * qkv[value + e];
                         dqkv[value + e] += p[s] * go[e];
@@ -191,7 +276,7 @@ inline Vector attention_backward(const Vector& dout, const Vector& qkv, const Ve
                 }
                 for (int s = 0; s <= t; ++s) {
                     const std::size_t key =
-                        static_cast<std::size_t>(b * context + s) * 3 * width + width + h * d;
+                        static_cast<std::size_t>(b * context + s) * at.row + at.keys + h / at.group * d;
                     const double score = p[s] * (dp[s] - sum) / std::sqrt(d);
                     for (int e = 0; e < d; ++e) {
                         dqkv[query + e] += score * qkv[key + e];
@@ -269,19 +354,55 @@ inline void sgd(Vector& param, const Vector& grad, Vector& buffer, const SgdOpti
     }
 }
 
-struct AdamwOptions {
+struct AdamOptions {
     double lr, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
 };
 
-inline void adamw(Vector& param, const Vector& grad, Vector& m, Vector& v, int step, const AdamwOptions& o) {
+// mhat / (sqrt(vhat) + eps) of one element, after m and v took its gradient in.
+inline double adam_direction(double grad, double& m, double& v, int step, const AdamOptions& o) {
+    m = o.beta1 * m + (1.0 - o.beta1) * grad;
+    v = o.beta2 * v + (1.0 - o.beta2) * grad * grad;
+    const double mhat = m / (1.0 - std::pow(o.beta1, step));
+    const double vhat = v / (1.0 - std::pow(o.beta2, step));
+    return mhat / (std::sqrt(vhat) + o.eps);
+}
+
+inline void adamw(Vector& param, const Vector& grad, Vector& m, Vector& v, int step, const AdamOptions& o) {
     for (std::size_t i = 0; i < param.size(); ++i) {
         param[i] *= 1.0 - o.lr * o.weight_decay;
-        m[i] = o.beta1 * m[i] + (1.0 - o.beta1) * grad[i];
-        v[i] = o.beta2 * v[i] + (1.0 - o.beta2) * grad[i] * grad[i];
-        const double mhat = m[i] / (1.0 - std::pow(o.beta1, step));
-        const double vhat = v[i] / (1.0 - std::pow(o.beta2, step));
-        param[i] -= o.lr * mhat / (std::sqrt(vhat) + o.eps);
+        param[i] -= o.lr * adam_direction(grad[i], m[i], v[i], step, o);
     }
+}
+
+inline void adam(Vector& param, const Vector& grad, Vector& m, Vector& v, int step, const AdamOptions& o) {
+    for (std::size_t i = 0; i < param.size(); ++i) {
+        param[i] -= o.lr * adam_direction(grad[i] + o.weight_decay * param[i], m[i], v[i], step, o);
+    }
+}
+
+inline double norm(const Vector& x) {
+    double sum = 0.0;
+    for (const double value : x) sum += value * value;
+    return std::sqrt(sum);
+}
+
+// The whole of one parameter.
+inline void lars(Vector& param, const Vector& grad, Vector& buffer, double trust, const SgdOptions& o) {
+    const double rate = trust * norm(param) / (norm(grad) + o.weight_decay * norm(param));
+    for (std::size_t i = 0; i < param.size(); ++i) {
+        const double g = rate * (grad[i] + o.weight_decay * param[i]);
+        buffer[i] = o.momentum * buffer[i] + g;
+        param[i] -= o.lr * (o.nesterov ? g + o.momentum * buffer[i] : buffer[i]);
+    }
+}
+
+inline void lamb(Vector& param, const Vector& grad, Vector& m, Vector& v, int step, const AdamOptions& o) {
+    Vector update(param.size());
+    for (std::size_t i = 0; i < param.size(); ++i) {
+        update[i] = adam_direction(grad[i], m[i], v[i], step, o) + o.weight_decay * param[i];
+    }
+    const double ratio = norm(param) / norm(update);
+    for (std::size_t i = 0; i < param.size(); ++i) param[i] -= o.lr * ratio * update[i];
 }
 
 }  // namespace shardscope::trainer::reference

@@ -1,4 +1,5 @@
-// ReLU and GELU against their plain forms, their gradients against finite differences, and what loops share.
+// ReLU, GELU and gated SiLU against their plain forms, their gradients against finite differences, and what
+// loops share.
 #include <cmath>
 #include <limits>
 
@@ -88,16 +89,86 @@ TEST(Relu, GradientAgreesWithFiniteDifferences) {
         kFiniteDifferenceTolerance);
 }
 
-TEST(Gelu, AgreesWithThePlainForm) {
-    Floats x = normals(kCount, "x");
+// Kernels over both element types.
+template <class T>
+class Activation : public ::testing::Test {};
+using ElementTypes = ::testing::Types<float, kernels::Bf16>;
+TYPED_TEST_SUITE(Activation, ElementTypes);
+
+Floats spread(std::string_view name) {
+    Floats x = normals(kCount, name);
     for (float& value : x) value *= 4.0f;
-    const Floats dy = normals(kCount, "dy");
-    Floats y(kCount, NAN);
-    Floats dx(kCount, NAN);
+    return x;
+}
+
+TYPED_TEST(Activation, ReluAgreesWithThePlainForm) {
+    const auto x = as<TypeParam>(spread("x")), dy = as<TypeParam>(normals(kCount, "dy"));
+    auto y = unwritten<TypeParam>(kCount), dx = y;
+    kernels::relu_forward(x.data(), y.data(), kCount);
+    kernels::relu_backward(dy.data(), y.data(), dx.data(), kCount);
+    EXPECT_EQ(in_double(y), reference::relu_forward(in_double(x)));
+    EXPECT_EQ(in_double(dx), reference::relu_backward(in_double(dy), in_double(y)));
+}
+
+TYPED_TEST(Activation, GeluAgreesWithThePlainForm) {
+    const auto x = as<TypeParam>(spread("x")), dy = as<TypeParam>(normals(kCount, "dy"));
+    auto y = unwritten<TypeParam>(kCount), dx = y;
     kernels::gelu_forward(x.data(), y.data(), kCount);
     kernels::gelu_backward(dy.data(), x.data(), dx.data(), kCount);
-    EXPECT_LE(relative_error(y, reference::gelu_forward(in_double(x))), 1e-6);
-    EXPECT_LE(relative_error(dx, reference::gelu_backward(in_double(dy), in_double(x))), 1e-6);
+    EXPECT_LE(relative_error(in_double(y), reference::gelu_forward(in_double(x))), kTolerance<TypeParam>);
+    EXPECT_LE(relative_error(in_double(dx), reference::gelu_backward(in_double(dy), in_double(x))),
+              kTolerance<TypeParam>);
+}
+
+TYPED_TEST(Activation, GatedSiluAgreesWithThePlainForm) {
+    const auto gate = as<TypeParam>(spread("gate")), up = as<TypeParam>(normals(kCount, "up"));
+    const auto dy = as<TypeParam>(normals(kCount, "dy"));
+    auto y = unwritten<TypeParam>(kCount), dgate = y, dup = y;
+    kernels::silu_mul_forward(gate.data(), up.data(), y.data(), kCount);
+    kernels::silu_mul_backward(dy.data(), gate.data(), up.data(), dgate.data(), dup.data(), kCount);
+    const auto expected = reference::silu_mul_backward(in_double(dy), in_double(gate), in_double(up));
+    EXPECT_LE(relative_error(in_double(y), reference::silu_mul_forward(in_double(gate), in_double(up))),
+              kTolerance<TypeParam>);
+    EXPECT_LE(relative_error(in_double(dgate), expected.dgate), kTolerance<TypeParam>);
+    EXPECT_LE(relative_error(in_double(dup), expected.dup), kTolerance<TypeParam>);
+
+    auto in_place = dy, other = up;  // the gradients may take the place of dy and of an input
+    kernels::silu_mul_backward(in_place.data(), gate.data(), other.data(), in_place.data(), other.data(),
+                               kCount);
+    EXPECT_EQ(in_place, dgate);
+    EXPECT_EQ(other, dup);
+}
+
+TEST(GatedSilu, FarOutIsTheIdentityOrNothing) {
+    const Floats gate = {-1e30f, -200.0f, 200.0f, 1e30f}, ones(4, 1.0f);
+    Floats y(4, NAN), dgate(4, NAN), dup(4, NAN);
+    kernels::silu_mul_forward(gate.data(), ones.data(), y.data(), 4);
+    kernels::silu_mul_backward(ones.data(), gate.data(), ones.data(), dgate.data(), dup.data(), 4);
+    for (const Floats& result : {y, dup}) {
+        EXPECT_NEAR(result[0], 0.0f, 1e-30f);
+        EXPECT_NEAR(result[1], 0.0f, 1e-30f);
+        EXPECT_EQ(result[2], 200.0f);
+        EXPECT_EQ(result[3], 1e30f);
+    }
+    EXPECT_NEAR(dgate[0], 0.0f, 1e-30f);
+    EXPECT_NEAR(dgate[1], 0.0f, 1e-30f);
+    EXPECT_EQ(dgate[2], 1.0f);
+    EXPECT_EQ(dgate[3], 1.0f);
+}
+
+TEST(GatedSilu, GradientsAgreeWithFiniteDifferences) {
+    const Vector gate = in_double(normals(20, "gate")), up = in_double(normals(20, "up"));
+    const Vector dy = in_double(normals(20, "dy"));
+    const auto plain = reference::silu_mul_backward(dy, gate, up);
+    const auto loss = [&](const Vector& g, const Vector& u) {
+        return dot(dy, reference::silu_mul_forward(g, u));
+    };
+    EXPECT_LE(
+        relative_error(plain.dgate, finite_differences(gate, [&](const Vector& v) { return loss(v, up); })),
+        kFiniteDifferenceTolerance);
+    EXPECT_LE(
+        relative_error(plain.dup, finite_differences(up, [&](const Vector& v) { return loss(gate, v); })),
+        kFiniteDifferenceTolerance);
 }
 
 TEST(Gelu, FarOutIsTheIdentityOrNothing) {

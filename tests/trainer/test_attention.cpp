@@ -10,65 +10,81 @@ namespace {
 using namespace testing;
 
 struct Shape {
-    int batch, context, width, heads;
+    int batch, context, width, heads, kv_heads;
+    kernels::AttentionShape shape() const { return {batch, context, width, heads, kv_heads}; }
+    std::size_t elements() const { return static_cast<std::size_t>(batch) * context * width; }
+    std::size_t qkv() const { return static_cast<std::size_t>(batch) * context * shape().row(); }
+    std::size_t squares() const { return static_cast<std::size_t>(batch) * heads * context * context; }
 };
 
 class Attention : public ::testing::TestWithParam<Shape> {};
 
-// Contexts of one position, within a strip of 64 rows, exactly one, and over several.
+// Contexts of one position, within a strip of 64 rows, exactly one, and over several; keys for every query
+// head, for every other one, for every third, and one for all.
 INSTANTIATE_TEST_SUITE_P(Shapes, Attention,
-                         ::testing::Values(Shape{1, 1, 4, 1}, Shape{2, 5, 6, 2}, Shape{1, 64, 8, 2},
-                                           Shape{2, 70, 12, 3}, Shape{1, 150, 16, 4}));
+                         ::testing::Values(Shape{1, 1, 4, 1, 1}, Shape{2, 5, 6, 2, 2}, Shape{1, 64, 8, 2, 2},
+                                           Shape{2, 70, 12, 3, 3}, Shape{1, 150, 16, 4, 4},
+                                           Shape{2, 70, 16, 4, 2}, Shape{1, 9, 18, 6, 2},
+                                           Shape{2, 65, 24, 3, 1}));
+
+template <class T>
+void expect_the_plain_form(const Shape& s) {
+    const auto qkv = as<T>(normals(s.qkv(), "qkv")), dout = as<T>(normals(s.elements(), "dout"));
+    auto out = unwritten<T>(s.elements()), probabilities = unwritten<T>(s.squares());
+    auto dqkv = unwritten<T>(s.qkv());
+    Floats scratch(kernels::attention_backward_scratch(s.context), NAN);
+    kernels::attention_forward(qkv.data(), out.data(), probabilities.data(), s.shape());
+    kernels::attention_backward(dout.data(), qkv.data(), probabilities.data(), dqkv.data(), scratch.data(),
+                                s.shape());
+    const auto expected =
+        reference::attention_forward(in_double(qkv), s.batch, s.context, s.width, s.heads, s.kv_heads);
+    // The output is made of rounded probabilities and rounded itself; the gradient, like the plain form here,
+    // is made of the probabilities that are there.
+    EXPECT_LE(relative_error(in_double(out), expected.out), 2 * kTolerance<T>);
+    EXPECT_LE(relative_error(in_double(probabilities), expected.probabilities), kTolerance<T>);
+    EXPECT_LE(relative_error(in_double(dqkv), reference::attention_backward(
+                                                  in_double(dout), in_double(qkv), in_double(probabilities),
+                                                  s.batch, s.context, s.width, s.heads, s.kv_heads)),
+              kTolerance<T>);
+}
 
 TEST_P(Attention, AgreesWithThePlainForm) {
-    const auto [batch, context, width, heads] = GetParam();
-    const std::size_t n = static_cast<std::size_t>(batch) * context * width;
-    const std::size_t squares = static_cast<std::size_t>(batch) * heads * context * context;
-    const Floats qkv = normals(3 * n, "qkv"), dout = normals(n, "dout");
-    Floats out(n, NAN), probabilities(squares, NAN), dqkv(3 * n, NAN);
-    Floats scratch(kernels::attention_backward_scratch(context), NAN);
-    kernels::attention_forward(qkv.data(), out.data(), probabilities.data(),
-                               {batch, context, width, heads, heads});
-    kernels::attention_backward(dout.data(), qkv.data(), probabilities.data(), dqkv.data(), scratch.data(),
-                                {batch, context, width, heads, heads});
-    const auto expected = reference::attention_forward(in_double(qkv), batch, context, width, heads);
-    EXPECT_LE(relative_error(out, expected.out), kFloatTolerance);
-    EXPECT_LE(relative_error(probabilities, expected.probabilities), kFloatTolerance);
-    EXPECT_LE(relative_error(
-                  dqkv, reference::attention_backward(in_double(dout), in_double(qkv), expected.probabilities,
-                                                      batch, context, width, heads)),
-              kFloatTolerance);
+    expect_the_plain_form<float>(GetParam());
+}
+
+TEST_P(Attention, AgreesWithThePlainFormInBf16) {
+    expect_the_plain_form<kernels::Bf16>(GetParam());
 }
 
 TEST_P(Attention, EachPositionSpreadsOneOverWhatItMaySee) {
-    const auto [batch, context, width, heads] = GetParam();
-    const std::size_t n = static_cast<std::size_t>(batch) * context * width;
-    const Floats qkv = normals(3 * n, "qkv");
-    Floats out(n), probabilities(static_cast<std::size_t>(batch) * heads * context * context);
-    kernels::attention_forward(qkv.data(), out.data(), probabilities.data(),
-                               {batch, context, width, heads, heads});
-    for (int row = 0; row < batch * heads * context; ++row) {
-        const float* p = probabilities.data() + static_cast<std::size_t>(row) * context;
+    const Shape s = GetParam();
+    const Floats qkv = normals(s.qkv(), "qkv");
+    Floats out(s.elements()), probabilities(s.squares());
+    kernels::attention_forward(qkv.data(), out.data(), probabilities.data(), s.shape());
+    for (int row = 0; row < s.batch * s.heads * s.context; ++row) {
+        const float* p = probabilities.data() + static_cast<std::size_t>(row) * s.context;
         double seen = 0.0;
-        for (int s = 0; s <= row % context; ++s) seen += p[s];
+        for (int i = 0; i <= row % s.context; ++i) seen += p[i];
         EXPECT_NEAR(seen, 1.0, 1e-6);
-        for (int s = row % context + 1; s < context; ++s) EXPECT_EQ(p[s], 0.0f) << "looks ahead";
+        for (int i = row % s.context + 1; i < s.context; ++i) EXPECT_EQ(p[i], 0.0f) << "looks ahead";
     }
 }
 
 TEST(AttentionGradient, AgreesWithFiniteDifferences) {
-    constexpr int kBatch = 2, kContext = 4, kWidth = 6, kHeads = 2;
-    const Vector qkv = in_double(normals(3 * kBatch * kContext * kWidth, "qkv"));
-    const Vector dout = in_double(normals(kBatch * kContext * kWidth, "dout"));
-    const auto loss = [&](const Vector& v) {
-        return dot(dout, reference::attention_forward(v, kBatch, kContext, kWidth, kHeads).out);
-    };
-    const Vector probabilities =
-        reference::attention_forward(qkv, kBatch, kContext, kWidth, kHeads).probabilities;
-    EXPECT_LE(relative_error(
-                  reference::attention_backward(dout, qkv, probabilities, kBatch, kContext, kWidth, kHeads),
-                  finite_differences(qkv, loss)),
-              kFiniteDifferenceTolerance);
+    constexpr int kBatch = 2, kContext = 4, kWidth = 8, kHeads = 4;
+    for (const int kv_heads : {4, 2, 1}) {
+        const int row = kWidth + 2 * kv_heads * (kWidth / kHeads);
+        const Vector qkv = in_double(normals(static_cast<std::size_t>(kBatch * kContext * row), "qkv"));
+        const Vector dout = in_double(normals(kBatch * kContext * kWidth, "dout"));
+        const auto forward = [&](const Vector& v) {
+            return reference::attention_forward(v, kBatch, kContext, kWidth, kHeads, kv_heads);
+        };
+        const Vector gradient = reference::attention_backward(dout, qkv, forward(qkv).probabilities, kBatch,
+                                                              kContext, kWidth, kHeads, kv_heads);
+        const Vector expected =
+            finite_differences(qkv, [&](const Vector& v) { return dot(dout, forward(v).out); });
+        EXPECT_LE(relative_error(gradient, expected), kFiniteDifferenceTolerance) << kv_heads;
+    }
 }
 
 }  // namespace

@@ -40,6 +40,34 @@ TEST(Embedding, GradientAgreesWithFiniteDifferences) {
     EXPECT_LE(relative_error(dtable, plain), kFloatTolerance);
 }
 
+// In Bf16 256 + 1 is 256: only a sum in fp32, rounded at its end, finds 256 + 1 + 1 = 258.
+TEST(Embedding, GradientsInBf16AddUpInFp32) {
+    using kernels::Bf16;
+    const auto dy = as<Bf16>({256.0f, 1.0f, 1.0f});
+    const Tokens chosen = {1, 1, 1};
+    auto dtable = unwritten<Bf16>(2);
+    kernels::embedding_backward(dy.data(), chosen.data(), dtable.data(), 3, 2, 1);
+    EXPECT_EQ(in_double(dtable), (Vector{0.0, 258.0}));
+    auto positions = unwritten<Bf16>(2);
+    kernels::position_embedding_backward(dy.data(), positions.data(), 3, 1, 2, 1);
+    EXPECT_EQ(in_double(positions), (Vector{258.0, 0.0}));
+}
+
+TEST(Embedding, InBf16IsThePlainForm) {
+    using kernels::Bf16;
+    constexpr int kRows = 50, kEntries = 7, kWidth = 130;  // wider than one tile of columns
+    const auto table = as<Bf16>(normals(kEntries * kWidth, "table"));
+    const auto dy = as<Bf16>(normals(kRows * kWidth, "dy"));
+    const Tokens chosen = tokens(kRows, kEntries, "tokens");
+    auto y = unwritten<Bf16>(kRows * kWidth), dtable = unwritten<Bf16>(kEntries * kWidth);
+    kernels::embedding_forward(chosen.data(), table.data(), y.data(), kRows, kWidth);
+    EXPECT_EQ(in_double(y), reference::embedding_forward(chosen, in_double(table), kWidth));
+    kernels::embedding_backward(dy.data(), chosen.data(), dtable.data(), kRows, kEntries, kWidth);
+    EXPECT_LE(relative_error(in_double(dtable),
+                             reference::embedding_backward(in_double(dy), chosen, kEntries, kWidth)),
+              kTolerance<Bf16>);
+}
+
 // A position embedding is the embedding of tokens 0, 1, … context - 1, 0, 1, …
 TEST(PositionEmbedding, IsTheEmbeddingOfThePositions) {
     constexpr int kBatch = 3, kContext = 4, kEntries = 5, kWidth = 18, kRows = kBatch * kContext;

@@ -29,27 +29,37 @@ struct Shape {
 
 class LayerNormShapes : public ::testing::TestWithParam<Shape> {};
 
-TEST_P(LayerNormShapes, AgreesWithThePlainForm) {
-    const auto [rows, cols] = GetParam();
+template <class T>
+void expect_the_plain_form(int rows, int cols) {
     const std::size_t n = static_cast<std::size_t>(rows) * cols;
-    Floats x = normals(n, "x");
-    for (float& value : x) value = 2.0f * value + 3.0f;
-    const Floats gamma = normals(cols, "gamma"), beta = normals(cols, "beta"), dy = normals(n, "dy");
-    Floats y(n, NAN), mean(rows, NAN), rstd(rows, NAN), dx(n, NAN), dgamma(cols, NAN), dbeta(cols, NAN);
+    Floats away = normals(n, "x");
+    for (float& value : away) value = 2.0f * value + 3.0f;
+    const auto x = as<T>(away), dy = as<T>(normals(n, "dy"));
+    const auto gamma = as<T>(normals(cols, "gamma")), beta = as<T>(normals(cols, "beta"));
+    auto y = unwritten<T>(n), dx = y, dgamma = unwritten<T>(cols), dbeta = dgamma;
+    Floats mean(rows, NAN), rstd(rows, NAN);
     kernels::layer_norm_forward(x.data(), gamma.data(), beta.data(), y.data(), mean.data(), rstd.data(), rows,
                                 cols, static_cast<float>(kEps));
     kernels::layer_norm_backward_input(dy.data(), x.data(), gamma.data(), mean.data(), rstd.data(), dx.data(),
                                        rows, cols);
     kernels::layer_norm_backward_parameters(dy.data(), x.data(), mean.data(), rstd.data(), dgamma.data(),
                                             dbeta.data(), rows, cols);
-    EXPECT_LE(relative_error(y, reference::layer_norm_forward(in_double(x), in_double(gamma), in_double(beta),
-                                                              rows, cols, kEps)),
-              kFloatTolerance);
+    EXPECT_LE(relative_error(in_double(y), reference::layer_norm_forward(in_double(x), in_double(gamma),
+                                                                         in_double(beta), rows, cols, kEps)),
+              kTolerance<T>);
     const auto expected =
         reference::layer_norm_backward(in_double(dy), in_double(x), in_double(gamma), rows, cols, kEps);
-    EXPECT_LE(relative_error(dx, expected.dx), kFloatTolerance);
-    EXPECT_LE(relative_error(dgamma, expected.dgamma), kFloatTolerance);
-    EXPECT_LE(relative_error(dbeta, expected.dbeta), kFloatTolerance);
+    EXPECT_LE(relative_error(in_double(dx), expected.dx), kTolerance<T>);
+    EXPECT_LE(relative_error(in_double(dgamma), expected.dgamma), kTolerance<T>);
+    EXPECT_LE(relative_error(in_double(dbeta), expected.dbeta), kTolerance<T>);
+}
+
+TEST_P(LayerNormShapes, AgreesWithThePlainForm) {
+    expect_the_plain_form<float>(GetParam().rows, GetParam().cols);
+}
+
+TEST_P(LayerNormShapes, AgreesWithThePlainFormInBf16) {
+    expect_the_plain_form<kernels::Bf16>(GetParam().rows, GetParam().cols);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, LayerNormShapes,

@@ -60,6 +60,29 @@ TEST_P(Linear, BackwardOverwritesWithTheThreeGradients) {
     EXPECT_LE(relative_error(db, reference::linear_backward_bias(in_double(dy), rows, out)), kFloatTolerance);
 }
 
+TEST_P(Linear, AgreesWithThePlainFormInBf16) {
+    using kernels::Bf16;
+    const auto x16 = as<Bf16>(x), w16 = as<Bf16>(w), b16 = as<Bf16>(b), dy16 = as<Bf16>(dy);
+    const Vector x64 = in_double(x16), w64 = in_double(w16), b64 = in_double(b16), dy64 = in_double(dy16);
+    auto y = unwritten<Bf16>(dy.size()), dx = unwritten<Bf16>(x.size()), dw = unwritten<Bf16>(w.size());
+    auto db = unwritten<Bf16>(b.size());
+    const double tolerance = kTolerance<Bf16>;
+    kernels::linear_forward(x16.data(), w16.data(), b16.data(), y.data(), rows, in, out);
+    EXPECT_LE(relative_error(in_double(y), reference::linear_forward(x64, w64, b64, rows, in, out)),
+              tolerance);
+    kernels::linear_forward(x16.data(), w16.data(), nullptr, y.data(), rows, in, out);
+    EXPECT_LE(relative_error(in_double(y), reference::linear_forward(x64, w64, {}, rows, in, out)),
+              tolerance);
+    kernels::linear_backward_input(dy16.data(), w16.data(), dx.data(), rows, in, out);
+    EXPECT_LE(relative_error(in_double(dx), reference::linear_backward_input(dy64, w64, rows, in, out)),
+              tolerance);
+    kernels::linear_backward_weight(dy16.data(), x16.data(), dw.data(), rows, in, out);
+    EXPECT_LE(relative_error(in_double(dw), reference::linear_backward_weight(dy64, x64, rows, in, out)),
+              tolerance);
+    kernels::linear_backward_bias(dy16.data(), db.data(), rows, out);
+    EXPECT_LE(relative_error(in_double(db), reference::linear_backward_bias(dy64, rows, out)), tolerance);
+}
+
 // Buffers move between runs; results must not.
 TEST_P(Linear, BitsDoNotDependOnAlignment) {
     Floats y(dy.size());

@@ -1,9 +1,9 @@
-// Optimizer steps and element-wise sums: worked examples, the plain form, and bits that no cut changes.
+// Optimizer steps: worked examples, the plain form, and bits that no cut changes.
 #include <gtest/gtest.h>
 
 #include "tests/trainer/kernel_testing.h"
-#include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/optimizer.h"
+#include "trainer/kernels/reductions.h"
 
 namespace shardscope::trainer {
 namespace {
@@ -92,48 +92,85 @@ TEST(AdamW, ShardsSteppedAloneHaveTheBitsOfTheWhole) {
     EXPECT_EQ(parts, whole);
 }
 
-TEST(SumRanks, AddsInRankOrderThenScales) {
-    // In fp32 1e8 + 1 is 1e8: rank order gives 0 here, the order 0, 2, 1 would give 1.
-    const Floats rank0 = {1e8f, 3.0f}, rank1 = {1.0f, 4.0f}, rank2 = {-1e8f, 5.0f};
-    const float* const inputs[] = {rank0.data(), rank1.data(), rank2.data()};
-    Floats out(2, NAN);
-    kernels::sum_ranks(inputs, 3, out.data(), 2, 0.5f);
-    EXPECT_EQ(out, (Floats{0.0f, 6.0f}));
+// Adam adds the decay to the gradient: with g = 0 and weight_decay 1 it sees a gradient of 2, and its first
+// step is the learning rate; AdamW would take off lr * 2.
+TEST(Adam, WeightDecayIsPartOfTheGradient) {
+    Floats param = {2.0f};
+    const Floats grad = {0.0f};
+    Floats m(1, 0.0f), v(1, 0.0f);
+    kernels::adam(param.data(), grad.data(), m.data(), v.data(), 1, {0.5, 0.9, 0.999, 1e-8, 1.0}, 1);
+    EXPECT_NEAR(param[0], 1.5f, 1e-6f);
+    EXPECT_NEAR(m[0], 0.2f, 1e-6f);  // (1 - 0.9) * 2
 }
 
-TEST(SumRanks, AnyCutAndAnyOutputGiveTheSameBits) {
-    constexpr int kRanks = 4;
-    std::vector<Floats> ranks;
-    for (int r = 0; r < kRanks; ++r) ranks.push_back(normals(1100, std::to_string(r)));
-    const auto inputs_at = [&](std::size_t first) {
-        std::vector<const float*> inputs;
-        for (const Floats& rank : ranks) inputs.push_back(rank.data() + first);
-        return inputs;
-    };
-    Floats whole(1100);
-    kernels::sum_ranks(inputs_at(0).data(), kRanks, whole.data(), 1100, 1.0f / kRanks);
-    for (std::size_t i = 0; i < whole.size(); ++i) {
-        EXPECT_EQ(whole[i], (((ranks[0][i] + ranks[1][i]) + ranks[2][i]) + ranks[3][i]) * 0.25f);
+TEST(Adam, AgreesWithThePlainFormOverSteps) {
+    Floats param = normals(kCount, "param"), m(kCount, 0.0f), v(kCount, 0.0f);
+    Vector expected = in_double(param), plain_m(kCount), plain_v(kCount);
+    for (int step = 1; step <= kSteps; ++step) {
+        const Floats grad = normals(kCount, std::to_string(step));
+        kernels::adam(param.data(), grad.data(), m.data(), v.data(), kCount, {0.01, 0.9, 0.95, 1e-8, 0.1},
+                      step);
+        reference::adam(expected, in_double(grad), plain_m, plain_v, step, {0.01, 0.9, 0.95, 1e-8, 0.1});
     }
-    Floats parts(1100);
-    kernels::sum_ranks(inputs_at(0).data(), kRanks, parts.data(), 37, 1.0f / kRanks);
-    kernels::sum_ranks(inputs_at(37).data(), kRanks, parts.data() + 37, 1063, 1.0f / kRanks);
-    EXPECT_EQ(parts, whole);
-    kernels::sum_ranks(inputs_at(0).data(), kRanks, ranks[2].data(), 1100, 1.0f / kRanks);
-    EXPECT_EQ(ranks[2], whole);
+    EXPECT_LE(relative_error(param, expected), kFloatTolerance);
+    EXPECT_LE(relative_error(m, plain_m), kFloatTolerance);
+    EXPECT_LE(relative_error(v, plain_v), kFloatTolerance);
 }
 
-TEST(Elementwise, AddAccumulateScaleCopy) {
-    const Floats a = {1, 2, 3}, b = {10, 20, 30};
-    Floats y(3, NAN);
-    kernels::add(a.data(), b.data(), y.data(), 3);
-    EXPECT_EQ(y, (Floats{11, 22, 33}));
-    kernels::accumulate(a.data(), y.data(), 3);
-    EXPECT_EQ(y, (Floats{12, 24, 36}));
-    kernels::scale(y.data(), 0.5f, 3);
-    EXPECT_EQ(y, (Floats{6, 12, 18}));
-    kernels::copy(a.data(), y.data(), 3);
-    EXPECT_EQ(y, a);
+// |param| = 5, |grad| = 10: 0.1 * 5 / (10 + 0.5 * 5) = 0.04.
+TEST(Lars, RateIsTheTrustedShareOfTheNorms) {
+    EXPECT_FLOAT_EQ(kernels::lars_rate(25.0, 100.0, 0.1, 0.5), 0.04f);
+    EXPECT_EQ(kernels::lars_rate(0.0, 100.0, 0.1, 0.5), 1.0f);
+    EXPECT_EQ(kernels::lars_rate(25.0, 0.0, 0.1, 0.5), 1.0f);
+}
+
+TEST(Lars, AtRateOneIsSgd) {
+    Floats one = normals(kCount, "param"), other = one, buffer(kCount, 0.0f), other_buffer = buffer;
+    const Floats grad = normals(kCount, "grad");
+    kernels::lars(one.data(), grad.data(), buffer.data(), kCount, 0.1, 0.9, true, 0.01, 1.0f);
+    kernels::sgd(other.data(), grad.data(), other_buffer.data(), kCount, 0.1, 0.9, true, 0.01);
+    EXPECT_EQ(one, other);
+    EXPECT_EQ(buffer, other_buffer);
+}
+
+TEST(Lars, AgreesWithThePlainFormOverSteps) {
+    for (const bool nesterov : {false, true}) {
+        Floats param = normals(kCount, "param"), buffer(kCount, 0.0f);
+        Vector expected = in_double(param), plain_buffer(kCount);
+        for (int step = 1; step <= kSteps; ++step) {
+            const Floats grad = normals(kCount, std::to_string(step));
+            const float rate = kernels::lars_rate(kernels::sum_of_squares(param.data(), kCount),
+                                                  kernels::sum_of_squares(grad.data(), kCount), 0.02, 0.01);
+            kernels::lars(param.data(), grad.data(), buffer.data(), kCount, 0.5, 0.9, nesterov, 0.01, rate);
+            reference::lars(expected, in_double(grad), plain_buffer, 0.02, {0.5, 0.9, nesterov, 0.01});
+        }
+        EXPECT_LE(relative_error(param, expected), kFloatTolerance);
+        EXPECT_LE(relative_error(buffer, plain_buffer), kFloatTolerance);
+    }
+}
+
+TEST(Lamb, RatioIsThatOfTheNorms) {
+    EXPECT_EQ(kernels::lamb_ratio(36.0, 9.0), 2.0f);
+    EXPECT_EQ(kernels::lamb_ratio(0.0, 9.0), 1.0f);
+    EXPECT_EQ(kernels::lamb_ratio(36.0, 0.0), 1.0f);
+}
+
+TEST(Lamb, AgreesWithThePlainFormOverSteps) {
+    const kernels::AdamOptions options{0.01, 0.9, 0.95, 1e-6, 0.1};
+    Floats param = normals(kCount, "param"), m(kCount, 0.0f), v(kCount, 0.0f);
+    Vector expected = in_double(param), plain_m(kCount), plain_v(kCount);
+    for (int step = 1; step <= kSteps; ++step) {
+        const Floats grad = normals(kCount, std::to_string(step));
+        Floats update = grad;
+        kernels::lamb_update(update.data(), param.data(), m.data(), v.data(), kCount, options, step);
+        const float ratio = kernels::lamb_ratio(kernels::sum_of_squares(param.data(), kCount),
+                                                kernels::sum_of_squares(update.data(), kCount));
+        kernels::lamb(param.data(), update.data(), kCount, options.lr, ratio);
+        reference::lamb(expected, in_double(grad), plain_m, plain_v, step, {0.01, 0.9, 0.95, 1e-6, 0.1});
+    }
+    EXPECT_LE(relative_error(param, expected), kFloatTolerance);
+    EXPECT_LE(relative_error(m, plain_m), kFloatTolerance);
+    EXPECT_LE(relative_error(v, plain_v), kFloatTolerance);
 }
 
 }  // namespace

@@ -1,0 +1,325 @@
+// From operations of a Plan to kernels: the order of args and dims, ranks' parts of a sequence, pieces by
+// rank, the mask of dropout, and the search for values that are not finite.
+#include <span>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/trainer/kernel_testing.h"
+#include "trainer/executor/cpu_kernels.h"
+#include "trainer/kernels/optimizer.h"
+#include "trainer/kernels/reductions.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using namespace testing;
+using kernels::Bf16;
+
+// An operation and the addresses of its args.
+class Call {
+  public:
+    Call(Kernel kernel, DType dtype, std::array<std::int64_t, 6> dims, std::array<double, 5> scalars = {}) {
+        op_.kind = OpKind::kernel;
+        op_.kernel = kernel;
+        op_.dtype = dtype;
+        op_.dims = dims;
+        op_.scalars = scalars;
+        op_.module = 5;
+    }
+    template <class T>
+    Call& arg(std::vector<T>& values) {
+        op_.args.push_back({0, 0, static_cast<std::int64_t>(values.size() * sizeof(T))});
+        data_.push_back(reinterpret_cast<std::byte*>(values.data()));
+        return *this;
+    }
+    Call& nothing() {
+        op_.args.push_back({});
+        data_.push_back(nullptr);
+        return *this;
+    }
+    Call& checked(std::vector<std::int32_t>& flag) {
+        op_.checks_output = true;
+        return arg(flag);
+    }
+    void run(const KernelContext& context = {}) const { run_kernel(op_, data_, context); }
+
+  private:
+    Op op_;
+    std::vector<std::byte*> data_;
+};
+
+KernelContext at_place(int place, std::span<const Segment> segments = {}) {
+    KernelContext context;
+    context.place = place;
+    context.seed = 3;
+    context.lr = 0.1;
+    context.segments = segments;
+    return context;
+}
+
+// --- optimizers on shards --------------------------------------------------------------------------------
+
+// Three parameters of 5, 8 and 4 elements, the second frozen, the third not adapted, then 3 of padding; two
+// ranks hold 10 each: the second parameter lies across the cut.
+const std::vector<Segment> kSegments = {
+    {0, 0, 5, true, true}, {1, 5, 8, false, true}, {2, 13, 4, true, false}};
+constexpr std::int64_t kElements = 20, kPerRank = 10;
+
+struct State {
+    Floats param = normals(kElements, "param"), grad = normals(kElements, "grad"),
+           m = Floats(kElements, 0.0f), v = Floats(kElements, 0.0f);
+    Vector norms = Vector(2 * kSegments.size(), NAN);
+};
+
+State piece(const State& whole, int place) {
+    State part;
+    const auto cut = [&](const Floats& x) {
+        return Floats(x.begin() + place * kPerRank, x.begin() + (place + 1) * kPerRank);
+    };
+    part.param = cut(whole.param);
+    part.grad = cut(whole.grad);
+    part.m = cut(whole.m);
+    part.v = cut(whole.v);
+    return part;
+}
+
+constexpr std::array<double, 5> kAdamScalars = {0.9, 0.999, 1e-8, 0.1};
+
+// One step of `kernel` on what a rank holds; where it looks at norms first, on given sums over the ranks.
+using Step = void (*)(State& state, std::int64_t held, std::int64_t per_rank, const KernelContext& context);
+
+void look_lars(State& s, std::int64_t held, std::int64_t per_rank, const KernelContext& context) {
+    Call(Kernel::lars_norms, DType::fp32, {held, per_rank})
+        .arg(s.norms)
+        .arg(s.param)
+        .arg(s.grad)
+        .run(context);
+}
+void step_lars(State& s, std::int64_t held, std::int64_t per_rank, const KernelContext& context) {
+    Call(Kernel::lars, DType::fp32, {held, per_rank}, {0.9, 0.1, 0.02, 1})
+        .arg(s.param)
+        .arg(s.grad)
+        .arg(s.m)
+        .arg(s.norms)
+        .run(context);
+}
+void look_lamb(State& s, std::int64_t held, std::int64_t per_rank, const KernelContext& context) {
+    Call(Kernel::lamb_update, DType::fp32, {held, per_rank}, kAdamScalars)
+        .arg(s.norms)
+        .arg(s.grad)
+        .arg(s.param)
+        .arg(s.m)
+        .arg(s.v)
+        .run(context);
+}
+void step_lamb(State& s, std::int64_t held, std::int64_t per_rank, const KernelContext& context) {
+    Call(Kernel::lamb, DType::fp32, {held, per_rank}).arg(s.param).arg(s.grad).arg(s.norms).run(context);
+}
+void step_sgd(State& s, std::int64_t held, std::int64_t per_rank, const KernelContext& context) {
+    Call(Kernel::sgd, DType::fp32, {held, per_rank}, {0.9, 0.1, 1})
+        .arg(s.param)
+        .arg(s.grad)
+        .arg(s.m)
+        .run(context);
+}
+template <Kernel kKernel>
+void step_adam(State& s, std::int64_t held, std::int64_t per_rank, const KernelContext& context) {
+    Call(kKernel, DType::fp32, {held, per_rank}, kAdamScalars)
+        .arg(s.param)
+        .arg(s.grad)
+        .arg(s.m)
+        .arg(s.v)
+        .run(context);
+}
+
+struct Optimizer {
+    const char* name;
+    Step look, step;
+};
+
+class ShardedOptimizer : public ::testing::TestWithParam<Optimizer> {};
+INSTANTIATE_TEST_SUITE_P(All, ShardedOptimizer,
+                         ::testing::Values(Optimizer{"sgd", nullptr, step_sgd},
+                                           Optimizer{"adam", nullptr, step_adam<Kernel::adam>},
+                                           Optimizer{"adamw", nullptr, step_adam<Kernel::adamw>},
+                                           Optimizer{"lars", look_lars, step_lars},
+                                           Optimizer{"lamb", look_lamb, step_lamb}),
+                         [](const auto& chosen) { return std::string(chosen.param.name); });
+
+TEST_P(ShardedOptimizer, ShardByShardHasTheBitsOfTheWhole) {
+    const auto [name, look, step] = GetParam();
+    State whole;
+    State parts[] = {piece(whole, 0), piece(whole, 1)};
+    for (int place = 0; place < 2; ++place) {
+        if (look) look(parts[place], kPerRank, kPerRank, at_place(place, kSegments));
+    }
+    if (look) {
+        look(whole, kElements, 0, at_place(0, kSegments));
+        for (std::size_t i = 0; i < whole.norms.size(); ++i) {
+            const double sum = parts[0].norms[i] + parts[1].norms[i];  // what the ranks reduce
+            EXPECT_NEAR(sum, whole.norms[i], 1e-12);
+            parts[0].norms[i] = parts[1].norms[i] = whole.norms[i];
+        }
+    }
+    step(whole, kElements, 0, at_place(0, kSegments));
+    for (int place = 0; place < 2; ++place) {
+        step(parts[place], kPerRank, kPerRank, at_place(place, kSegments));
+        const State expected = piece(whole, place);
+        EXPECT_EQ(parts[place].param, expected.param);
+        EXPECT_EQ(parts[place].m, expected.m);
+        EXPECT_EQ(parts[place].v, expected.v);
+    }
+}
+
+TEST_P(ShardedOptimizer, TouchesTrainedSegmentsAlone) {
+    const auto [name, look, step] = GetParam();
+    State after;
+    if (look) look(after, kElements, 0, at_place(0, kSegments));
+    step(after, kElements, 0, at_place(0, kSegments));
+    const State before;
+    for (std::int64_t i = 0; i < kElements; ++i) {
+        const bool trained = i < 5 || (i >= 13 && i < 17);
+        const auto at = static_cast<std::size_t>(i);
+        EXPECT_EQ(after.param[at] != before.param[at], trained) << i;
+    }
+    if (!look) return;
+    EXPECT_EQ(after.norms[2], 0.0) << "frozen";
+    EXPECT_EQ(after.norms[0], kernels::sum_of_squares(before.param.data(), 5));
+}
+
+// The third segment is not adapted: its rate is 1, so LARS is SGD there.
+TEST(Lars, LeavesTheRateOfASegmentThatIsNotAdapted) {
+    State lars, sgd;
+    look_lars(lars, kElements, 0, at_place(0, kSegments));
+    step_lars(lars, kElements, 0, at_place(0, kSegments));
+    step_sgd(sgd, kElements, 0, at_place(0, kSegments));
+    EXPECT_TRUE(std::equal(lars.param.begin() + 13, lars.param.begin() + 17, sgd.param.begin() + 13));
+    EXPECT_FALSE(std::equal(lars.param.begin(), lars.param.begin() + 5, sgd.param.begin()));
+}
+
+// --- initialisation --------------------------------------------------------------------------------------
+
+TEST(Initialize, RanksHoldTheirPartsOfWhatOneHoldsAlone) {
+    // A parameter of 12 elements that starts at element 5 of the sequence.
+    Floats whole(kElements, 0.0f);
+    Call(Kernel::init_normal, DType::fp32, {77, 5, 12, 0}, {1.0, 2.0}).arg(whole).run(at_place(0));
+    Floats joined;
+    for (int place = 0; place < 2; ++place) {
+        Floats part(kPerRank, 0.0f);
+        Call(Kernel::init_normal, DType::fp32, {77, 5, 12, kPerRank}, {1.0, 2.0})
+            .arg(part)
+            .run(at_place(place));
+        joined.insert(joined.end(), part.begin(), part.end());
+    }
+    EXPECT_EQ(joined, whole);
+    EXPECT_EQ(std::count(whole.begin(), whole.end(), 0.0f), 8);  // 5 before, 3 behind
+    EXPECT_EQ(whole[5], 1.0f + 2.0f * kernels::normal(3, 77, 0));
+}
+
+// --- copies ----------------------------------------------------------------------------------------------
+
+// 3 ranks; a parameter of 7 elements in pieces of 3 (the last has 1 and two zeros), one of 2 in pieces of 1
+// (the last is a zero): a rank's part is 4 elements.
+TEST(ChunkCat, PutsThePiecesOfEachRankTogetherAndFillsWithZeros) {
+    const std::vector<Segment> pieces = {{0, 0, 3}, {1, 3, 1}};
+    Floats a = {1, 2, 3, 4, 5, 6, 7}, b = {10, 20};
+    Floats out(12, NAN);
+    Call(Kernel::chunk_cat, DType::fp32, {3}).arg(out).arg(a).arg(b).run(at_place(0, pieces));
+    EXPECT_EQ(out, (Floats{1, 2, 3, 10, 4, 5, 6, 20, 7, 0, 0, 0}));
+
+    Floats a2(7, NAN), b2(2, NAN);
+    Call(Kernel::chunk_split, DType::fp32, {3}).arg(out).arg(a2).arg(b2).run(at_place(0, pieces));
+    EXPECT_EQ(a2, a);
+    EXPECT_EQ(b2, b);
+}
+
+TEST(ChunkCat, CountsElementsOfItsType) {
+    const std::vector<Segment> pieces = {{0, 0, 2}};
+    auto a = as<Bf16>({1, 2, 3}), out = unwritten<Bf16>(4), back = unwritten<Bf16>(3);
+    Call(Kernel::chunk_cat, DType::bf16, {2}).arg(out).arg(a).run(at_place(0, pieces));
+    EXPECT_EQ(in_double(out), (Vector{1, 2, 3, 0}));
+    Call(Kernel::chunk_split, DType::bf16, {2}).arg(out).arg(back).run(at_place(0, pieces));
+    EXPECT_EQ(back, a);
+}
+
+TEST(Cat, IsUndoneBySplit) {
+    Floats a = {1, 2}, b = {3}, whole(3, NAN), a2(2, NAN), b2(1, NAN);
+    Call(Kernel::cat, DType::fp32, {}).arg(whole).arg(a).arg(b).run();
+    EXPECT_EQ(whole, (Floats{1, 2, 3}));
+    Call(Kernel::split, DType::fp32, {}).arg(whole).arg(a2).arg(b2).run();
+    EXPECT_EQ(a2, a);
+    EXPECT_EQ(b2, b);
+}
+
+// --- dropout ---------------------------------------------------------------------------------------------
+
+Floats dropout_mask(int rank, int ranks, std::int64_t micro_step, Kernel kernel = Kernel::dropout_forward) {
+    KernelContext context = at_place(0);
+    context.rank = rank;
+    context.ranks = ranks;
+    context.micro_step = micro_step;
+    Floats ones(100, 1.0f), y(100, NAN);
+    Call(kernel, DType::fp32, {100, 42}, {0.5}).arg(y).arg(ones).run(context);
+    return y;
+}
+
+// Rank 1 of 2 in micro-batch 3 does what a single rank does in its micro-batch 3 * 2 + 1.
+TEST(DropoutOfAStep, FollowsTheMicroBatchNotTheRank) {
+    EXPECT_EQ(dropout_mask(1, 2, 3), dropout_mask(0, 1, 7));
+    EXPECT_NE(dropout_mask(0, 2, 3), dropout_mask(1, 2, 3));
+    EXPECT_EQ(dropout_mask(1, 2, 3, Kernel::dropout_backward), dropout_mask(1, 2, 3));
+}
+
+// --- values that are not finite --------------------------------------------------------------------------
+
+template <class T>
+void expect_first_module_is_kept(DType dtype) {
+    auto x = as<T>(normals(40, "x")), y = unwritten<T>(40);
+    std::vector<std::int32_t> flag = {-1};
+    Call relu(Kernel::relu_forward, dtype, {40});
+    relu.arg(y).arg(x).checked(flag);
+    relu.run();
+    EXPECT_EQ(flag[0], -1);
+    x[33] = as<T>({NAN})[0];
+    relu.run();
+    EXPECT_EQ(flag[0], 5);
+    flag[0] = 2;  // another module was first
+    relu.run();
+    EXPECT_EQ(flag[0], 2);
+}
+
+TEST(CheckedOutput, NamesTheFirstModuleWithAValueThatIsNotFinite) {
+    expect_first_module_is_kept<float>(DType::fp32);
+    expect_first_module_is_kept<Bf16>(DType::bf16);
+}
+
+// The flag is behind the args, so a linear layer without a bias must not take it for one.
+TEST(CheckedOutput, IsNotTakenForABias) {
+    Floats y(1, NAN), x = {2.0f}, w = {3.0f};
+    std::vector<std::int32_t> flag = {-1};
+    Call(Kernel::linear_forward, DType::fp32, {1, 1, 1}).arg(y).arg(x).arg(w).checked(flag).run();
+    EXPECT_EQ(y[0], 6.0f);
+    EXPECT_EQ(flag[0], -1);
+}
+
+// --- gradients that nobody wants -------------------------------------------------------------------------
+
+TEST(NormBackward, LeavesOutWhatHasNoBuffer) {
+    Floats dy = normals(12, "dy"), x = normals(12, "x"), gamma = normals(4, "gamma"), rstd(3, 1.0f);
+    Floats dx(12, NAN), dgamma(4, NAN), both_dx(12, NAN), both_dgamma(4, NAN);
+    const auto norm = [&] { return Call(Kernel::rms_norm_backward, DType::fp32, {3, 4}); };
+    norm().arg(both_dx).arg(both_dgamma).arg(dy).arg(x).arg(gamma).arg(rstd).run();
+    norm().nothing().arg(dgamma).arg(dy).arg(x).arg(gamma).arg(rstd).run();
+    norm().arg(dx).nothing().arg(dy).arg(x).arg(gamma).arg(rstd).run();
+    EXPECT_EQ(dx, both_dx);
+    EXPECT_EQ(dgamma, both_dgamma);
+}
+
+TEST(RunKernel, RefusesAKernelThatItDoesNotKnow) {
+    Floats y(1);
+    EXPECT_THROW(Call(static_cast<Kernel>(250), DType::fp32, {}).arg(y).run(), std::logic_error);
+}
+
+}  // namespace
+}  // namespace shardscope::trainer

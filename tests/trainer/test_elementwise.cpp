@@ -1,0 +1,89 @@
+// Element-wise sums and the sum over ranks: worked examples, order, and bits that no cut changes.
+#include <gtest/gtest.h>
+
+#include "tests/trainer/kernel_testing.h"
+#include "trainer/kernels/elementwise.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using namespace testing;
+using kernels::Bf16;
+
+TEST(SumRanks, AddsInRankOrderThenScales) {
+    // In fp32 1e8 + 1 is 1e8: rank order gives 0 here, the order 0, 2, 1 would give 1.
+    const Floats rank0 = {1e8f, 3.0f}, rank1 = {1.0f, 4.0f}, rank2 = {-1e8f, 5.0f};
+    const float* const inputs[] = {rank0.data(), rank1.data(), rank2.data()};
+    Floats out(2, NAN);
+    kernels::sum_ranks(inputs, 3, out.data(), 2, 0.5f);
+    EXPECT_EQ(out, (Floats{0.0f, 6.0f}));
+}
+
+TEST(SumRanks, AnyCutAndAnyOutputGiveTheSameBits) {
+    constexpr int kRanks = 4;
+    std::vector<Floats> ranks;
+    for (int r = 0; r < kRanks; ++r) ranks.push_back(normals(1100, std::to_string(r)));
+    const auto inputs_at = [&](std::size_t first) {
+        std::vector<const float*> inputs;
+        for (const Floats& rank : ranks) inputs.push_back(rank.data() + first);
+        return inputs;
+    };
+    Floats whole(1100);
+    kernels::sum_ranks(inputs_at(0).data(), kRanks, whole.data(), 1100, 1.0f / kRanks);
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+        EXPECT_EQ(whole[i], (((ranks[0][i] + ranks[1][i]) + ranks[2][i]) + ranks[3][i]) * 0.25f);
+    }
+    Floats parts(1100);
+    kernels::sum_ranks(inputs_at(0).data(), kRanks, parts.data(), 37, 1.0f / kRanks);
+    kernels::sum_ranks(inputs_at(37).data(), kRanks, parts.data() + 37, 1063, 1.0f / kRanks);
+    EXPECT_EQ(parts, whole);
+    kernels::sum_ranks(inputs_at(0).data(), kRanks, ranks[2].data(), 1100, 1.0f / kRanks);
+    EXPECT_EQ(ranks[2], whole);
+}
+
+// 1 + 2^-8 + 2^-8 is 1 + 2^-7, a Bf16; rounded after each addition it would stay 1 (ties go to the even one).
+TEST(SumRanks, Bf16IsRoundedOnceAfterTheSum) {
+    const auto rank0 = as<Bf16>({1.0f}), rank1 = as<Bf16>({0x1p-8f}), rank2 = rank1;
+    const Bf16* const inputs[] = {rank0.data(), rank1.data(), rank2.data()};
+    auto out = unwritten<Bf16>(1);
+    kernels::sum_ranks(inputs, 3, out.data(), 1, 1.0);
+    EXPECT_EQ(kernels::to_float(out[0]), 1.0f + 0x1p-7f);
+}
+
+TEST(SumRanks, DoublesAreSummedAsDoubles) {
+    const Vector rank0 = {1.0, 3.0}, rank1 = {0x1p-40, 4.0};
+    const double* const inputs[] = {rank0.data(), rank1.data()};
+    Vector out(2, NAN);
+    kernels::sum_ranks(inputs, 2, out.data(), 2, 0.5);
+    EXPECT_EQ(out, (Vector{0.5 + 0x1p-41, 3.5}));
+}
+
+TEST(Elementwise, AddAccumulateScaleCopy) {
+    const Floats a = {1, 2, 3}, b = {10, 20, 30};
+    Floats y(3, NAN);
+    kernels::add(a.data(), b.data(), y.data(), 3);
+    EXPECT_EQ(y, (Floats{11, 22, 33}));
+    kernels::accumulate(a.data(), y.data(), 3);
+    EXPECT_EQ(y, (Floats{12, 24, 36}));
+    kernels::scale(y.data(), 0.5f, 3);
+    EXPECT_EQ(y, (Floats{6, 12, 18}));
+    kernels::copy(a.data(), y.data(), 3);
+    EXPECT_EQ(y, a);
+}
+
+TEST(Elementwise, InBf16EachResultIsRoundedOnce) {
+    constexpr std::size_t kCount = 2500;  // over two blocks
+    const auto a = as<Bf16>(normals(kCount, "a")), b = as<Bf16>(normals(kCount, "b"));
+    auto sum = unwritten<Bf16>(kCount), total = b, scaled = a;
+    kernels::add(a.data(), b.data(), sum.data(), kCount);
+    kernels::accumulate(a.data(), total.data(), kCount);
+    kernels::scale(scaled.data(), 0.3f, kCount);
+    for (std::size_t i = 0; i < kCount; ++i) {
+        EXPECT_EQ(sum[i], kernels::to_bf16(kernels::to_float(a[i]) + kernels::to_float(b[i])));
+        EXPECT_EQ(total[i], sum[i]);
+        EXPECT_EQ(scaled[i], kernels::to_bf16(kernels::to_float(a[i]) * 0.3f));
+    }
+}
+
+}  // namespace
+}  // namespace shardscope::trainer
