@@ -180,7 +180,7 @@ void FlatUnit::gradient_ready(PlanBuilder& builder, const Parameter& parameter, 
 
 void FlatUnit::concatenate_gradients(PlanBuilder& builder) {
     if (options_.lean) {
-        if (kept_) flat_gradient_ = std::move(kept_);
+        if (kept_) flat_gradient_ = std::exchange(kept_, {});
         gradients_.clear();
         return;
     }
@@ -211,28 +211,27 @@ void FlatUnit::concatenate_gradients(PlanBuilder& builder) {
         const std::int64_t n = info_.padded_elements;
         builder.kernel(Kernel::accumulate, "elementwise_add", {kept_, flat_gradient_}, {n}, n).dtype =
             options_.param;
-        flat_gradient_ = std::move(kept_);
+        flat_gradient_ = std::exchange(kept_, {});
     }
 }
 
 void FlatUnit::keep_gradients(PlanBuilder&) {
-    kept_ = std::move(flat_gradient_);
+    kept_ = std::exchange(flat_gradient_, {});
 }
 
 void FlatUnit::reduce(PlanBuilder& builder, int divisor) {
     if (options_.shards) {
-        reduce_scatter(builder, std::move(flat_gradient_), divisor);
+        reduce_scatter(builder, std::exchange(flat_gradient_, {}), divisor);
     } else {
         all_reduce(builder, divisor);
     }
-    flat_gradient_ = {};
 }
 
 void FlatUnit::all_reduce(PlanBuilder& builder, int divisor) {
     constexpr Stream kStream = Stream::post_backward;
     const std::int64_t n = info_.padded_elements;
     builder.order(Stream::compute, kStream);
-    Tensor full = to_reduce_type(builder, std::move(flat_gradient_));
+    Tensor full = to_reduce_type(builder, std::exchange(flat_gradient_, {}));
     Op& op = builder.collective(Operation::all_reduce, full, full, full.bytes(), 0, kStream);
     op.dtype = options_.reduce;
     op.divisor = divisor;

@@ -137,7 +137,7 @@ void GroupUnit::wait_gathered(PlanBuilder& builder) {
     // A later gather may reuse the buffer's memory once this copy is done.
     builder.order(Stream::compute, Stream::pre_unshard);
     if (builder.phase() == Phase::forward) {
-        pending_.gathered = std::move(gather_buffer_);
+        pending_.gathered = std::exchange(gather_buffer_, {});
     } else {
         pending_.gathered = {};
         gather_buffer_ = {};

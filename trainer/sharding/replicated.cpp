@@ -31,7 +31,8 @@ Replicated::Replicated(const Job& job, Mesh mesh, const ModuleTree& tree, bool s
       parameter_args_(tree.parameters.size()),
       gradient_args_(tree.parameters.size()),
       has_gradient_(tree.parameters.size(), false),
-      uses_left_(tree.parameters.size(), 0) {
+      uses_left_(tree.parameters.size(), 0),
+      sums_(tree.parameters.size()) {
     for (const Parameter* parameter : tree.parameters) {
         if (parameter->trained) trained_.push_back(parameter);
     }
@@ -153,15 +154,30 @@ Tensor Replicated::new_gradient(const Parameter& parameter) {
     return {nullptr, gradient, -1, DType::fp32};
 }
 
+// Gradients of several uses in one backward are added up first, then to those of earlier micro-batches, as
+// autograd does.
 void Replicated::gradient_ready(const Parameter& parameter, Tensor gradient) {
-    if (!has_gradient(parameter)) {
-        has_gradient_[static_cast<std::size_t>(parameter.id)] = true;
+    const auto id = static_cast<std::size_t>(parameter.id);
+    const std::int64_t n = parameter.elements();
+    const bool last = --uses_left_[id] == 0;
+    const auto add = [&](const Arg& to, const Arg& from) {
+        builder().kernel(Kernel::accumulate, "elementwise_add", {to, from}, {n}, n);
+    };
+    if (!has_gradient_[id]) {
+        has_gradient_[id] = true;
+    } else if (micro_.first()) {
+        add(gradient_arg(parameter), gradient);
     } else {
-        const std::int64_t n = parameter.elements();
-        builder().kernel(Kernel::accumulate, "elementwise_add", {gradient_arg(parameter), gradient}, {n}, n);
+        if (sums_[id]) add(sums_[id], gradient);
+        Tensor sum = sums_[id] ? std::exchange(sums_[id], {}) : std::move(gradient);
+        if (last) {
+            add(gradient_arg(parameter), sum);
+        } else {
+            sums_[id] = std::move(sum);
+        }
     }
     gradient = {};
-    if (last_use(parameter)) gradient_complete(parameter);
+    if (last) gradient_complete(parameter);
 }
 
 void Replicated::end_backward() {

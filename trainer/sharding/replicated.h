@@ -33,8 +33,6 @@ class Replicated : public Parallelism {
     Arg& parameter_arg(const Parameter& p) { return parameter_args_[static_cast<std::size_t>(p.id)]; }
     Arg& gradient_arg(const Parameter& p) { return gradient_args_[static_cast<std::size_t>(p.id)]; }
     bool has_gradient(const Parameter& p) const { return has_gradient_[static_cast<std::size_t>(p.id)]; }
-    // Counts a use of this backward; true at the parameter's last.
-    bool last_use(const Parameter& p) { return --uses_left_[static_cast<std::size_t>(p.id)] == 0; }
     const std::vector<const Parameter*>& trained() const { return trained_; }
     std::int64_t bytes_of(const Parameter& p) const { return p.elements() * size_of(DType::fp32); }
 
@@ -49,6 +47,7 @@ class Replicated : public Parallelism {
     std::vector<Arg> parameter_args_, gradient_args_;      // by parameter id
     std::vector<bool> has_gradient_;                       // in this step, by parameter id
     std::vector<int> uses_left_;                           // in this backward, by parameter id
+    std::vector<Tensor> sums_;                         // of the uses so far in this backward
     BufferId flat_parameters_ = -1, flat_gradients_ = -1;  // sharded optimizer
     bool flat_gradients_live_ = false;
 };

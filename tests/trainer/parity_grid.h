@@ -1,0 +1,171 @@
+// The grid of options that must not change what a run computes, and a choice from it in which every pair of
+// values that can stand together does.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "plan_jobs.h"
+
+namespace shardscope::trainer::testing {
+
+enum Factor {
+    strategy,
+    wrap,
+    backward,
+    forward,
+    limiter,
+    offload,
+    checkpointing,
+    accumulation,
+    layout,
+    model,
+    ranks,
+    optimizer,
+    clip
+};
+inline constexpr std::size_t kFactors = 13;
+// Values of each factor, by number.
+inline constexpr std::array<int, kFactors> kValues = {6, 3, 3, 2, 2, 2, 2, 3, 3, 3, 3, 3, 2};
+inline constexpr std::array<int, 3> kRanks = {1, 2, 4};
+
+using Point = std::array<int, kFactors>;
+
+inline bool is_fsdp(const Point& p) {
+    return p[strategy] < 4;
+}
+
+// Whether the values can stand together; those that mean nothing beside another stand at 0.
+inline bool possible(const Point& p) {
+    if (p[strategy] == 3 && kRanks[static_cast<std::size_t>(p[ranks])] != 4) return false;  // groups of 2
+    if (p[strategy] == 2 && (p[offload] != 0 || p[layout] != 0)) return false;              // NO_SHARD
+    if (p[layout] == 1 && p[limiter] != 0) return false;  // fully_shard has no limiter
+    if (!is_fsdp(p)) {
+        for (const Factor f : {wrap, backward, forward, limiter, offload, layout}) {
+            if (p[f] != 0) return false;
+        }
+    }
+    return true;
+}
+
+inline std::string describe(const Point& p) {
+    static constexpr const char* kNames[] = {
+        "strategy",     "wrap",   "backward", "forward", "limiter",   "offload", "checkpointing",
+        "accumulation", "layout", "model",    "ranks",   "optimizer", "clip"};
+    std::string text;
+    for (std::size_t f = 0; f < kFactors; ++f)
+        text += std::string(f ? " " : "") + kNames[f] + "=" + std::to_string(p[f]);
+    return text;
+}
+
+// What decides the numbers: model, ranks, optimizer and clipping, and how many micro-batches a step has.
+inline Job base_job(const Point& p, const SampleText& text) {
+    const int n = kRanks[static_cast<std::size_t>(p[ranks])];
+    Job job = p[model] == 0 ? mlp_job(3, 12, 2, n) : gpt_job(text, 1, n);
+    if (p[model] != 0) {
+        job.model.width = 16;
+        job.model.context = 8;
+        job.model.tied_embeddings = p[model] == 1;
+    }
+    if (p[model] == 2) {
+        job.model.type = ModelType::llama;
+        job.model.kv_heads = 1;
+    }
+    job.optimizer = {};
+    job.optimizer.lr = p[model] == 0 ? 0.05 : 0.01;
+    job.optimizer.type = std::array{OptimizerType::sgd, OptimizerType::adamw,
+                                    OptimizerType::lamb}[static_cast<std::size_t>(p[optimizer])];
+    if (p[optimizer] == 0) job.optimizer.momentum = 0.9;
+    job.train.clip_norm = p[clip] != 0 ? 0.5 : 0;
+    job.train.accumulation = p[accumulation] == 0 ? 1 : 2;
+    job.train.accumulation_sync = p[accumulation] != 2;
+    return job;
+}
+
+// One rank that does the micro-batches of all ranks in turn.
+inline Job reference_job(const Point& p, const SampleText& text) {
+    Job job = base_job(p, text);
+    job.train.accumulation *= job.run.ranks;
+    job.train.accumulation_sync = true;
+    job.run.ranks = 1;
+    return with_mode(job, ParallelMode::none);
+}
+
+inline Job job_at(const Point& p, const SampleText& text) {
+    Job job = base_job(p, text);
+    const std::string block = p[model] == 0 ? "Linear" : p[model] == 1 ? "Block" : "LlamaBlock";
+    if (p[checkpointing] != 0) job.memory.activation_checkpointing.names = {block};
+    if (!is_fsdp(p)) {
+        job.ddp.shard_optimizer = p[strategy] == 5;
+        job.ddp.first_bucket_mb = job.ddp.bucket_cap_mb = 0.002;
+        return with_mode(job, ParallelMode::ddp);
+    }
+    job = with_wrap(job, std::array{std::string("root"), "module:" + block,
+                                    std::string("size:200")}[static_cast<std::size_t>(p[wrap])]);
+    job.fsdp.sharding_strategy =
+        std::array{ShardingStrategy::full_shard, ShardingStrategy::shard_grad_op, ShardingStrategy::no_shard,
+                   ShardingStrategy::hybrid_shard}[static_cast<std::size_t>(p[strategy])];
+    job.fsdp.shard_group = p[strategy] == 3 ? 2 : 0;
+    job.fsdp.backward_prefetch = std::array{BackwardPrefetch::pre, BackwardPrefetch::none,
+                                            BackwardPrefetch::post}[static_cast<std::size_t>(p[backward])];
+    job.fsdp.forward_prefetch = p[forward] != 0;
+    job.fsdp.limit_all_gathers = p[limiter] == 0;
+    job.fsdp.cpu_offload = p[offload] != 0;
+    job.fsdp.layout = std::array{FsdpLayout::fsdp1, FsdpLayout::fsdp2,
+                                 FsdpLayout::lean}[static_cast<std::size_t>(p[layout])];
+    return job;
+}
+
+// Same bits as the reference; otherwise the sums over ranks or micro-batches are in another order.
+inline bool same_bits(const Point& p) {
+    return p[accumulation] == 0 && p[strategy] != 3;
+}
+
+using Pair = std::tuple<int, int, int, int>;  // factor, value, factor, value
+
+inline void for_each_pair(const Point& p, const auto& visit) {
+    for (int f = 0; f < static_cast<int>(kFactors); ++f) {
+        for (int g = f + 1; g < static_cast<int>(kFactors); ++g)
+            visit(Pair{f, p[static_cast<std::size_t>(f)], g, p[static_cast<std::size_t>(g)]});
+    }
+}
+
+// Points drawn at random, each the best of many at bringing pairs that no point before had, until a long
+// search brings none. The numbers are fixed, so the points are, too.
+inline std::vector<Point> every_pair() {
+    std::uint64_t state = 1;
+    const auto draw = [&](int values) {
+        state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+        return static_cast<int>((state >> 33) % static_cast<std::uint64_t>(values));
+    };
+    std::set<Pair> seen;
+    std::vector<Point> points;
+    for (int barren = 0; barren < 60;) {
+        Point best{};
+        int gain = 0;
+        for (int attempt = 0; attempt < 400; ++attempt) {
+            Point p;
+            for (std::size_t f = 0; f < kFactors; ++f) p[f] = draw(kValues[f]);
+            if (!possible(p)) continue;
+            int fresh = 0;
+            for_each_pair(p, [&](const Pair& pair) { fresh += !seen.contains(pair); });
+            if (fresh <= gain) continue;
+            gain = fresh;
+            best = p;
+        }
+        if (gain == 0) {
+            ++barren;
+            continue;
+        }
+        barren = 0;
+        points.push_back(best);
+        for_each_pair(best, [&](const Pair& pair) { seen.insert(pair); });
+    }
+    return points;
+}
+
+}  // namespace shardscope::trainer::testing
