@@ -26,27 +26,25 @@ constexpr int kFailed = 1;
 constexpr int kWrongUse = 2;
 
 constexpr const char* kStatus =
-    "Exit status: 0 done, 1 a failure of the work, 2 a wrong command line or job, 130 or 143 stopped by "
-    "Ctrl-C or\n"
-    "SIGTERM (the first ends the run after its step, saves if checkpoint.save is set, and finishes the "
-    "trace; the\n"
-    "second ends it at once).\n\n";
+    R"(Exit status: 0 done, 1 a failure of the work, 2 a wrong command line or job, 130 or 143 stopped by Ctrl-C
+or SIGTERM: the first ends the run after its step, saves where checkpoint.save is set, and finishes the trace;
+the second ends it at once.
+
+)";
 
 constexpr const char* kSweepHelp =
-    "Values of a key are separated by commas: --fsdp.wrap=root,module:Linear. Where a value holds commas "
-    "itself,\n"
-    "separate with ';' (in quotes), also at the end of a single one: "
-    "--fsdp.wrap='root;module:Block,Embedding'; or give\n"
-    "the key once for each value, as it stands: --fsdp.wrap=root --fsdp.wrap=module:Block,Embedding. Lists "
-    "of numbers\n"
-    "stand in brackets: --optimizer.betas=[0.9,0.95],[0.9,0.999].\n\n"
-    "Each combination is trained in a process of its own, one after the other; its trace is called by what "
-    "differs:\n"
-    "FOLDER/wrap=module-Linear,cpu_offload=true.sqlite. One that cannot be, or that fails, is a row with its "
-    "reason.\n\n"
-    "Exit status: 0 at least one combination ran (with --dry-run: can be), 1 none did or a process crashed, "
-    "2 a wrong\n"
-    "command line or job, 130 or 143 stopped by Ctrl-C or SIGTERM.\n";
+    R"(Commas separate the values of a key: --fsdp.wrap=root,module:Linear. Where a value holds commas itself, ';'
+does, also behind a single one: --fsdp.wrap='root;module:Block,Embedding'. Or the key is given once for each
+value, as it stands: --fsdp.wrap=root --fsdp.wrap=module:Block,Embedding. Lists of numbers stand in brackets:
+--optimizer.betas=[0.9,0.95],[0.9,0.999].
+
+Each combination is trained in a process of its own, one after the other. Its trace is called by what differs:
+FOLDER/wrap=module-Linear,cpu_offload=true.sqlite. One that cannot be, or that fails, is a row with its reason.
+
+Exit status: 0 at least one combination ran (--dry-run: can be), 1 none did or a process crashed, 2 a wrong
+command line or job, 130 or 143 stopped by Ctrl-C or SIGTERM, which end the run that is going on as they end a
+run without sweep.
+)";
 
 int complain(const std::exception& error, int status) {
     fmt::print(stderr, "shardscope-train: {}\n", error.what());

@@ -92,10 +92,12 @@ std::vector<std::string> values_of(const Key& key, const std::vector<std::string
     return pieces;
 }
 
-void check_values(const Key& key, const std::vector<std::string>& values) {
+void check_values(const Key& key, const std::vector<std::string>& values, bool repeated) {
+    const char* hint = repeated ? " (a key that is given again has one value each time)" : "";
     std::set<std::string> seen;
     for (const std::string& value : values) {
-        if (const std::string wrong = fault(key, value); !wrong.empty()) refuse(key.full_name(), wrong);
+        if (const std::string wrong = fault(key, value); !wrong.empty())
+            refuse(key.full_name(), wrong + hint);
         if (!seen.insert(canonical(key, value)).second)
             refuse(key.full_name(), fmt::format("\"{}\" is given twice; name each value once", value));
     }
@@ -132,7 +134,7 @@ SweepGrid make_grid(const std::vector<Override>& overrides) {
         if (full_name == "run.overwrite") refuse(full_name, "use --overwrite");
         const Key& key = key_of(full_name);
         std::vector<std::string> values = values_of(key, texts);
-        check_values(key, values);
+        check_values(key, values, texts.size() > 1);
         runs *= values.size();
         if (runs > kMaxSweepRuns) {
             throw JobError(fmt::format("command line: the values make more than {} combinations; name fewer",

@@ -20,6 +20,12 @@ static_assert(kRoot == 113'348'608);
 // twice; the same four, 7 ReLU outputs, and the gradient on its way to the layer before.
 constexpr std::int64_t kPerLayer = 8 * kW / 8 + 4 * kW + (4 + 7 + 1) * kA;
 static_assert(kPerLayer == 46'157'824);
+// With CPU offload the same without the shards: they live on the host.
+constexpr std::int64_t kOffload = 4 * kW + (4 + 7 + 1) * kA;
+static_assert(kOffload == 41'959'424);
+// NO_SHARD: parameters and gradients whole on every rank, and the flat gradient.
+constexpr std::int64_t kNoShard = 3 * 8 * kW + 4 * kA;
+static_assert(kNoShard == 109'150'208);
 constexpr std::int64_t kTolerance = 8 * 1024;
 
 std::int64_t sum(const Json& categories) {
@@ -28,11 +34,11 @@ std::int64_t sum(const Json& categories) {
     return total;
 }
 
-void expect_peak(const std::string& wrap, std::int64_t expected) {
+void expect_peak(const Words& settings, std::int64_t expected) {
     const TemporaryFolder folder;
     const std::string trace = folder / "talk.sqlite";
-    const Words job = {sample("mlp.toml"), "--model.width=1024", "--data.batch=512",
-                       "--run.ranks=8",    "--run.steps=2",      "--fsdp.wrap=" + wrap};
+    Words job = {sample("talk/talk.toml"), "--run.steps=2"};
+    job.insert(job.end(), settings.begin(), settings.end());
     Words dry = job, real = job;
     dry.emplace_back("--dry-run");
     real.insert(real.end(), {"--trace", trace});
@@ -59,11 +65,19 @@ void expect_peak(const std::string& wrap, std::int64_t expected) {
 }
 
 TEST(Talk, RootWrapPeaksAtEverythingThrice) {
-    expect_peak("root", kRoot);
+    expect_peak({"--fsdp.wrap=root"}, kRoot);
 }
 
 TEST(Talk, LayerWrapPeaksAtFourLayers) {
-    expect_peak("module:Linear", kPerLayer);
+    expect_peak({"--fsdp.wrap=module:Linear"}, kPerLayer);
+}
+
+TEST(Talk, OffloadTakesTheShardsAway) {
+    expect_peak({"--fsdp.wrap=module:Linear", "--fsdp.cpu_offload=true"}, kOffload);
+}
+
+TEST(Talk, WithoutShardingEverythingIsThereThrice) {
+    expect_peak({"--fsdp.sharding_strategy=NO_SHARD"}, kNoShard);
 }
 
 }  // namespace

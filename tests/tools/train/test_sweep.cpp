@@ -1,0 +1,219 @@
+// shardscope-train sweep: every combination runs, its trace bears its settings, and one table compares them
+// all.
+#include <algorithm>
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/tools/train/train_tool.h"
+
+namespace shardscope::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class Sweep : public ::testing::Test {
+  protected:
+    // 8 Linear layers of 64, 2 steps, 2 ranks unless `more` says how many, so that a run takes a moment.
+    Words words(const Words& more, const std::string& folder) const {
+        Words all = {"sweep", sample("mlp.toml"), "--model.width=64", "--run.steps=2",
+                     "-o",    folder_ / folder};
+        const bool ranks = std::any_of(more.begin(), more.end(), [](const std::string& word) {
+            return word.starts_with("--run.ranks");
+        });
+        if (!ranks) all.emplace_back("--run.ranks=2");
+        all.insert(all.end(), more.begin(), more.end());
+        return all;
+    }
+    Outcome sweep(const Words& more, const std::string& folder = "out") const {
+        return train(words(more, folder));
+    }
+    Json sweep_json(const Words& more, const std::string& folder = "out") const {
+        return train_json(words(more, folder)).at("runs");
+    }
+    void expect_refused(const Words& more, const Words& sayings) const {
+        const Outcome outcome = sweep(more, "refused");
+        EXPECT_EQ(outcome.status, 2) << outcome.err;
+        EXPECT_EQ(outcome.out, "");
+        EXPECT_THAT(outcome.err, StartsWith("shardscope-train: "));
+        for (const std::string& saying : sayings) EXPECT_THAT(outcome.err, HasSubstr(saying));
+        EXPECT_FALSE(fs::exists(folder_ / "refused"));
+    }
+
+    TemporaryFolder folder_;
+};
+
+TEST_F(Sweep, RunsEveryCombinationAndKeepsItsTrace) {
+    const Json runs = sweep_json({"--fsdp.wrap=root,module:Linear", "--fsdp.cpu_offload=false,true"});
+    ASSERT_EQ(runs.size(), 4u);
+    const std::string names[] = {"wrap=root,cpu_offload=false", "wrap=root,cpu_offload=true",
+                                 "wrap=module-Linear,cpu_offload=false",
+                                 "wrap=module-Linear,cpu_offload=true"};
+    for (std::size_t i = 0; i < 4; ++i) {
+        SCOPED_TRACE(names[i]);
+        const Json& run = runs[i];
+        EXPECT_EQ(run.at("error"), nullptr);
+        EXPECT_EQ(run.at("settings").at("fsdp.cpu_offload"), i % 2 == 0 ? "false" : "true");
+        EXPECT_EQ(run.at("settings").at("fsdp.wrap"), i < 2 ? "root" : "module:Linear");
+        EXPECT_EQ(run.at("trace"), folder_ / ("out/" + names[i] + ".sqlite"));
+        EXPECT_EQ(trace_tool({"check", run["trace"].get<std::string>()}).status, 0);
+
+        const Json memory = trace_json({"memory", run["trace"].get<std::string>()});
+        EXPECT_EQ(run.at("peak_bytes"), memory.at("ranks").at(0).at("peak_bytes"));
+        EXPECT_EQ(run.at("predicted_peak_bytes"), run.at("peak_bytes"));
+        EXPECT_GE(run.at("reserved_bytes"), run.at("peak_bytes"));
+        EXPECT_GT(run.at("average_step_us").get<double>(), 0);
+        EXPECT_GE(run.at("exposed_communication_us").get<double>(), 0);
+        // Gathered once and reduced once as one unit; gathered twice and reduced once as eight.
+        EXPECT_EQ(run.at("collective_bytes_per_step").get<double>(),
+                  static_cast<double>((i < 2 ? 2 : 3) * kMlpBytes));
+        EXPECT_EQ(run.at("first_loss"), runs[0].at("first_loss"));
+        EXPECT_EQ(run.at("last_loss"), runs[0].at("last_loss")) << "bit for bit";
+    }
+    EXPECT_GT(runs[0].at("peak_bytes"), runs[2].at("peak_bytes"));
+}
+
+TEST_F(Sweep, PrintsARowForEachAndHowToOpenThem) {
+    const Outcome outcome = sweep({"--fsdp.wrap=root,module:Linear"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.out,
+                AllOf(HasSubstr("wrap"), HasSubstr("peak MB"), HasSubstr("reserved MB"), HasSubstr("step ms"),
+                      HasSubstr("last loss"), HasSubstr("exposed ms"), HasSubstr("\nroot "),
+                      HasSubstr("\nmodule:Linear "),
+                      HasSubstr("shardscope-view " + (folder_ / "out") + "/*.sqlite --panel compare\n")));
+    EXPECT_THAT(outcome.err,
+                AllOf(HasSubstr("[1/2] fsdp.wrap=root"), HasSubstr("[2/2] fsdp.wrap=module:Linear")));
+}
+
+TEST_F(Sweep, ACombinationThatCannotBeIsARowWithItsReason) {
+    const Words values = {"--fsdp.sharding_strategy=FULL_SHARD,NO_SHARD", "--fsdp.cpu_offload=true;"};
+    const Json runs = sweep_json(values);
+    ASSERT_EQ(runs.size(), 2u);
+    EXPECT_EQ(runs[0].at("error"), nullptr);
+    EXPECT_THAT(runs[1].at("error").get<std::string>(),
+                AllOf(StartsWith("cannot be: "), HasSubstr("NO_SHARD cannot be offloaded")));
+    EXPECT_EQ(runs[1].at("trace"), "");
+    EXPECT_FALSE(runs[1].contains("peak_bytes"));
+    Words again = values;
+    again.emplace_back("--overwrite");
+    EXPECT_THAT(sweep(again).out,
+                AllOf(HasSubstr("cannot be [1]\n"), HasSubstr("\n[1] command line: fsdp.cpu_offload")));
+}
+
+TEST_F(Sweep, AWrapThatMatchesNothingIsSuchARow) {
+    const Json runs = sweep_json({"--fsdp.wrap=root,module:Conv2d"});
+    EXPECT_EQ(runs.at(0).at("error"), nullptr);
+    EXPECT_THAT(runs.at(1).at("error").get<std::string>(), HasSubstr("Conv2d"));
+}
+
+TEST_F(Sweep, WhereNoneCanBeTheReasonsAreSaidAndTheStatusIsOfAWrongJob) {
+    const Outcome outcome = sweep({"--fsdp.wrap=module:Conv2d,module:Conv3d"});
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_THAT(outcome.out,
+                AllOf(HasSubstr("no module of class Conv2d"), HasSubstr("no module of class Conv3d")));
+    EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
+TEST_F(Sweep, OneThatRunsOutOfMemoryIsARowAndLeavesAWholeTrace) {
+    // As one unit the parameters and twice their gradients are 3 * 133120 bytes; per Linear they are far
+    // less.
+    const Json runs = sweep_json({"--fsdp.wrap=root,module:Linear", "--run.memory_limit=400000"});
+    EXPECT_THAT(runs.at(0).at("error").get<std::string>(),
+                AllOf(StartsWith("failed: "), HasSubstr("run.memory_limit")));
+    const std::string trace = runs[0].at("trace").get<std::string>();
+    EXPECT_EQ(trace_json({"info", trace}).at("ended"), true);
+    EXPECT_THAT(trace_tool({"check", trace}).out, HasSubstr("out of memory")) << "it says why it is short";
+    EXPECT_EQ(runs.at(1).at("error"), nullptr);
+    EXPECT_LE(runs[1].at("reserved_bytes"), 400000);
+}
+
+TEST_F(Sweep, ADryRunForetellsAndMakesNothing) {
+    const Json runs = sweep_json({"--fsdp.wrap=root,module:Linear", "--dry-run"});
+    for (const Json& run : runs) {
+        const Json plan =
+            train_json({sample("mlp.toml"), "--model.width=64", "--run.ranks=2", "--run.steps=2",
+                        "--fsdp.wrap=" + run.at("settings").at("fsdp.wrap").get<std::string>(), "--dry-run"});
+        EXPECT_EQ(run.at("predicted_peak_bytes"), plan.at("predicted_peak_bytes"));
+        EXPECT_EQ(run.at("trace"), "");
+        EXPECT_FALSE(run.contains("peak_bytes"));
+    }
+    EXPECT_EQ(runs.at(0).at("planned_collectives_per_step"), 2);
+    EXPECT_EQ(runs.at(1).at("planned_collectives_per_step"), 3 * kMlpLayers);
+    EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
+TEST_F(Sweep, TheFolderIsCalledAfterTheJob) {
+    const std::string command = "cd '" + folder_.path() + "' && '" + train_binary() + "' sweep '" +
+                                sample("mlp.toml") + "' --model.width=16 --run.steps=1 --run.ranks=1,2";
+    EXPECT_EQ(run_command({"sh", "-c", command}).status, 0);
+    EXPECT_TRUE(fs::exists(folder_ / "sweep-mlp/ranks=1.sqlite"));
+    EXPECT_TRUE(fs::exists(folder_ / "sweep-mlp/ranks=2.sqlite"));
+}
+
+TEST_F(Sweep, WhatIsWrongIsSaidBeforeAnythingRuns) {
+    expect_refused({"--fsdp.warp=root,module:Linear"}, {"warp", "did you mean wrap"});
+    expect_refused({"--fsdp.wrap=module:Linear,ReLU"}, {"fsdp.wrap", "\"ReLU\"", "';'"});
+    expect_refused({"--run.ranks=1,0"}, {"run.ranks", "1 to 256"});
+    expect_refused({"--run.ranks=1,2", "--run.ranks=4"}, {"run.ranks", "\"1,2\"", "one value each time"});
+    expect_refused({"--run.trace=a.sqlite"}, {"-o FOLDER"});
+    expect_refused({"--fsdp.wrap=module:Conv2d"}, {"Conv2d", "Linear"});
+    expect_refused({"--run.ranks=1,2", "--model.layers=0"}, {"model.layers"});
+    expect_refused({"--format", "xml"}, {"--format", "xml"});
+    expect_refused({"more"}, {"more"});
+    const Outcome nothing = train({"sweep", folder_ / "none.toml", "--run.ranks=1,2"});
+    EXPECT_EQ(nothing.status, 2);
+    EXPECT_THAT(nothing.err, HasSubstr("no such job file"));
+}
+
+TEST_F(Sweep, RunsDoNotSaveOverEachOther) {
+    expect_refused({"--run.ranks=1,2", "--checkpoint.save=" + (folder_ / "save")},
+                   {"checkpoint.save", "A,B"});
+    EXPECT_EQ(sweep({"--checkpoint.save=" + (folder_ / "a") + "," + (folder_ / "b")}).status, 0);
+    EXPECT_TRUE(fs::exists(folder_ / "a/latest"));
+    EXPECT_TRUE(fs::exists(folder_ / "b/latest"));
+}
+
+TEST_F(Sweep, ATraceIsNotReplacedUnasked) {
+    ASSERT_EQ(sweep({"--run.ranks=1,2"}).status, 0);
+    const std::string trace = folder_ / "out/ranks=1.sqlite", before = read_file(trace);
+    const Outcome again = sweep({"--run.ranks=3,1"});
+    EXPECT_EQ(again.status, 2);
+    EXPECT_THAT(again.err, AllOf(HasSubstr("ranks=1.sqlite"), HasSubstr("--overwrite")));
+    EXPECT_EQ(read_file(trace), before);
+    EXPECT_FALSE(fs::exists(folder_ / "out/ranks=3.sqlite")) << "nothing ran";
+    EXPECT_EQ(sweep({"--run.ranks=1,2", "--overwrite"}).status, 0);
+    write_file(folder_ / "file", "no folder");
+    EXPECT_THAT(sweep({"--run.ranks=1,2"}, "file").err, HasSubstr("-o FOLDER"));
+}
+
+TEST_F(Sweep, AStopEndsTheRunAndTheSweep) {
+    const std::string out = folder_ / "out", err = folder_ / "err";
+    const std::string command =
+        "'" + train_binary() + "' sweep '" + sample("mlp.toml") +
+        "' --model.width=64 --run.steps=100000000 --run.ranks=1,2 --format json -o '" + out + "' 2>'" + err +
+        "' & p=$!; until grep -q 'step 1/' '" + err + "'; do sleep 0.05; done; kill -TERM $p; wait $p";
+    const Outcome outcome = run_command({"sh", "-c", command});
+    EXPECT_EQ(outcome.status, 128 + 15);
+    const Json runs = Json::parse(outcome.out, nullptr, false).at("runs");
+    EXPECT_EQ(runs.at(0).at("error"), "stopped: by SIGTERM");
+    EXPECT_EQ(trace_tool({"check", runs[0].at("trace").get<std::string>()}).status, 0);
+    EXPECT_EQ(runs.at(1).at("error"), "not run");
+    EXPECT_FALSE(fs::exists(out + "/ranks=2.sqlite"));
+}
+
+TEST(SweepHelp, SaysHowValuesAreSeparated) {
+    const Outcome help = train({"sweep", "--help"});
+    EXPECT_EQ(help.status, 0);
+    EXPECT_THAT(help.out, AllOf(HasSubstr("Usage: shardscope-train sweep"), HasSubstr("-o,--output"),
+                                HasSubstr("'root;module:Block,Embedding'"), HasSubstr("[fsdp]")));
+    EXPECT_THAT(train({"--help"}).out, HasSubstr("shardscope-train sweep --help"));
+}
+
+}  // namespace
+}  // namespace shardscope::tools
