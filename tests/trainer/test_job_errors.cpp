@@ -32,7 +32,7 @@ TEST(JobErrors, InTheFileNameTheLineAndTheNearestRightName) {
         {"[modle]\nwidth = 3", "job.toml:1: there is no section [modle]; did you mean model?"},
         {"[xyzzy]",
          "job.toml:1: there is no section [xyzzy]; the sections are run, model, data, parallel, fsdp, ddp, "
-         "optimizer"},
+         "train, precision, memory, optimizer, checkpoint"},
         {"[parallel]\nfoobarbaz = 1",
          "job.toml:2: there is no key foobarbaz in [parallel]; its keys are mode"},
         {"[run]\nbatch = 8", "job.toml:2: there is no key batch in [run]; did you mean data.batch?"},
@@ -41,7 +41,8 @@ TEST(JobErrors, InTheFileNameTheLineAndTheNearestRightName) {
         {"[[run]]\nsteps = 3",
          "job.toml:1: run is a section; write [run] on a line of its own and its keys below it"},
         {"[model]\ntype = 'mpl'",
-         "job.toml:2: model.type: \"mpl\" is not known; did you mean mlp? use \"mlp\" or \"gpt\""},
+         "job.toml:2: model.type: \"mpl\" is not known; did you mean mlp? use \"mlp\" or \"gpt\" or "
+         "\"llama\""},
         {"[fsdp]\nbackward_prefetch = 'pre'",
          "job.toml:2: fsdp.backward_prefetch: \"pre\" is not known; use \"BACKWARD_PRE\" or "
          "\"BACKWARD_POST\" or "

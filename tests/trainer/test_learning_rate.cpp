@@ -39,6 +39,13 @@ TEST(LearningRate, WarmsUpGraduallyFromTheUnscaledToTheScaledRate) {
     EXPECT_EQ(learning_rate(optimizer, 5, 100, 50), 5.0);
 }
 
+TEST(LearningRate, WarmsUpFromZeroWhereNothingIsScaled) {
+    OptimizerSection optimizer = base(1);
+    optimizer.warmup_steps = 3;
+    for (int step = 0; step < 3; ++step) EXPECT_EQ(learning_rate(optimizer, 8, 10, step), 0.25 * (step + 1));
+    EXPECT_EQ(learning_rate(optimizer, 8, 10, 3), 1.0);
+}
+
 TEST(LearningRate, ConstantWarmUpStaysAtTheUnscaledRate) {
     OptimizerSection optimizer = base(1);
     optimizer.lr_scaling = LrScaling::linear;
@@ -65,7 +72,7 @@ TEST(LearningRate, MilestonesInsideTheWarmUpCountWhenItEnds) {
     optimizer.milestones = {2};
     optimizer.gamma = 0.5;
     optimizer.warmup_steps = 4;
-    EXPECT_EQ(learning_rate(optimizer, 1, 30, 3), 1.0);
+    EXPECT_EQ(learning_rate(optimizer, 1, 30, 3), 0.8);  // 4/5 of the way
     EXPECT_EQ(learning_rate(optimizer, 1, 30, 4), 0.5);
 }
 

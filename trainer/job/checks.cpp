@@ -221,6 +221,12 @@ void Checks::optimizer() {
         refuse("optimizer.nesterov", "optimizer.momentum",
                "Nesterov momentum needs momentum; set optimizer.momentum above 0");
     }
+    if (given("optimizer.warmup") && optimizer.warmup == Warmup::constant &&
+        optimizer.lr_scaling == LrScaling::none) {
+        refuse("optimizer.warmup", "optimizer.lr_scaling",
+               "\"constant\" stays at the unscaled rate, and nothing is scaled here; set "
+               "optimizer.lr_scaling, or leave the key out");
+    }
     if (optimizer.schedule == LrSchedule::step && optimizer.milestones.empty()) {
         refuse("optimizer.schedule", "optimizer.milestones",
                "\"step\" needs the steps at which to go down; set optimizer.milestones = [30, 60]");

@@ -267,7 +267,8 @@ std::vector<Key> make_keys() {
         integer("optimizer", "warmup_steps", &Job::optimizer, &OptimizerSection::warmup_steps, 0, 1e9,
                 "steps before the scaled rate is reached"),
         choice("optimizer", "warmup", &Job::optimizer, &OptimizerSection::warmup, {"gradual", "constant"},
-               "rise evenly from the unscaled rate, or stay at it, for warmup_steps"),
+               "for warmup_steps, rise evenly from the unscaled rate (from 0 without lr_scaling), or stay at "
+               "it"),
         choice("optimizer", "schedule", &Job::optimizer, &OptimizerSection::schedule,
                {"constant", "step", "cosine"}, "after the warm-up"),
         milestones_key(),

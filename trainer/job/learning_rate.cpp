@@ -23,6 +23,8 @@ double learning_rate(const OptimizerSection& optimizer, int ranks, std::int64_t 
     const std::int64_t warmup = optimizer.warmup_steps;
     if (step < warmup) {
         if (optimizer.warmup == Warmup::constant) return optimizer.lr;
+        if (optimizer.lr_scaling == LrScaling::none)
+            return full * static_cast<double>(step + 1) / static_cast<double>(warmup + 1);
         const double part = static_cast<double>(step) / static_cast<double>(warmup);
         return optimizer.lr + (full - optimizer.lr) * part;
     }

@@ -15,7 +15,9 @@ double scaled_learning_rate(const OptimizerSection& optimizer, int ranks);
 
 // The rate of step `step` (0 the first) of `steps`. With w = warmup_steps and the scaled rate S of above:
 //   step < w   gradual: lr + (S - lr) * step / w, so that step w is the first at S; constant: lr
-//              (both as Goyal et al., section 2.2)
+//              (both as Goyal et al., section 2.2). Where nothing is scaled, gradual rises from 0:
+//              S * (step + 1) / (w + 1) (Vaswani et al., "Attention Is All You Need", arXiv:1706.03762,
+//              section 5.3, the rising part)
 //   then       constant: S
 //              step: S * gamma^(milestones <= step)
 //              cosine: S * (1 + cos(pi * (step - w) / (steps - w))) / 2, which would be 0 at step `steps`

@@ -32,6 +32,7 @@ std::optional<std::vector<double>> parse_numbers(std::string_view text) {
     if (text.starts_with('[') && text.ends_with(']') && text.size() >= 2)
         text = text.substr(1, text.size() - 2);
     std::vector<double> numbers;
+    if (trim(text).empty()) return numbers;
     for (;;) {
         const auto comma = text.find(',');
         const auto number = whole_number<double>(trim(text.substr(0, comma)));

@@ -1,0 +1,173 @@
+// What the Plan decides, seen in the trace of a run: the order in which units are gathered and freed, on
+// which stream, the limiter's waits, overlap, and where offloaded parameters are.
+#include <algorithm>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "trace_testing.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using traces::DeviceKind;
+using traces::Trace;
+
+Job linears(int units, BackwardPrefetch prefetch = BackwardPrefetch::pre) {
+    Job job = testing::with_wrap(testing::mlp_job(units, 16, 4, 4), "module:Linear");
+    job.fsdp.backward_prefetch = prefetch;
+    job.run.steps = 4;
+    return job;
+}
+
+struct Interval {
+    std::int64_t start = 0, end = 0;
+};
+
+Interval step_of(const Trace& trace, int rank, std::int64_t number) {
+    for (const traces::Step& step : trace.steps) {
+        if (step.rank == rank && step.number == number) return {step.start, step.end};
+    }
+    return {};
+}
+
+// Host order of a step of rank 0 as the trace has it: collectives by their call, frees of gathered
+// parameters.
+std::string host_order(const Trace& trace, std::int64_t step) {
+    struct Event {
+        std::int64_t time;
+        std::string what;
+    };
+    std::vector<Event> events;
+    const Interval in = step_of(trace, 0, step);
+    for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
+        if (trace.collectives.rank[i] != 0) continue;
+        const auto event = static_cast<std::size_t>(trace.collectives.event[i]);
+        const auto launch = static_cast<std::size_t>(trace.device.launch[event]);
+        const std::string unit = std::to_string(trace.collectives.unit[i]);
+        const bool gather = trace.collectives.operation[i] == Operation::all_gather;
+        events.push_back({trace.runtime.start[launch], (gather ? "AG" : "RS") + unit});
+    }
+    for (std::size_t i = 0; i < trace.memory.size(); ++i) {
+        if (trace.memory.rank[i] != 0 || trace.memory.bytes[i] > 0 ||
+            trace.memory.category[i] != MemoryCategory::unsharded_parameters)
+            continue;
+        events.push_back({trace.memory.time[i], "free" + std::to_string(trace.memory.unit[i])});
+    }
+    std::stable_sort(events.begin(), events.end(),
+                     [](const Event& a, const Event& b) { return a.time < b.time; });
+    std::string out;
+    for (const Event& event : events) {
+        if (event.time < in.start || event.time >= in.end) continue;
+        out += (out.empty() ? "" : " ") + event.what;
+    }
+    return out;
+}
+
+constexpr const char* kForward = "AG0 free0 AG1 free1 AG2 free2 AG3 free3 ";
+
+TEST(TraceOrder, IsThatOfThePlan) {
+    EXPECT_EQ(host_order(*testing::record(linears(4, BackwardPrefetch::pre)), 2),
+              std::string(kForward) + "AG3 AG2 free3 RS3 AG1 free2 RS2 AG0 free1 RS1 free0 RS0");
+    EXPECT_EQ(host_order(*testing::record(linears(4, BackwardPrefetch::post)), 2),
+              std::string(kForward) + "AG3 free3 AG2 RS3 free2 AG1 RS2 free1 AG0 RS1 free0 RS0");
+    EXPECT_EQ(host_order(*testing::record(linears(4, BackwardPrefetch::none)), 2),
+              std::string(kForward) + "AG3 free3 RS3 AG2 free2 RS2 AG1 free1 RS1 AG0 free0 RS0");
+    Job job = linears(4);
+    job.fsdp.sharding_strategy = ShardingStrategy::shard_grad_op;
+    EXPECT_EQ(host_order(*testing::record(job), 2),
+              "AG0 AG1 AG2 AG3 free3 RS3 free2 RS2 free1 RS1 free0 RS0");
+    job = testing::with_wrap(job, "root");
+    job.fsdp.sharding_strategy = ShardingStrategy::full_shard;
+    EXPECT_EQ(host_order(*testing::record(job), 2), "AG0 free0 RS0");
+}
+
+TEST(TraceOrder, GathersAndReductionsAreOnTheirStreams) {
+    const auto trace = testing::record(linears(4));
+    for (std::size_t i = 0; i < trace->collectives.size(); ++i) {
+        if (trace->collectives.phase[i] == Phase::setup) continue;
+        const auto event = static_cast<std::size_t>(trace->collectives.event[i]);
+        const std::string& stream = trace->streams[trace->device.stream[event]].name;
+        const bool gather = trace->collectives.operation[i] == Operation::all_gather;
+        EXPECT_EQ(stream, gather ? "unshard" : "post_backward");
+    }
+}
+
+// A gather may run as soon as the host has issued it; it must not, before the memory that it writes to is
+// free on the device: of all units that are gathered or whose last kernel has not ended, there are three at
+// most.
+TEST(TraceOrder, TheLimiterLetsThreeUnitsBeOnTheDevice) {
+    const auto trace = testing::record(linears(10));
+    const auto limiter = trace->strings.find("FullyShardedDataParallel.rate_limiter");
+    ASSERT_TRUE(limiter.has_value());
+    std::size_t waits = 0, synchronized = 0;
+    for (std::size_t i = 0; i < trace->ranges.size(); ++i) waits += trace->ranges.name[i] == *limiter;
+    for (std::size_t i = 0; i < trace->runtime.size(); ++i) {
+        const std::int32_t range = trace->runtime.range[i];
+        if (range < 0 || trace->ranges.name[static_cast<std::size_t>(range)] != *limiter) continue;
+        EXPECT_EQ(trace->strings[trace->runtime.name[i]], "cudaEventSynchronize");
+        ++synchronized;
+    }
+    EXPECT_GT(waits, 4U * 4U * 10U) << "4 ranks, 4 steps, almost every of the 20 gathers";
+    EXPECT_EQ(synchronized, waits);
+    for (int rank = 0; rank < 4; ++rank) {
+        // Memory of gathered parameters by unit: allocated, freed by the host, and the last kernel that used
+        // it.
+        struct Use {
+            std::int64_t allocated = 0, released = 0;
+        };
+        std::vector<Use> uses;
+        std::map<int, std::size_t> open;
+        for (std::size_t i = 0; i < trace->memory.size(); ++i) {
+            if (trace->memory.rank[i] != rank ||
+                trace->memory.category[i] != MemoryCategory::unsharded_parameters)
+                continue;
+            const int unit = trace->memory.unit[i];
+            if (trace->memory.bytes[i] > 0) {
+                open[unit] = uses.size();
+                uses.push_back({trace->memory.time[i], trace->memory.time[i]});
+            } else {
+                uses[open[unit]].released = trace->memory.time[i];
+            }
+        }
+        for (const Use& use : uses) {
+            std::size_t held = 0;
+            for (const Use& other : uses)
+                held += other.allocated <= use.allocated && use.allocated < other.released;
+            EXPECT_LE(held, 2U) << "in host order";
+        }
+    }
+}
+
+// Offloaded shards come to the device as copies on a stream of their own, and gradients leave it.
+TEST(TraceOrder, OffloadCopiesShardsInAndGradientsOut) {
+    Job job = linears(4);
+    job.fsdp.cpu_offload = true;
+    const auto trace = testing::record(job);
+    std::map<std::string, int> copies;
+    const Interval in = step_of(*trace, 0, 2);
+    for (std::size_t i = 0; i < trace->device.size(); ++i) {
+        if (trace->device.kind[i] != DeviceKind::memcpy || trace->device.rank[i] != 0) continue;
+        const std::int32_t launch = trace->device.launch[i];
+        ASSERT_GE(launch, 0);
+        const std::int64_t issued = trace->runtime.start[static_cast<std::size_t>(launch)];
+        if (issued < in.start || issued >= in.end) continue;
+        ++copies[trace->streams[trace->device.stream[i]].name + " " +
+                 std::string(trace->strings[trace->device.name[i]])];
+    }
+    EXPECT_EQ(copies["pre_unshard Memcpy HtoD"], 8) << "forward and backward of 4 units";
+    EXPECT_EQ(copies["post_backward Memcpy DtoH"], 4);
+    EXPECT_EQ(copies["compute Memcpy HtoD"], 2) << "input and target";
+    std::int64_t live = 0;
+    for (std::size_t i = 0; i < trace->memory.size(); ++i) {
+        if (trace->memory.rank[i] != 0 || trace->memory.space[i] != MemorySpace::device ||
+            trace->memory.category[i] != MemoryCategory::parameters)
+            continue;
+        live += trace->memory.bytes[i];
+        EXPECT_LE(live, (16 * 16 + 16) * 4 / 4) << "one shard at a time";
+    }
+    EXPECT_EQ(live, 0);
+}
+
+}  // namespace
+}  // namespace shardscope::trainer

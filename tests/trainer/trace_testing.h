@@ -1,0 +1,32 @@
+// Runs a job and keeps its trace in memory.
+#pragma once
+
+#include <ctime>
+#include <memory>
+
+#include "jobs.h"
+#include "profiler/recorder.h"
+#include "traces/store/column_sink.h"
+#include "traces/store/trace.h"
+
+namespace shardscope::trainer::testing {
+
+inline std::unique_ptr<traces::Trace> record(const Job& job, RunOptions options = {}) {
+    std::unique_ptr<traces::Trace> trace;
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    profiler::RecorderOptions recorder_options;
+    recorder_options.start_system_ns = now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+    profiler::Recorder recorder(
+        std::make_unique<traces::ColumnSink>(),
+        [&](traces::EventSink& sink, std::int64_t, std::int64_t) {
+            trace = static_cast<traces::ColumnSink&>(sink).take();
+        },
+        recorder_options);
+    options.recorder = &recorder;
+    run(job, options);
+    recorder.finish();
+    return trace;
+}
+
+}  // namespace shardscope::trainer::testing
