@@ -138,8 +138,8 @@ void Progress::report(const StepReport& step) {
 }
 
 void Progress::report(const ValidationReport& validation) {
-    say(fmt::format("validation after step {}: loss {:.4f} over {} batch{}", validation.step, validation.loss,
-                    validation.batches, validation.batches == 1 ? "" : "es"));
+    say(fmt::format("validation after step {}: loss {:.4f} over {} batch{}", validation.step + 1,
+                    validation.loss, validation.batches, validation.batches == 1 ? "" : "es"));
 }
 
 void Progress::say(const std::string& line) {
@@ -204,7 +204,7 @@ std::string train_json(const RunResult& run, const TrainResult& result) {
     for (const ValidationReport& report : run.validation) {
         validation +=
             fmt::format("{}{{\"step\":{},\"loss\":{},\"batches\":{}}}", validation.empty() ? "" : ",",
-                        report.step, loss_text(report.loss), report.batches);
+                        report.step + 1, loss_text(report.loss), report.batches);
     }
     for (std::size_t r = 0; r < run.peaks.size(); ++r) {
         ranks += fmt::format(

@@ -52,6 +52,7 @@ struct TrainResult {
     std::string trace;
     std::string checkpoint;  // the last one saved; "" none
 };
+// "losses" by step, from the first of this run; "step", "steps_done" and "stopped_at" count steps done.
 std::string train_json(const RunResult& run, const TrainResult& result);
 
 }  // namespace shardscope::trainer

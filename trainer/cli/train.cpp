@@ -186,7 +186,7 @@ void Training::print() const {
     if (!run_.losses.empty()) {
         fmt::print("Loss: first {:.6f}, last {:.6f}\n", run_.losses.front(), run_.losses.back());
         for (const ValidationReport& report : run_.validation)
-            fmt::print("Validation loss after step {}: {:.6f}\n", report.step, report.loss);
+            fmt::print("Validation loss after step {}: {:.6f}\n", report.step + 1, report.loss);
         fmt::print("Average step: {:.0f} us\n", result_.average_step_us);
     }
     if (tables_.empty()) {

@@ -24,19 +24,30 @@ TEST(CommandLine, VersionIsTheProjectsAndTheSchemas) {
 
 TEST(CommandLine, HelpListsEveryKeyInItsSection) {
     const std::map<std::string, std::vector<std::string>> sections = {
-        {"run", {"steps", "seed", "ranks", "workers", "blas_threads", "trace", "overwrite"}},
-        {"model", {"type", "width", "layers", "bias", "heads", "context"}},
-        {"data", {"type", "path", "batch"}},
+        {"run", {"steps", "seed", "ranks", "workers", "blas_threads", "memory_limit", "trace", "overwrite"}},
+        {"model",
+         {"type", "name", "width", "layers", "bias", "heads", "kv_heads", "context", "vocabulary", "dropout",
+          "tied_embeddings"}},
+        {"data", {"type", "path", "batch", "workers", "validation"}},
         {"parallel", {"mode"}},
-        {"fsdp", {"sharding_strategy", "wrap", "layout", "backward_prefetch", "limit_all_gathers"}},
-        {"ddp", {"bucket_cap_mb", "first_bucket_mb"}},
-        {"optimizer", {"type", "lr", "momentum", "betas", "eps", "weight_decay"}}};
+        {"fsdp",
+         {"sharding_strategy", "wrap", "layout", "shard_group", "cpu_offload", "forward_prefetch",
+          "backward_prefetch", "limit_all_gathers", "sync_module_states"}},
+        {"ddp",
+         {"bucket_cap_mb", "first_bucket_mb", "gradient_as_bucket_view", "static_graph", "shard_optimizer"}},
+        {"train", {"accumulation", "accumulation_sync", "clip_norm", "validate_every", "freeze"}},
+        {"precision", {"param", "reduce", "buffer"}},
+        {"memory", {"activation_checkpointing", "gemm_workspace_bytes"}},
+        {"optimizer",
+         {"type", "lr", "momentum", "nesterov", "betas", "eps", "weight_decay", "trust_coefficient",
+          "lr_scaling", "warmup_steps", "warmup", "schedule", "milestones", "gamma"}},
+        {"checkpoint", {"save", "load", "every", "format"}}};
     const Outcome help = train({"--help"});
     EXPECT_EQ(help.status, 0);
     EXPECT_EQ(help.err, "");
-    EXPECT_THAT(help.out,
-                AllOf(HasSubstr("Usage: shardscope-train"), HasSubstr("--trace"), HasSubstr("--overwrite"),
-                      HasSubstr("--format"), HasSubstr("--dry-run"), HasSubstr("--section.key=value")));
+    EXPECT_THAT(help.out, AllOf(HasSubstr("Usage: shardscope-train"), HasSubstr("--trace"),
+                                HasSubstr("--overwrite"), HasSubstr("--format"), HasSubstr("--dry-run"),
+                                HasSubstr("--generate"), HasSubstr("--section.key=value")));
     for (const auto& [section, keys] : sections) {
         const std::size_t start = help.out.find("\n  [" + section + "]");
         ASSERT_NE(start, std::string::npos) << section;
@@ -71,12 +82,58 @@ TEST(CommandLine, JsonStandsAloneOnStandardOutput) {
     EXPECT_THAT(outcome.err, AllOf(HasSubstr("step 3/3"), HasSubstr("loss"), HasSubstr("samples/s")));
 }
 
-TEST(CommandLine, ALossThatIsNoNumberIsNullInJson) {
+TEST(CommandLine, ALossThatIsNotFiniteEndsTheRunAndNamesTheModule) {
     // Steps of length 1000 throw the weights out of range.
-    const Json result =
-        train_json({sample("mlp.toml"), "--model.width=16", "--run.steps=30", "--optimizer.lr=1000"});
-    EXPECT_TRUE(result.at("losses").at(0).is_number());
-    EXPECT_TRUE(result.at("losses").at(29).is_null());
+    const TemporaryFolder folder;
+    const std::string trace = folder / "run.sqlite";
+    const Outcome outcome = train({sample("mlp.toml"), "--model.width=16", "--run.steps=30",
+                                   "--optimizer.lr=1000", "--trace", trace, "--format", "json"});
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("shardscope-train: step "), HasSubstr("not finite"),
+                                   HasSubstr("is that of Linear_"), HasSubstr("lower optimizer.lr")));
+    EXPECT_EQ(trace_json({"info", trace}).at("ended"), true);
+    EXPECT_THAT(trace_tool({"check", trace}).out, HasSubstr("not finite")) << "it says why it is short";
+}
+
+TEST(CommandLine, ValidationLossesStandInTheResult) {
+    const TemporaryFolder folder;
+    Words arguments = arguments_for(Way::gpt, folder);
+    arguments.insert(arguments.end(), {"--data.validation=0.25", "--train.validate_every=2"});
+    const Json result = train_json(arguments);  // 3 steps: after the second, and at the end
+    ASSERT_EQ(result.at("validation").size(), 2u);
+    EXPECT_EQ(result["validation"][0].at("step"), 2);
+    EXPECT_EQ(result["validation"][1].at("step"), 3);
+    for (const Json& validation : result["validation"]) {
+        EXPECT_GT(validation.at("loss").get<double>(), 0);
+        EXPECT_LT(validation.at("loss").get<double>(), 6) << "ln 256 = 5.5 is chance";
+    }
+    const Outcome outcome = train(arguments);
+    EXPECT_THAT(outcome.err, HasSubstr("validation after step 2: loss "));
+    EXPECT_THAT(outcome.out, HasSubstr("Validation loss after step 3: "));
+}
+
+TEST(CommandLine, AllocatedActiveAndReservedAreToldApart) {
+    const TemporaryFolder folder;
+    const Json result = train_json(arguments_for(Way::per_layer, folder));
+    for (const Json& rank : result.at("ranks")) {
+        EXPECT_LE(rank.at("peak_bytes"), rank.at("active_bytes"));
+        EXPECT_LE(rank.at("active_bytes"), rank.at("reserved_bytes"));
+    }
+    EXPECT_THAT(train(arguments_for(Way::per_layer, folder)).out,
+                ::testing::ContainsRegex("allocated [0-9.]+, active [0-9.]+, reserved [0-9.]+\n"));
+}
+
+TEST(CommandLine, TheRunIsDescribedWithEveryOptionThatIsNotAsUsual) {
+    const Outcome outcome = train(
+        {sample("mlp.toml"), "--model.width=16", "--run.steps=1", "--fsdp.cpu_offload", "--fsdp.layout=fsdp2",
+         "--fsdp.limit_all_gathers=false", "--train.accumulation=2", "--train.clip_norm=1"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(
+        outcome.err,
+        HasSubstr("4 ranks, FSDP FULL_SHARD, wrap module:Linear, layout fsdp2, CPU offload, no limiter, 2 "
+                  "micro-batches a step, gradients clipped to 1; mlp, 8 layers, width 16: 2,176 "
+                  "parameters in 8 units\n"));
 }
 
 TEST(CommandLine, TellsWhenStandardOutputIsFull) {

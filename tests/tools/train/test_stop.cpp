@@ -20,6 +20,7 @@ class Stop : public ::testing::Test {
     // end.
     Outcome interrupted(const std::string& settings, const std::string& then) const {
         const std::string err = folder_ / "err";
+        fs::remove(err);
         Outcome outcome = run_command({"sh", "-c",
                                        "'" + train_binary() + "' '" + sample("mlp.toml") + "' --trace '" +
                                            trace() + "' --format json " + settings + " 2>'" + err +
