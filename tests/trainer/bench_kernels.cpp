@@ -1,7 +1,14 @@
-// How fast the kernels are: flops and bytes per second as trainer/kernels/cost.h counts them. Not a test; run
-// bin/bench_kernels, with --benchmark_filter=NAME for some of them.
+// How fast the kernels are on the shapes of a small GPT (6 layers, width 384, 6 heads, context 256, batch 8,
+// vocabulary 256): flops and bytes per second of processor time, as trainer/kernels/cost.h counts them (bytes
+// of Bf16 halved), beside what bounds them: `copy` moves memory and does nothing else, `gemm` calls the BLAS
+// alone. Not a test; run bin/bench_kernels, with --benchmark_filter=NAME for some of them. `step/…` is all
+// kernels of a training step in turn: its gemm_flops (products only, masked attention as half) against
+// `gemm/step` is the share of the BLAS's rate that a step reaches.
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include <benchmark/benchmark.h>
@@ -9,207 +16,359 @@
 #include "tests/trainer/kernel_testing.h"
 #include "trainer/kernels/activation.h"
 #include "trainer/kernels/attention.h"
+#include "trainer/kernels/bf16_product.h"
 #include "trainer/kernels/blas.h"
 #include "trainer/kernels/cost.h"
+#include "trainer/kernels/dropout.h"
 #include "trainer/kernels/elementwise.h"
+#include "trainer/kernels/embedding.h"
 #include "trainer/kernels/layer_norm.h"
 #include "trainer/kernels/linear.h"
 #include "trainer/kernels/loss.h"
 #include "trainer/kernels/optimizer.h"
 #include "trainer/kernels/random.h"
+#include "trainer/kernels/reductions.h"
+#include "trainer/kernels/rms_norm.h"
+#include "trainer/kernels/rotary.h"
 
 namespace shardscope::trainer::kernels {
 namespace {
 
 using benchmark::Counter;
+using testing::as;
 using testing::Floats;
 using testing::normals;
+using testing::Tokens;
 
-void report(benchmark::State& state, Cost cost) {
-    const double iterations = static_cast<double>(state.iterations());
-    state.counters["flops"] = Counter(static_cast<double>(cost.flops) * iterations, Counter::kIsRate);
-    state.counters["bytes"] = Counter(static_cast<double>(cost.bytes) * iterations, Counter::kIsRate);
+constexpr int kLayers = 6, kWidth = 384, kHeads = 6, kContext = 256, kBatch = 8, kVocabulary = 256;
+constexpr int kRows = kBatch * kContext, kHidden = 4 * kWidth;
+constexpr std::size_t kActivations = static_cast<std::size_t>(kRows) * kWidth;
+constexpr std::size_t kHiddens = static_cast<std::size_t>(kRows) * kHidden;
+constexpr std::size_t kSquares = static_cast<std::size_t>(kBatch) * kHeads * kContext * kContext;
+constexpr AttentionShape kAttention{kBatch, kContext, kWidth, kHeads, kHeads};
+
+struct Layer {
+    const char* name;
+    int in, out;
+};
+constexpr std::array<Layer, 4> kBlock = {{{"qkv", kWidth, 3 * kWidth},
+                                          {"projection", kWidth, kWidth},
+                                          {"up", kWidth, kHidden},
+                                          {"down", kHidden, kWidth}}};
+constexpr Layer kHead{"head", kWidth, kVocabulary};
+
+constexpr std::size_t parameters() {
+    std::size_t n = static_cast<std::size_t>(kWidth) * (2 * kVocabulary + kContext);
+    for (const Layer& layer : kBlock) n += kLayers * static_cast<std::size_t>(layer.in) * layer.out;
+    return n;
 }
 
-void linear_forward(benchmark::State& state) {
-    const int rows = static_cast<int>(state.range(0)), width = static_cast<int>(state.range(1));
-    const Floats x = normals(static_cast<std::size_t>(rows) * width, "x"), b = normals(width, "b");
-    const Floats w = normals(static_cast<std::size_t>(width) * width, "w");
-    Floats y(x.size());
-    for (auto _ : state) kernels::linear_forward(x.data(), w.data(), b.data(), y.data(), rows, width, width);
-    report(state, linear_forward_cost(rows, width, width, true));
-}
-BENCHMARK(linear_forward)->Args({8, 256})->Args({512, 256})->Args({512, 1024});
-
-void linear_backward_input(benchmark::State& state) {
-    const int rows = static_cast<int>(state.range(0)), width = static_cast<int>(state.range(1));
-    const Floats dy = normals(static_cast<std::size_t>(rows) * width, "dy");
-    const Floats w = normals(static_cast<std::size_t>(width) * width, "w");
-    Floats dx(dy.size());
-    for (auto _ : state) kernels::linear_backward_input(dy.data(), w.data(), dx.data(), rows, width, width);
-    report(state, linear_backward_input_cost(rows, width, width));
-}
-BENCHMARK(linear_backward_input)->Args({512, 256})->Args({512, 1024});
-
-void linear_backward_weight(benchmark::State& state) {
-    const int rows = static_cast<int>(state.range(0)), width = static_cast<int>(state.range(1));
-    const Floats dy = normals(static_cast<std::size_t>(rows) * width, "dy"), x = normals(dy.size(), "x");
-    Floats dw(static_cast<std::size_t>(width) * width);
-    for (auto _ : state) kernels::linear_backward_weight(dy.data(), x.data(), dw.data(), rows, width, width);
-    report(state, linear_backward_weight_cost(rows, width, width));
-}
-BENCHMARK(linear_backward_weight)->Args({512, 256})->Args({512, 1024});
-
-void linear_backward_bias(benchmark::State& state) {
-    const Floats dy = normals(512 * 1024, "dy");
-    Floats db(1024);
-    for (auto _ : state) kernels::linear_backward_bias(dy.data(), db.data(), 512, 1024);
-    report(state, linear_backward_bias_cost(512, 1024));
-}
-BENCHMARK(linear_backward_bias);
-
-constexpr std::size_t kElements = 512 * 1024;
-
-void relu_forward(benchmark::State& state) {
-    const Floats x = normals(kElements, "x");
-    Floats y(kElements);
-    for (auto _ : state) kernels::relu_forward(x.data(), y.data(), kElements);
-    report(state, relu_forward_cost(kElements));
-}
-BENCHMARK(relu_forward);
-
-void gelu_forward(benchmark::State& state) {
-    const Floats x = normals(kElements, "x");
-    Floats y(kElements);
-    for (auto _ : state) kernels::gelu_forward(x.data(), y.data(), kElements);
-    report(state, gelu_forward_cost(kElements));
-}
-BENCHMARK(gelu_forward);
-
-void gelu_backward(benchmark::State& state) {
-    const Floats x = normals(kElements, "x"), dy = normals(kElements, "dy");
-    Floats dx(kElements);
-    for (auto _ : state) kernels::gelu_backward(dy.data(), x.data(), dx.data(), kElements);
-    report(state, gelu_backward_cost(kElements));
-}
-BENCHMARK(gelu_backward);
-
-constexpr int kRows = 1024, kCols = 256;
-
-void layer_norm_forward(benchmark::State& state) {
-    const Floats x = normals(kRows * kCols, "x"), gamma = normals(kCols, "gamma"),
-                 beta = normals(kCols, "beta");
-    Floats y(x.size()), mean(kRows), rstd(kRows);
-    for (auto _ : state) {
-        kernels::layer_norm_forward(x.data(), gamma.data(), beta.data(), y.data(), mean.data(), rstd.data(),
-                                    kRows, kCols, 1e-5f);
+// Memory for every kernel, once for an element type. Sizes are those of the largest that uses it.
+template <class T>
+struct Memory {
+    static Memory& get() {
+        static Memory memory;
+        return memory;
     }
-    report(state, layer_norm_forward_cost(kRows, kCols));
-}
-BENCHMARK(layer_norm_forward);
-
-void layer_norm_backward(benchmark::State& state) {
-    const Floats x = normals(kRows * kCols, "x"), dy = normals(kRows * kCols, "dy"),
-                 gamma = normals(kCols, "gamma");
-    Floats mean(kRows, 0.0f), rstd(kRows, 1.0f), dx(x.size()), dgamma(kCols), dbeta(kCols);
-    for (auto _ : state) {
-        layer_norm_backward_input(dy.data(), x.data(), gamma.data(), mean.data(), rstd.data(), dx.data(),
-                                  kRows, kCols);
-        layer_norm_backward_parameters(dy.data(), x.data(), mean.data(), rstd.data(), dgamma.data(),
-                                       dbeta.data(), kRows, kCols);
-    }
-    report(state,
-           layer_norm_backward_input_cost(kRows, kCols) + layer_norm_backward_parameters_cost(kRows, kCols));
-}
-BENCHMARK(layer_norm_backward);
-
-void attention(benchmark::State& state) {
-    const bool backward = state.range(0) != 0;
-    const int context = static_cast<int>(state.range(1)), batch = 8, width = 256, heads = 4;
-    const std::size_t n = static_cast<std::size_t>(batch) * context * width;
-    const Floats qkv = normals(3 * n, "qkv"), dout = normals(n, "dout");
-    Floats out(n), probabilities(static_cast<std::size_t>(batch) * heads * context * context), dqkv(3 * n);
-    Floats scratch(attention_backward_scratch(context));
-    attention_forward(qkv.data(), out.data(), probabilities.data(), {batch, context, width, heads, heads});
-    for (auto _ : state) {
-        if (backward) {
-            attention_backward(dout.data(), qkv.data(), probabilities.data(), dqkv.data(), scratch.data(),
-                               {batch, context, width, heads, heads});
-        } else {
-            attention_forward(qkv.data(), out.data(), probabilities.data(),
-                              {batch, context, width, heads, heads});
-        }
-    }
-    report(state, backward ? attention_backward_cost(batch, context, width, heads)
-                           : attention_forward_cost(batch, context, width, heads));
-}
-BENCHMARK(attention)->ArgNames({"backward", "context"})->ArgsProduct({{0, 1}, {64, 128, 256, 1024}});
-
-void cross_entropy(benchmark::State& state) {
-    const Floats logits = normals(kRows * 256, "logits");
-    const std::vector<std::int32_t> targets(kRows, 3);
-    Floats probabilities(logits.size()), dlogits(logits.size());
-    double mean = 0.0;
-    for (auto _ : state) {
-        cross_entropy_forward(logits.data(), targets.data(), probabilities.data(), &mean, kRows, 256);
-        cross_entropy_backward(probabilities.data(), targets.data(), dlogits.data(), kRows, 256);
-    }
-    report(state, cross_entropy_forward_cost(kRows, 256) + cross_entropy_backward_cost(kRows, 256));
-}
-BENCHMARK(cross_entropy);
-
-void mse(benchmark::State& state) {
-    const Floats y = normals(kElements, "y"), target = normals(kElements, "target");
-    double mean = 0.0;
-    for (auto _ : state) mse_forward(y.data(), target.data(), &mean, kElements);
-    report(state, mse_forward_cost(kElements));
-}
-BENCHMARK(mse);
-
-void sgd(benchmark::State& state) {
-    Floats param = normals(kElements, "param");
-    const Floats grad = normals(kElements, "grad");
-    for (auto _ : state) kernels::sgd(param.data(), grad.data(), nullptr, kElements, 1e-6, 0.0, false, 0.0);
-    report(state, sgd_cost(kElements, false));
-}
-BENCHMARK(sgd);
-
-void adamw(benchmark::State& state) {
-    Floats param = normals(kElements, "param"), m(kElements, 0.0f), v(kElements, 0.0f);
-    const Floats grad = normals(kElements, "grad");
+    std::vector<T> x = as<T>(normals(kHiddens, "x")), dy = as<T>(normals(kHiddens, "dy"));
+    std::vector<T> up = as<T>(normals(kHiddens, "up")), dup = up;
+    std::vector<T> y = x, w = as<T>(normals(kWidth * kHidden, "w")), dw = w, b = as<T>(normals(kHidden, "b"));
+    std::vector<T> db = b, gamma = b, probabilities = std::vector<T>(kSquares);
+    std::vector<T> table = std::vector<T>(kContext * kWidth / kHeads);
+    Floats mean = Floats(kRows), rstd = Floats(kRows, 1.0f);
+    Floats scratch = Floats(attention_backward_scratch(kContext));
+    Tokens tokens = testing::tokens(kRows, kVocabulary, "tokens");
+    Floats logits = normals(static_cast<std::size_t>(kRows) * kVocabulary, "logits"), softmax = logits;
+    Floats param = normals(parameters(), "param"), grad = param, m = Floats(parameters()), v = m;
+    double loss = 0.0;
     std::int64_t step = 0;
-    for (auto _ : state) {
-        kernels::adamw(param.data(), grad.data(), m.data(), v.data(), kElements,
-                       {1e-6, 0.9, 0.999, 1e-8, 0.01}, ++step);
+};
+
+template <class T>
+constexpr const char* kSuffix = kIsFloat<T> ? "/fp32" : "/bf16";
+
+using Work = std::function<void()>;
+
+template <class T>
+void add_benchmark(std::string name, Cost cost, Work work) {
+    const double width = kIsFloat<T> ? 1.0 : 0.5;
+    benchmark::RegisterBenchmark((name + kSuffix<T>).c_str(), [cost, width, work](benchmark::State& state) {
+        for (auto _ : state) {
+            work();
+            benchmark::ClobberMemory();
+        }
+        const double runs = static_cast<double>(state.iterations());
+        state.counters["flops"] = Counter(static_cast<double>(cost.flops) * runs, Counter::kIsRate);
+        state.counters["bytes"] = Counter(static_cast<double>(cost.bytes) * width * runs, Counter::kIsRate);
+    });
+}
+
+template <class T>
+void forward(const Layer& layer) {
+    auto& m = Memory<T>::get();
+    linear_forward(m.x.data(), m.w.data(), m.b.data(), m.y.data(), kRows, layer.in, layer.out);
+}
+template <class T>
+void backward_input(const Layer& layer) {
+    auto& m = Memory<T>::get();
+    linear_backward_input(m.dy.data(), m.w.data(), m.y.data(), kRows, layer.in, layer.out);
+}
+template <class T>
+void backward_weight(const Layer& layer) {
+    auto& m = Memory<T>::get();
+    linear_backward_weight(m.dy.data(), m.x.data(), m.dw.data(), kRows, layer.in, layer.out);
+}
+template <class T>
+void backward_bias(const Layer& layer) {
+    auto& m = Memory<T>::get();
+    linear_backward_bias(m.dy.data(), m.db.data(), kRows, layer.out);
+}
+
+// The same three products, by the BLAS and nothing else.
+void products_alone(const Layer& layer) {
+    auto& m = Memory<float>::get();
+    const Blas& blas = Blas::get();
+    blas.sgemm(false, true, kRows, layer.out, layer.in, 1.0f, m.x.data(), layer.in, m.w.data(), layer.in,
+               0.0f, m.y.data(), layer.out);
+    blas.sgemm(false, false, kRows, layer.in, layer.out, 1.0f, m.dy.data(), layer.out, m.w.data(), layer.in,
+               0.0f, m.y.data(), layer.in);
+    blas.sgemm(true, false, layer.out, layer.in, kRows, 1.0f, m.dy.data(), layer.out, m.x.data(), layer.in,
+               0.0f, m.dw.data(), layer.in);
+}
+
+constexpr Cost products_cost(const Layer& layer) {
+    return linear_forward_cost(kRows, layer.in, layer.out, false) +
+           linear_backward_input_cost(kRows, layer.in, layer.out) +
+           linear_backward_weight_cost(kRows, layer.in, layer.out);
+}
+
+template <class T>
+void norm_backward() {
+    auto& m = Memory<T>::get();
+    layer_norm_backward_input(m.dy.data(), m.x.data(), m.gamma.data(), m.mean.data(), m.rstd.data(),
+                              m.y.data(), kRows, kWidth);
+    layer_norm_backward_parameters(m.dy.data(), m.x.data(), m.mean.data(), m.rstd.data(), m.dw.data(),
+                                   m.db.data(), kRows, kWidth);
+}
+
+template <class T>
+void entropy() {
+    auto& m = Memory<T>::get();
+    cross_entropy_forward(m.logits.data(), m.tokens.data(), m.softmax.data(), &m.loss, kRows, kVocabulary);
+    cross_entropy_backward(m.softmax.data(), m.tokens.data(), m.softmax.data(), kRows, kVocabulary);
+}
+
+template <class T>
+void optimize() {
+    auto& m = Memory<T>::get();
+    adamw(m.param.data(), m.grad.data(), m.m.data(), m.v.data(), m.param.size(),
+          {1e-6, 0.9, 0.999, 1e-8, 0.01}, ++m.step);
+}
+
+template <class T>
+struct Calls {
+    Memory<T>& m = Memory<T>::get();
+    Work embed = [&] { embedding_forward(m.tokens.data(), m.w.data(), m.y.data(), kRows, kWidth); };
+    Work embed_backward = [&] {
+        embedding_backward(m.dy.data(), m.tokens.data(), m.dw.data(), kRows, kVocabulary, kWidth);
+    };
+    Work position = [&] {
+        position_embedding_forward(m.x.data(), m.w.data(), m.y.data(), kRows, kContext, kWidth);
+    };
+    Work position_backward = [&] {
+        position_embedding_backward(m.dy.data(), m.dw.data(), kRows, kContext, kContext, kWidth);
+    };
+    Work norm = [&] {
+        layer_norm_forward(m.x.data(), m.gamma.data(), m.b.data(), m.y.data(), m.mean.data(), m.rstd.data(),
+                           kRows, kWidth, 1e-5f);
+    };
+    Work attend = [&] { attention_forward(m.x.data(), m.y.data(), m.probabilities.data(), kAttention); };
+    Work attend_backward = [&] {
+        attention_backward(m.dy.data(), m.x.data(), m.probabilities.data(), m.y.data(), m.scratch.data(),
+                           kAttention);
+    };
+    Work gelu = [&] { gelu_forward(m.x.data(), m.y.data(), kHiddens); };
+    Work gelu_back = [&] { gelu_backward(m.dy.data(), m.x.data(), m.y.data(), kHiddens); };
+    Work residual = [&] { add(m.x.data(), m.dy.data(), m.y.data(), kActivations); };
+};
+
+// All kernels of a step, each on memory of its size; what a kernel computes is of no interest here.
+template <class T>
+void step() {
+    static const Calls<T> calls;
+    calls.embed();
+    calls.position();
+    for (int layer = 0; layer < kLayers; ++layer) {
+        calls.norm();
+        forward<T>(kBlock[0]);
+        calls.attend();
+        forward<T>(kBlock[1]);
+        calls.residual();
+        calls.norm();
+        forward<T>(kBlock[2]);
+        calls.gelu();
+        forward<T>(kBlock[3]);
+        calls.residual();
     }
-    report(state, adamw_cost(kElements));
+    calls.norm();
+    forward<T>(kHead);
+    entropy<T>();
+    const auto linear_backward = [](const Layer& layer) {
+        backward_input<T>(layer);
+        backward_weight<T>(layer);
+        backward_bias<T>(layer);
+    };
+    linear_backward(kHead);
+    norm_backward<T>();
+    for (int layer = 0; layer < kLayers; ++layer) {
+        linear_backward(kBlock[3]);
+        calls.gelu_back();
+        linear_backward(kBlock[2]);
+        norm_backward<T>();
+        calls.residual();
+        linear_backward(kBlock[1]);
+        calls.attend_backward();
+        linear_backward(kBlock[0]);
+        norm_backward<T>();
+        calls.residual();
+    }
+    calls.position_backward();
+    calls.embed_backward();
+    optimize<T>();
 }
-BENCHMARK(adamw);
 
-void sum_ranks(benchmark::State& state) {
-    const int ranks = static_cast<int>(state.range(0));
-    const std::vector<Floats> values(ranks, normals(kElements, "rank"));
-    std::vector<const float*> inputs;
-    for (const Floats& value : values) inputs.push_back(value.data());
-    Floats out(kElements);
-    for (auto _ : state) kernels::sum_ranks(inputs.data(), ranks, out.data(), kElements, 1.0f / ranks);
-    report(state, sum_ranks_cost(ranks, kElements));
+// Products alone: 2 width per pair in each of the two products of the forward, twice that backward.
+constexpr Cost step_products_cost() {
+    Cost cost = products_cost(kHead);
+    for (const Layer& layer : kBlock) {
+        for (int i = 0; i < kLayers; ++i) cost = cost + products_cost(layer);
+    }
+    return cost + Cost{kLayers * kBatch * causal_pairs(kContext) * 12 * kWidth, 0};
 }
-BENCHMARK(sum_ranks)->Arg(2)->Arg(4)->Arg(8);
 
-void fill_normal(benchmark::State& state) {
-    Floats out(kElements);
-    for (auto _ : state) kernels::fill_normal(out.data(), out.size(), 1, 2, 0, 0.0f, 1.0f);
-    report(state, random_cost(kElements));
+template <class T>
+void add_benchmarks() {
+    static const Calls<T> calls;
+    static auto& m = Memory<T>::get();
+    const auto bench = [](const char* name, Cost cost, Work work) { add_benchmark<T>(name, cost, work); };
+    bench("copy/activations", copy_cost(kActivations), [] { copy(m.x.data(), m.y.data(), kActivations); });
+    bench("copy/hiddens", copy_cost(kHiddens), [] { copy(m.x.data(), m.y.data(), kHiddens); });
+    for (const Layer& layer : {kBlock[0], kBlock[1], kBlock[2], kBlock[3], kHead}) {
+        const auto named = [&](const char* what) { return std::string(what) + layer.name; };
+        bench(named("linear_forward/").c_str(), linear_forward_cost(kRows, layer.in, layer.out, true),
+              [layer] { forward<T>(layer); });
+        bench(named("linear_backward_input/").c_str(), linear_backward_input_cost(kRows, layer.in, layer.out),
+              [layer] { backward_input<T>(layer); });
+        bench(named("linear_backward_weight/").c_str(),
+              linear_backward_weight_cost(kRows, layer.in, layer.out),
+              [layer] { backward_weight<T>(layer); });
+        bench(named("linear_backward_bias/").c_str(), linear_backward_bias_cost(kRows, layer.out),
+              [layer] { backward_bias<T>(layer); });
+    }
+    bench("attention_forward", attention_forward_cost(kBatch, kContext, kWidth, kHeads), calls.attend);
+    bench("attention_backward", attention_backward_cost(kBatch, kContext, kWidth, kHeads),
+          calls.attend_backward);
+    bench("layer_norm_forward", layer_norm_forward_cost(kRows, kWidth), calls.norm);
+    bench("layer_norm_backward",
+          layer_norm_backward_input_cost(kRows, kWidth) + layer_norm_backward_parameters_cost(kRows, kWidth),
+          norm_backward<T>);
+    bench("rms_norm_forward", rms_norm_forward_cost(kRows, kWidth), [] {
+        rms_norm_forward(m.x.data(), m.gamma.data(), m.y.data(), m.rstd.data(), kRows, kWidth, 1e-5f);
+    });
+    bench("rms_norm_backward", rms_norm_backward_cost(kRows, kWidth), [] {
+        rms_norm_backward_input(m.dy.data(), m.x.data(), m.gamma.data(), m.rstd.data(), m.y.data(), kRows,
+                                kWidth);
+        rms_norm_backward_parameters(m.dy.data(), m.x.data(), m.rstd.data(), m.dw.data(), kRows, kWidth);
+    });
+    bench("relu_forward", relu_forward_cost(kHiddens),
+          [] { relu_forward(m.x.data(), m.y.data(), kHiddens); });
+    bench("gelu_forward", gelu_forward_cost(kHiddens), calls.gelu);
+    bench("gelu_backward", gelu_backward_cost(kHiddens), calls.gelu_back);
+    bench("silu_mul_forward", silu_mul_forward_cost(kHiddens),
+          [] { silu_mul_forward(m.x.data(), m.up.data(), m.y.data(), kHiddens); });
+    bench("silu_mul_backward", silu_mul_backward_cost(kHiddens), [] {
+        silu_mul_backward(m.dy.data(), m.x.data(), m.up.data(), m.y.data(), m.dup.data(), kHiddens);
+    });
+    bench("dropout", dropout_cost(kActivations),
+          [] { dropout(m.x.data(), m.y.data(), kActivations, 0.1f, 1, 2, 0); });
+    bench("rotary", rotary_cost(kRows, kHeads, kWidth / kHeads), [] {
+        rotary_forward(m.x.data(), m.table.data(), m.y.data(), kBatch, kContext, kHeads, kHeads,
+                       kWidth / kHeads);
+    });
+    bench("add", add_cost(kActivations), calls.residual);
+    bench("embedding_forward", embedding_forward_cost(kRows, kWidth), calls.embed);
+    bench("embedding_backward", embedding_backward_cost(kRows, kVocabulary, kWidth), calls.embed_backward);
+    bench("position_forward", position_embedding_forward_cost(kRows, kContext, kWidth), calls.position);
+    bench("position_backward", position_embedding_backward_cost(kRows, kContext, kWidth),
+          calls.position_backward);
+    bench("sum_of_squares", {2 * kHiddens, 4 * kHiddens},
+          [] { benchmark::DoNotOptimize(sum_of_squares(m.x.data(), kHiddens)); });
+    bench("all_finite", {kHiddens, 4 * kHiddens},
+          [] { benchmark::DoNotOptimize(all_finite(m.x.data(), kHiddens)); });
+    for (const int ranks : {2, 8}) {
+        bench(("sum_ranks/" + std::to_string(ranks)).c_str(), sum_ranks_cost(ranks, kActivations / 2),
+              [ranks] {
+                  const T* inputs[8];
+                  for (int r = 0; r < ranks; ++r)
+                      inputs[r] = m.x.data() + static_cast<std::size_t>(r) * kActivations / 2;
+                  sum_ranks(inputs, ranks, m.y.data(), kActivations / 2, 1.0 / ranks);
+              });
+    }
+    benchmark::RegisterBenchmark((std::string("step") + kSuffix<T>).c_str(), [](benchmark::State& state) {
+        for (auto _ : state) step<T>();
+        state.counters["gemm_flops"] =
+            Counter(static_cast<double>(step_products_cost().flops) * static_cast<double>(state.iterations()),
+                    Counter::kIsRate);
+    });
 }
-BENCHMARK(fill_normal);
+
+void add_float_benchmarks() {
+    const auto bench = [](const char* name, Cost cost, Work work) { add_benchmark<float>(name, cost, work); };
+    static auto& m = Memory<float>::get();
+    static auto& narrow = Memory<Bf16>::get();
+    for (const Layer& layer : {kBlock[0], kBlock[1], kBlock[2], kBlock[3], kHead}) {
+        bench((std::string("gemm/") + layer.name).c_str(), products_cost(layer),
+              [layer] { products_alone(layer); });
+    }
+    Cost products = products_cost(kHead);
+    for (const Layer& layer : kBlock) products = products + products_cost(layer);
+    bench("gemm/step", products, [] {
+        for (const Layer& layer : kBlock) products_alone(layer);
+        products_alone(kHead);
+    });
+    bench("cross_entropy",
+          cross_entropy_forward_cost(kRows, kVocabulary) + cross_entropy_backward_cost(kRows, kVocabulary),
+          entropy<float>);
+    bench("mse_forward", mse_forward_cost(kActivations),
+          [] { mse_forward(m.x.data(), m.dy.data(), &m.loss, kActivations); });
+    bench("sgd", sgd_cost(parameters(), false),
+          [] { sgd(m.param.data(), m.grad.data(), nullptr, m.param.size(), 1e-6, 0.0, false, 0.0); });
+    bench("adamw", adamw_cost(parameters()), optimize<float>);
+    bench("fill_normal", random_cost(kActivations),
+          [] { fill_normal(m.y.data(), kActivations, 1, 2, 0, 0.0f, 1.0f); });
+    bench("cast_to_bf16", {0, 6 * kHiddens}, [] { cast(m.x.data(), narrow.y.data(), kHiddens); });
+    bench("cast_to_fp32", {0, 6 * kHiddens}, [] { cast(narrow.x.data(), m.y.data(), kHiddens); });
+    bench("bf16_product_by_conversion", products_cost(kBlock[2]), [] {
+        const Layer& up = kBlock[2];
+        bf16_product_by_conversion({false, true, true, kRows, up.out, up.in}, narrow.x.data(),
+                                   narrow.w.data(), narrow.b.data(), narrow.y.data());
+        bf16_product_by_conversion({false, false, false, kRows, up.in, up.out}, narrow.dy.data(),
+                                   narrow.w.data(), nullptr, narrow.y.data());
+        bf16_product_by_conversion({true, false, false, up.out, up.in, kRows}, narrow.dy.data(),
+                                   narrow.x.data(), nullptr, narrow.dw.data());
+    });
+}
 
 }  // namespace
 }  // namespace shardscope::trainer::kernels
 
 int main(int argc, char** argv) {
-    const auto& blas = shardscope::trainer::kernels::Blas::get();
-    benchmark::AddCustomContext("OpenBLAS", blas.core());
+    namespace k = shardscope::trainer::kernels;
+    benchmark::AddCustomContext("OpenBLAS", k::Blas::get().core());
+    benchmark::AddCustomContext("bfloat16", k::bf16_product_way());
+    k::add_float_benchmarks();
+    k::add_benchmarks<float>();
+    k::add_benchmarks<k::Bf16>();
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
     benchmark::RunSpecifiedBenchmarks();

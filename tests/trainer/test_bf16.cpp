@@ -8,6 +8,7 @@
 #include "tests/trainer/kernel_testing.h"
 #include "trainer/kernels/bf16_product.h"
 #include "trainer/kernels/elementwise.h"
+#include "trainer/kernels/onednn.h"
 
 namespace shardscope::trainer {
 namespace {
@@ -66,9 +67,19 @@ TEST(Bf16, LoopsRoundLikeTheFormula) {
 
 using Product = void (*)(const kernels::ProductShape&, const Bf16*, const Bf16*, const Bf16*, Bf16*);
 
+// Those ways of multiplying that this machine has, whether it takes them or not.
+void by_onednn(const kernels::ProductShape& s, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c) {
+    if (s.m * s.n * s.k == 0) return kernels::bf16_product(s, a, b, bias, c);
+    kernels::OneDnn::get().product(s, a, b, bias, c);
+}
+std::vector<Product> ways() {
+    std::vector<Product> found = {&kernels::bf16_product, &kernels::bf16_product_by_conversion};
+    if (kernels::OneDnn::get().usable()) found.push_back(&by_onednn);
+    return found;
+}
+
 class Bf16Product : public ::testing::TestWithParam<Product> {};
-INSTANTIATE_TEST_SUITE_P(Ways, Bf16Product,
-                         ::testing::Values(&kernels::bf16_product, &kernels::bf16_product_by_conversion));
+INSTANTIATE_TEST_SUITE_P(Ways, Bf16Product, ::testing::ValuesIn(ways()));
 
 struct Operands {
     explicit Operands(const kernels::ProductShape& s)
@@ -94,10 +105,11 @@ Vector plain_product(const kernels::ProductShape& s, const Operands& operands) {
     return c;
 }
 
-// One row, odd sizes, and, for the conversion, more than one block of 512 in each direction.
+// One row, odd sizes, more than one block of the conversion (512) in each direction, and sums so long that
+// the tiles make them in parts (2048), also of more than 512 rows.
 TEST_P(Bf16Product, IsThePlainProductOfEveryOrientation) {
-    constexpr int kSizes[][3] = {{1, 1, 1},     {1, 33, 7},   {3, 17, 65},
-                                 {70, 130, 50}, {520, 5, 40}, {4, 530, 600}};
+    constexpr int kSizes[][3] = {{1, 1, 1},    {1, 33, 7},    {3, 17, 65},    {70, 130, 50},
+                                 {520, 5, 40}, {4, 530, 600}, {33, 40, 2100}, {515, 3, 2050}};
     for (const auto [m, n, k] : kSizes) {
         for (int way = 0; way < 8; ++way) {
             const kernels::ProductShape shape{(way & 1) != 0, (way & 2) != 0, (way & 4) != 0, m, n, k};

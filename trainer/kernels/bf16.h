@@ -14,7 +14,7 @@
 namespace shardscope::trainer::kernels {
 
 struct Bf16 {
-    std::uint16_t bits = 0;
+    std::uint16_t bits;                            // no initializer: arrays of it are scratch memory
     friend bool operator==(Bf16, Bf16) = default;  // of the bits: a NaN equals itself, -0 is not 0
 };
 

@@ -1,7 +1,7 @@
-// The matrix product of bfloat16 matrices with fp32 sums: by oneDNN where the processor has bfloat16
-// instructions (AVX512_BF16, AMX) and the library is there, else by converting blocks to fp32 for the BLAS.
-// Thread safe; each call runs in its caller's thread alone. The same inputs give the same bits at any time on
-// one machine; the two ways differ by rounding of the sums' order.
+// The matrix product of bfloat16 matrices with fp32 sums, by the fastest way of the machine: the processor's
+// tile registers (AMX), else oneDNN where it is there and AVX512_BF16 is faster than fp32, else conversion of
+// blocks to fp32 for the BLAS. Thread safe; each call runs in its caller's thread alone. The same inputs give
+// the same bits at any time on one machine; the ways differ by the order of the sums.
 #pragma once
 
 #include <compare>
@@ -27,7 +27,7 @@ void bf16_product(const ProductShape& shape, const Bf16* a, const Bf16* b, const
 void bf16_product_by_conversion(const ProductShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias,
                                 Bf16* c);
 
-// What bf16_product uses here, as "oneDNN 2.6.3 (AMX)" or "SkylakeX sgemm on converted blocks (…why…)".
+// What bf16_product uses here, as "AMX tiles" or "SkylakeX sgemm on converted blocks (…why…)".
 const std::string& bf16_product_way();
 
 }  // namespace shardscope::trainer::kernels

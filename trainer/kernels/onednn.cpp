@@ -17,11 +17,6 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#if defined(__linux__) && defined(__x86_64__)
-#include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 
 #include "trainer/kernels/workspace.h"
 
@@ -91,26 +86,6 @@ struct Compiled {
 
 }  // namespace
 
-namespace {
-
-// The library takes AMX where the processor names it, and dies of an illegal instruction where that is not
-// all: Linux lets a process use the tile registers only after it has asked (arch_prctl(2)), and the library
-// sets them up from the sizes in CPUID's leaf 0x1D, which some virtual machines hide.
-bool tiles_work() {
-#if defined(__linux__) && defined(__x86_64__)
-    constexpr unsigned kTileLeaf = 0x1D;
-    unsigned palettes = 0, b = 0, c = 0, d = 0;
-    if (__get_cpuid_count(kTileLeaf, 0, &palettes, &b, &c, &d) == 0 || palettes == 0) return false;
-    constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-    constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
-    return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-#else
-    return false;
-#endif
-}
-
-}  // namespace
-
 const OneDnn& OneDnn::get() {
     static const OneDnn library;
     return library;
@@ -156,7 +131,9 @@ OneDnn::OneDnn() {
         description_ = fmt::format("the oneDNN found has no function {}", missing);
         return;
     }
-    if (!tiles_work()) library->limit_instructions(dnnl_cpu_isa_avx512_core_bf16);
+    // Never the tiles, which tile_product.cpp uses: the library takes them wherever the processor names them,
+    // and dies of an illegal instruction where CPUID's leaf 0x1D is hidden.
+    library->limit_instructions(dnnl_cpu_isa_avx512_core_bf16);
     const dnnl_version_t& version = *library->version();
     const unsigned instructions = static_cast<unsigned>(library->instructions());
     const auto has = [&](dnnl_cpu_isa_t set) { return (instructions & set) == static_cast<unsigned>(set); };
@@ -169,8 +146,11 @@ OneDnn::OneDnn() {
         description_ = "oneDNN cannot use this processor";
         return;
     }
-    description_ = fmt::format("oneDNN {}.{}.{} ({})", version.major, version.minor, version.patch,
-                               has(dnnl_cpu_isa_avx512_core_amx) ? "AMX" : "AVX512_BF16");
+    description_ = fmt::format("oneDNN {}.{}.{} (AVX512_BF16)", version.major, version.minor, version.patch);
+#if defined(__x86_64__)
+    fast_ = !__builtin_cpu_is("intel");
+#endif
+    if (!fast_) description_ += ", which is slower than fp32 here";
     library_ = std::move(library);
 }
 
