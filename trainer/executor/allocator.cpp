@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include <sys/mman.h>
+
 namespace shardscope::trainer {
 
 namespace {
@@ -86,18 +88,31 @@ bool Allocator::has_room(std::int64_t size, MemorySpace space) const {
            count(space).reserved + size <= options_.device_limit;
 }
 
+// Null where the system does not give it, or would have too little left.
+std::byte* Allocator::from_system(std::int64_t size) const {
+    const std::align_val_t alignment{kAlignment};
+    void* data = ::operator new(static_cast<std::size_t>(size), alignment, std::nothrow);
+    if (data && options_.headroom > 0) {
+        const auto bytes = static_cast<std::size_t>(options_.headroom);
+        void* probe = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (probe == MAP_FAILED) {
+            ::operator delete(data, alignment);
+            return nullptr;
+        }
+        ::munmap(probe, bytes);
+    }
+    return static_cast<std::byte*>(data);
+}
+
 Block* Allocator::grow(std::int64_t size, MemorySpace space) {
     if (!has_room(size, space)) give_back_cached(space, size);
     if (!has_room(size, space)) throw PoolExhausted(true);
-    const auto from_system = [size] {
-        return static_cast<std::byte*>(
-            ::operator new (static_cast<std::size_t>(size), std::align_val_t{kAlignment}, std::nothrow));
-    };
     auto block = std::make_unique<Block>();
-    block->data = from_system();
+    block->data = from_system(size);
     if (!block->data) {
         give_back_cached(space, 0);
-        block->data = from_system();
+        block->data = from_system(size);
     }
     if (!block->data) throw PoolExhausted(false);
     block->capacity = size;

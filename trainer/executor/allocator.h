@@ -48,6 +48,7 @@ class PoolExhausted : public std::bad_alloc {
 struct AllocatorOptions {
     std::int64_t device_limit = 0;   // most device bytes that are reserved; 0: no limit
     StreamIndex poison_stream = -1;  // >= 0: see TestSettings::poison; a stream of its own
+    std::int64_t headroom = 0;       // bytes of address space to leave to others
 };
 
 class Allocator {
@@ -97,6 +98,7 @@ class Allocator {
     Block* take_cached(std::int64_t size, MemorySpace space, Stream stream);
     Block* grow(std::int64_t size, MemorySpace space);
     bool has_room(std::int64_t size, MemorySpace space) const;
+    std::byte* from_system(std::int64_t size) const;
     void give_back_cached(MemorySpace space, std::int64_t size);
     void release(Block* block);
     void linger(Block* block, std::size_t first_stream);

