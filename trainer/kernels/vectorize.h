@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 // The loader picks the clone for the processor (ifunc). Sanitizers start too late for ifunc resolvers.
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
@@ -50,14 +51,27 @@ SHARDSCOPE_INLINE T lane_sum(std::size_t n, Value value) {
 }
 
 // The largest of x[0 … n), n >= 1. Not-a-numbers may be passed over: whoever subtracts this sees them again.
+// The last lanes overlap those before: a maximum may count an element twice.
 SHARDSCOPE_INLINE float lane_max(const float* x, std::size_t n) {
-    float lanes[kLanes];
-    for (std::size_t l = 0; l < kLanes; ++l) lanes[l] = x[0];
-    std::size_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) {
-        for (std::size_t l = 0; l < kLanes; ++l) lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
+    if (n < kLanes) {
+        float largest = x[0];
+        for (std::size_t i = 1; i < n; ++i) largest = x[i] > largest ? x[i] : largest;
+        return largest;
     }
-    for (std::size_t l = 0; i + l < n; ++l) lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
+    // A vector type of the compiler: it does not see that 16 comparisons in a loop are one. The loads are
+    // unaligned.
+    typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
+    Lanes largest;
+    Lanes next;
+    std::memcpy(&largest, x, sizeof largest);
+    for (std::size_t i = kLanes; i + kLanes <= n; i += kLanes) {
+        std::memcpy(&next, x + i, sizeof next);
+        largest = next > largest ? next : largest;
+    }
+    std::memcpy(&next, x + n - kLanes, sizeof next);
+    largest = next > largest ? next : largest;
+    float lanes[kLanes];
+    std::memcpy(lanes, &largest, sizeof lanes);
     for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
         for (std::size_t l = 0; l < half; ++l)
             lanes[l] = lanes[l + half] > lanes[l] ? lanes[l + half] : lanes[l];
@@ -100,17 +114,29 @@ struct SoftmaxTerms {
 SHARDSCOPE_INLINE SoftmaxTerms softmax_row(const float* x, float* y, std::size_t n) {
     const float largest = lane_max(x, n);
     float lanes[kLanes] = {};
+    const std::size_t rest = n % kLanes;
+    // What is left behind the last whole 16 is computed with those before it, and before they are
+    // overwritten: x may be y. Behind it zeros, which add nothing to a lane.
+    const bool overlaps = rest > 0 && n >= kLanes;
+    float last[2 * kLanes] = {};
+    if (overlaps) {
+        for (std::size_t l = 0; l < kLanes; ++l) last[l] = exp_approximate(x[n - kLanes + l] - largest);
+    }
     std::size_t i = 0;
     for (; i + kLanes <= n; i += kLanes) {
-        float e[kLanes];  // all read before any is written: x may be y
+        float e[kLanes];  // all read before any is written
         for (std::size_t l = 0; l < kLanes; ++l) e[l] = exp_approximate(x[i + l] - largest);
         for (std::size_t l = 0; l < kLanes; ++l) lanes[l] += e[l];
         for (std::size_t l = 0; l < kLanes; ++l) y[i + l] = e[l];
     }
-    for (std::size_t l = 0; i + l < n; ++l) {
-        const float e = exp_approximate(x[i + l] - largest);
-        lanes[l] += e;
-        y[i + l] = e;
+    if (overlaps) {
+        for (std::size_t l = 0; l < kLanes; ++l) lanes[l] += last[kLanes - rest + l];
+        std::memcpy(y + n - kLanes, last, kLanes * sizeof(float));
+    } else {
+        for (std::size_t l = 0; l < rest; ++l) {
+            lanes[l] = exp_approximate(x[i + l] - largest);
+            y[i + l] = lanes[l];
+        }
     }
     const float sum = add_lanes(lanes);
     const float scale = 1.0f / sum;
