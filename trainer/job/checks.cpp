@@ -1,5 +1,8 @@
 // Checks that span several keys of a job, defaults that depend on another key, and names that stand for
 // several keys.
+#include <array>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "trainer/job/loading.h"
@@ -72,9 +75,13 @@ void Checks::shape() {
 void Checks::model() const {
     const ModelSection& model = job_.model;
     if (model.type == ModelType::mlp) {
-        for (const char* key :
-             {"model.dropout", "model.tied_embeddings", "model.vocabulary", "model.kv_heads"}) {
-            if (given(key)) refuse(key, "model.type", "an mlp has none; leave the key out or set model.type");
+        const std::array<std::pair<const char*, bool>, 4> set = {
+            {{"model.dropout", model.dropout > 0},
+             {"model.tied_embeddings", model.tied_embeddings},
+             {"model.vocabulary", model.vocabulary != 0},
+             {"model.kv_heads", model.kv_heads != 0}}};
+        for (const auto& [key, wanted] : set) {
+            if (wanted) refuse(key, "model.type", "an mlp has none; leave the key out or set model.type");
         }
         return;
     }
