@@ -11,12 +11,15 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// A text of one sentence, again and again; a small GPT has learned it after 150 steps.
+// A text of one sentence in which a number counts up, so that samples begin anywhere in it; a small GPT has
+// learned it after 300 steps.
 class Checkpoints : public ::testing::Test {
   protected:
     Checkpoints() {
         std::string text;
-        for (int i = 0; i < 200; ++i) text += "every good boy does fine and so does every girl\n";
+        for (int i = 0; i < 300; ++i) {
+            text += "every good boy number " + std::to_string(i) + " does fine and so does every girl\n";
+        }
         write_file(folder_ / "text", text);
     }
 
@@ -67,7 +70,8 @@ TEST_F(Checkpoints, OfAnotherRunAreNotOverwrittenUnasked) {
 
 TEST_F(Checkpoints, TextIsGeneratedThatTheModelHasSeen) {
     for (const Words& vocabulary : {Words{}, Words{"--model.vocabulary=270"}}) {
-        Words training = gpt({"--run.steps=150", "--overwrite", "--checkpoint.save=" + save()});
+        Words training =
+            gpt({"--run.steps=300", "--data.batch=4", "--overwrite", "--checkpoint.save=" + save()});
         training.insert(training.end(), vocabulary.begin(), vocabulary.end());
         train_json(training);
         Words generating = gpt({"--checkpoint.load=" + save(), "--generate", "every good"});
@@ -75,7 +79,8 @@ TEST_F(Checkpoints, TextIsGeneratedThatTheModelHasSeen) {
         const Outcome first = train(generating), second = train(generating);
         EXPECT_EQ(first.status, 0) << first.err;
         EXPECT_EQ(first.err, "");
-        EXPECT_THAT(first.out, AllOf(StartsWith("every good boy does fine"), HasSubstr("\nevery good boy")));
+        EXPECT_THAT(first.out, AllOf(StartsWith("every good boy number "),
+                                     HasSubstr(" does fine and so does every girl\nevery good boy number ")));
         EXPECT_GE(first.out.size(), 400U);  // 400 tokens of one byte or more
         EXPECT_EQ(first.out, second.out) << "the same seed draws the same text";
     }
