@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 
 #include "trainer/kernels/vectorize.h"
 
@@ -46,42 +45,40 @@ void copy(const T* in, T* out, std::size_t n) {
 
 namespace {
 
-SHARDSCOPE_INLINE float widen(Bf16 x) {
-    return to_float(x);
-}
-SHARDSCOPE_INLINE float widen(float x) {
-    return x;
-}
-SHARDSCOPE_INLINE double widen(double x) {
-    return x;
-}
-SHARDSCOPE_INLINE void narrow(float x, Bf16& y) {
-    y = to_bf16(x);
-}
-SHARDSCOPE_INLINE void narrow(float x, float& y) {
-    y = x;
-}
-SHARDSCOPE_INLINE void narrow(double x, double& y) {
-    y = x;
-}
+constexpr std::size_t kPart = 512;  // partial sums stay in the L1 cache while the ranks go by
 
 }  // namespace
 
 template <class T>
 SHARDSCOPE_VECTOR_CLONES void sum_ranks(const T* const* inputs, int ranks, T* out, std::size_t n,
                                         double factor) {
-    using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
-    const Sum share = static_cast<Sum>(factor);
-    constexpr std::size_t kPart = 512;  // partial sums stay in the L1 cache while the ranks go by
+    const float share = static_cast<float>(factor);
     for (std::size_t first = 0; first < n; first += kPart) {
         const std::size_t count = std::min(kPart, n - first);
-        Sum sum[kPart];
-        for (std::size_t i = 0; i < count; ++i) sum[i] = widen(inputs[0][first + i]);
+        float sum[kPart];
+        float buffer[kPart];
+        std::memcpy(sum, floats_of(inputs[0] + first, count, buffer), count * sizeof(float));
         for (int r = 1; r < ranks; ++r) {
-            const T* in = inputs[r] + first;
-            for (std::size_t i = 0; i < count; ++i) sum[i] += widen(in[i]);
+            const float* in = floats_of(inputs[r] + first, count, buffer);
+            for (std::size_t i = 0; i < count; ++i) sum[i] += in[i];
         }
-        for (std::size_t i = 0; i < count; ++i) narrow(sum[i] * share, out[first + i]);
+        const float* made = sum;
+        map(
+            out + first, count, [=](float value) SHARDSCOPE_INLINE_LAMBDA { return value * share; }, made);
+    }
+}
+
+SHARDSCOPE_VECTOR_CLONES
+void sum_ranks(const double* const* inputs, int ranks, double* out, std::size_t n, double factor) {
+    for (std::size_t first = 0; first < n; first += kPart) {
+        const std::size_t count = std::min(kPart, n - first);
+        double sum[kPart];
+        std::memcpy(sum, inputs[0] + first, count * sizeof(double));
+        for (int r = 1; r < ranks; ++r) {
+            const double* in = inputs[r] + first;
+            for (std::size_t i = 0; i < count; ++i) sum[i] += in[i];
+        }
+        for (std::size_t i = 0; i < count; ++i) out[first + i] = sum[i] * factor;
     }
 }
 
@@ -93,6 +90,5 @@ SHARDSCOPE_VECTOR_CLONES void sum_ranks(const T* const* inputs, int ranks, T* ou
     template void sum_ranks(const T* const*, int, T*, std::size_t, double);
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)
-template void sum_ranks(const double* const*, int, double*, std::size_t, double);
 
 }  // namespace shardscope::trainer::kernels

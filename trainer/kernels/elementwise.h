@@ -38,4 +38,7 @@ void copy(const T* in, T* out, std::size_t n);
 template <class T>
 void sum_ranks(const T* const* inputs, int ranks, T* out, std::size_t n, double factor);
 
+// The same in double.
+void sum_ranks(const double* const* inputs, int ranks, double* out, std::size_t n, double factor);
+
 }  // namespace shardscope::trainer::kernels

@@ -12,39 +12,38 @@
 
 namespace shardscope::trainer::kernels {
 
-template <>
-void linear_forward(const float* x, const float* w, const float* b, float* y, int rows, int in, int out) {
-    // The product is added to what y holds, so the bias costs no pass of its own.
-    if (b) {
-        const std::size_t row_bytes = static_cast<std::size_t>(out) * sizeof(float);
-        for (int i = 0; i < rows; ++i) std::memcpy(y + static_cast<std::ptrdiff_t>(i) * out, b, row_bytes);
+namespace {
+
+void product(const ProductShape& s, const float* a, const float* b, const float* bias, float* c) {
+    // The product is added to what c holds, so the bias costs no pass of its own.
+    for (int i = 0; s.bias && i < s.m; ++i) {
+        std::memcpy(c + static_cast<std::ptrdiff_t>(i) * s.n, bias,
+                    static_cast<std::size_t>(s.n) * sizeof(float));
     }
-    Blas::get().sgemm(false, true, rows, out, in, 1.0f, x, in, w, in, b ? 1.0f : 0.0f, y, out);
+    Blas::get().sgemm(s.transpose_a, s.transpose_b, s.m, s.n, s.k, 1.0f, a, s.transpose_a ? s.m : s.k, b,
+                      s.transpose_b ? s.k : s.n, s.bias ? 1.0f : 0.0f, c, s.n);
 }
 
-template <>
-void linear_backward_input(const float* dy, const float* w, float* dx, int rows, int in, int out) {
-    Blas::get().sgemm(false, false, rows, in, out, 1.0f, dy, out, w, in, 0.0f, dx, in);
+void product(const ProductShape& s, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c) {
+    bf16_product(s, a, b, bias, c);
 }
 
-template <>
-void linear_backward_weight(const float* dy, const float* x, float* dw, int rows, int in, int out) {
-    Blas::get().sgemm(true, false, out, in, rows, 1.0f, dy, out, x, in, 0.0f, dw, in);
+}  // namespace
+
+template <class T>
+void linear_forward(const T* x, const T* w, const std::type_identity_t<T>* b, T* y, int rows, int in,
+                    int out) {
+    product({false, true, b != nullptr, rows, out, in}, x, w, b, y);
 }
 
-template <>
-void linear_forward(const Bf16* x, const Bf16* w, const Bf16* b, Bf16* y, int rows, int in, int out) {
-    bf16_product({false, true, b != nullptr, rows, out, in}, x, w, b, y);
+template <class T>
+void linear_backward_input(const T* dy, const T* w, T* dx, int rows, int in, int out) {
+    product({false, false, false, rows, in, out}, dy, w, nullptr, dx);
 }
 
-template <>
-void linear_backward_input(const Bf16* dy, const Bf16* w, Bf16* dx, int rows, int in, int out) {
-    bf16_product({false, false, false, rows, in, out}, dy, w, nullptr, dx);
-}
-
-template <>
-void linear_backward_weight(const Bf16* dy, const Bf16* x, Bf16* dw, int rows, int in, int out) {
-    bf16_product({true, false, false, out, in, rows}, dy, x, nullptr, dw);
+template <class T>
+void linear_backward_weight(const T* dy, const T* x, T* dw, int rows, int in, int out) {
+    product({true, false, false, out, in, rows}, dy, x, nullptr, dw);
 }
 
 template <class T>
@@ -68,7 +67,12 @@ SHARDSCOPE_VECTOR_CLONES void linear_backward_bias(const T* dy, T* db, int rows,
     }
 }
 
-template void linear_backward_bias(const float*, float*, int, int);
-template void linear_backward_bias(const Bf16*, Bf16*, int, int);
+#define SHARDSCOPE_INSTANTIATE(T)                                                  \
+    template void linear_forward(const T*, const T*, const T*, T*, int, int, int); \
+    template void linear_backward_input(const T*, const T*, T*, int, int, int);    \
+    template void linear_backward_weight(const T*, const T*, T*, int, int, int);   \
+    template void linear_backward_bias(const T*, T*, int, int);
+SHARDSCOPE_INSTANTIATE(float)
+SHARDSCOPE_INSTANTIATE(Bf16)
 
 }  // namespace shardscope::trainer::kernels

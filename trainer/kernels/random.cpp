@@ -49,6 +49,7 @@ SHARDSCOPE_INLINE void philox_group(std::uint64_t seed, std::uint64_t stream, st
     std::uint32_t key0 = static_cast<std::uint32_t>(seed);
     std::uint32_t key1 = static_cast<std::uint32_t>(seed >> 32);
     for (int round = 0; round < kRounds; ++round) {
+#pragma GCC unroll 1  // unrolled it would not be vectorized
         for (std::size_t l = 0; l < kCounters; ++l) {
             philox_round(words.w[0][l], words.w[1][l], words.w[2][l], words.w[3][l], key0, key1);
         }
