@@ -70,6 +70,65 @@ TEST(Parity, GptIsTheSameUnderEveryMode) {
     }
 }
 
+// Parameters that the ranks do not divide, some smaller than the number of ranks: padding and empty shards.
+TEST(Parity, UnevenAndEmptyShardsChangeNothing) {
+    for (const int ranks : {3, 5, 7}) {
+        Job job = testing::mlp_job(3, 5, 2, ranks);
+        job.optimizer.type = OptimizerType::adamw;
+        job.train.clip_norm = 0.1;
+        Job reference = testing::with_mode(job, ParallelMode::none);
+        reference.run.ranks = 1;
+        reference.train.accumulation = ranks;
+        const Losses expected = testing::run(reference).losses;
+        for (const FsdpLayout layout : {FsdpLayout::fsdp1, FsdpLayout::fsdp2, FsdpLayout::lean}) {
+            for (const bool offload : {false, true}) {
+                Job sharded = testing::with_wrap(job, "module:Linear");
+                sharded.fsdp.layout = layout;
+                sharded.fsdp.cpu_offload = offload;
+                sharded.fsdp.sync_module_states = offload;
+                EXPECT_EQ(testing::run(sharded).losses, expected) << ranks << " ranks";
+            }
+        }
+        Job zero = testing::with_mode(job, ParallelMode::ddp);
+        zero.ddp.shard_optimizer = true;
+        EXPECT_EQ(testing::run(zero).losses, expected) << ranks << " ranks";
+    }
+}
+
+// Units of which some, all or none of the parameters are trained.
+TEST(Parity, FrozenParametersStayAndTheOthersLearnAlike) {
+    const testing::SampleText text;
+    for (const char* frozen : {"LayerNorm", "Embedding", "CausalSelfAttention"}) {
+        Job job = testing::gpt_job(text, 1, 4);
+        job.train.freeze.names = {frozen};
+        Job reference = testing::with_mode(job, ParallelMode::none);
+        reference.run.ranks = 1;
+        reference.train.accumulation = 4;
+        const Losses expected = testing::run(reference).losses;
+        for (const char* wrap : {"root", "module:Block", "module:LayerNorm,Embedding,Linear"}) {
+            for (const FsdpLayout layout : {FsdpLayout::fsdp1, FsdpLayout::fsdp2, FsdpLayout::lean}) {
+                Job sharded = testing::with_wrap(job, wrap);
+                sharded.fsdp.layout = layout;
+                EXPECT_EQ(testing::run(sharded).losses, expected) << frozen << ", wrap " << wrap;
+            }
+        }
+        EXPECT_EQ(testing::run(testing::with_mode(job, ParallelMode::ddp)).losses, expected) << frozen;
+        job.ddp.shard_optimizer = true;
+        EXPECT_EQ(testing::run(testing::with_mode(job, ParallelMode::ddp)).losses, expected) << frozen;
+    }
+}
+
+// A table that the embedding and the head share, wrapped apart: it belongs to the unit around both.
+TEST(Parity, SharedParametersMayBeWrappedApart) {
+    const testing::SampleText text;
+    Job job = testing::gpt_job(text, 1, 2);
+    job.model.tied_embeddings = true;
+    const Losses expected = testing::run(testing::with_wrap(job, "root")).losses;
+    for (const char* wrap : {"module:Embedding,Linear", "module:Block,Embedding,Linear", "size:500"}) {
+        EXPECT_EQ(testing::run(testing::with_wrap(job, wrap)).losses, expected) << wrap;
+    }
+}
+
 TEST(Parity, TheSameRunTwiceGivesTheSameBits) {
     const Job job = testing::with_wrap(testing::mlp_job(4, 24, 4, 4), "module:Linear");
     EXPECT_EQ(testing::run(job).losses, testing::run(job).losses);

@@ -1,0 +1,121 @@
+#!/usr/bin/python3
+"""A training step of PyTorch for scripts/bench_trainer.py to stand beside ours: the same model, batch and threads.
+
+    torch_step.py gpt STEPS           one process, one thread; prints CPU milliseconds of a step
+    torch_step.py mlp STEPS           DistributedDataParallel over gloo, two processes of one thread each; wall
+                                      milliseconds of a step, the fastest of groups of five
+
+Needs Debian's python3-torch. fp32 throughout.
+"""
+import math
+import os
+import sys
+import time
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # spinning threads would slow each other down
+
+import torch
+from torch import nn
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads, context):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width)
+        self.projection = nn.Linear(width, width)
+        self.register_buffer("mask", torch.triu(torch.full((context, context), -math.inf), 1))
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k, v = (y.view(b, t, self.heads, -1).transpose(1, 2) for y in self.qkv(x).chunk(3, dim=2))
+        scores = q @ k.transpose(2, 3) * (1.0 / math.sqrt(c // self.heads)) + self.mask
+        y = scores.softmax(3) @ v
+        return self.projection(y.transpose(1, 2).reshape(b, t, c))
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads, context):
+        super().__init__()
+        self.norm_1, self.norm_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attention = Attention(width, heads, context)
+        self.feed_forward = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+        )
+
+    def forward(self, x):
+        x = x + self.attention(self.norm_1(x))
+        return x + self.feed_forward(self.norm_2(x))
+
+
+class Gpt(nn.Module):
+    def __init__(self, layers=6, width=384, heads=6, context=256, vocabulary=256):
+        super().__init__()
+        self.tokens = nn.Embedding(vocabulary, width)
+        self.positions = nn.Parameter(0.02 * torch.randn(context, width))
+        self.blocks = nn.Sequential(*(Block(width, heads, context) for _ in range(layers)))
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+
+    def forward(self, tokens):
+        return self.head(self.norm(self.blocks(self.tokens(tokens) + self.positions)))
+
+
+def gpt(steps):
+    torch.set_num_threads(1)
+    model = Gpt()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    tokens = torch.randint(0, 256, (8, 257))
+    start = 0.0
+    for step in range(steps + 2):
+        if step == 2:
+            start = time.process_time()
+        optimizer.zero_grad(set_to_none=True)
+        logits = model(tokens[:, :-1])
+        loss = nn.functional.cross_entropy(logits.reshape(-1, 256), tokens[:, 1:].reshape(-1))
+        loss.backward()
+        optimizer.step()
+        loss.item()
+    print(f"{1e3 * (time.process_time() - start) / steps:.3f}")
+
+
+def mlp_rank(rank, steps, port):
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    torch.set_num_threads(1)
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    dist.init_process_group("gloo", rank=rank, world_size=2)
+    layers = []
+    for i in range(8):
+        layers += [nn.ReLU()] * (i > 0) + [nn.Linear(1024, 1024)]
+    model = DistributedDataParallel(nn.Sequential(*layers))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x, target = torch.randn(128, 1024), torch.randn(128, 1024)
+    fastest, start = math.inf, 0.0
+    for step in range(steps + 2):
+        if step >= 2 and (step - 2) % 5 == 0:
+            start = time.perf_counter()
+        optimizer.zero_grad(set_to_none=True)
+        loss = nn.functional.mse_loss(model(x), target)
+        loss.backward()
+        optimizer.step()
+        loss.item()
+        if step >= 2 and (step - 2) % 5 == 4:
+            fastest = min(fastest, (time.perf_counter() - start) / 5)
+    if rank == 0:
+        print(f"{1e3 * fastest:.3f}", flush=True)
+    dist.destroy_process_group()
+
+
+def mlp(steps):
+    import torch.multiprocessing as processes
+
+    processes.spawn(mlp_rank, args=(steps, 20000 + os.getpid() % 20000), nprocs=2)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3 or sys.argv[1] not in ("gpt", "mlp") or not sys.argv[2].isdigit():
+        sys.exit("usage: torch_step.py gpt|mlp STEPS")
+    {"gpt": gpt, "mlp": mlp}[sys.argv[1]](int(sys.argv[2]))
