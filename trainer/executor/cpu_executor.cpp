@@ -238,7 +238,8 @@ void Training::on_validation(const BoardLoss& loss) {
 
 std::string Training::not_finite(const BoardLoss& loss) const {
     std::string sentence = fmt::format("step {}: ", loss.step);
-    if (!std::isfinite(loss.loss)) sentence += fmt::format("the loss is not finite ({}); ", loss.loss);
+    if (!std::isfinite(loss.loss))
+        sentence += fmt::format("the loss is not finite ({}); ", std::isnan(loss.loss) ? "nan" : "infinity");
     const auto& modules = program_.modules().modules;
     if (loss.module >= 0 && static_cast<std::size_t>(loss.module) < modules.size()) {
         const Module& module = *modules[static_cast<std::size_t>(loss.module)];

@@ -138,17 +138,22 @@ std::shared_ptr<Meeting> LocalGroup::join(int place, std::int64_t sequence, cons
     const auto part = static_cast<std::size_t>(place);
     (*open.calls)[part] = call;
     auto meeting = open.meeting;
-    meeting->set_part(part, [calls = open.calls, part](int) { carry_out(*calls, part); });
+    meeting->set_part(part, [calls = open.calls, part, delays = delays_](int) {
+        if (delays) delays->maybe_sleep();
+        carry_out(*calls, part);
+    });
     if (++open.joined == members_) open_.erase(sequence);
     return meeting;
 }
 
-LocalGroups::LocalGroups(const Mesh& mesh, std::chrono::microseconds transfer_delay) {
+LocalGroups::LocalGroups(const Mesh& mesh, std::chrono::microseconds transfer_delay, Delays* delays) {
     // Mesh::id: the world, then the shard groups by replica, then the replicate groups by place.
     std::vector<int> members = {mesh.ranks};
     members.insert(members.end(), static_cast<std::size_t>(mesh.replicas()), mesh.shard);
     members.insert(members.end(), static_cast<std::size_t>(mesh.shard), mesh.replicas());
-    for (const int size : members) groups_.push_back(std::make_unique<LocalGroup>(size, transfer_delay));
+    for (const int size : members) {
+        groups_.push_back(std::make_unique<LocalGroup>(size, transfer_delay, delays));
+    }
 }
 
 }  // namespace shardscope::trainer

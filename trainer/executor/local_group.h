@@ -11,6 +11,7 @@
 #include <mutex>
 #include <vector>
 
+#include "trainer/executor/delays.h"
 #include "trainer/executor/scheduler.h"
 #include "trainer/plan/mesh.h"
 #include "trainer/plan/plan.h"
@@ -32,9 +33,9 @@ struct CollectiveCall {
 
 class LocalGroup {
   public:
-    // `transfer_delay`: of every collective (see Meeting).
-    explicit LocalGroup(int members, std::chrono::microseconds transfer_delay = {})
-        : members_(members), transfer_delay_(transfer_delay) {}
+    // For tests: `transfer_delay` of every collective (see Meeting); `delays` before each part of one.
+    explicit LocalGroup(int members, std::chrono::microseconds transfer_delay = {}, Delays* delays = nullptr)
+        : members_(members), transfer_delay_(transfer_delay), delays_(delays) {}
     int members() const { return members_; }
 
     // The `sequence`-th collective of the member at `place` (0 the first). Thread safe. Throws
@@ -50,6 +51,7 @@ class LocalGroup {
     };
     int members_;
     std::chrono::microseconds transfer_delay_;
+    Delays* delays_;
     std::mutex mutex_;
     std::map<std::int64_t, Open> open_;  // by sequence; a meeting leaves when all members have joined
 };
@@ -57,7 +59,8 @@ class LocalGroup {
 // Every communicator of a run.
 class LocalGroups {
   public:
-    explicit LocalGroups(const Mesh& mesh, std::chrono::microseconds transfer_delay = {});
+    explicit LocalGroups(const Mesh& mesh, std::chrono::microseconds transfer_delay = {},
+                         Delays* delays = nullptr);
     // `id`: Mesh::id.
     LocalGroup& of(int id) { return *groups_[static_cast<std::size_t>(id)]; }
 

@@ -224,18 +224,16 @@ void RankRunner::out_of_memory(const Plan& plan, const Op& op, const PoolExhaust
         moment += fmt::format(", {} unit {} ({})", gathering ? "gathering" : "in", op.unit, unit);
     }
     const std::int64_t limit = shared_.job.run.memory_limit;
-    const bool device = buffer.space == MemorySpace::device;
-    throw OutOfMemory(
-        fmt::format("step {}, rank {}: out of memory: {} bytes for {} ({}) do not fit {}; allocated are {} "
-                    "bytes ({}) of {} "
-                    "reserved; {}make the units (fsdp.wrap), the batch (data.batch) or the model smaller",
-                    step_, rank_, buffer.bytes, buffer.name, moment,
-                    reason.by_limit() ? fmt::format("into the {} bytes of run.memory_limit", limit)
-                    : device          ? std::string("into this machine's memory")
-                             : std::string("into this machine's memory (pinned host memory was asked for)"),
-                    counter_.live_bytes(), held.empty() ? "nothing" : held,
-                    allocator_.reserved_bytes(MemorySpace::device),
-                    reason.by_limit() ? "raise run.memory_limit, or " : ""));
+    throw OutOfMemory(fmt::format(
+        "step {}, rank {}: out of memory: {} bytes for {} ({}) do not fit {}; allocated are {} "
+        "bytes ({}) of {} "
+        "reserved; {}make the units (fsdp.wrap), the batch (data.batch) or the model smaller",
+        step_, rank_, buffer.bytes, buffer.name, moment,
+        reason.by_limit() ? fmt::format("into the {} bytes of run.memory_limit", limit)
+                          : std::string("into the memory that the system gives this process (ulimit -v)"),
+        counter_.live_bytes(), held.empty() ? "nothing" : held,
+        allocator_.reserved_bytes(MemorySpace::device),
+        reason.by_limit() ? "raise run.memory_limit, or " : ""));
 }
 
 // --- calls and waits -------------------------------------------------------------------------------------

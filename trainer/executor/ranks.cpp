@@ -53,8 +53,8 @@ Ranks::Ranks(const Program& program, profiler::Recorder* recorder, const TestSet
                      }
                      workers_ready_.count_down();
                  }),
-      groups_(program.mesh(), std::chrono::microseconds(test.transfer_delay_us)),
       delays_(test.delay_seed),
+      groups_(program.mesh(), std::chrono::microseconds(test.transfer_delay_us), &delays_),
       shared_(make_shared_state(scheduler_, groups_, delays_, program, test, nullptr)),
       barrier_(program.mesh().ranks) {
     kernels::Blas::get().set_threads(program.job().run.blas_threads);

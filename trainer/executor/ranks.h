@@ -40,8 +40,8 @@ class Ranks {
     std::vector<profiler::ThreadLog*> worker_logs_;
     std::latch workers_ready_;
     Scheduler scheduler_;
-    LocalGroups groups_;
     Delays delays_;
+    LocalGroups groups_;
     std::optional<Instruments> instruments_;
     Shared shared_;
     HostBarrier barrier_;
