@@ -24,9 +24,9 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the files hold little-endian fp32");
 
 constexpr std::int64_t kAlignment = 64;
-constexpr std::int64_t kMostElements = std::int64_t{1}
-                                       << 22;  // of a piece: 16 MiB, so that a reader need not take
-                                               // in more than that for a few elements
+// Of a piece: 16 MiB, so that a checksum tells where the damage is and other readers may take in pieces
+// whole.
+constexpr std::int64_t kMostElements = 4 << 20;
 constexpr const char* kTokenizerName = "tokenizer.txt";
 
 std::int64_t align(std::int64_t offset) {
