@@ -50,7 +50,7 @@ names=("root wrap" "per Linear" "per Linear + offload" "NO_SHARD")
 strategies=(FULL_SHARD FULL_SHARD FULL_SHARD NO_SHARD)
 wraps=(root module:Linear module:Linear root)
 offloads=(false false true false)
-published=(43,218.2 17,616.6 16,016.6 -)
+published=("43,218.2" "17,616.6" "16,016.6" "-")
 
 say "Peak memory at the talk's size: 20480 wide, 10240 rows a rank, 8 ranks; foretold, nothing trained (MB = 2^20)"
 printf '%-22s %12s %12s %18s\n' configuration "the talk" foretold "foretold, bytes"
