@@ -119,6 +119,7 @@ SHARDSCOPE_VECTOR_CLONES void silu_mul_backward(const T* dy, const T* gate, cons
     }
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
 #define SHARDSCOPE_INSTANTIATE(T)                                        \
     template void relu_forward(const T*, T*, std::size_t);               \
     template void relu_backward(const T*, const T*, T*, std::size_t);    \
@@ -126,6 +127,7 @@ SHARDSCOPE_VECTOR_CLONES void silu_mul_backward(const T* dy, const T* gate, cons
     template void gelu_backward(const T*, const T*, T*, std::size_t);    \
     template void silu_mul_forward(const T*, const T*, T*, std::size_t); \
     template void silu_mul_backward(const T*, const T*, const T*, T*, T*, std::size_t);
+// NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)
 

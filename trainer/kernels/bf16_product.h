@@ -4,8 +4,8 @@
 // the same bits at any time on one machine; the ways differ by the order of the sums.
 #pragma once
 
-#include <compare>
 #include <string>
+#include <tuple>
 
 #include "trainer/kernels/bf16.h"
 
@@ -16,7 +16,13 @@ namespace shardscope::trainer::kernels {
 struct ProductShape {
     bool transpose_a = false, transpose_b = false, bias = false;
     int m = 0, n = 0, k = 0;
-    friend auto operator<=>(const ProductShape&, const ProductShape&) = default;
+    // An order, for tables of them.
+    friend bool operator<(const ProductShape& x, const ProductShape& y) {
+        const auto all = [](const ProductShape& s) {
+            return std::tie(s.transpose_a, s.transpose_b, s.bias, s.m, s.n, s.k);
+        };
+        return all(x) < all(y);
+    }
 };
 
 // The faster way of this machine. `bias` is read only where shape.bias. Sizes may be 0: k = 0 gives the bias,

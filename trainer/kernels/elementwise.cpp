@@ -82,12 +82,14 @@ void sum_ranks(const double* const* inputs, int ranks, double* out, std::size_t 
     }
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
 #define SHARDSCOPE_INSTANTIATE(T)                           \
     template void add(const T*, const T*, T*, std::size_t); \
     template void accumulate(const T*, T*, std::size_t);    \
     template void scale(T*, float, std::size_t);            \
     template void copy(const T*, T*, std::size_t);          \
     template void sum_ranks(const T* const*, int, T*, std::size_t, double);
+// NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)
 

@@ -74,7 +74,8 @@ SHARDSCOPE_VECTOR_CLONES void embedding_backward(const T* dy, const std::int32_t
 }
 
 template <class T>
-void position_embedding_forward(const std::type_identity_t<T>* x, const T* table, T* y, int rows, int context, int width) {
+void position_embedding_forward(const std::type_identity_t<T>* x, const T* table, T* y, int rows, int context,
+                                int width) {
     const std::size_t n = static_cast<std::size_t>(width);
     for (int i = 0; i < rows; ++i) {
         const T* entry = table + row_start(static_cast<std::size_t>(i % context), width);
@@ -100,11 +101,13 @@ SHARDSCOPE_VECTOR_CLONES void position_embedding_backward(const T* dy, T* dtable
     }
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
 #define SHARDSCOPE_INSTANTIATE(T)                                                       \
     template void embedding_forward(const std::int32_t*, const T*, T*, int, int);       \
     template void embedding_backward(const T*, const std::int32_t*, T*, int, int, int); \
     template void position_embedding_forward(const T*, const T*, T*, int, int, int);    \
     template void position_embedding_backward(const T*, T*, int, int, int, int);
+// NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)
 

@@ -103,12 +103,14 @@ SHARDSCOPE_VECTOR_CLONES void layer_norm_backward_parameters(const T* dy, const 
     }
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
 #define SHARDSCOPE_INSTANTIATE(T)                                                                         \
     template void layer_norm_forward(const T*, const T*, const T*, T*, float*, float*, int, int, float);  \
     template void layer_norm_backward_input(const T*, const T*, const T*, const float*, const float*, T*, \
                                             int, int);                                                    \
     template void layer_norm_backward_parameters(const T*, const T*, const float*, const float*, T*, T*,  \
                                                  int, int);
+// NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)
 

@@ -67,11 +67,13 @@ SHARDSCOPE_VECTOR_CLONES void linear_backward_bias(const T* dy, T* db, int rows,
     }
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
 #define SHARDSCOPE_INSTANTIATE(T)                                                  \
     template void linear_forward(const T*, const T*, const T*, T*, int, int, int); \
     template void linear_backward_input(const T*, const T*, T*, int, int, int);    \
     template void linear_backward_weight(const T*, const T*, T*, int, int, int);   \
     template void linear_backward_bias(const T*, T*, int, int);
+// NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)
 

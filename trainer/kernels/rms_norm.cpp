@@ -78,10 +78,12 @@ SHARDSCOPE_VECTOR_CLONES void rms_norm_backward_parameters(const T* dy, const T*
     }
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
 #define SHARDSCOPE_INSTANTIATE(T)                                                                    \
     template void rms_norm_forward(const T*, const T*, T*, float*, int, int, float);                 \
     template void rms_norm_backward_input(const T*, const T*, const T*, const float*, T*, int, int); \
     template void rms_norm_backward_parameters(const T*, const T*, const float*, T*, int, int);
+// NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)
 

@@ -84,9 +84,11 @@ void rotary_backward(const T* dy, const Table* table, T* dx, int batch, int cont
 
 template void rotary_table(float*, int, int, double);
 template void rotary_table(Bf16*, int, int, double);
+// NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
 #define SHARDSCOPE_INSTANTIATE(T, Table)                                               \
     template void rotary_forward(const T*, const Table*, T*, int, int, int, int, int); \
     template void rotary_backward(const T*, const Table*, T*, int, int, int, int, int);
+// NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float, float)
 SHARDSCOPE_INSTANTIATE(float, Bf16)
 SHARDSCOPE_INSTANTIATE(Bf16, float)
