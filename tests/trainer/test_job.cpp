@@ -214,5 +214,20 @@ TEST(Samples, AreJobsThatHaveFourRanksAndKeepTheirMode) {
     EXPECT_EQ(ddp.parallel.mode, ParallelMode::ddp);
 }
 
+TEST(Samples, HoldTheTalksProportionsAndAGptThatValidatesAndSaves) {
+    const std::string folder = SHARDSCOPE_SAMPLES;
+    const Job talk = load_job(folder + "/talk/talk.toml");
+    EXPECT_EQ(talk.run.ranks, 8);
+    EXPECT_EQ(talk.model.width, 20480 / 20);
+    EXPECT_EQ(talk.data.batch, 10240 / 20);
+    EXPECT_EQ(talk.optimizer.momentum, 0);
+
+    const Job text = load_job(folder + "/gpt-text.toml");
+    EXPECT_EQ(text.run.ranks, 2);
+    EXPECT_GT(text.data.validation, 0);
+    EXPECT_GT(text.train.validate_every, 0);
+    EXPECT_EQ(text.checkpoint.save, "gpt-text");
+}
+
 }  // namespace
 }  // namespace shardscope::trainer
