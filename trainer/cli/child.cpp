@@ -102,6 +102,7 @@ ChildResult run_again(const std::vector<std::string>& arguments) {
     std::vector<std::string> words = {"shardscope-train"};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> pointers;
+    pointers.reserve(words.size() + 1);
     for (std::string& word : words) pointers.push_back(word.data());
     pointers.push_back(nullptr);
 

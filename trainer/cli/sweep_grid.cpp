@@ -50,7 +50,7 @@ std::vector<std::string> split_at(const std::string& text, char separator) {
 std::string fault(const Key& key, const std::string& text) {
     const auto value = parse_value(key.type, text);
     if (!value) return fmt::format("\"{}\" is not {}; use {}", text, name(key.type), allowed(key));
-    if (const std::string wrong = problem(key, *value); !wrong.empty()) return wrong;
+    if (std::string wrong = problem(key, *value); !wrong.empty()) return wrong;
     try {
         Job scratch;
         key.set(scratch, *value);
