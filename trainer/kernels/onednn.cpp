@@ -28,6 +28,7 @@ struct OneDnn::Library {
     decltype(&dnnl_get_effective_cpu_isa) instructions;
     decltype(&dnnl_set_max_cpu_isa) limit_instructions;
     decltype(&dnnl_engine_create) engine_create;
+    decltype(&dnnl_engine_destroy) engine_destroy;
     decltype(&dnnl_stream_create) stream_create;
     decltype(&dnnl_stream_destroy) stream_destroy;
     decltype(&dnnl_memory_desc_init_by_strides) describe;
@@ -46,7 +47,12 @@ struct OneDnn::Library {
     decltype(&dnnl_primitive_destroy) primitive_destroy;
     decltype(&dnnl_primitive_execute) execute;
     void (*set_omp_threads)(int);
-    dnnl_engine_t engine;  // lives as long as the process
+    dnnl_engine_t engine = nullptr;
+
+    // At the end of the process, after the streams and products of its threads.
+    ~Library() {
+        if (engine) engine_destroy(engine);
+    }
 };
 
 namespace {
@@ -109,6 +115,7 @@ OneDnn::OneDnn() {
     find(library->instructions, "dnnl_get_effective_cpu_isa");
     find(library->limit_instructions, "dnnl_set_max_cpu_isa");
     find(library->engine_create, "dnnl_engine_create");
+    find(library->engine_destroy, "dnnl_engine_destroy");
     find(library->stream_create, "dnnl_stream_create");
     find(library->stream_destroy, "dnnl_stream_destroy");
     find(library->describe, "dnnl_memory_desc_init_by_strides");
