@@ -1,6 +1,8 @@
 // Streams, events and meetings of the cpu executor: order is kept, nothing blocks a worker.
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <latch>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -107,6 +109,42 @@ TEST(Scheduler, AMeetingOfMoreRanksThanWorkersTakesPlace) {
     }
     scheduler.wait_all();
     EXPECT_EQ(after, kRanks);
+}
+
+// Two workers, each at work for a rank, and a collective of both. The worker that is free first does its own
+// rank's part, leaves the other to the worker that is still busy for that rank, and goes on with its own
+// rank.
+TEST(Scheduler, APartIsLeftToTheWorkerThatIsBusyForItsRank) {
+    Journal journal;
+    Scheduler scheduler(2, nullptr);
+    std::array<StreamIndex, 2> compute{}, communication{};
+    for (int rank = 0; rank < 2; ++rank) {
+        compute[static_cast<std::size_t>(rank)] = scheduler.add_stream(rank);
+        communication[static_cast<std::size_t>(rank)] = scheduler.add_stream(rank);
+    }
+    std::latch both_busy(3), other_is_free(1), busy_is_free(1);  // 3: this thread, too
+    scheduler.enqueue(compute[0], Priority::compute, {}, [&](int) {
+        both_busy.arrive_and_wait();
+        busy_is_free.wait();
+    });
+    scheduler.enqueue(compute[1], Priority::compute, {}, [&](int) {
+        both_busy.arrive_and_wait();
+        other_is_free.wait();
+    });
+    scheduler.enqueue(compute[1], Priority::compute, {}, journal.write(11));
+    both_busy.arrive_and_wait();
+    auto meeting = std::make_shared<Meeting>(2);
+    meeting->set_part(0, journal.write(0));
+    meeting->set_part(1, journal.write(1));
+    scheduler.enqueue_arrival(communication[0], {}, meeting, 0);
+    scheduler.enqueue_arrival(communication[1], {}, meeting, 1);
+    other_is_free.count_down();
+    // With nothing left of its own rank the free worker does the other part, too; nothing waits for the busy
+    // one.
+    scheduler.wait(scheduler.last(communication[0]));
+    EXPECT_EQ(journal.entries(), (std::vector{1, 11, 0}));
+    busy_is_free.count_down();
+    scheduler.wait_all();
 }
 
 TEST(Scheduler, AFailureReachesEveryWaitingHost) {

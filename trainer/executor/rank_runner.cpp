@@ -20,9 +20,9 @@ using profiler::ticks;
 
 namespace {
 
-std::array<StreamIndex, kStreams> add_streams(Scheduler& scheduler) {
+std::array<StreamIndex, kStreams> add_streams(Scheduler& scheduler, int rank) {
     std::array<StreamIndex, kStreams> streams{};
-    for (StreamIndex& stream : streams) stream = scheduler.add_stream();
+    for (StreamIndex& stream : streams) stream = scheduler.add_stream(rank);
     return streams;
 }
 
@@ -30,11 +30,11 @@ std::array<StreamIndex, kStreams> add_streams(Scheduler& scheduler) {
 // the first large product, and spins for ever where the system does not give it.
 constexpr std::int64_t kBlasBuffer = std::int64_t{136} << 20;
 
-AllocatorOptions allocator_options(Shared& shared) {
+AllocatorOptions allocator_options(Shared& shared, int rank) {
     AllocatorOptions options;
     options.headroom = kBlasBuffer * worker_count(shared.job);
     options.device_limit = shared.job.run.memory_limit;
-    if (shared.poison) options.poison_stream = shared.scheduler.add_stream();
+    if (shared.poison) options.poison_stream = shared.scheduler.add_stream(rank);
     return options;
 }
 
@@ -48,8 +48,8 @@ RankRunner::RankRunner(int rank, Shared& shared, HostCalls calls)
     : rank_(rank),
       shared_(shared),
       calls_(std::move(calls)),
-      streams_(add_streams(shared.scheduler)),
-      allocator_(shared.scheduler, streams_, allocator_options(shared)) {
+      streams_(add_streams(shared.scheduler, rank)),
+      allocator_(shared.scheduler, streams_, allocator_options(shared, rank)) {
     for (const Group group : {Group::world, Group::shard, Group::replicate}) {
         Communicator& communicator = communicators_[static_cast<std::size_t>(group)];
         communicator.id = shared.mesh.id(group, rank);

@@ -20,6 +20,8 @@ void Waits::add(StreamEvent event) {
 }
 
 Scheduler::Scheduler(int workers, const std::function<void(int worker)>& on_worker_start) {
+    home_of_worker_.assign(static_cast<std::size_t>(workers), -1);
+    at_work_.assign(static_cast<std::size_t>(workers), false);
     workers_.reserve(static_cast<std::size_t>(workers));
     for (int i = 0; i < workers; ++i) {
         workers_.emplace_back([this, i, on_worker_start] {
@@ -44,9 +46,9 @@ void Scheduler::stop() {
     workers_.clear();
 }
 
-StreamIndex Scheduler::add_stream() {
+StreamIndex Scheduler::add_stream(int home) {
     const std::lock_guard lock(mutex_);
-    queues_.emplace_back();
+    queues_.emplace_back().home = home;
     return static_cast<StreamIndex>(queues_.size() - 1);
 }
 
@@ -99,13 +101,14 @@ void Scheduler::try_head(StreamIndex stream) {
         }
     }
     queue.head_taken = true;
-    if (!head.meeting) return make_ready(head.priority, {stream, nullptr, 0});
+    if (!head.meeting) return make_ready(head.priority, {stream, nullptr, 0, queue.home});
     Meeting& meeting = *head.meeting;
     meeting.parts_[head.part].arrived = profiler::ticks();
+    meeting.parts_[head.part].home = queue.home;
     meeting.streams_.push_back(stream);
     if (meeting.streams_.size() < meeting.parts_.size()) return;
     for (std::size_t part = 0; part < meeting.parts_.size(); ++part) {
-        make_ready(Priority::communication, {-1, head.meeting, part});
+        make_ready(Priority::communication, {-1, head.meeting, part, meeting.parts_[part].home});
     }
 }
 
@@ -126,12 +129,30 @@ void Scheduler::complete_head(StreamIndex stream) {
     for (const StreamIndex waiting : blocked) try_head(waiting);
 }
 
-bool Scheduler::take(Ready& next) {
+// A part of another home, where a worker is at it for that home, and something else is ready of one's own.
+bool Scheduler::leaves_to_another(const Ready& part, int home) const {
+    if (!part.meeting || part.home < 0 || part.home == home) return false;
+    bool attended = false;
+    for (std::size_t w = 0; w < at_work_.size(); ++w)
+        attended = attended || (at_work_[w] && home_of_worker_[w] == part.home);
+    if (!attended) return false;
+    return std::any_of(ready_.begin() + 1, ready_.end(), [&](const auto& level) {
+        return std::any_of(level.begin(), level.end(), [&](const Ready& r) { return r.home == home; });
+    });
+}
+
+bool Scheduler::take(Ready& next, int worker) {
+    int& home = home_of_worker_[static_cast<std::size_t>(worker)];
     for (auto& level : ready_) {
         if (level.empty()) continue;
-        next = std::move(level.front());
-        level.pop_front();
+        auto chosen =
+            std::find_if(level.begin(), level.end(), [&](const Ready& r) { return r.home == home; });
+        if (chosen == level.end()) chosen = level.begin();
+        if (leaves_to_another(*chosen, home)) continue;
+        next = std::move(*chosen);
+        level.erase(chosen);
         --ready_count_;
+        home = next.home;
         return true;
     }
     return false;
@@ -182,11 +203,12 @@ void Scheduler::run(int worker) {
         Ready next;
         std::shared_ptr<Meeting> arrived;
         const bool due = !error_ && take_due(arrived);
-        if (!due && (error_ || !take(next))) {
+        if (!due && (error_ || !take(next, worker))) {
             if (stop_) return;
             sleep(lock);
             continue;
         }
+        at_work_[static_cast<std::size_t>(worker)] = true;
         try {
             if (due) {
                 complete_meeting(lock, *arrived, worker);
@@ -200,6 +222,7 @@ void Scheduler::run(int worker) {
             fail(std::current_exception());
             lock.lock();
         }
+        at_work_[static_cast<std::size_t>(worker)] = false;
     }
 }
 

@@ -83,6 +83,7 @@ class Meeting {
     struct Part {
         Work work;
         Completion completion;
+        int home = -1;  // of the stream that arrived
         std::uint64_t arrived = 0, done = 0;
     };
     std::vector<Part> parts_;
@@ -99,8 +100,11 @@ class Scheduler {
     Scheduler(const Scheduler&) = delete;
     Scheduler& operator=(const Scheduler&) = delete;
 
-    // Before any thread enqueues.
-    StreamIndex add_stream();
+    // Before any thread enqueues. Streams of one home (a rank) are a device: of what is ready a worker
+    // prefers, within a priority, the home that it worked for last; and where another worker is at work for
+    // the home of a collective's part, it leaves the part to that one if there is other work of its own home.
+    // So each rank pays for its own parts, and none falls behind for having come last.
+    StreamIndex add_stream(int home = -1);
 
     // Appends an item that waits for `waits` at the head of its stream; returns its event.
     StreamEvent enqueue(StreamIndex stream, Priority priority, const Waits& waits, Work work);
@@ -142,6 +146,7 @@ class Scheduler {
     struct Queue {
         std::deque<Item> items;   // the head may be running
         bool head_taken = false;  // running, or arrived at its meeting
+        int home = -1;
         std::uint64_t enqueued = 0;
         std::atomic<std::uint64_t> completed{0};
         std::vector<StreamIndex> blocked;  // streams whose head waits for this one
@@ -151,6 +156,7 @@ class Scheduler {
         StreamIndex stream = -1;           // an ordinary item: the head of this stream
         std::shared_ptr<Meeting> meeting;  // or a part of a meeting
         std::size_t part = 0;
+        int home = -1;
     };
     using Clock = std::chrono::steady_clock;
     struct Transfer {  // a meeting whose data is still on its way
@@ -162,7 +168,8 @@ class Scheduler {
     void make_ready(Priority priority, Ready ready);
     void try_head(StreamIndex stream);
     void complete_head(StreamIndex stream);
-    bool take(Ready& next);
+    bool take(Ready& next, int worker);
+    bool leaves_to_another(const Ready& part, int home) const;
     bool take_due(std::shared_ptr<Meeting>& meeting);
     std::size_t claim_wakes();
     void wake(std::size_t workers);
@@ -179,6 +186,8 @@ class Scheduler {
     std::size_t ready_count_ = 0;
     std::vector<Transfer> transfers_;
     std::size_t asleep_ = 0, woken_ = 0;  // workers that sleep; of these, those that were told to wake
+    std::vector<int> home_of_worker_;     // what it works for, or worked for last; -1 none
+    std::vector<bool> at_work_;           // by worker
     std::vector<std::thread> workers_;
     std::exception_ptr error_;
     bool stop_ = false;
