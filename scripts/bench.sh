@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 scripts/packages.sh build test >&2
-scripts/build.sh release -DSHARDSCOPE_BUILD_TESTS=ON bench_recorder bench_kernels >&2
+scripts/build.sh release -DSHARDSCOPE_BUILD_TESTS=ON bench_recorder bench_kernels bench_schedule bench_step >&2
 bin=build/release/bin
 cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)
 system=$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release)
@@ -24,5 +24,10 @@ section() { # TITLE PROGRAM
     "$bin/$2" --benchmark_color=false --benchmark_min_time=0.3 2>/dev/null
     printf '```\n'
 }
+printf '\n## The trainer: a step beside its matrix products, beside PyTorch, and how communication hides\n\n'
+scripts/bench_trainer.sh
+printf '\n## The schedule and the allocator: 200 units of one Linear\n\n```\n'
+"$bin/bench_schedule"
+printf '```\n'
 section "The recorder: one push and pop, one kernel" bench_recorder
 section "The trainer's kernels" bench_kernels
