@@ -50,8 +50,8 @@ Job mlp_of_the_issue() {
     return job;
 }
 
-// Seconds of a step on `clock`, the first two left out, and the last, whose loss is told sooner than the others'
-// (no further step holds its host up).
+// Seconds of a step on `clock`, the first two left out, and the last, whose loss is told sooner than the
+// others' (no further step holds its host up).
 double step_seconds(Job job, int steps, clockid_t clock) {
     job.run.steps = steps + 3;
     double from = 0, to = 0;

@@ -62,7 +62,12 @@ TEST(Wrap, BySizeWrapsWhereTheRemainderIsLargeEnough) {
     EXPECT_THAT(unit_names(Program(testing::with_wrap(job, "size:110"))),
                 ElementsAre("net.0", "net.2", "net.4", "net.6"));
     EXPECT_THAT(unit_names(Program(testing::with_wrap(job, "size:111"))), ElementsAre("net"));
-    EXPECT_THAT(unit_names(Program(testing::with_wrap(job, "size:441"))), ElementsAre("root"));
+    try {
+        const Program program(testing::with_wrap(job, "size:441"));
+        FAIL() << "nothing below the root has so many parameters";
+    } catch (const JobError& error) {
+        EXPECT_THAT(error.what(), ::testing::HasSubstr("the largest has 440"));
+    }
 }
 
 TEST(Wrap, SaysWhichClassesThereAreWhenNoneMatches) {

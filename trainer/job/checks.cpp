@@ -187,6 +187,7 @@ void Checks::strategy() {
         refuse("fsdp.shard_group", "fsdp.sharding_strategy",
                "only HYBRID_SHARD has shard groups; set fsdp.sharding_strategy to it, or leave the key out");
     }
+    if (fsdp.layout == FsdpLayout::fsdp2) fsdp.limit_all_gathers = false;  // fully_shard has no limiter
     if (fsdp.sharding_strategy == ShardingStrategy::no_shard) {
         if (fsdp.cpu_offload) {
             refuse("fsdp.cpu_offload", "fsdp.sharding_strategy",

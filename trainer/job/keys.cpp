@@ -208,7 +208,7 @@ std::vector<Key> make_keys() {
                {"BACKWARD_PRE", "BACKWARD_POST", "NONE"},
                "gather the next unit before (PRE) or after (POST) this unit's gradients, or when needed"),
         boolean("fsdp", "limit_all_gathers", &Job::fsdp, &FsdpSection::limit_all_gathers,
-                "the host waits before it gathers a third unit"),
+                "the host waits before it gathers a third unit; fsdp2 has no such limit"),
         boolean("fsdp", "sync_module_states", &Job::fsdp, &FsdpSection::sync_module_states,
                 "broadcast the weights of rank 0 at the start"),
 

@@ -47,7 +47,7 @@ class Replicated : public Parallelism {
     std::vector<Arg> parameter_args_, gradient_args_;      // by parameter id
     std::vector<bool> has_gradient_;                       // in this step, by parameter id
     std::vector<int> uses_left_;                           // in this backward, by parameter id
-    std::vector<Tensor> sums_;                         // of the uses so far in this backward
+    std::vector<Tensor> sums_;                             // of the uses so far in this backward
     BufferId flat_parameters_ = -1, flat_gradients_ = -1;  // sharded optimizer
     bool flat_gradients_live_ = false;
 };

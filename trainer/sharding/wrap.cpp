@@ -22,6 +22,12 @@ std::int64_t all_elements(const Module& module) {
     return total;
 }
 
+std::int64_t largest_below(const Module& root) {
+    std::int64_t largest = 0;
+    for (const auto& child : root.children()) largest = std::max(largest, all_elements(*child));
+    return largest;
+}
+
 void collect_classes(const Module& module, std::set<std::string>& classes) {
     classes.insert(module.class_name());
     for (const auto& child : module.children()) collect_classes(*child, classes);
@@ -61,7 +67,14 @@ std::unique_ptr<Module> apply_wrap(std::unique_ptr<Module> root, const Job& job)
             }
         }
     }
-    if (wrap.kind != Wrap::Kind::root) wrap_below(root, wrap, true);
+    const std::int64_t wrapped = wrap.kind == Wrap::Kind::root ? 0 : wrap_below(root, wrap, true);
+    if (wrap.kind == Wrap::Kind::size && wrapped == 0) {
+        throw JobError(
+            fmt::format("{}fsdp.wrap: no module inside the model has {} parameters of its own or its "
+                        "children's, so nothing "
+                        "would be wrapped; the largest has {}; use a smaller size, or root for one unit",
+                        where(job, "fsdp.wrap"), wrap.threshold, largest_below(*root)));
+    }
     wrap_in_place(root);
     return root;
 }
