@@ -39,28 +39,27 @@ Replicated::Replicated(const Job& job, Mesh mesh, const ModuleTree& tree, bool s
     if (shard_optimizer) {
         one_slot();
     } else {
-        separate_slots();
+        for (const Parameter* p : tree.parameters) add_whole(*p);
     }
 }
 
-void Replicated::separate_slots() {
-    for (const Parameter* p : tree_.parameters) {
-        const int owner = tree_.owners[static_cast<std::size_t>(p->id)];
-        OptimizerSlot slot;
-        slot.name = p->path;
-        slot.elements = p->elements();
-        slot.segments = {{p->id, 0, p->elements(), p->trained, !p->is_vector()}};
-        slot.module = owner;
-        slot.parameter = declare_whole(
-            {p->path, MemoryCategory::parameters, MemorySpace::device, bytes_of(*p), -1, owner});
-        parameter_arg(*p) = slot.parameter;
-        if (p->trained) {
-            slot.gradient = declare_whole(
-                {p->path + ".grad", MemoryCategory::gradients, MemorySpace::device, bytes_of(*p), -1, owner});
-            gradient_arg(*p) = slot.gradient;
-        }
-        optimizer_.add_slot(persistent_, std::move(slot));
+// A slot of one whole parameter, with buffers of its own.
+void Replicated::add_whole(const Parameter& p) {
+    const int owner = tree_.owners[static_cast<std::size_t>(p.id)];
+    OptimizerSlot slot;
+    slot.name = p.path;
+    slot.elements = p.elements();
+    slot.segments = {{p.id, 0, p.elements(), p.trained, !p.is_vector()}};
+    slot.module = owner;
+    slot.parameter =
+        declare_whole({p.path, MemoryCategory::parameters, MemorySpace::device, bytes_of(p), -1, owner});
+    parameter_arg(p) = slot.parameter;
+    if (p.trained) {
+        slot.gradient = declare_whole(
+            {p.path + ".grad", MemoryCategory::gradients, MemorySpace::device, bytes_of(p), -1, owner});
+        gradient_arg(p) = slot.gradient;
     }
+    optimizer_.add_slot(persistent_, std::move(slot));
 }
 
 void Replicated::one_slot() {
@@ -86,18 +85,8 @@ void Replicated::one_slot() {
     slot.parameter = {flat_parameters_, 0, part, part};
     slot.gradient = {flat_gradients_, 0, part, part};
     optimizer_.add_slot(persistent_, std::move(slot));
-    for (const Parameter* p : tree_.parameters) {  // frozen ones stand alone
-        if (p->trained) continue;
-        const int owner = tree_.owners[static_cast<std::size_t>(p->id)];
-        OptimizerSlot frozen;
-        frozen.name = p->path;
-        frozen.elements = p->elements();
-        frozen.segments = {{p->id, 0, p->elements(), false, false}};
-        frozen.module = owner;
-        frozen.parameter = declare_whole(
-            {p->path, MemoryCategory::parameters, MemorySpace::device, bytes_of(*p), -1, owner});
-        parameter_arg(*p) = frozen.parameter;
-        optimizer_.add_slot(persistent_, std::move(frozen));
+    for (const Parameter* p : tree_.parameters) {
+        if (!p->trained) add_whole(*p);  // frozen ones stand alone
     }
 }
 

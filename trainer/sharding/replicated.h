@@ -40,7 +40,7 @@ class Replicated : public Parallelism {
     std::vector<UnitInfo> units_;
 
   private:
-    void separate_slots();
+    void add_whole(const Parameter& parameter);
     void one_slot();
 
     std::vector<const Parameter*> trained_;
