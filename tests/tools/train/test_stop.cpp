@@ -50,7 +50,8 @@ TEST_F(Stop, EndsAfterTheStepWithAWholeTrace) {
                                                  std::to_string(steps) + " of 100000000"),
                                        HasSubstr("the trace is whole")));
         EXPECT_EQ(trace_tool({"check", trace()}).status, 0);
-        for (const Json& rank : trace_json({"info", trace()}).at("ranks")) EXPECT_EQ(rank.at("steps"), steps);
+        const Json info = trace_json({"info", trace()});
+        for (const Json& rank : info.at("ranks")) EXPECT_EQ(rank.at("steps"), steps);
     }
 }
 
