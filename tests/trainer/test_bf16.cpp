@@ -70,7 +70,8 @@ TEST(Bf16, LoopsRoundLikeTheFormula) {
 using Product = void (*)(const kernels::ProductShape&, const Bf16*, const Bf16*, const Bf16*, Bf16*);
 
 // Those ways of multiplying that this machine has, whether it takes them or not.
-void by_onednn(const kernels::ProductShape& s, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c) {
+[[maybe_unused]] void by_onednn(const kernels::ProductShape& s, const Bf16* a, const Bf16* b,
+                                const Bf16* bias, Bf16* c) {
     if (s.m * s.n * s.k == 0) return kernels::bf16_product(s, a, b, bias, c);
     kernels::OneDnn::get().product(s, a, b, bias, c);
 }
