@@ -50,8 +50,7 @@ TEST_F(Stop, EndsAfterTheStepWithAWholeTrace) {
                                                  std::to_string(steps) + " of 100000000"),
                                        HasSubstr("the trace is whole")));
         EXPECT_EQ(trace_tool({"check", trace()}).status, 0);
-        const Json info = trace_json({"info", trace()});
-        for (const Json& rank : info.at("ranks")) EXPECT_EQ(rank.at("steps"), steps);
+        EXPECT_EQ(trace_json({"info", trace()}).at("steps"), steps);
     }
 }
 
