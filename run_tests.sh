@@ -5,7 +5,7 @@
 #
 # First the optimized build with all tests; then the trainer's, the recorder's and the store's tests under the
 # address and thread sanitizers. With options for CTest (such as -R job or -L viewer) only those tests of the
-# optimized build run, without the sanitizers.
+# optimized build run, without the sanitizers. What is labelled slow is left to the optimized build.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -32,5 +32,5 @@ for sanitizer in asan tsan; do
     scripts/build.sh "$sanitizer" -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=OFF -DSHARDSCOPE_BUILD_VIEWER=OFF
     say "Tests under $sanitizer"
     "${fixed[@]}" ctest --test-dir "build/$sanitizer" --output-on-failure --no-tests=error -j "$jobs" \
-        -L 'trainer|profiler|store'
+        -L 'trainer|profiler|store' -LE slow
 done
