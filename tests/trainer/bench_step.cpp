@@ -140,11 +140,11 @@ void bench_gpt() {
         ratios.push_back(alone.back() / step.back());
     }
     fmt::print("GPT 6 x 384, context 256, batch 8, fp32, one rank on one worker, CPU time of a step\n");
-    fmt::print("{:<40} {:>10.1f} ms {:>8.1f} GFLOP/s\n", "products alone (masked attention as half)",
+    fmt::print("{:<44} {:>8.1f} ms {:>8.1f} GFLOP/s\n", "products alone (masked attention as half)",
                1e3 * median(alone), flops / median(alone) / 1e9);
-    fmt::print("{:<40} {:>10.1f} ms {:>8.1f} GFLOP/s\n", "the whole step", 1e3 * median(step),
+    fmt::print("{:<44} {:>8.1f} ms {:>8.1f} GFLOP/s\n", "the whole step", 1e3 * median(step),
                flops / median(step) / 1e9);
-    fmt::print("{:<40} {:>10.2f}\n", "share of the rate (goal: 0.80)", median(ratios));
+    fmt::print("{:<44} {:>8.2f}\n", "share of the rate (goal: 0.80)", median(ratios));
 }
 
 void bench_bf16() {
