@@ -8,6 +8,7 @@
 #include "trainer/kernels/bf16.h"
 #include "trainer/kernels/bf16_product.h"
 #include "trainer/kernels/blas.h"
+#include "trainer/kernels/column_sums.h"
 #include "trainer/kernels/vectorize.h"
 
 namespace shardscope::trainer::kernels {
@@ -48,23 +49,14 @@ void linear_backward_weight(const T* dy, const T* x, T* dw, int rows, int in, in
 
 template <class T>
 SHARDSCOPE_VECTOR_CLONES void linear_backward_bias(const T* dy, T* db, int rows, int out) {
-    const std::size_t row_count = static_cast<std::size_t>(rows);
-    const std::size_t columns = static_cast<std::size_t>(out);
-    for (std::size_t first = 0; first < columns; first += kColumnTile) {
-        const std::size_t width = std::min(kColumnTile, columns - first);
-        double total[kColumnTile] = {};
-        for (std::size_t block = 0; block < row_count; block += kRowBlock) {
-            const std::size_t end = std::min(block + kRowBlock, row_count);
-            float partial[kColumnTile] = {};
-            for (std::size_t i = block; i < end; ++i) {
-                float buffer[kColumnTile];
-                const float* row = floats_of(dy + i * columns + first, width, buffer);
-                for (std::size_t j = 0; j < width; ++j) partial[j] += row[j];
-            }
-            for (std::size_t j = 0; j < width; ++j) total[j] += partial[j];
-        }
-        put_rounded(db + first, total, width);
-    }
+    const auto columns = static_cast<std::size_t>(out);
+    sum_columns(static_cast<std::size_t>(rows), columns, db,
+                [=](std::size_t i, std::size_t first, std::size_t width, float* partial)
+                    SHARDSCOPE_INLINE_LAMBDA {
+                        float buffer[kColumnTile];
+                        const float* row = floats_of(dy + i * columns + first, width, buffer);
+                        for (std::size_t j = 0; j < width; ++j) partial[j] += row[j];
+                    });
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "trainer/kernels/bf16.h"
+#include "trainer/kernels/column_sums.h"
 #include "trainer/kernels/vectorize.h"
 #include "trainer/kernels/workspace.h"
 
@@ -57,25 +58,16 @@ SHARDSCOPE_VECTOR_CLONES void rms_norm_backward_input(const T* dy, const T* x, c
 template <class T>
 SHARDSCOPE_VECTOR_CLONES void rms_norm_backward_parameters(const T* dy, const T* x, const float* rstd,
                                                            T* dgamma, int rows, int cols) {
-    const std::size_t row_count = static_cast<std::size_t>(rows);
-    const std::size_t columns = static_cast<std::size_t>(cols);
-    for (std::size_t first = 0; first < columns; first += kColumnTile) {
-        const std::size_t width = std::min(kColumnTile, columns - first);
-        double total[kColumnTile] = {};
-        for (std::size_t block = 0; block < row_count; block += kRowBlock) {
-            const std::size_t end = std::min(block + kRowBlock, row_count);
-            float partial[kColumnTile] = {};
-            for (std::size_t i = block; i < end; ++i) {
-                float buffers[2][kColumnTile];
-                const float* gradient = floats_of(dy + i * columns + first, width, buffers[0]);
-                const float* in = floats_of(x + i * columns + first, width, buffers[1]);
-                const float inverse = rstd[i];
-                for (std::size_t j = 0; j < width; ++j) partial[j] += gradient[j] * (in[j] * inverse);
-            }
-            for (std::size_t j = 0; j < width; ++j) total[j] += partial[j];
-        }
-        put_rounded(dgamma + first, total, width);
-    }
+    const auto columns = static_cast<std::size_t>(cols);
+    sum_columns(static_cast<std::size_t>(rows), columns, dgamma,
+                [=](std::size_t i, std::size_t first, std::size_t width, float* partial)
+                    SHARDSCOPE_INLINE_LAMBDA {
+                        float buffers[2][kColumnTile];
+                        const float* gradient = floats_of(dy + i * columns + first, width, buffers[0]);
+                        const float* in = floats_of(x + i * columns + first, width, buffers[1]);
+                        const float inverse = rstd[i];
+                        for (std::size_t j = 0; j < width; ++j) partial[j] += gradient[j] * (in[j] * inverse);
+                    });
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.

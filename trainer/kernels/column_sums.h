@@ -1,0 +1,30 @@
+// Sums over the rows of a matrix, column by column, in a fixed order: what gradients of biases and of norms'
+// weights are made of. Internal to trainer/kernels; thread safe (no state).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/vectorize.h"
+
+namespace shardscope::trainer::kernels {
+
+// out[j] = sum over i of what add_row(i, first, width, partial) adds to partial[0 … width) for the columns
+// from `first` on: rows in blocks of kRowBlock in float, the blocks' sums in double.
+template <class T, class AddRow>
+SHARDSCOPE_INLINE void sum_columns(std::size_t rows, std::size_t columns, T* out, AddRow add_row) {
+    for (std::size_t first = 0; first < columns; first += kColumnTile) {
+        const std::size_t width = std::min(kColumnTile, columns - first);
+        double total[kColumnTile] = {};
+        for (std::size_t block = 0; block < rows; block += kRowBlock) {
+            const std::size_t end = std::min(block + kRowBlock, rows);
+            float partial[kColumnTile] = {};
+            for (std::size_t i = block; i < end; ++i) add_row(i, first, width, partial);
+            for (std::size_t j = 0; j < width; ++j) total[j] += partial[j];
+        }
+        put_rounded(out + first, total, width);
+    }
+}
+
+}  // namespace shardscope::trainer::kernels
