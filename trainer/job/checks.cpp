@@ -187,7 +187,15 @@ void Checks::strategy() {
         refuse("fsdp.shard_group", "fsdp.sharding_strategy",
                "only HYBRID_SHARD has shard groups; set fsdp.sharding_strategy to it, or leave the key out");
     }
-    if (fsdp.layout == FsdpLayout::fsdp2) fsdp.limit_all_gathers = false;  // fully_shard has no limiter
+    if (fsdp.layout == FsdpLayout::fsdp2) {
+        if (given("fsdp.limit_all_gathers") && fsdp.limit_all_gathers) {
+            refuse(
+                "fsdp.limit_all_gathers", "fsdp.layout",
+                "fully_shard has no limiter, so the layout \"fsdp2\" has none; set it to false or leave it "
+                "out");
+        }
+        fsdp.limit_all_gathers = false;
+    }
     if (fsdp.sharding_strategy == ShardingStrategy::no_shard) {
         if (fsdp.cpu_offload) {
             refuse("fsdp.cpu_offload", "fsdp.sharding_strategy",

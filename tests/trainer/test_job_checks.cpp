@@ -1,0 +1,90 @@
+// Keys that cannot stand together, names that stand for several keys, and defaults that follow another key.
+#include <string>
+
+#include <gmock/gmock.h>
+
+#include "trainer/job/job.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string error_of(const std::string& toml) {
+    try {
+        parse_job(toml, "job.toml");
+    } catch (const JobError& error) {
+        return error.what();
+    }
+    return "no error";
+}
+
+TEST(JobChecks, NameTheKeyAndWhatToDo) {
+    struct Mistake {
+        const char *toml, *begins, *says;
+    };
+    const std::string text = "[data]\ntype = 'text'\npath = 'x'\n";
+    const Mistake strategies[] = {
+        {"[run]\nranks = 4\n[fsdp]\nsharding_strategy = 'HYBRID_SHARD'\nshard_group = 3",
+         "job.toml:5: fsdp.shard_group: ", "4 ranks cannot be cut into groups of 3"},
+        {"[run]\nranks = 4\n[fsdp]\nsharding_strategy = 'HYBRID_SHARD'",
+         "job.toml:4: fsdp.shard_group: ", "set it to a divisor of run.ranks"},
+        {"[run]\nranks = 4\n[fsdp]\nshard_group = 2", "job.toml:4: fsdp.shard_group: ", "only HYBRID_SHARD"},
+        {"[fsdp]\nsharding_strategy = 'NO_SHARD'\ncpu_offload = true",
+         "job.toml:3: fsdp.cpu_offload: ", "NO_SHARD cannot be offloaded"},
+        {"[fsdp]\nsharding_strategy = 'ZERO_1'\ncpu_offload = true",
+         "job.toml:3: fsdp.cpu_offload: ", "use FULL_SHARD or SHARD_GRAD_OP"},
+        {"[parallel]\nmode = 'ddp'\n[fsdp]\ncpu_offload = true",
+         "job.toml:4: fsdp.cpu_offload: ", "set parallel.mode"},
+        {"[fsdp]\nsharding_strategy = 'NO_SHARD'\nlayout = 'lean'", "job.toml:3: fsdp.layout: ", "fsdp1"},
+        {"[fsdp]\nlayout = 'fsdp2'\nlimit_all_gathers = true",
+         "job.toml:3: fsdp.limit_all_gathers: ", "fully_shard has no limiter"},
+        {"[parallel]\nmode = 'ddp'\n[precision]\nparam = 'bf16'",
+         "job.toml:4: precision.param: ", "needs the fp32 shards"},
+        {"[optimizer]\ntype = 'adam'\nnesterov = true", "job.toml:3: optimizer.nesterov: ", "sgd and lars"},
+        {"[optimizer]\nnesterov = true", "job.toml:2: optimizer.nesterov: ", "momentum above 0"},
+        {"[optimizer]\nschedule = 'step'", "job.toml:2: optimizer.schedule: ", "optimizer.milestones"},
+        {"[optimizer]\nmilestones = [3]", "job.toml:2: optimizer.milestones: ", "schedule \"step\""},
+        {"[optimizer]\nwarmup = 'constant'", "job.toml:2: optimizer.warmup: ", "lr_scaling"},
+        {"[checkpoint]\nevery = 5", "job.toml:2: checkpoint.every: ", "nowhere to save"},
+        {"[train]\nvalidate_every = 5", "job.toml:2: train.validate_every: ", "data.validation"},
+        {"[data]\nvalidation = 0.1", "job.toml:2: data.validation: ", "\"text\""},
+        {"[model]\ndropout = 0.1", "job.toml:2: model.dropout: ", "an mlp has none"},
+    };
+    for (const Mistake& m : strategies)
+        EXPECT_THAT(error_of(m.toml), AllOf(StartsWith(m.begins), HasSubstr(m.says)));
+    EXPECT_THAT(error_of("[model]\ntype = 'llama'\nheads = 4\nkv_heads = 3\n" + text),
+                AllOf(StartsWith("job.toml:4: model.kv_heads: "), HasSubstr("do not divide")));
+    EXPECT_THAT(error_of("[model]\ntype = 'llama'\nheads = 4\nwidth = 12\n" + text),
+                AllOf(StartsWith("job.toml:4: model.width: "), HasSubstr("cannot be rotated in pairs")));
+    EXPECT_THAT(error_of("[model]\ntype = 'gpt'\nvocabulary = 100\n" + text),
+                AllOf(StartsWith("job.toml:3: model.vocabulary: "), HasSubstr("less than the 256 bytes")));
+}
+
+TEST(JobChecks, ZeroStagesAreNamesOfStrategies) {
+    const auto with = [](const std::string& name) {
+        return parse_job("[run]\nranks = 2\n[fsdp]\nsharding_strategy = '" + name + "'", "job.toml");
+    };
+    EXPECT_EQ(with("ZERO_3").fsdp.sharding_strategy, ShardingStrategy::full_shard);
+    EXPECT_EQ(with("ZERO_2").fsdp.sharding_strategy, ShardingStrategy::shard_grad_op);
+    const Job one = with("ZERO_1");
+    EXPECT_EQ(one.parallel.mode, ParallelMode::ddp);
+    EXPECT_TRUE(one.ddp.shard_optimizer);
+}
+
+TEST(JobChecks, DefaultsFollowOtherKeys) {
+    const auto of = [](const std::string& toml) { return parse_job(toml, "job.toml"); };
+    EXPECT_EQ(of("[precision]\nparam = 'bf16'").precision.reduce, Precision::bf16);
+    EXPECT_EQ(of("[precision]\nparam = 'bf16'\nreduce = 'fp32'").precision.reduce, Precision::fp32);
+    EXPECT_EQ(of("[optimizer]\ntype = 'lamb'").optimizer.eps, 1e-6);
+    EXPECT_EQ(of("[optimizer]\ntype = 'lamb'").optimizer.weight_decay, 0.01);
+    EXPECT_EQ(of("[optimizer]\ntype = 'lars'").optimizer.momentum, 0.9);
+    EXPECT_EQ(of("[optimizer]\ntype = 'adam'").optimizer.weight_decay, 0.0);
+    EXPECT_FALSE(of("[fsdp]\nlayout = 'fsdp2'").fsdp.limit_all_gathers);
+    EXPECT_TRUE(of("[fsdp]\nlayout = 'lean'").fsdp.limit_all_gathers);
+}
+
+}  // namespace
+}  // namespace shardscope::trainer
