@@ -93,6 +93,17 @@ TEST(TraceOrder, GathersAndReductionsAreOnTheirStreams) {
     }
 }
 
+// The FSDP unit whose module's range is around this one, or is it; -1 none.
+int unit_of_range(const Trace& trace, std::int32_t range) {
+    for (; range >= 0; range = trace.ranges.parent[static_cast<std::size_t>(range)]) {
+        const std::int32_t module = trace.ranges.module[static_cast<std::size_t>(range)];
+        for (const traces::ModuleRow& row : trace.modules) {
+            if (row.id == module && row.unit >= 0) return row.unit;
+        }
+    }
+    return -1;
+}
+
 // A gather may run as soon as the host has issued it; it must not, before the memory that it writes to is
 // free on the device: of all units that are gathered or whose last kernel has not ended, there are three at
 // most.
@@ -111,10 +122,11 @@ TEST(TraceOrder, TheLimiterLetsThreeUnitsBeOnTheDevice) {
     EXPECT_GT(waits, 4U * 4U * 10U) << "4 ranks, 4 steps, almost every of the 20 gathers";
     EXPECT_EQ(synchronized, waits);
     for (int rank = 0; rank < 4; ++rank) {
-        // Memory of gathered parameters by unit: allocated, freed by the host, and the last kernel that used
-        // it.
+        // Each time that a unit is gathered: its memory allocated and freed by the host; on the device, the
+        // start of its gather and the end of the last kernel of its module that was launched in between.
         struct Use {
-            std::int64_t allocated = 0, released = 0;
+            std::int64_t allocated = 0, freed = 0, gathered = 0, used = 0;
+            int unit = -1;
         };
         std::vector<Use> uses;
         std::map<int, std::size_t> open;
@@ -125,17 +137,49 @@ TEST(TraceOrder, TheLimiterLetsThreeUnitsBeOnTheDevice) {
             const int unit = trace->memory.unit[i];
             if (trace->memory.bytes[i] > 0) {
                 open[unit] = uses.size();
-                uses.push_back({trace->memory.time[i], trace->memory.time[i]});
+                uses.push_back({.allocated = trace->memory.time[i], .unit = unit});
             } else {
-                uses[open[unit]].released = trace->memory.time[i];
+                uses[open[unit]].freed = trace->memory.time[i];
             }
         }
-        for (const Use& use : uses) {
-            std::size_t held = 0;
-            for (const Use& other : uses)
-                held += other.allocated <= use.allocated && use.allocated < other.released;
-            EXPECT_LE(held, 2U) << "in host order";
+        for (std::size_t e = 0; e < trace->device.size(); ++e) {
+            if (trace->device.rank[e] != rank || trace->device.launch[e] < 0) continue;
+            const auto launch = static_cast<std::size_t>(trace->device.launch[e]);
+            const std::int32_t collective = trace->device.collective[e];
+            int unit = -1;
+            bool gather = false;
+            if (collective >= 0) {
+                const auto c = static_cast<std::size_t>(collective);
+                gather = trace->collectives.operation[c] == Operation::all_gather;
+                unit = gather ? trace->collectives.unit[c] : -1;
+            } else {
+                unit = unit_of_range(*trace, trace->runtime.range[launch]);
+            }
+            for (Use& use : uses) {
+                if (use.unit != unit || trace->runtime.start[launch] < use.allocated ||
+                    trace->runtime.start[launch] >= use.freed)
+                    continue;
+                if (gather) {
+                    use.gathered = trace->device.start[e];
+                } else {
+                    use.used = std::max(use.used, trace->device.end[e]);
+                }
+            }
         }
+        EXPECT_EQ(uses.size(), 4U * 20U) << "4 steps, 10 units, forward and backward";
+        std::size_t most = 0;
+        for (const Use& use : uses) {
+            EXPECT_GT(use.used, use.gathered) << "a kernel used what was gathered";
+            std::size_t on_host = 0, on_device = 0;
+            for (const Use& other : uses) {
+                on_host += other.allocated <= use.allocated && use.allocated < other.freed;
+                on_device += other.gathered <= use.gathered && use.gathered < other.used;
+            }
+            EXPECT_LE(on_host, 2U);
+            EXPECT_LE(on_device, 3U);
+            most = std::max(most, on_host);
+        }
+        EXPECT_EQ(most, 2U) << "prefetch does hold two";
     }
 }
 
