@@ -13,7 +13,7 @@
 namespace shardscope::profiler {
 
 // Changes with any change of the structs below: tool and injected library must agree.
-inline constexpr std::uint32_t kRecordFormat = 1;
+inline constexpr std::uint32_t kRecordFormat = 2;
 
 enum class RecordKind : std::uint8_t {
     none = 0,
@@ -37,6 +37,12 @@ enum class RecordKind : std::uint8_t {
     category_name,    // TextRecord: header.name = category, owner = domain
     thread_end,       // PopRecord: the thread writes no more
     thread_start,     // TextRecord: owner = tid, text = the system's name of the thread
+
+    // Kinds of sources that have a RecordHandler of their own; their structs stand beside the source.
+    cuda_first = 64,  // inject/cuda_records.h
+    cuda_last = 95,
+    nccl_first = 96,  // inject/nccl_records.h
+    nccl_last = 127,
 };
 
 struct RecordHeader {

@@ -33,6 +33,10 @@ RecordConverter::RecordConverter(traces::EventSink& sink, const Calibration& clo
                                  std::int64_t pid)
     : sink_(sink), clock_(clock), origin_ns_(origin_ns), pid_(pid), names_(1, traces::StringId::empty) {}
 
+void RecordConverter::add_handler(RecordKind first, RecordKind last, std::unique_ptr<RecordHandler> handler) {
+    handlers_.push_back({first, last, std::move(handler)});
+}
+
 void RecordConverter::define_name(std::uint32_t id, std::string_view text) {
     if (id >= kMostNames) {
         ++damaged_;
@@ -47,18 +51,28 @@ traces::StringId RecordConverter::name(std::uint32_t id) const {
 }
 
 void RecordConverter::convert(std::uint32_t log, std::uint32_t tid, std::span<const std::byte> records) {
-    const std::int64_t global_tid = traces::global_tid(pid_, tid);
     if (log != 0) threads_.try_emplace(tid);
     for (std::size_t at = 0; at < records.size();) {
         const auto header = read<RecordHeader>(records.data() + at, records.size() - at);
         const std::size_t size = header ? header->bytes : 0;
         if (size < sizeof(RecordHeader) || size % 8 != 0 || size > records.size() - at ||
-            !convert_one(log, global_tid, records.data() + at, size)) {
+            !convert_any(log, tid, header->kind, records.data() + at, size)) {
             ++damaged_;
             return;
         }
         at += size;
     }
+}
+
+bool RecordConverter::convert_any(std::uint32_t log, std::uint32_t tid, RecordKind kind,
+                                  const std::byte* bytes, std::size_t size) {
+    if (kind < RecordKind::cuda_first) return convert_one(log, traces::global_tid(pid_, tid), bytes, size);
+    for (const Handled& handled : handlers_) {
+        if (kind >= handled.first && kind <= handled.last) {
+            return handled.handler->convert(*this, tid, kind, bytes, size);
+        }
+    }
+    return false;
 }
 
 bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, const std::byte* bytes,
@@ -234,10 +248,9 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
         case RecordKind::thread_name:
         case RecordKind::category_name:
             return convert_text(bytes, size);
-        case RecordKind::none:
-            break;
+        default:
+            return false;
     }
-    return false;
 }
 
 bool RecordConverter::convert_range(std::uint32_t log, std::int64_t global_tid, const std::byte* bytes,
@@ -343,6 +356,7 @@ void RecordConverter::close_open_ranges(std::int64_t end_ns) {
     }
     started_.clear();
     early_ends_.clear();
+    for (const Handled& handled : handlers_) handled.handler->close(*this, end_ns);
 }
 
 }  // namespace shardscope::profiler

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,11 +20,27 @@
 
 namespace shardscope::profiler {
 
+class RecordConverter;
+
+// Converts the records of one source (RecordKind's later ranges) in one process.
+class RecordHandler {
+  public:
+    virtual ~RecordHandler() = default;
+    // `size` is the record's own, and lies within what was read. False: it is damaged.
+    virtual bool convert(RecordConverter& converter, std::uint32_t tid, RecordKind kind,
+                         const std::byte* bytes, std::size_t size) = 0;
+    // Nothing more comes; `end_ns` (trace time) is the latest that the process can have recorded.
+    virtual void close(RecordConverter& converter, std::int64_t end_ns) = 0;
+};
+
 class RecordConverter {
   public:
     // Trace time is CLOCK_MONOTONIC minus origin_ns. References must outlive the converter.
     RecordConverter(traces::EventSink& sink, const Calibration& clock, std::int64_t origin_ns,
                     std::int64_t pid);
+
+    // Records of kinds first to last go to this handler.
+    void add_handler(RecordKind first, RecordKind last, std::unique_ptr<RecordHandler> handler);
 
     // Gives a name to an id that records carry; ids are small and dense.
     void define_name(std::uint32_t id, std::string_view text);
@@ -39,6 +56,15 @@ class RecordConverter {
 
     std::int64_t to_trace_ns(std::uint64_t ticks) const { return clock_.to_ns(ticks) - origin_ns_; }
     std::int64_t rows() const { return rows_; }  // added to the sink so far
+    std::int64_t pid() const { return pid_; }
+    traces::EventSink& sink() { return sink_; }
+    traces::StringId name(std::uint32_t id) const;
+    // Adds a row to the sink and counts it.
+    template <typename Row>
+    void emit(const Row& row) {
+        sink_.add(row);
+        ++rows_;
+    }
     std::int64_t damaged() const { return damaged_; }
     // Every thread that wrote, by tid, and its name: given through NVTX, else the system's.
     const std::map<std::uint32_t, std::string>& threads() const { return threads_; }
@@ -51,17 +77,17 @@ class RecordConverter {
     using Stack = std::vector<Open>;
     using Log = std::unordered_map<std::uint32_t, Stack>;  // by domain (0 for logs that have one stack)
 
-    template <typename Row>
-    void emit(const Row& row) {
-        sink_.add(row);
-        ++rows_;
-    }
+    struct Handled {
+        RecordKind first, last;
+        std::unique_ptr<RecordHandler> handler;
+    };
+    bool convert_any(std::uint32_t log, std::uint32_t tid, RecordKind kind, const std::byte* bytes,
+                     std::size_t size);
     bool convert_one(std::uint32_t log, std::int64_t global_tid, const std::byte* bytes, std::size_t size);
     bool convert_range(std::uint32_t log, std::int64_t global_tid, const std::byte* bytes, std::size_t size);
     bool convert_text(const std::byte* bytes, std::size_t size);
     void close(Open& open, std::int64_t end_ns);
     void close_deeper(Stack& stack, std::uint64_t min_depth, std::int64_t end_ns);
-    traces::StringId name(std::uint32_t id) const;
 
     traces::EventSink& sink_;
     const Calibration& clock_;
@@ -72,6 +98,7 @@ class RecordConverter {
     std::unordered_map<std::uint64_t, traces::RangeRow> started_;  // start/end ranges, by id
     std::unordered_map<std::uint64_t, std::int64_t> early_ends_;   // whose start another log still holds
     std::map<std::uint32_t, std::string> threads_;
+    std::vector<Handled> handlers_;
 };
 
 }  // namespace shardscope::profiler

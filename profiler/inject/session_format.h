@@ -21,12 +21,36 @@ inline constexpr std::uint64_t kProcessMagic = 0x434F5250'44524853;  // "SHRDPRO
 
 enum class SessionState : std::uint32_t { waiting = 0, recording = 1, stopped = 2 };
 
+// Bits of SessionHeader::sources: what is to be recorded.
+inline constexpr std::uint32_t kSourceNvtx = 1;
+inline constexpr std::uint32_t kSourceCuda = 2;
+inline constexpr std::uint32_t kSourceNccl = 4;
+
+// The part of the run that is recorded, as each process finds it for itself while the state is `recording`.
+enum class WindowKind : std::uint32_t {
+    always = 0,
+    steps = 1,         // from the start of step first_step to the end of step last_step (both included)
+    range = 2,         // while a range of that name is open on any thread
+    cuda_profiler = 3  // between cudaProfilerStart() and cudaProfilerStop()
+};
+
 struct SessionHeader {
     std::uint64_t magic;
     std::uint32_t format;
     ClockSource clock;
     std::uint64_t max_bytes;  // of one process's record file
     std::atomic<SessionState> state;
+    std::uint32_t sources;
+    WindowKind window;
+    // Ranks that record; no pairs: all. A process without a rank always records.
+    std::uint32_t rank_ranges;
+    struct RankRange {
+        std::int32_t first, last;  // both included
+    } ranks[32];
+    std::int64_t first_step, last_step;
+    // Of the step ranges ("ProfilerStep#" unless asked for otherwise, then the number), or of the named
+    // range.
+    char range_name[256];
 };
 
 inline constexpr std::uint32_t kMappedChunkBytes = 64u << 10;

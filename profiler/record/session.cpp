@@ -6,6 +6,7 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <iterator>
 #include <stdexcept>
 #include <system_error>
 
@@ -63,7 +64,7 @@ std::string make_directory() {
 
 }  // namespace
 
-Session::Session(std::uint64_t max_bytes_per_process) : directory_(make_directory()) {
+Session::Session(const SessionOptions& options) : directory_(make_directory()) {
     const std::string path = directory_ + "/" + kSessionFile;
     lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     void* memory = MAP_FAILED;
@@ -82,7 +83,16 @@ Session::Session(std::uint64_t max_bytes_per_process) : directory_(make_director
     header_->magic = kSessionMagic;
     header_->format = kRecordFormat;
     header_->clock = clock_source();
-    header_->max_bytes = max_bytes_per_process;
+    header_->max_bytes = options.max_bytes_per_process;
+    header_->sources = options.sources;
+    header_->window = options.window;
+    header_->first_step = options.first_step;
+    header_->last_step = options.last_step;
+    options.range_name.copy(header_->range_name, sizeof header_->range_name - 1);  // the rest is zero
+    for (const auto& [first, last] : options.ranks) {
+        if (header_->rank_ranges == std::size(header_->ranks)) break;
+        header_->ranks[header_->rank_ranges++] = {first, last};
+    }
     set_state(SessionState::waiting);
 }
 

@@ -4,16 +4,28 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "profiler/inject/session_format.h"
 
 namespace shardscope::profiler {
 
+// What injected programs are told, once (inject/session_format.h).
+struct SessionOptions {
+    std::uint64_t max_bytes_per_process = std::uint64_t{256} << 20;
+    std::uint32_t sources = kSourceNvtx;
+    WindowKind window = WindowKind::always;
+    std::int64_t first_step = 0, last_step = 0;
+    std::string range_name;                                    // as SessionHeader::range_name
+    std::vector<std::pair<std::int32_t, std::int32_t>> ranks;  // both included; empty: all
+};
+
 class Session {
   public:
     // Removes what a tool that was killed has left, then makes a new one. In memory (/dev/shm) where that is
     // possible, else in $TMPDIR or /tmp; for this user only. Throws std::runtime_error with a sentence.
-    explicit Session(std::uint64_t max_bytes_per_process = std::uint64_t{256} << 20);
+    explicit Session(const SessionOptions& options = {});
     ~Session();
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;

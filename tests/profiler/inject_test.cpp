@@ -49,7 +49,7 @@ class Injected : public ::testing::TestWithParam<std::string> {
         got_.ranges.clear();
         got_.threads.clear();
         got_.ranks.clear();
-        Session session(setting.max_bytes);
+        Session session({.max_bytes_per_process = setting.max_bytes});
         session.set_state(setting.state);
         MemorySink sink(got_);
         Calibration clock(clock_source());

@@ -40,6 +40,7 @@ constexpr std::array kNsysEventClass = {
     EnumRow{7, "TRACE_PROCESS_EVENT_NVTX_FINISH", "NVTX finish"},
     EnumRow{26, "TRACE_PROCESS_EVENT_CUDA_API", "CUDA API"},
     EnumRow{77, "TRACE_PROCESS_EVENT_CUDA_GRAPH_NODE_CREATION", "CUDA graph node creation"},
+    EnumRow{103, "TRACE_PROCESS_EVENT_CUDA_OVERHEAD", "CUDA overhead"},
 };
 
 constexpr std::array kCudaMemcpyOper = {
@@ -131,6 +132,18 @@ constexpr std::array kCuptiSyncType = {
     EnumRow{4, "CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE", "Context sync"},
 };
 
+constexpr std::array kCuptiOverheadType = {
+    EnumRow{0, "OVERHEAD_UNDEFINED", "Undefined"},
+    EnumRow{1, "OVERHEAD_UNKNOWN", "Unknown"},
+    EnumRow{2, "OVERHEAD_DRIVER_COMPILER", "Driver JIT compiler (CUDA)"},
+    EnumRow{3, "OVERHEAD_CUPTI_BUFFER_FLUSH", "Buffer flush (Profiler)"},
+    EnumRow{4, "OVERHEAD_CUPTI_INSTRUMENTATION", "Instrumentation (Profiler)"},
+    EnumRow{5, "OVERHEAD_CUPTI_RESOURCE", "Resource creation/destruction (Profiler)"},
+    EnumRow{6, "OVERHEAD_RUNTIME_TRIGGERED_MODULE_LOADING", "Runtime module loading (CUDA)"},
+    EnumRow{7, "OVERHEAD_LAZY_FUNCTION_LOADING", "Lazy function loading (CUDA)"},
+    EnumRow{8, "OVERHEAD_COMMAND_BUFFER_FULL", "Command buffer full (CUDA)"},
+};
+
 constexpr std::array kDiagnosticSeverityLevel = {
     EnumRow{0, "UnknownLevel", "Unknown"}, EnumRow{1, "Info", "Info"},       EnumRow{2, "Warning", "Warning"},
     EnumRow{3, "Error", "Error"},          EnumRow{4, "Verbose", "Verbose"},
@@ -149,7 +162,7 @@ constexpr std::array kDiagnosticTimestampSource = {
     EnumRow{2, "HostTimestamp", "Host timestamp"},
 };
 
-constexpr std::array<SchemaTable, 16> kEnums = {{
+constexpr std::array<SchemaTable, 17> kEnums = {{
     {"ENUM_NSYS_EVENT_TYPE", "What a row of NVTX_EVENTS or of a device is: the kinds that we write or read.",
      kColumns, kNsysEventType},
     {"ENUM_NSYS_EVENT_CLASS", "Which API a call belongs to: the classes that we write or read.", kColumns,
@@ -166,6 +179,8 @@ constexpr std::array<SchemaTable, 16> kEnums = {{
     {"ENUM_CUDA_FUNC_CACHE_CONFIG", "Cache preferences.", kColumns, kCudaFuncCacheConfig},
     {"ENUM_CUPTI_STREAM_TYPE", "Kinds of stream.", kColumns, kCuptiStreamType},
     {"ENUM_CUPTI_SYNC_TYPE", "What a synchronization waits for.", kColumns, kCuptiSyncType},
+    {"ENUM_CUPTI_OVERHEAD_TYPE", "Whose time an overhead was. Since schema version 3.", kColumns,
+     kCuptiOverheadType, 3},
     {"ENUM_DIAGNOSTIC_SEVERITY_LEVEL", "How bad a diagnostic is.", kColumns, kDiagnosticSeverityLevel},
     {"ENUM_DIAGNOSTIC_SOURCE_TYPE", "Who wrote a diagnostic.", kColumns, kDiagnosticSourceType},
     {"ENUM_DIAGNOSTIC_TIMESTAMP_SOURCE", "Whose clock a diagnostic used.", kColumns,

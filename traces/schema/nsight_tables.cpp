@@ -1,198 +1,19 @@
 // The tables that we share with Nsight Systems' SQLite export (schema 3.25.0): its names, types and units, so
 // that SQL written for an export runs on our files. What we do not know stays NULL, or 0 where it must not
-// be.
+// be. Here: who and what took part; devices and NVTX have their own files.
 #include <array>
+#include <vector>
 
+#include "traces/schema/nsight_columns.h"
 #include "traces/schema/schema.h"
 
 namespace shardscope::traces {
 
 namespace {
 
-constexpr std::string_view kInt = "INTEGER";
-constexpr std::string_view kIntNN = "INTEGER NOT NULL";
-constexpr std::string_view kText = "TEXT";
-constexpr std::string_view kTextNN = "TEXT NOT NULL";
-constexpr std::string_view kReal = "REAL";
-
-constexpr SchemaColumn kStart = {"start", kIntNN, "ns", "When it began, since the start of the capture."};
-constexpr SchemaColumn kEnd = {"end", kIntNN, "ns", "When it was over."};
-constexpr SchemaColumn kDevice = {"deviceId", kIntNN, "id",
-                                  "The device; each rank has its own. TARGET_INFO_GPU.id"};
-constexpr SchemaColumn kContext = {"contextId", kIntNN, "id", "The CUDA context; 1 on other devices."};
-constexpr SchemaColumn kGreenContext = {"greenContextId", kInt, "id", "The green context, if one was used."};
-constexpr SchemaColumn kStream = {"streamId", kIntNN, "id",
-                                  "The stream, a number within the rank. SHARD_STREAMS"};
-constexpr SchemaColumn kCorrelation = {"correlationId", kInt, "id",
-                                       "Ties the work to the call that launched it; unique in the file."};
-constexpr SchemaColumn kPid = {"globalPid", kInt, "id",
-                               "The process, serialized as (1 << 48) + (pid << 24)."};
-constexpr SchemaColumn kTid = {"globalTid", kInt, "id",
-                               "The thread, serialized as (1 << 48) + (pid << 24) + tid."};
-constexpr SchemaColumn kGraphNode = {"graphNodeId", kInt, "id", "The CUDA graph node that it came from."};
-
 constexpr std::array kStringIds = {
     SchemaColumn{"id", "INTEGER NOT NULL PRIMARY KEY", "id", "What other tables refer to."},
     SchemaColumn{"value", kTextNN, "", "The text."},
-};
-
-constexpr std::array kKernel = {
-    kStart,
-    kEnd,
-    kDevice,
-    kContext,
-    kGreenContext,
-    kStream,
-    kCorrelation,
-    kPid,
-    SchemaColumn{"demangledName", kIntNN, "id", "Full name with its signature. StringIds.id"},
-    SchemaColumn{"shortName", kIntNN, "id", "Name without template and arguments. StringIds.id"},
-    SchemaColumn{"mangledName", kInt, "id", "The symbol. StringIds.id"},
-    SchemaColumn{"launchType", kInt, "enum", "How it was launched. ENUM_CUDA_KERNEL_LAUNCH_TYPE"},
-    SchemaColumn{"cacheConfig", kInt, "enum", "The cache preference. ENUM_CUDA_FUNC_CACHE_CONFIG"},
-    SchemaColumn{"registersPerThread", kIntNN, "count", "Registers that a thread used; 0 unknown."},
-    SchemaColumn{"gridX", kIntNN, "blocks", "Grid size in x."},
-    SchemaColumn{"gridY", kIntNN, "blocks", "Grid size in y."},
-    SchemaColumn{"gridZ", kIntNN, "blocks", "Grid size in z."},
-    SchemaColumn{"blockX", kIntNN, "threads", "Block size in x."},
-    SchemaColumn{"blockY", kIntNN, "threads", "Block size in y."},
-    SchemaColumn{"blockZ", kIntNN, "threads", "Block size in z."},
-    SchemaColumn{"staticSharedMemory", kIntNN, "bytes", "Shared memory fixed at compile time; 0 unknown."},
-    SchemaColumn{"dynamicSharedMemory", kIntNN, "bytes", "Shared memory asked for at launch; 0 unknown."},
-    SchemaColumn{"localMemoryPerThread", kIntNN, "bytes", "Local memory of a thread; 0 unknown."},
-    SchemaColumn{"localMemoryTotal", kIntNN, "bytes", "Local memory of the launch; 0 unknown."},
-    SchemaColumn{"gridId", kIntNN, "id", "The launch's number at run time; 0 unknown."},
-    SchemaColumn{"sharedMemoryExecuted", kInt, "bytes", "Shared memory that the driver set."},
-    kGraphNode,
-    SchemaColumn{"sharedMemoryLimitConfig", kInt, "enum", "ENUM_CUDA_SHARED_MEM_LIMIT_CONFIG"},
-    SchemaColumn{"qmdBulkReleaseDone", kInt, "ns", "When the hardware queue released the launch in bulk."},
-    SchemaColumn{"qmdPreexitDone", kInt, "ns", "When the hardware queue saw the early exit."},
-    SchemaColumn{"qmdLastCtaDone", kInt, "ns", "When the last block was done."},
-    SchemaColumn{"graphId", kInt, "id", "The CUDA graph that it came from."},
-    SchemaColumn{"clusterX", kInt, "blocks", "Cluster size in x."},
-    SchemaColumn{"clusterY", kInt, "blocks", "Cluster size in y."},
-    SchemaColumn{"clusterZ", kInt, "blocks", "Cluster size in z."},
-    SchemaColumn{"clusterSchedulingPolicy", kInt, "", "CUDA's policy for clusters."},
-    SchemaColumn{"maxPotentialClusterSize", kInt, "blocks",
-                 "The largest cluster that the launch could have had."},
-    SchemaColumn{"maxActiveClusters", kInt, "count", "Clusters that fit on the device at once."},
-    SchemaColumn{"sharedMemoryRequestedPercentage", kInt, "percent",
-                 "Share of the cache asked for as shared memory."},
-    SchemaColumn{"tensorSizeMinusOneElements", kTextNN, "",
-                 "Sizes in the tensor map, as a JSON array; [] for none."},
-};
-
-constexpr std::array kMemcpy = {
-    kStart,
-    kEnd,
-    kDevice,
-    kContext,
-    kGreenContext,
-    kStream,
-    kCorrelation,
-    kPid,
-    SchemaColumn{"bytes", kIntNN, "bytes", "Copied."},
-    SchemaColumn{"copyKind", kIntNN, "enum", "From where to where. ENUM_CUDA_MEMCPY_OPER"},
-    SchemaColumn{"deprecatedSrcId", kInt, "id", "Not used."},
-    SchemaColumn{"srcKind", kInt, "enum", "Memory that was read. ENUM_CUDA_MEM_KIND"},
-    SchemaColumn{"dstKind", kInt, "enum", "Memory that was written. ENUM_CUDA_MEM_KIND"},
-    SchemaColumn{"srcDeviceId", kInt, "id", "Device that was read, in a copy between devices."},
-    SchemaColumn{"srcContextId", kInt, "id", "Context that was read."},
-    SchemaColumn{"dstDeviceId", kInt, "id", "Device that was written, in a copy between devices."},
-    SchemaColumn{"dstContextId", kInt, "id", "Context that was written."},
-    SchemaColumn{"migrationCause", kInt, "enum", "Why unified memory moved. ENUM_CUDA_UNIF_MEM_MIGRATION"},
-    kGraphNode,
-    SchemaColumn{"virtualAddress", kInt, "address", "First page that unified memory moved."},
-    SchemaColumn{"copyCount", kInt, "count", "Copies in the record, if it stands for a batch."},
-};
-
-constexpr std::array kMemset = {
-    kStart,
-    kEnd,
-    kDevice,
-    kContext,
-    kGreenContext,
-    kStream,
-    kCorrelation,
-    kPid,
-    SchemaColumn{"value", kIntNN, "", "What the memory was set to."},
-    SchemaColumn{"bytes", kIntNN, "bytes", "Set."},
-    kGraphNode,
-    SchemaColumn{"memKind", kInt, "enum", "Which memory. ENUM_CUDA_MEM_KIND"},
-};
-
-constexpr std::array kRuntime = {
-    kStart,
-    kEnd,
-    SchemaColumn{"eventClass", kIntNN, "enum", "0 the runtime's call, 1 the driver's. ENUM_NSYS_EVENT_CLASS"},
-    kTid,
-    SchemaColumn{"correlationId", kInt, "id",
-                 "Ties the call to the work that it launched; unique in the file."},
-    SchemaColumn{"nameId", kIntNN, "id",
-                 "The call's name with its version, cudaLaunchKernel_v7000. StringIds.id"},
-    SchemaColumn{"returnValue", kIntNN, "", "What the call returned; 0 is success."},
-    SchemaColumn{"callchainId", kInt, "id", "Not used."},
-};
-
-constexpr std::array kSynchronization = {
-    kStart,
-    kEnd,
-    kDevice,
-    kContext,
-    kGreenContext,
-    SchemaColumn{"streamId", kIntNN, "id", "The stream; 4294967295 where none is concerned."},
-    kCorrelation,
-    kPid,
-    SchemaColumn{"deprecatedSyncType", kInt, "enum", "Not used."},
-    SchemaColumn{"syncType", kIntNN, "enum", "What was waited for. ENUM_CUPTI_SYNC_TYPE"},
-    SchemaColumn{"eventId", kIntNN, "id", "The event; 4294967295 where none is concerned."},
-    SchemaColumn{"eventSyncId", kInt, "id", "Not used."},
-};
-
-constexpr std::array kNvtx = {
-    kStart,
-    SchemaColumn{"end", kInt, "ns", "When the range was closed; NULL for a mark."},
-    SchemaColumn{"eventType", kIntNN, "enum",
-                 "59 push/pop, 60 start/end, 34 mark, 75 domain. ENUM_NSYS_EVENT_TYPE"},
-    SchemaColumn{"rangeId", kInt, "id", "Number of a start/end range; else NULL."},
-    SchemaColumn{"category", kInt, "id", "The program's own category."},
-    SchemaColumn{"color", kInt, "ARGB", "Colour that the program asked for."},
-    SchemaColumn{"text", kText, "", "The range's name; the same text as textId's."},
-    kTid,
-    SchemaColumn{"endGlobalTid", kInt, "id", "The closing thread where that is another one."},
-    SchemaColumn{"textId", kInt, "id", "The range's name. StringIds.id"},
-    SchemaColumn{"domainId", kInt, "id",
-                 "0 the default domain, 1 NCCL, then others; named by rows of type 75."},
-    SchemaColumn{"uint64Value", kInt, "", "Payload of that type."},
-    SchemaColumn{"int64Value", kInt, "id", "Payload; in our own ranges the module. SHARD_MODULES.id"},
-    SchemaColumn{"doubleValue", kReal, "", "Payload of that type."},
-    SchemaColumn{"uint32Value", kInt, "", "Payload of that type."},
-    SchemaColumn{"int32Value", kInt, "", "Payload of that type."},
-    SchemaColumn{"floatValue", kReal, "", "Payload of that type."},
-    SchemaColumn{"jsonTextId", kInt, "id", "Payload as JSON. StringIds.id"},
-    SchemaColumn{"jsonText", kText, "", "Payload as JSON."},
-    SchemaColumn{"binaryData", kText, "", "Payload of a schema."},
-};
-
-constexpr std::array kMemoryUsage = {
-    SchemaColumn{"start", kIntNN, "ns", "When it happened, since the start of the capture."},
-    kPid,
-    kDevice,
-    kContext,
-    SchemaColumn{"address", kInt, "address", "Of the block."},
-    SchemaColumn{"pc", kInt, "address", "Of the calling code."},
-    SchemaColumn{"bytes", kIntNN, "bytes", "Size of the block, also when it is freed."},
-    SchemaColumn{"memKind", kInt, "enum", "Which memory. ENUM_CUDA_MEM_KIND"},
-    SchemaColumn{"memoryOperationType", kInt, "enum", "0 allocation, 1 free. ENUM_CUDA_DEV_MEM_EVENT_OPER"},
-    SchemaColumn{"name", kText, "", "The buffer's name."},
-    SchemaColumn{"correlationId", kInt, "id", "The call that did it."},
-    SchemaColumn{"streamId", kInt, "id", "The stream that it is ordered by."},
-    SchemaColumn{"localMemoryPoolAddress", kInt, "address", "Pool that it came from."},
-    SchemaColumn{"localMemoryPoolReleaseThreshold", kInt, "bytes", "What that pool keeps."},
-    SchemaColumn{"localMemoryPoolSize", kInt, "bytes", "What that pool holds."},
-    SchemaColumn{"localMemoryPoolUtilizedSize", kInt, "bytes", "What that pool has given out."},
-    SchemaColumn{"importedMemoryPoolAddress", kInt, "address", "Pool of another process."},
-    SchemaColumn{"importedMemoryPoolProcessId", kInt, "id", "That process."},
 };
 
 constexpr std::array kGpu = {
@@ -248,6 +69,43 @@ constexpr std::array kCudaDevice = {
     SchemaColumn{"numMultiprocessors", kInt, "count", "Multiprocessors."},
 };
 
+constexpr std::array kCudaContext = {
+    SchemaColumn{"nullStreamId", kIntNN, "id", "The context's default stream."},
+    SchemaColumn{"hwId", kIntNN, "id", "The machine; 0."},
+    SchemaColumn{"vmId", kIntNN, "id", "The virtual machine; 1."},
+    SchemaColumn{"processId", kIntNN, "id", "The process."},
+    SchemaColumn{"deviceId", kIntNN, "id", "Its device. TARGET_INFO_GPU.id"},
+    SchemaColumn{"contextId", kIntNN, "id", "The context, a number within the process."},
+    SchemaColumn{"parentContextId", kInt, "id", "Of a green context: the one that it is part of."},
+    SchemaColumn{"isGreenContext", kInt, "0/1", "1: a green context."},
+};
+
+constexpr std::array kCudaStream = {
+    SchemaColumn{"streamId", kIntNN, "id", "The stream, a number within the context."},
+    SchemaColumn{"hwId", kIntNN, "id", "The machine; 0."},
+    SchemaColumn{"vmId", kIntNN, "id", "The virtual machine; 1."},
+    SchemaColumn{"processId", kIntNN, "id", "The process."},
+    SchemaColumn{"contextId", kIntNN, "id", "Its context."},
+    SchemaColumn{"priority", kIntNN, "", "Its priority; lower runs first."},
+    SchemaColumn{"flag", kIntNN, "enum", "ENUM_CUPTI_STREAM_TYPE"},
+};
+
+constexpr std::array kSystemEnv = {
+    SchemaColumn{"globalVid", kInt, "id", "The machine, serialized."},
+    SchemaColumn{"devStateName", kTextNN, "", "The machine's name."},
+    SchemaColumn{"name", kTextNN, "", "Of the fact: \"CpuCores\"."},
+    SchemaColumn{"nameEnum", kIntNN, "", "Its number."},
+    SchemaColumn{"value", kTextNN, "", "The fact. The environment's variables are never stored."},
+};
+
+constexpr std::array kProfilerOverhead = {
+    kStart,
+    kEnd,
+    kTid,
+    SchemaColumn{"nameId", kIntNN, "id", "What the recorder did. StringIds.id"},
+    SchemaColumn{"overheadType", kIntNN, "", "Its kind."},
+};
+
 constexpr std::array kSessionStart = {
     SchemaColumn{"utcEpochNs", kInt, "ns", "Wall clock at time 0, since 1970 in UTC."},
     SchemaColumn{"utcTime", kText, "ISO 8601", "The same, readable."},
@@ -288,42 +146,40 @@ constexpr std::array kDiagnostic = {
     kPid,
 };
 
-constexpr std::array kGraphNodes = {
-    kStart,
-    kEnd,
-    SchemaColumn{"eventClass", kIntNN, "enum", "ENUM_NSYS_EVENT_CLASS"},
-    kTid,
-    SchemaColumn{"nameId", kIntNN, "id", "StringIds.id"},
-    SchemaColumn{"graphNodeId", kIntNN, "id", "The node."},
-    SchemaColumn{"originalGraphNodeId", kInt, "id", "The node that it was cloned from."},
-};
-
-constexpr std::array<SchemaTable, 18> kTables = {{
+constexpr std::array<SchemaTable, 14> kTables = {{
     {"StringIds", "Every text that other tables refer to by id.", kStringIds},
-    {"CUPTI_ACTIVITY_KIND_KERNEL", "Kernels on devices, those of collectives included.", kKernel},
-    {"CUPTI_ACTIVITY_KIND_MEMCPY", "Copies between memories.", kMemcpy},
-    {"CUPTI_ACTIVITY_KIND_MEMSET", "Memory that was set to a value.", kMemset},
-    {"CUPTI_ACTIVITY_KIND_RUNTIME", "Calls of the runtime and driver API on host threads.", kRuntime},
-    {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "Waiting for events, streams and devices.", kSynchronization},
-    {"NVTX_EVENTS", "Ranges and marks on host threads, and the names of their domains.", kNvtx},
-    {"CUDA_GPU_MEMORY_USAGE_EVENTS",
-     "Allocations and frees of device and pinned memory; SHARD_MEMORY tells more about each.", kMemoryUsage},
     {"TARGET_INFO_GPU", "The devices. A rank on the CPU is a device, too.", kGpu},
     {"TARGET_INFO_CUDA_DEVICE", "Which process used which device.", kCudaDevice},
+    {"TARGET_INFO_CUDA_CONTEXT_INFO", "CUDA contexts. Since schema version 3.", kCudaContext, {}, 3},
+    {"TARGET_INFO_CUDA_STREAM", "CUDA streams. Since schema version 3.", kCudaStream, {}, 3},
     {"TARGET_INFO_SESSION_START_TIME", "The wall clock at time 0; one row.", kSessionStart},
+    {"TARGET_INFO_SYSTEM_ENV", "Facts of the machine. Since schema version 3.", kSystemEnv, {}, 3},
     {"ANALYSIS_DETAILS", "Length of the capture; one row, written when the run ends.", kAnalysisDetails},
     {"PROCESSES", "The processes that took part.", kProcesses},
     {"ThreadNames", "Names of host threads.", kThreadNames},
     {"META_DATA_EXPORT", "Which version of Nsight's schema the file follows, and who wrote it.", kNameValue},
     {"META_DATA_CAPTURE", "How the capture was made.", kNameValue},
     {"DIAGNOSTIC_EVENT", "What the recorder has to say about the capture.", kDiagnostic},
-    {"CUDA_GRAPH_NODE_EVENTS", "Nodes of CUDA graphs. Empty; queries that join it find it.", kGraphNodes},
+    {"PROFILER_OVERHEAD",
+     "Work of the recorder on the program's own threads. Since schema version 3.",
+     kProfilerOverhead,
+     {},
+     3},
 }};
+
+std::vector<SchemaTable> all_tables() {
+    std::vector<SchemaTable> all(kTables.begin(), kTables.end());
+    for (const auto part : {nsight_device_tables(), nsight_nvtx_tables()}) {
+        all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+}
 
 }  // namespace
 
 std::span<const SchemaTable> nsight_tables() {
-    return kTables;
+    static const std::vector<SchemaTable> kAll = all_tables();
+    return kAll;
 }
 
 }  // namespace shardscope::traces

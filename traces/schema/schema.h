@@ -10,7 +10,7 @@
 namespace shardscope::traces {
 
 // PRAGMA user_version of the files that we write, and the newest that we read.
-inline constexpr int kSchemaVersion = 2;
+inline constexpr int kSchemaVersion = 3;
 // PRAGMA application_id, "SHRD": tells our files from other SQLite files.
 inline constexpr int kApplicationId = 0x53485244;
 // The version of Nsight Systems' export schema whose names and values we follow.
@@ -49,7 +49,9 @@ struct SchemaIndex {
 };
 
 // Nsight Systems' tables, in its spelling.
-std::span<const SchemaTable> nsight_tables();
+std::span<const SchemaTable> nsight_tables();         // all of them
+std::span<const SchemaTable> nsight_device_tables();  // parts of the above
+std::span<const SchemaTable> nsight_nvtx_tables();
 std::span<const SchemaTable> nsight_enums();
 // What Nsight has no table for.
 std::span<const SchemaTable> shard_tables();

@@ -151,6 +151,46 @@ constexpr std::array kCounters = {
     SchemaColumn{"value", "REAL", "", "Its value from then on; NULL where it was not a number."},
 };
 
+constexpr std::array kCommunicators = {
+    SchemaColumn{"communicator", kIntNN, "id",
+                 "NCCL's hash of the communicator, equal on all its ranks. SHARD_COLLECTIVES.groupId"},
+    SchemaColumn{"globalPid", kIntNN, "id", "The process, serialized."},
+    SchemaColumn{"rank", kIntNN, "", "The process's rank in the communicator."},
+    SchemaColumn{"ranks", kIntNN, "ranks", "Ranks in it."},
+    SchemaColumn{"nodes", kInt, "count", "Machines in it."},
+    SchemaColumn{"name", kText, "", "Its name, where the program gave one."},
+};
+
+constexpr std::array kNcclOperations = {
+    SchemaColumn{"communicator", kIntNN, "id", "SHARD_NCCL_COMMUNICATORS.communicator"},
+    SchemaColumn{"globalPid", kIntNN, "id", "The process, serialized."},
+    SchemaColumn{"globalTid", kInt, "id", "The thread that called NCCL, serialized."},
+    SchemaColumn{"rank", kIntNN, "", "The process's rank in the communicator."},
+    SchemaColumn{"operation", kIntNN, "enum", "SHARD_ENUM_OPERATION"},
+    SchemaColumn{"sequence", kInt, "",
+                 "Number of this operation in the communicator, counted for each kind of operation."},
+    SchemaColumn{"start", kIntNN, "ns", "When NCCL began to enqueue it."},
+    SchemaColumn{"end", kInt, "ns", "When it was enqueued; the work itself is a kernel."},
+    SchemaColumn{"count", kInt, "elements", "Elements, as given to NCCL."},
+    SchemaColumn{"dataType", kText, "", "NCCL's name of their type: \"ncclFloat32\"."},
+    SchemaColumn{"root", kInt, "rank", "Root of a broadcast or reduce, peer of a send or receive."},
+    SchemaColumn{"algorithm", kText, "", "\"RING\", \"TREE\", \"NVLS\" …"},
+    SchemaColumn{"protocol", kText, "", "\"LL\", \"LL128\", \"SIMPLE\"."},
+    SchemaColumn{"channels", kInt, "count", "Channels that carry it."},
+    SchemaColumn{"warps", kInt, "count", "Warps of each channel."},
+};
+
+constexpr std::array kTotals = {
+    SchemaColumn{"source", kTextNN, "", "The table that was summed: \"CUPTI_ACTIVITY_KIND_KERNEL\"."},
+    SchemaColumn{"deviceId", kInt, "id", "The device; NULL for what host threads did."},
+    SchemaColumn{"globalPid", kInt, "id", "The process, serialized."},
+    SchemaColumn{"nameId", kIntNN, "id", "Kernel's short name, call or range. StringIds.id"},
+    SchemaColumn{"count", kIntNN, "count", "Rows."},
+    SchemaColumn{"total", kIntNN, "ns", "Sum of their durations."},
+    SchemaColumn{"shortest", kIntNN, "ns", "Shortest of them."},
+    SchemaColumn{"longest", kIntNN, "ns", "Longest of them."},
+};
+
 constexpr std::array kEnumColumns = {
     SchemaColumn{"id", kKey, "enum", "The value that other tables hold."},
     SchemaColumn{"name", kTextNN, "", "Its name in tables, JSON and views."},
@@ -181,7 +221,7 @@ constexpr auto kPhaseRows = enum_rows(kPhaseNames, kPhaseLabels);
 constexpr auto kPartRows = enum_rows(kPredictionPartNames, kPartLabels);
 constexpr auto kOperationRows = enum_rows(kOperationNames, kOperationNcclNames);
 
-constexpr std::array<SchemaTable, 14> kTables = {{
+constexpr std::array<SchemaTable, 17> kTables = {{
     {"SHARD_STATE", "Whether the run ended and what was lost; one row.", kState},
     {"SHARD_RUN", "The run's configuration and facts.", kRun},
     {"SHARD_RANKS", "The ranks, their devices, and their place in the mesh.", kRanks},
@@ -200,6 +240,17 @@ constexpr std::array<SchemaTable, 14> kTables = {{
      {},
      2},
     {"SHARD_COUNTERS", "Values that change over time.", kCounters},
+    {"SHARD_NCCL_COMMUNICATORS",
+     "NCCL's communicators, one row for each process. Since schema version 3.",
+     kCommunicators,
+     {},
+     3},
+    {"SHARD_NCCL_OPERATIONS",
+     "What NCCL says of each operation: its algorithm and protocol. Since schema version 3.",
+     kNcclOperations,
+     {},
+     3},
+    {"SHARD_TOTALS", "Sums by name, made when the run ends. Since schema version 3.", kTotals, {}, 3},
 }};
 
 constexpr std::array<SchemaTable, 5> kEnums = {{

@@ -248,7 +248,54 @@ LEFT JOIN SHARD_THREADS t ON t.globalTid = c.globalTid
 LEFT JOIN (SELECT globalTid, min(nameId) AS nameId FROM ThreadNames GROUP BY globalTid) w ON w.globalTid = c.globalTid
 LEFT JOIN StringIds h ON h.id = w.nameId)";
 
-constexpr std::array<SchemaView, 10> kViews = {{
+constexpr std::array kTotals = {
+    kRank,
+    SchemaColumn{"device", "", "id", "The device; NULL for what host threads did."},
+    SchemaColumn{"kind", "", "", "\"kernel\", \"memcpy\", \"memset\", \"call\" or \"range\"."},
+    SchemaColumn{"name", "", "", "Of the kernel, call or range."},
+    SchemaColumn{"count", "", "count", "How many."},
+    SchemaColumn{"total_ns", "", "ns", "Sum of their durations."},
+    SchemaColumn{"mean_ns", "", "ns", "Mean duration."},
+    SchemaColumn{"shortest_ns", "", "ns", "Shortest duration."},
+    SchemaColumn{"longest_ns", "", "ns", "Longest duration."},
+};
+constexpr std::string_view kTotalsSql = R"(SELECT r.rank AS rank, t.deviceId AS device,
+       CASE t.source WHEN 'CUPTI_ACTIVITY_KIND_KERNEL' THEN 'kernel' WHEN 'CUPTI_ACTIVITY_KIND_MEMCPY' THEN 'memcpy'
+            WHEN 'CUPTI_ACTIVITY_KIND_MEMSET' THEN 'memset' WHEN 'CUPTI_ACTIVITY_KIND_RUNTIME' THEN 'call'
+            ELSE 'range' END AS kind,
+       s.value AS name, t.count AS count, t.total AS total_ns, t.total / t.count AS mean_ns,
+       t.shortest AS shortest_ns, t.longest AS longest_ns
+FROM SHARD_TOTALS t
+LEFT JOIN StringIds s ON s.id = t.nameId
+LEFT JOIN SHARD_RANKS r ON r.deviceId = t.deviceId)";
+
+constexpr std::array kNccl = {
+    kRank,
+    SchemaColumn{"communicator", "", "id", "NCCL's hash of the communicator."},
+    SchemaColumn{"communicator_rank", "", "", "The rank's number in the communicator."},
+    SchemaColumn{"ranks", "", "ranks", "Ranks in it."},
+    SchemaColumn{"operation", "", "", "\"all_gather\"."},
+    SchemaColumn{"sequence", "", "", "Number of this operation in the communicator."},
+    SchemaColumn{"count", "", "elements", "Elements, as given to NCCL."},
+    SchemaColumn{"data_type", "", "", "NCCL's name of their type."},
+    SchemaColumn{"algorithm", "", "", "\"RING\", \"TREE\" …"},
+    SchemaColumn{"protocol", "", "", "\"LL\", \"LL128\", \"SIMPLE\"."},
+    SchemaColumn{"channels", "", "count", "Channels that carry it."},
+    kStart,
+    kEnd,
+};
+constexpr std::string_view kNcclSql =
+    R"(SELECT t.rank AS rank, o.communicator AS communicator, o.rank AS communicator_rank, c.ranks AS ranks,
+       e.name AS operation, o.sequence AS sequence, o.count AS count, o.dataType AS data_type,
+       o.algorithm AS algorithm, o.protocol AS protocol, o.channels AS channels, o.start AS start_ns,
+       o."end" AS end_ns
+FROM SHARD_NCCL_OPERATIONS o
+LEFT JOIN SHARD_ENUM_OPERATION e ON e.id = o.operation
+LEFT JOIN SHARD_NCCL_COMMUNICATORS c ON c.communicator = o.communicator AND c.globalPid = o.globalPid
+       AND c.rank = o.rank
+LEFT JOIN SHARD_THREADS t ON t.globalTid = o.globalTid)";
+
+constexpr std::array<SchemaView, 12> kViews = {{
     {"kernels", "Kernels on devices.", kKernels, kKernelsSql},
     {"memcpys", "Copies between memories.", kMemcpys, kMemcpysSql},
     {"collectives", "Collectives with their times on the device.", kCollectives, kCollectivesSql},
@@ -260,6 +307,8 @@ constexpr std::array<SchemaView, 10> kViews = {{
      kPredictionsSql, 2},
     {"ranges", "Ranges on host threads.", kRanges, kRangesSql},
     {"calls", "Calls of the runtime and driver API.", kCalls, kCallsSql},
+    {"totals", "Sums by name, made when the run ends. Since schema version 3.", kTotals, kTotalsSql, 3},
+    {"nccl_operations", "What NCCL says of each operation. Since schema version 3.", kNccl, kNcclSql, 3},
 }};
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "traces/schema/enums.h"
 
@@ -24,8 +25,21 @@ struct KernelRow {
     std::int64_t correlation = 0;  // unique in the file; ties the kernel to its launching RuntimeRow
     std::int64_t global_pid = 0;
     StringId short_name = StringId::empty;
-    StringId demangled_name = StringId::empty;
+    StringId demangled_name = StringId::empty;  // with its signature; empty: as short_name
+    StringId mangled_name = StringId::empty;    // the symbol; empty: unknown
     int grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+    int context = 1;
+    int launch_type = 1;  // ENUM_CUDA_KERNEL_LAUNCH_TYPE
+    int cache_config = -1;
+    int registers = 0;  // of a thread
+    int static_shared_memory = 0, dynamic_shared_memory = 0;
+    int local_memory_per_thread = 0;
+    std::int64_t local_memory_total = 0;
+    std::int64_t grid_id = 0;
+    int shared_memory_executed = -1, shared_memory_limit_config = -1;
+    std::int64_t graph_node = -1, graph = -1;  // where a CUDA graph launched it
+    int cluster[3] = {-1, -1, -1};
+    int cluster_policy = -1, max_potential_cluster = -1, max_active_clusters = -1;
 };
 
 struct MemcpyRow {
@@ -35,6 +49,10 @@ struct MemcpyRow {
     std::int64_t bytes = 0;
     int copy_kind = kCopyHostToDevice;
     int src_kind = kMemKindPageable, dst_kind = kMemKindDevice;
+    int context = 1;
+    int src_device = -1, src_context = -1, dst_device = -1, dst_context = -1;  // of a copy between devices
+    std::int64_t graph_node = -1;
+    int copies = -1;  // that the row stands for
 };
 
 struct MemsetRow {
@@ -44,6 +62,8 @@ struct MemsetRow {
     std::int64_t bytes = 0;
     int value = 0;
     int mem_kind = kMemKindDevice;
+    int context = 1;
+    std::int64_t graph_node = -1;
 };
 
 // A runtime (or driver) API call on a host thread; the name carries CUDA's suffix ("cudaLaunchKernel_v7000").
@@ -62,6 +82,15 @@ struct SynchronizationRow {
     std::int64_t correlation = 0, global_pid = 0;
     int sync_type = kSyncEvent;
     std::int64_t event_id = -1;
+    int context = 1;
+    std::int64_t event_sync_id = -1;
+};
+
+// The value that a program gave to an NVTX event beside its text.
+struct RangePayload {
+    enum class Type : std::uint8_t { none, uint64, int64, real64, uint32, int32, real32 };
+    Type type = Type::none;
+    std::uint64_t bits = 0;  // the value's bytes, in the low end
 };
 
 // An NVTX range (push/pop or start/end) or mark. `module` ties our own ranges to ModuleRow::id (stored in
@@ -75,7 +104,138 @@ struct RangeRow {
     std::int64_t global_tid = 0;
     std::optional<std::uint32_t> color;  // ARGB
     int module = -1;
-    std::optional<std::uint32_t> category;  // NVTX category; a kNvtxCategory row carries its name
+    std::optional<std::uint32_t> category;       // NVTX category; a kNvtxCategory row carries its name
+    std::optional<std::int64_t> end_global_tid;  // of a start/end range that another thread ended
+    RangePayload payload;
+    std::string binary;  // payload of a schema, as NVTX_EVENTS.binaryData holds it (binary_payload())
+};
+
+// What NVTX_EVENTS.binaryData holds for one payload of a schema: 1, the schema's id, the size and 32 + size
+// as four integers of 8 bytes, then the bytes. Source: exports of Nsight Systems 2026.
+std::string binary_payload(std::uint64_t schema, std::string_view bytes);
+
+// The layout of binary payloads of a domain, with its entries; the same one may be told several times.
+struct PayloadSchemaRow {
+    struct Entry {
+        std::string name, description;
+        std::uint64_t type = 0, flags = 0, detail = 0, offset = 0;
+    };
+    StringId domain = StringId::empty;
+    std::uint64_t id = 0;
+    std::string name;
+    std::uint64_t type = 0, flags = 0, size = 0, align = 0;
+    std::vector<Entry> entries;
+};
+
+struct PayloadEnumRow {
+    struct Entry {
+        std::string name;
+        std::uint64_t value = 0;
+        bool is_flag = false;
+    };
+    StringId domain = StringId::empty;
+    std::uint64_t id = 0, size = 0;
+    std::string name;
+    std::vector<Entry> entries;
+};
+
+struct ScopeRow {
+    StringId domain = StringId::empty;
+    std::uint64_t id = 0, parent = 0;
+    std::string path;
+};
+
+// --- CUDA's own account (CUPTI), which only a database keeps ---------------------------------------------
+
+struct CudaEventRow {
+    std::int64_t time = 0;  // 0: not measured
+    int device = 0, context = 1, stream = 0;
+    std::int64_t correlation = 0, global_pid = 0;
+    std::int64_t event_id = 0, event_sync_id = -1;
+};
+
+struct OverheadRow {
+    std::int64_t start = 0, end = 0;
+    int overhead_type = 1;  // ENUM_CUPTI_OVERHEAD_TYPE
+    std::int64_t global_tid = 0, correlation = 0;
+    StringId name = StringId::empty;
+};
+
+struct GraphTraceRow {
+    std::int64_t start = 0, end = 0;
+    int device = 0, context = 1, stream = 0;
+    std::int64_t graph = 0, graph_exec = -1;
+    std::int64_t correlation = 0, global_pid = 0;
+};
+
+// An allocation or free that CUDA made (MemoryRow is for what knows its category).
+struct CudaMemoryRow {
+    std::int64_t time = 0, global_pid = 0;
+    int device = 0, context = 1;
+    std::uint64_t address = 0, pc = 0;
+    std::int64_t bytes = 0;
+    int mem_kind = kMemKindDevice;
+    bool is_free = false;
+    std::int64_t correlation = 0;
+    int stream = -1;
+    StringId name = StringId::empty;
+    std::uint64_t pool_address = 0;  // 0: from no pool
+    std::int64_t pool_threshold = 0, pool_size = 0, pool_used = 0;
+};
+
+struct CudaPoolRow {
+    std::int64_t time = 0, global_pid = 0;
+    int device = 0;
+    std::uint64_t address = 0;
+    int operation = 0, type = 0;  // ENUM_CUDA_MEMPOOL_OPER, ENUM_CUDA_MEMPOOL_TYPE
+    std::int64_t correlation = 0, min_bytes_to_keep = 0, threshold = 0, size = 0, used = 0;
+};
+
+// A device with all that is known of it; comes before the RankRow that uses it, or without one.
+struct GpuRow {
+    int device = 0;       // the id in this file
+    int cuda_device = 0;  // CUDA's number in the process
+    std::int64_t pid = 0;
+    std::string name, bus_location, uuid, chip;
+    std::int64_t memory = 0, memory_bandwidth = 0, clock_hz = 0, l2_bytes = 0, constant_bytes = 0;
+    int multiprocessors = 0, compute_major = 0, compute_minor = 0, warp_threads = 0, copy_engines = 0;
+    int max_threads_per_block = 0, max_warps_per_multiprocessor = 0, max_blocks_per_multiprocessor = 0;
+    int max_registers_per_block = 0, max_registers_per_multiprocessor = 0;
+    std::int64_t max_shared_per_block = 0, max_shared_per_multiprocessor = 0;
+};
+
+struct CudaContextRow {
+    std::int64_t pid = 0;
+    int device = 0, context = 1, null_stream = 0;
+};
+
+struct CudaStreamRow {
+    std::int64_t pid = 0;
+    int context = 1, stream = 0;
+    std::int64_t priority = 0;
+    int flag = 0;  // ENUM_CUPTI_STREAM_TYPE
+};
+
+// --- NCCL's own account (its profiler plugin) ------------------------------------------------------------
+
+struct NcclCommunicatorRow {
+    std::uint64_t communicator = 0;
+    std::int64_t global_pid = 0;
+    int rank = 0, ranks = 0, nodes = 0;
+    std::string name;
+};
+
+struct NcclOperationRow {
+    std::uint64_t communicator = 0;
+    std::int64_t global_pid = 0, global_tid = 0;
+    int rank = 0;
+    Operation operation = Operation::other;
+    std::int64_t sequence = -1;
+    std::int64_t start = 0;
+    std::optional<std::int64_t> end;
+    std::int64_t count = -1;
+    std::string data_type, algorithm, protocol;
+    int root = -1, channels = -1, warps = -1;
 };
 
 struct CollectiveRow {

@@ -38,6 +38,21 @@ class EventSink {
     virtual void add(const PredictionPartRow& row) = 0;
     virtual void add(const DiagnosticRow& row) = 0;
 
+    // Details that a database keeps; a sink that has no place for them leaves them out.
+    virtual void add(const PayloadSchemaRow&) {}
+    virtual void add(const PayloadEnumRow&) {}
+    virtual void add(const ScopeRow&) {}
+    virtual void add(const CudaEventRow&) {}
+    virtual void add(const OverheadRow&) {}
+    virtual void add(const GraphTraceRow&) {}
+    virtual void add(const CudaMemoryRow&) {}
+    virtual void add(const CudaPoolRow&) {}
+    virtual void add(const GpuRow&) {}
+    virtual void add(const CudaContextRow&) {}
+    virtual void add(const CudaStreamRow&) {}
+    virtual void add(const NcclCommunicatorRow&) {}
+    virtual void add(const NcclOperationRow&) {}
+
     // Everything added so far becomes durable (a database commits).
     virtual void commit() = 0;
 };
