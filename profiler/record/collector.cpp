@@ -45,13 +45,14 @@ void Collector::look_for_processes() {
         const std::string path = entry.path().string();
         if (entry.path().extension() != kRecordSuffix || seen_files_.count(path) != 0) continue;
         bool not_ours = false;
-        auto process = ProcessRecords::open(path, sink_, clock_, origin_ns_, &not_ours);
+        auto process = ProcessRecords::open(path, sink_, clock_, origin_ns_, opened_, &not_ours);
         if (process == nullptr && !not_ours) continue;  // again next time
         seen_files_.insert(path);
         if (process == nullptr) {
             ++closed_damaged_;
             continue;
         }
+        ++opened_;
         describe(*process);
         open_.push_back(std::move(process));
     }

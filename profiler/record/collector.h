@@ -45,6 +45,7 @@ class Collector {
     std::set<std::string> seen_files_;
     std::set<std::int64_t> pids_, described_threads_;
     std::set<int> ranks_;
+    int opened_ = 0;  // record files so far
     std::int64_t closed_rows_ = 0, closed_dropped_ = 0, closed_damaged_ = 0;
 };
 

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "profiler/record/handlers.h"
+
 namespace shardscope::profiler {
 namespace {
 
@@ -28,7 +30,7 @@ std::uint64_t own_pid_namespace() {
 
 std::unique_ptr<ProcessRecords> ProcessRecords::open(const std::string& path, traces::EventSink& sink,
                                                      const Calibration& clock, std::int64_t origin_ns,
-                                                     bool* not_ours) {
+                                                     int number, bool* not_ours) {
     *not_ours = false;
     const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0) return nullptr;
@@ -57,12 +59,12 @@ std::unique_ptr<ProcessRecords> ProcessRecords::open(const std::string& path, tr
         ::close(fd);
         return nullptr;
     }
-    return std::unique_ptr<ProcessRecords>(
-        new ProcessRecords(path, fd, {static_cast<std::byte*>(memory), bytes}, sink, clock, origin_ns));
+    return std::unique_ptr<ProcessRecords>(new ProcessRecords(
+        path, fd, {static_cast<std::byte*>(memory), bytes}, sink, clock, origin_ns, number));
 }
 
 ProcessRecords::ProcessRecords(std::string path, int fd, Mapping mapping, traces::EventSink& sink,
-                               const Calibration& clock, std::int64_t origin_ns)
+                               const Calibration& clock, std::int64_t origin_ns, int number)
     : path_(std::move(path)),
       fd_(fd),
       mapping_(mapping),
@@ -74,7 +76,9 @@ ProcessRecords::ProcessRecords(std::string path, int fd, Mapping mapping, traces
             ::strnlen(header_of(mapping.memory).name, sizeof(ProcessHeader::name))),
       same_pid_namespace_(header_of(mapping.memory).pid_namespace == own_pid_namespace()),
       reader_(mapping.memory + kProcessHeaderBytes, kMappedChunkBytes, 0, &header_of(mapping.memory).control),
-      converter_(sink, clock, origin_ns, pid_) {}
+      converter_(sink, clock, origin_ns, pid_) {
+    add_handlers(converter_, {pid_, rank_, number});
+}
 
 ProcessRecords::~ProcessRecords() {
     ::munmap(mapping_.memory, mapping_.bytes);

@@ -18,9 +18,9 @@ namespace shardscope::profiler {
 class ProcessRecords {
   public:
     // nullptr while the process has not finished writing the header. A file that is not ours gives nullptr
-    // too, with *not_ours set.
+    // too, with *not_ours set. `number` is its ProcessFacts::number.
     static std::unique_ptr<ProcessRecords> open(const std::string& path, traces::EventSink& sink,
-                                                const Calibration& clock, std::int64_t origin_ns,
+                                                const Calibration& clock, std::int64_t origin_ns, int number,
                                                 bool* not_ours);
     ~ProcessRecords();
     ProcessRecords(const ProcessRecords&) = delete;
@@ -49,7 +49,7 @@ class ProcessRecords {
         std::size_t bytes;
     };
     ProcessRecords(std::string path, int fd, Mapping mapping, traces::EventSink& sink,
-                   const Calibration& clock, std::int64_t origin_ns);
+                   const Calibration& clock, std::int64_t origin_ns, int number);
 
     std::string path_;
     int fd_;

@@ -1,0 +1,21 @@
+// Which sources of records a recording understands beyond NVTX: the one place where CUDA, NCCL and whatever
+// comes next give each process's converter their handlers.
+#pragma once
+
+#include <cstdint>
+
+#include "profiler/record_converter.h"
+
+namespace shardscope::profiler {
+
+// What a handler may need to know of the process whose records it converts.
+struct ProcessFacts {
+    std::int64_t pid = 0;
+    int rank = -1;   // told by the launcher; -1: none
+    int number = 0;  // 0, 1, 2 … in the recording, in the order in which processes were found
+};
+
+// Called once for each process, before its first record.
+void add_handlers(RecordConverter& converter, const ProcessFacts& process);
+
+}  // namespace shardscope::profiler
