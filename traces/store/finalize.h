@@ -1,0 +1,43 @@
+// Makes a finished file of a recorded one: event tables sorted by time, indexes, sums by name, one single file
+// without a journal, which opens from a read-only folder.
+//
+// The finished file is built beside the recorded one ("FILE.finalizing") and takes its place in one step, at
+// the end. Whatever happens before that (a kill, a full disk, a cancel) leaves the recorded file as it was, to
+// be finalized later; programs that read it meanwhile go on reading.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace shardscope::traces {
+
+struct FinalizeOptions {
+    const std::atomic<bool>* cancel = nullptr;   // set by another thread or a signal handler: stop soon
+    std::function<void(double share)> progress;  // told now and then how much is done, 0 to 1
+};
+
+struct FinalizeResult {
+    enum class Outcome {
+        finalized,
+        already,    // it was finished before; nothing was done
+        cancelled,  // the file is as it was
+    };
+    Outcome outcome = Outcome::finalized;
+    bool run_was_killed = false;  // nobody had told the run's end; it is now the end of the last event
+    std::int64_t rows = 0;        // copied
+};
+
+// Finalizes a file that nobody writes any more. Where its run was killed, the file says so from then on:
+// SHARD_RUN "finalized" = "after the run was killed", a DIAGNOSTIC_EVENT, and the length of the capture is the
+// end of its last event. Throws StoreError (one sentence) where `path` is missing, no trace of Shardscope,
+// damaged, of a newer schema, still written or read by another program, or where the disk is full.
+FinalizeResult finalize_trace(const std::string& path, const FinalizeOptions& options = {});
+
+// The same for the process that wrote the file and has told the run's end in ANALYSIS_DETAILS: where others
+// read the file just now, it is indexed and summed in place, unsorted, instead of being refused. Internal to
+// the store.
+FinalizeResult finalize_ended_run(const std::string& path, const FinalizeOptions& options);
+
+}  // namespace shardscope::traces
