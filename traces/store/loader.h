@@ -20,4 +20,8 @@ struct LoadProgress {
 // and what to do.
 std::unique_ptr<Trace> load_trace(const std::string& path, LoadProgress* progress = nullptr);
 
+// What a person should know about how `path` is opened, one sentence; empty where it is read as it lies (or
+// cannot be opened at all, which load_trace() tells).
+std::string opening_note(const std::string& path);
+
 }  // namespace shardscope::traces

@@ -7,9 +7,11 @@
 #include <fstream>
 
 #include <fmt/format.h>
-#include <unistd.h>
+#include <sqlite3.h>
 
 #include "traces/schema/schema.h"
+#include "traces/store/loader.h"
+#include "traces/store/temporary_copy.h"
 
 namespace shardscope::traces {
 
@@ -81,16 +83,7 @@ Database::Mode choose_mode(const std::string& path) {
     }
 
     const Header header = read_header(path);
-    if (has_content(path + "-wal")) {
-        const fs::path parent = fs::path(path).parent_path();
-        if (!has_content(path + "-shm") && ::access(parent.empty() ? "." : parent.c_str(), W_OK) != 0) {
-            throw StoreError(
-                fmt::format("{0} was not finished and its folder is read-only; copy {0} and {0}-wal to a "
-                            "writable folder",
-                            path));
-        }
-        return Database::Mode::read_only;
-    }
+    if (has_content(path + "-wal") || has_content(path + "-journal")) return Database::Mode::read_only;
     const auto size = static_cast<std::int64_t>(fs::file_size(path, error));
     if (header.pages_valid && size < header.page_size * header.pages) {
         throw StoreError(
@@ -128,15 +121,69 @@ void complete_schema(Database& database) {
     }
 }
 
+constexpr const char* kFirstRead = "SELECT count(*) FROM sqlite_master";
+
+// Whether SQLite could not do what the journal asks for: make its index beside it, or roll a change back.
+bool journal_is_stuck(Database& database, const std::string& path) {
+    if (!has_content(path + "-wal") && !has_content(path + "-journal")) return false;
+    const int code = sqlite3_exec(database.handle(), kFirstRead, nullptr, nullptr, nullptr) & 0xFF;
+    return code == SQLITE_READONLY || code == SQLITE_CANTOPEN;
+}
+
+// A change that was cut short is rolled back, as any program that opens the file to write would do.
+bool roll_back(const std::string& path) {
+    if (!has_content(path + "-journal")) return false;
+    try {
+        Database(path, Database::Mode::read_write).execute(kFirstRead);
+        return true;
+    } catch (const StoreError&) {
+        return false;  // neither the file nor its folder is ours to write
+    }
+}
+
+Database open_copy(const std::string& path) {
+    const TemporaryCopy copy(path);
+    Database database(copy.path(),
+                      has_content(path + "-wal") ? Database::Mode::read_only : Database::Mode::read_write);
+    database.rename(path);
+    database.execute(kFirstRead);  // from now on the copy and its journal are open: its names may go
+    return database;
+}
+
+// `copied` tells whether it is a copy.
+Database open_as_it_is(const std::string& path, bool& copied) {
+    copied = false;
+    const Database::Mode mode = choose_mode(path);
+    {
+        Database database(path, mode);
+        if (!journal_is_stuck(database, path)) return database;
+    }
+    if (roll_back(path)) return Database(path, choose_mode(path));
+    copied = true;
+    return open_copy(path);
+}
+
 }  // namespace
 
 Database open_trace(const std::string& path) {
-    Database database(path, choose_mode(path));
+    bool copied = false;
+    Database database = open_as_it_is(path, copied);
     database.execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;");
     check_is_trace(database);
     complete_schema(database);
     database.execute("PRAGMA query_only = ON;");
     return database;
+}
+
+std::string opening_note(const std::string& path) {
+    try {
+        Database database(path, choose_mode(path));
+        if (!journal_is_stuck(database, path) || roll_back(path)) return "";
+    } catch (const StoreError&) {
+        return "";
+    }
+    return fmt::format(
+        "{} was not finished and its folder cannot be written; it is read from a temporary copy", path);
 }
 
 int schema_version(Database& database) {

@@ -9,7 +9,8 @@ namespace shardscope::traces {
 
 // Throws StoreError where `path` is missing, a folder, unreadable, no SQLite file, truncated, no trace or of
 // a newer schema. A finished file is read without writing anything beside it; one with a journal (its run was
-// killed or still runs) is read with what the journal holds.
+// killed or still runs) is read with what the journal holds; where that needs a folder that can be written
+// and this one cannot, from a temporary copy.
 Database open_trace(const std::string& path);
 
 // PRAGMA user_version of one of our files; 0 for other exports.

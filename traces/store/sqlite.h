@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "traces/store/error.h"
 
@@ -25,6 +26,7 @@ class Database {
     Database(std::string path, Mode mode);
 
     const std::string& path() const { return path_; }
+    void rename(std::string path) { path_ = std::move(path); }  // in sentences: what the file is a copy of
     sqlite3* handle() const { return handle_.get(); }
 
     void execute(const std::string& sql);  // any number of statements, results ignored

@@ -1,0 +1,194 @@
+// Traces where nothing may be written: finished ones open as they lie, others from a temporary copy that is
+// gone at once.
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/traces/sample_run.h"
+#include "tests/traces/temporary_folder.h"
+#include "traces/store/loader.h"
+#include "traces/store/open.h"
+#include "traces/store/query.h"
+#include "traces/store/writer.h"
+
+namespace shardscope::traces {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class ReadOnly : public ::testing::Test {
+  protected:
+    ReadOnly() {
+        ::chmod(temporary_.path().c_str(), 0777);
+        ::setenv("TMPDIR", temporary_.path().c_str(), 1);
+    }
+    ~ReadOnly() override {
+        ::chmod(folder_.path().c_str(), 0700);
+        before_ ? ::setenv("TMPDIR", before_->c_str(), 1) : ::unsetenv("TMPDIR");
+    }
+
+    // A run that is killed after `steps` of its two steps were committed. `-shm` stays or goes.
+    std::string killed_run(int steps, bool keep_index) {
+        const std::string path = folder_ / "killed.sqlite";
+        const pid_t child = ::fork();
+        if (child == 0) {
+            DatabaseWriter writer({.path = path});
+            write_sample_facts(writer);
+            for (int step = 0; step < steps; ++step) {
+                for (int rank = 0; rank < kSampleRanks; ++rank) write_sample_step(writer, rank, step);
+            }
+            writer.commit();
+            ::kill(::getpid(), SIGKILL);
+        }
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        EXPECT_TRUE(WIFSIGNALED(status));
+        EXPECT_TRUE(fs::exists(path + "-wal"));
+        if (!keep_index) fs::remove(path + "-shm");
+        return path;
+    }
+    std::string finished_run() {
+        const std::string path = folder_ / "run.sqlite";
+        DatabaseWriter writer({.path = path});
+        write_sample_run(writer);
+        writer.finish(3 * kSampleMs, 0);
+        return path;
+    }
+
+    // Makes the folder and all in it read-only.
+    void lock() const {
+        for (const auto& entry : fs::directory_iterator(folder_.path())) ::chmod(entry.path().c_str(), 0444);
+        ::chmod(folder_.path().c_str(), 0555);
+    }
+
+    // Runs `body` as someone for whom permissions count (they do not for root); false where it failed.
+    static bool unprivileged(const std::function<void()>& body) {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) ::_exit(3);
+            try {
+                body();
+            } catch (const std::exception& error) {
+                ADD_FAILURE() << error.what();
+            }
+            ::_exit(::testing::Test::HasFailure() ? 1 : 0);
+        }
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    }
+
+    static std::optional<std::string> temporary_directory() {
+        const char* name = std::getenv("TMPDIR");
+        return name != nullptr ? std::optional<std::string>(name) : std::nullopt;
+    }
+    int entries(const TemporaryFolder& folder) const {
+        return static_cast<int>(std::distance(fs::directory_iterator(folder.path()), {}));
+    }
+
+    const std::optional<std::string> before_ = temporary_directory();
+    TemporaryFolder folder_, temporary_;
+};
+
+TEST_F(ReadOnly, AFinishedRunOpensAsItLies) {
+    const std::string path = finished_run();
+    lock();
+    EXPECT_TRUE(unprivileged([&] {
+        EXPECT_EQ(opening_note(path), "");
+        EXPECT_EQ(load_trace(path)->steps.size(), 4u);
+        EXPECT_EQ(run_query(path, "SELECT count(*) FROM steps")[0].rows[0][0], QueryValue(std::int64_t{4}));
+    }));
+    EXPECT_EQ(entries(folder_), 1);
+}
+
+TEST_F(ReadOnly, AnUnfinishedRunOpensFromACopyThatIsGoneAtOnce) {
+    const std::string path = killed_run(1, false);
+    lock();
+    EXPECT_TRUE(unprivileged([&] {
+        EXPECT_THAT(opening_note(path), AllOf(HasSubstr(path), HasSubstr("temporary copy")));
+        Database database = open_trace(path);
+        EXPECT_EQ(entries(temporary_), 0) << "whoever kills the program now leaves nothing behind";
+        // Still all there: both ranks' first step, from the journal.
+        EXPECT_EQ(database.integer("SELECT count(*) FROM SHARD_STEPS"), 2);
+        EXPECT_EQ(database.integer("SELECT count(*) FROM kernels"), 4);
+        EXPECT_EQ(database.path(), path);  // what sentences name
+        const auto trace = load_trace(path);
+        EXPECT_FALSE(trace->ended);
+        EXPECT_EQ(trace->path, path);
+        EXPECT_EQ(trace->steps.size(), 2u);
+    }));
+    EXPECT_EQ(entries(temporary_), 0);
+    EXPECT_EQ(entries(folder_), 2) << "the trace and its journal, as before";
+}
+
+TEST_F(ReadOnly, AnIndexThatWasLeftBesideTheJournalDoesNoHarm) {
+    const std::string path = killed_run(2, true);
+    lock();
+    EXPECT_TRUE(unprivileged([&] { EXPECT_EQ(load_trace(path)->steps.size(), 4u); }));
+    EXPECT_EQ(entries(temporary_), 0);
+}
+
+TEST_F(ReadOnly, NoRoomForTheCopyIsASentence) {
+    const std::string path = killed_run(1, false);
+    lock();
+    EXPECT_TRUE(unprivileged([&] {
+        ::setenv("TMPDIR", "/proc", 1);  // where no folder can be made
+        try {
+            load_trace(path);
+            ADD_FAILURE() << "opened";
+        } catch (const StoreError& error) {
+            EXPECT_THAT(error.what(), AllOf(HasSubstr(path), HasSubstr("TMPDIR")));
+        }
+    }));
+}
+
+// A change that was cut short while it had a rollback journal: the file is rolled back where it lies if that
+// can be written, else in a copy.
+TEST_F(ReadOnly, AChangeThatWasCutShortIsRolledBack) {
+    const std::string path = finished_run();
+    const pid_t child = ::fork();
+    if (child == 0) {
+        Database database(path, Database::Mode::read_write);
+        // A cache of one page: changes reach the file before they are committed.
+        database.execute(
+            "PRAGMA cache_size = 1; BEGIN; UPDATE StringIds SET value = 'changed and not committed';"
+            "UPDATE NVTX_EVENTS SET text = 'changed and not committed'");
+        ::kill(::getpid(), SIGKILL);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status));
+    ASSERT_GT(fs::file_size(path + "-journal"), 0u);
+    const auto changed = [&] {
+        return run_query(path, "SELECT count(*) FROM NVTX_EVENTS WHERE text LIKE 'changed%'")[0].rows[0][0];
+    };
+    lock();
+    EXPECT_TRUE(unprivileged([&] {
+        EXPECT_THAT(opening_note(path), HasSubstr("temporary copy"));
+        EXPECT_EQ(changed(), QueryValue(std::int64_t{0}));
+        EXPECT_EQ(load_trace(path)->steps.size(), 4u);
+    }));
+    EXPECT_EQ(entries(temporary_), 0);
+    EXPECT_TRUE(fs::exists(path + "-journal"));
+
+    ::chmod(folder_.path().c_str(), 0700);
+    for (const char* side : {"", "-journal"}) ::chmod((path + side).c_str(), 0600);
+    EXPECT_THAT(opening_note(path), IsEmpty());
+    EXPECT_EQ(changed(), QueryValue(std::int64_t{0}));
+    EXPECT_FALSE(fs::exists(path + "-journal"));
+}
+
+}  // namespace
+}  // namespace shardscope::traces
