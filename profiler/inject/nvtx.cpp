@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "profiler/inject/nvtx_abi.h"
+#include "profiler/inject/nvtx_events.h"
 #include "profiler/inject/process_log.h"
 #include "profiler/inject/text.h"
 
@@ -11,14 +12,6 @@ namespace shardscope::profiler::inject {
 namespace {
 
 using nvtx::EventAttributes;
-
-// What one event says, whichever of the calls said it.
-struct Event {
-    Text text{"", 0};
-    std::uint32_t name = 0;  // of a registered string; then there is no text
-    std::uint8_t flags = 0;
-    std::uint32_t color = 0, category = 0;
-};
 
 const Domain& as_domain(nvtx::DomainHandle handle) {
     return handle != nullptr ? *static_cast<const Domain*>(handle) : *default_domain();
@@ -66,76 +59,6 @@ Event describe(const EventAttributes* attributes, char (&buffer)[kMaxText]) {
             break;
     }
     return event;
-}
-
-void write_range(ThreadState& thread, RecordKind kind, const Domain& domain, const Event& event,
-                 std::uint32_t depth, std::uint64_t id) {
-    const bool has_text = event.name == 0 && event.text.size != 0;
-    const std::size_t bytes = sizeof(RangeRecord) + (has_text ? padded_size(event.text) : 0);
-    auto* r = thread.writer.begin<RangeRecord>(kind, event.name, bytes);
-    if (r == nullptr) return;
-    r->header.flags = static_cast<std::uint8_t>(event.flags | kDomainStack | (has_text ? kHasText : 0));
-    r->domain = domain.name;
-    r->depth = depth;
-    r->module = -1;
-    r->color = event.color;
-    r->id = id;
-    r->category = event.category;
-    r->reserved = 0;
-    if (has_text) copy_text(r + 1, event.text);
-    r->ticks = thread.writer.now();
-    thread.writer.publish();
-}
-
-void mark(const Domain& domain, const Event& event) {
-    if (!recording()) return;
-    if (Entered thread; thread) write_range(*thread.operator->(), RecordKind::mark, domain, event, 0, 0);
-}
-
-int push(const Domain& domain, const Event& event) {
-    Entered thread;
-    if (!thread) return nvtx::kNoPushPopTracking;
-    const std::uint32_t depth = thread->depth[domain.ordinal]++;
-    if (recording()) write_range(*thread.operator->(), RecordKind::push, domain, event, depth, 0);
-    return static_cast<int>(depth);
-}
-
-int pop(const Domain& domain) {
-    Entered thread;
-    if (!thread || thread->depth[domain.ordinal] == 0) return nvtx::kNoPushPopTracking;
-    const std::uint64_t now = thread->writer.now();
-    const std::uint32_t depth = --thread->depth[domain.ordinal];
-    if (!recording()) return static_cast<int>(depth);
-    if (auto* r = thread->writer.begin<PopRecord>(RecordKind::pop, 0, sizeof(PopRecord), depth)) {
-        r->header.flags = kDomainStack;
-        r->ticks = now;
-        r->domain = domain.name;
-        r->depth = depth;
-        thread->writer.publish();
-    }
-    return static_cast<int>(depth);
-}
-
-nvtx::RangeId start(const Domain& domain, const Event& event) {
-    if (!recording()) return 0;
-    Entered thread;
-    if (!thread) return 0;
-    // Unique in the process without asking other threads: the number of the log, then a count.
-    const nvtx::RangeId id = (std::uint64_t{thread->writer.log()} << 40) | ++thread->next_range;
-    write_range(*thread.operator->(), RecordKind::range_start, domain, event, 0, id);
-    return id;
-}
-
-void end(nvtx::RangeId id) {
-    if (id == 0 || !recording()) return;
-    Entered thread;
-    if (!thread) return;
-    const std::uint64_t now = thread->writer.now();
-    if (auto* r = thread->writer.begin<RangeEndRecord>(RecordKind::range_end, 0)) {
-        r->ticks = now;
-        r->id = id;
-        thread->writer.publish();
-    }
 }
 
 // --- the functions of the tables ---------------------------------------------------------------------------

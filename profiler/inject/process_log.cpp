@@ -60,7 +60,7 @@ class KeepErrno {
 struct Process {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // session, record file, names, domains
     std::atomic<SessionHeader*> session{nullptr};
-    bool looked_for_session = false;
+    std::atomic<bool> looked_for_session{false};
     char directory[kPathBytes - 64] = {};
 
     std::atomic<ProcessHeader*> file{nullptr};  // mapped; its chunks follow at kProcessHeaderBytes
@@ -77,10 +77,17 @@ struct Process {
     std::uint32_t domain_count = 1;  // the default domain
 };
 constinit Process process;
+constinit const std::atomic<SessionState> kClosed{SessionState::waiting};
 
 // Of this thread: null before the first event; kNone while it is being made and when there can be none.
 ThreadState* const kNone = reinterpret_cast<ThreadState*>(1);
 __attribute__((tls_model("initial-exec"))) thread_local ThreadState* this_thread = nullptr;
+
+}  // namespace
+
+constinit std::atomic<const std::atomic<SessionState>*> gate{&kClosed};
+
+namespace {
 
 // --- the record file -------------------------------------------------------------------------------------
 
@@ -209,6 +216,7 @@ void after_fork_in_child() {
     process.name_log = nullptr;
     if (this_thread != nullptr && this_thread != kNone) ::munmap(this_thread, sizeof(ThreadState));
     this_thread = nullptr;
+    reset_window_in_child();
     ::pthread_mutex_unlock(&process.lock);  // this thread took it before the fork
 }
 
@@ -230,6 +238,7 @@ void end_thread(void*) {
     }
     state->writer.finish();
     this_thread = kNone;
+    for (std::uint32_t i = 0; i < state->watched_ranges; ++i) range_ended(state->watched[i].watched);
     ::munmap(state, sizeof(ThreadState));
 }
 
@@ -244,13 +253,33 @@ void write_text_record(LogWriter& writer, RecordKind kind, std::uint32_t name, s
     writer.publish();
 }
 
+// The session that the environment names, mapped; null when there is none or it speaks another format.
+SessionHeader* find_session() {
+    const char* directory = ::getenv(kSessionVariable);
+    if (directory == nullptr || ::strlen(directory) >= sizeof process.directory) return nullptr;
+    ::strcpy(process.directory, directory);
+    ::snprintf(process.path, sizeof process.path, "%s/%s", process.directory, kSessionFile);
+    const int fd = ::open(process.path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return nullptr;
+    void* memory = MAP_FAILED;
+    if (::lseek(fd, 0, SEEK_END) >= static_cast<off_t>(sizeof(SessionHeader))) {
+        memory = ::mmap(nullptr, sizeof(SessionHeader), PROT_READ, MAP_SHARED, fd, 0);
+    }
+    ::close(fd);
+    if (memory == MAP_FAILED) return nullptr;
+    auto* session = static_cast<SessionHeader*>(memory);
+    if (session->magic == kSessionMagic && session->format == kRecordFormat) return session;
+    ::munmap(memory, sizeof(SessionHeader));
+    return nullptr;
+}
+
 [[gnu::noinline]] ThreadState* attach_thread() {
     const KeepErrno keep;
     this_thread = kNone;
     const SessionHeader* session = process.session.load(std::memory_order_acquire);
     {
         const Locked locked(process.lock);
-        if (!open_file()) return nullptr;
+        if (session == nullptr || !open_file()) return nullptr;
     }
     void* memory =
         ::mmap(nullptr, sizeof(ThreadState), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -270,36 +299,27 @@ void write_text_record(LogWriter& writer, RecordKind kind, std::uint32_t name, s
 }  // namespace
 
 bool join_session() {
+    if (process.session.load(std::memory_order_acquire) != nullptr) return true;
+    if (process.looked_for_session.load(std::memory_order_acquire)) return false;
     const KeepErrno keep;
     const Locked locked(process.lock);
-    if (process.session.load(std::memory_order_relaxed) != nullptr) return true;
-    if (process.looked_for_session) return false;
-    process.looked_for_session = true;
-    const char* directory = ::getenv(kSessionVariable);
-    if (directory == nullptr || ::strlen(directory) >= sizeof process.directory) return false;
-    ::strcpy(process.directory, directory);
-    ::snprintf(process.path, sizeof process.path, "%s/%s", process.directory, kSessionFile);
-    const int fd = ::open(process.path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    void* memory = MAP_FAILED;
-    if (::lseek(fd, 0, SEEK_END) >= static_cast<off_t>(sizeof(SessionHeader))) {
-        memory = ::mmap(nullptr, sizeof(SessionHeader), PROT_READ, MAP_SHARED, fd, 0);
+    if (!process.looked_for_session.load(std::memory_order_relaxed)) {
+        SessionHeader* session = find_session();
+        if (session != nullptr && prepare_window(*session, rank_from_environment())) {
+            ::pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+            process.session.store(session, std::memory_order_release);
+        }
+        process.looked_for_session.store(true, std::memory_order_release);
     }
-    ::close(fd);
-    if (memory == MAP_FAILED) return false;
-    auto* session = static_cast<SessionHeader*>(memory);
-    if (session->magic != kSessionMagic || session->format != kRecordFormat) {
-        ::munmap(memory, sizeof(SessionHeader));
-        return false;
-    }
-    ::pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
-    process.session.store(session, std::memory_order_release);
-    return true;
+    return process.session.load(std::memory_order_relaxed) != nullptr;
 }
 
-bool recording() {
-    return process.session.load(std::memory_order_acquire)->state.load(std::memory_order_relaxed) ==
-           SessionState::recording;
+const SessionHeader* session() {
+    return process.session.load(std::memory_order_acquire);
+}
+
+void set_gate(const std::atomic<SessionState>* state) {
+    gate.store(state != nullptr ? state : &kClosed, std::memory_order_release);
 }
 
 ThreadState* thread_state() {
@@ -335,9 +355,13 @@ std::uint32_t name_id(Text text) {
     return id;
 }
 
+Text name_text(std::uint32_t id) {
+    const Locked locked(process.lock);
+    return id == 0 || id > process.names.size() ? Text{"", 0} : process.names.text(id);
+}
+
 void write_text(RecordKind kind, std::uint32_t name, std::uint64_t owner, Text text) {
-    const SessionHeader* session = process.session.load(std::memory_order_acquire);
-    if (session->state.load(std::memory_order_relaxed) == SessionState::stopped) return;
+    if (stopped()) return;
     if (Entered thread; thread) write_text_record(thread->writer, kind, name, owner, text);
 }
 

@@ -3,9 +3,12 @@
 // every function keeps errno, since it runs inside the program's own code.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
+#include "profiler/inject/session_format.h"
 #include "profiler/inject/text.h"
+#include "profiler/inject/window.h"
 #include "profiler/log_writer.h"
 
 namespace shardscope::profiler::inject {
@@ -15,9 +18,23 @@ struct ThreadState {
     static constexpr std::uint32_t kMaxDomains = 512;
 
     LogWriter writer;
-    std::uint64_t next_range = 0;           // start/end ranges of this thread so far
-    bool busy = false;                      // inside a callback: a signal handler must keep out
-    std::uint32_t depth[kMaxDomains] = {};  // open push/pop ranges, by domain
+    // The push/pop ranges of one domain that are open.
+    struct Stack {
+        std::uint32_t open = 0;      // how many
+        std::uint32_t recorded = 0;  // up to which of them there may be recorded ones
+    };
+    // An open push/pop range that the window waits for.
+    struct WatchedRange {
+        std::uint32_t domain = 0, depth = 0;
+        Watched watched = Watched::no;
+    };
+    static constexpr std::uint32_t kMaxWatched = 16;
+
+    bool busy = false;  // inside a callback: a signal handler must keep out
+    std::uint32_t watched_ranges = 0;
+    std::uint64_t next_range = 0;    // start/end ranges of this thread so far
+    Stack stacks[kMaxDomains] = {};  // by ordinal of the domain
+    WatchedRange watched[kMaxWatched] = {};
 };
 
 struct Domain {
@@ -25,12 +42,27 @@ struct Domain {
     std::uint32_t name;     // its id in records
 };
 
-// Joins the session named by the environment; false when there is none or it speaks another format. Cheap
-// when called again.
+// Joins the session named by the environment; false when there is none, it speaks another format or does not
+// want this rank. Cheap when called again.
 bool join_session();
 
-// Whether events are wanted now.
-bool recording();
+// The session that was joined, or null. Its `sources` say what is to be recorded.
+const SessionHeader* session();
+
+// What the gate leads to: the session's state while the window is open, a constant `waiting` otherwise.
+extern std::atomic<const std::atomic<SessionState>*> gate;
+void set_gate(const std::atomic<SessionState>* state);  // for window.cpp; null: closed
+
+// Whether events are wanted now: the session records and its window is open. Also right without a session.
+inline bool recording() {
+    return gate.load(std::memory_order_acquire)->load(std::memory_order_relaxed) == SessionState::recording;
+}
+
+// Whether the tool takes nothing more, also not the ends of what was begun.
+inline bool stopped() {
+    const SessionHeader* joined = session();
+    return joined == nullptr || joined->state.load(std::memory_order_relaxed) == SessionState::stopped;
+}
 
 // This thread's log, made if need be; nullptr when there can be none (no space, thread ending, re-entered).
 ThreadState* thread_state();
@@ -41,6 +73,9 @@ const Domain* default_domain();
 
 // The id of a string, registered once and told to the reader; 0 when there is no memory.
 std::uint32_t name_id(Text text);
+
+// The text of such an id; it stays where it is.
+Text name_text(std::uint32_t id);
 
 // Writes a record of text (thread_name, category_name) to this thread's log.
 void write_text(RecordKind kind, std::uint32_t name, std::uint64_t owner, Text text);

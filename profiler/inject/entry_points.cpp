@@ -1,0 +1,39 @@
+// The library's own C interface, for programs without NVTX (Python's ctypes on $NVTX_INJECTION64_PATH):
+// ranges and marks of the default domain, and the beginning and end of what is recorded. Each joins the
+// session by itself; without one nothing happens. Any thread.
+#include "profiler/inject/nvtx_events.h"
+#include "profiler/inject/process_log.h"
+#include "profiler/inject/window.h"
+
+namespace inject = shardscope::profiler::inject;
+
+namespace {
+
+inject::Event describe(const char* text) {
+    inject::Event event;
+    event.text = inject::narrow_text(text);
+    return event;
+}
+
+}  // namespace
+
+#define SHARDSCOPE_EXPORT extern "C" __attribute__((visibility("default")))
+
+// A range from here to the shardscope_range_pop() of the same thread that belongs to it. UTF-8; copied.
+SHARDSCOPE_EXPORT void shardscope_range_push(const char* text) {
+    if (inject::join_session()) inject::push(*inject::default_domain(), describe(text));
+}
+SHARDSCOPE_EXPORT void shardscope_range_pop() {
+    if (inject::join_session()) inject::pop(*inject::default_domain());
+}
+SHARDSCOPE_EXPORT void shardscope_mark(const char* text) {
+    if (inject::join_session()) inject::mark(*inject::default_domain(), describe(text));
+}
+
+// As cudaProfilerStart() and cudaProfilerStop(): of use when the session waits for them.
+SHARDSCOPE_EXPORT void shardscope_profiler_start() {
+    if (inject::join_session()) inject::open_window(shardscope::profiler::WindowKind::cuda_profiler);
+}
+SHARDSCOPE_EXPORT void shardscope_profiler_stop() {
+    if (inject::join_session()) inject::close_window(shardscope::profiler::WindowKind::cuda_profiler);
+}
