@@ -2,6 +2,7 @@
 // thread owns the sink, the converter and the clock's changes; each lock below guards what stands under it.
 #include "profiler/recorder.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -18,6 +19,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "profiler/calibration.h"
@@ -32,13 +34,24 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kRowsPerCommit = 100'000;
 
+// Whether the thread that owns a log is still there. Shared by the thread and the recorder, since either may
+// go first.
+using Alive = std::shared_ptr<std::atomic<bool>>;
+
 // Which log this thread has in which recorder. Recorders are told apart by a number that is never used again,
 // so an entry of one that is gone is never found.
 struct AttachedLog {
     std::uint64_t recorder;
     ThreadLog* log;
+    Alive alive;
 };
-thread_local std::vector<AttachedLog> attached_logs;
+struct AttachedLogs {
+    std::vector<AttachedLog> logs;
+    ~AttachedLogs() {
+        for (const AttachedLog& attached : logs) attached.alive->store(false, std::memory_order_release);
+    }
+};
+thread_local AttachedLogs attached_logs;
 
 std::uint64_t next_recorder_number() {
     static std::atomic<std::uint64_t> number{0};
@@ -47,22 +60,45 @@ std::uint64_t next_recorder_number() {
 
 // One attached thread: its memory, its writing end (that thread's alone) and its reading end (the writer's).
 struct AttachedThread {
-    AttachedThread(std::size_t max_bytes, std::uint32_t number, std::uint32_t tid,
-                   std::string_view thread_name, int of_rank)
-        : arena(max_bytes),
+    AttachedThread(const RecorderOptions& options, std::shared_ptr<MemoryBudget> of_budget,
+                   std::uint32_t number, std::uint32_t tid, std::string_view thread_name, int of_rank)
+        : budget(std::move(of_budget)),
+          arena(options.max_bytes_per_thread, *budget),
           log(&arena.arena(), number, tid),
           reader(arena.base(), ThreadArena::kChunkBytes, arena.max_chunks(), arena.control()),
           name(thread_name),
           rank(of_rank),
+          log_number(number),
           global_tid(traces::global_tid(::getpid(), tid)) {}
 
+    const std::shared_ptr<MemoryBudget> budget;  // outlives the arena, also one that is left behind
     ThreadArena arena;
     ThreadLog log;
     ChunkReader reader;
     std::string name;
     int rank;
+    std::uint32_t log_number;
     std::int64_t global_tid;
+    const Alive alive = std::make_shared<std::atomic<bool>>(true);
 };
+
+std::int64_t cpu_ns(clockid_t clock) {
+    timespec t{};
+    ::clock_gettime(clock, &t);
+    return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+bool is_alive(const AttachedThread& thread) {
+    return thread.alive->load(std::memory_order_acquire);
+}
+
+// Logs whose threads outlived their recorder, for good: such a thread may be about to write.
+void leave_behind(std::unique_ptr<AttachedThread> thread) {
+    static std::mutex mutex;
+    static auto& left = *new std::vector<std::unique_ptr<AttachedThread>>;  // never destroyed
+    const std::lock_guard lock(mutex);
+    left.push_back(std::move(thread));
+}
 
 }  // namespace
 
@@ -79,12 +115,15 @@ struct Recorder::Impl {
     void run();
     void drain();
     void drain_threads();
+    void let_go_of_ended_threads();
     void commit_if_due(bool now);
     void end_run();
     void fail(std::exception_ptr reason);
 
     const RecorderOptions options;
     const std::uint64_t number = next_recorder_number();
+    const pid_t owner = ::getpid();
+    const std::shared_ptr<MemoryBudget> budget = std::make_shared<MemoryBudget>(options.max_bytes);
     const std::unique_ptr<traces::EventSink> sink;
     const FinishSink on_finish;
 
@@ -92,8 +131,10 @@ struct Recorder::Impl {
     Calibration clock;
     const std::int64_t origin_ns;
 
-    std::mutex threads_mutex;
-    std::deque<AttachedThread> threads;  // only grows
+    mutable std::mutex threads_mutex;
+    std::vector<std::unique_ptr<AttachedThread>> threads;  // those that have not ended
+    std::uint32_t threads_attached = 0;
+    std::int64_t dropped_by_ended = 0;
 
     std::mutex names_mutex;
     std::deque<std::string> names{""};  // by id
@@ -110,10 +151,12 @@ struct Recorder::Impl {
     std::thread writer;
     std::atomic<bool> failed{false};
     std::exception_ptr failure;  // read after the writer was joined
+    std::atomic<std::int64_t> cpu_ns_at_end{-1};
 
     // The writer's own.
     RecordConverter converter;
     std::vector<AttachedThread*> known_threads;
+    std::vector<AttachedThread*> ended_threads;  // had ended before the last snapshot
     std::set<std::int64_t> described_threads;
     std::size_t names_defined = 1;
     std::int64_t rows_committed = 0;
@@ -137,13 +180,18 @@ void Recorder::Impl::run() {
     } catch (...) {
         fail(std::current_exception());
     }
+    cpu_ns_at_end = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void Recorder::Impl::drain() {
     {
         std::lock_guard lock(threads_mutex);
-        for (std::size_t i = known_threads.size(); i < threads.size(); ++i)
-            known_threads.push_back(&threads[i]);
+        known_threads.clear();
+        for (const auto& thread : threads) known_threads.push_back(thread.get());
+    }
+    ended_threads.clear();
+    for (AttachedThread* thread : known_threads) {
+        if (!is_alive(*thread)) ended_threads.push_back(thread);  // nothing comes after the snapshot
     }
     for (AttachedThread* thread : known_threads) thread->reader.snapshot();
 
@@ -165,6 +213,7 @@ void Recorder::Impl::drain() {
     }
     for (const auto& row : rows) row(*sink);
     drain_threads();
+    let_go_of_ended_threads();
     commit_if_due(false);
 }
 
@@ -185,6 +234,18 @@ void Recorder::Impl::drain_threads() {
     }
 }
 
+// All that they wrote is in the sink; a range that such a thread left open ends here.
+void Recorder::Impl::let_go_of_ended_threads() {
+    for (AttachedThread* ended : ended_threads) {
+        converter.close_after_loss(ended->log_number, ticks(), 0);
+        const std::lock_guard lock(threads_mutex);
+        dropped_by_ended += static_cast<std::int64_t>(ended->log.dropped());
+        std::erase(known_threads, ended);
+        std::erase_if(threads, [&](const auto& thread) { return thread.get() == ended; });
+    }
+    ended_threads.clear();
+}
+
 void Recorder::Impl::commit_if_due(bool now) {
     if (!now && Clock::now() - last_commit < options.commit_period) return;
     sink->commit();
@@ -194,7 +255,7 @@ void Recorder::Impl::commit_if_due(bool now) {
 
 void Recorder::Impl::end_run() {
     const std::int64_t duration = monotonic_ns() - origin_ns;
-    std::int64_t dropped = 0;
+    std::int64_t dropped = dropped_by_ended;
     for (AttachedThread* thread : known_threads) {
         thread->reader.open_gaps([&](std::uint32_t log, std::uint64_t ticks, std::uint64_t min_depth) {
             converter.close_after_loss(log, ticks, min_depth);
@@ -211,7 +272,7 @@ void Recorder::Impl::fail(std::exception_ptr reason) {
     failed.store(true, std::memory_order_release);
     // No chunk is read or handed out any more: each thread fills the one that it has and then only counts.
     std::lock_guard lock(threads_mutex);
-    for (AttachedThread& thread : threads) thread.arena.arena().close();
+    for (const auto& thread : threads) thread->arena.arena().close();
 }
 
 // --- any thread --------------------------------------------------------------------------------------------
@@ -232,9 +293,24 @@ Recorder::Recorder(std::unique_ptr<traces::EventSink> sink, FinishSink on_finish
 }
 
 Recorder::~Recorder() {
+    if (impl_->owner != ::getpid()) {
+        // In a forked child: the writer thread is not here, and the sink's file is the parent's.
+        static_cast<void>(impl_.release());
+        return;
+    }
     try {
         finish();
     } catch (...) {  // whoever wants to know calls finish()
+    }
+    std::erase_if(attached_logs.logs, [&](const AttachedLog& attached) {
+        if (attached.recorder != impl_->number) return false;
+        attached.alive->store(false, std::memory_order_relaxed);  // this thread knows that its log is gone
+        return true;
+    });
+    for (auto& thread : impl_->threads) {
+        if (!is_alive(*thread)) continue;
+        thread->arena.arena().close();
+        leave_behind(std::move(thread));
     }
 }
 
@@ -248,16 +324,16 @@ NameId Recorder::name(std::string_view text) {
 }
 
 ThreadLog* Recorder::attach_thread(std::string_view thread_name, int rank) {
-    for (const AttachedLog& attached : attached_logs) {
+    for (const AttachedLog& attached : attached_logs.logs) {
         if (attached.recorder == impl_->number) return attached.log;
     }
     const auto tid = static_cast<std::uint32_t>(::syscall(SYS_gettid));
     std::lock_guard lock(impl_->threads_mutex);
-    const auto log_number = static_cast<std::uint32_t>(impl_->threads.size()) + 1;  // 0 is for names
-    AttachedThread& thread =
-        impl_->threads.emplace_back(impl_->options.max_bytes_per_thread, log_number, tid, thread_name, rank);
+    const std::uint32_t log_number = ++impl_->threads_attached;  // 0 is for names
+    AttachedThread& thread = *impl_->threads.emplace_back(
+        std::make_unique<AttachedThread>(impl_->options, impl_->budget, log_number, tid, thread_name, rank));
     if (impl_->failed.load(std::memory_order_acquire)) thread.arena.arena().close();
-    attached_logs.push_back({impl_->number, &thread.log});
+    attached_logs.logs.push_back({impl_->number, &thread.log, thread.alive});
     return &thread.log;
 }
 
@@ -268,6 +344,7 @@ void Recorder::enqueue(std::function<void(traces::EventSink&)> row) {
 }
 
 void Recorder::finish() {
+    if (impl_->owner != ::getpid()) return;
     std::lock_guard lock(impl_->finish_mutex);
     if (impl_->writer.joinable()) {
         {
@@ -286,10 +363,19 @@ bool Recorder::failed() const {
 
 std::int64_t Recorder::dropped() const {
     std::lock_guard lock(impl_->threads_mutex);
-    std::int64_t sum = 0;
-    for (const AttachedThread& thread : impl_->threads)
-        sum += static_cast<std::int64_t>(thread.log.dropped());
+    std::int64_t sum = impl_->dropped_by_ended;
+    for (const auto& thread : impl_->threads) sum += static_cast<std::int64_t>(thread->log.dropped());
     return sum;
+}
+
+std::int64_t Recorder::writer_cpu_ns() const {
+    const std::lock_guard lock(impl_->finish_mutex);
+    clockid_t clock{};
+    if (!impl_->writer.joinable() || ::pthread_getcpuclockid(impl_->writer.native_handle(), &clock) != 0) {
+        return std::max<std::int64_t>(impl_->cpu_ns_at_end, 0);
+    }
+    const std::int64_t now = cpu_ns(clock);
+    return impl_->cpu_ns_at_end >= 0 ? impl_->cpu_ns_at_end.load() : now;
 }
 
 std::int64_t Recorder::to_ns(std::uint64_t ticks) const {

@@ -8,6 +8,9 @@
 //
 // The hot path takes no lock, allocates nothing and does no atomic read-modify-write. Time stamps are raw
 // ticks (clock.h); the writer converts them. Names are interned off the path.
+//
+// A forked child has the recorder's memory but not its writer: what it records is lost to it, and finish()
+// and the destructor do nothing there, so that the parent's trace is the parent's alone.
 #pragma once
 
 #include <chrono>
@@ -23,7 +26,9 @@
 namespace shardscope::profiler {
 
 struct RecorderOptions {
-    std::size_t max_bytes_per_thread = std::size_t{64} << 20;  // beyond that, events are dropped and counted
+    // Beyond these, events are dropped and counted. A thread that has ended gives its memory back.
+    std::size_t max_bytes_per_thread = std::size_t{64} << 20;
+    std::size_t max_bytes = std::size_t{256} << 20;  // of all threads together
     std::chrono::milliseconds drain_period{20};
     std::chrono::milliseconds commit_period{500};
     // CLOCK_MONOTONIC at time 0 of the trace (as WriterOptions::start_system_ns); 0: the construction.
@@ -47,7 +52,8 @@ class Recorder {
     NameId name(std::string_view text);
 
     // The calling thread's log; `rank` -1 for a thread of no rank. The same thread gets the same log again.
-    // The log is good as long as the recorder is; what is recorded after finish() is ignored.
+    // What is recorded after finish() is ignored. The log is good as long as the recorder is or, where the
+    // thread outlives the recorder, as long as the thread is.
     ThreadLog* attach_thread(std::string_view thread_name, int rank);
 
     // Rows that describe the run (RunInfoRow, RankRow, StreamRow, ModuleRow, UnitRow, PredictionRow, LossRow,
@@ -64,6 +70,8 @@ class Recorder {
     // True once the sink failed (disk full): recording goes on as a no-op, finish() tells the reason.
     bool failed() const;
     std::int64_t dropped() const;
+    // Processor time that the writer thread has taken so far.
+    std::int64_t writer_cpu_ns() const;
 
     // Trace time (ns) of a raw tick count, and of now.
     std::int64_t to_ns(std::uint64_t ticks) const;

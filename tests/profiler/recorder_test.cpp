@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/profiler/memory_sink.h"
@@ -341,6 +342,98 @@ TEST_F(Recording, lets_threads_outlive_it) {
     phase.arrive_and_wait();
     thread.join();
     EXPECT_EQ(got_.ranges.size(), 1u);
+}
+
+TEST_F(Recording, lets_threads_outlive_its_destruction) {
+    auto recorder = start();
+    std::barrier phase(2);
+    std::thread thread([&] {
+        ThreadLog* log = recorder->attach_thread("long", -1);
+        const NameId name = recorder->name("range");
+        log->push(name);
+        log->pop();
+        phase.arrive_and_wait();  // stopped recording
+        phase.arrive_and_wait();  // destroyed
+        // More than the chunk that the thread had: the rest finds no room, and nobody minds.
+        for (int i = 0; i < 100'000; ++i) {
+            log->push(name);
+            log->pop();
+        }
+    });
+    phase.arrive_and_wait();
+    recorder.reset();
+    phase.arrive_and_wait();
+    thread.join();
+    EXPECT_EQ(got_.ranges.size(), 1u);
+}
+
+TEST_F(Recording, bounds_the_memory_of_all_threads_together) {
+    RecorderOptions options;
+    options.max_bytes = 1 << 20;  // four chunks of 256 KiB
+    auto recorder = start(options);
+    got_.blocked = true;  // the writer is held up with its first row and drains nothing
+    recorder->describe(traces::RunInfoRow{"key", "value"});
+    constexpr int kThreads = 4, kEvents = 40'000;  // of 40 bytes: 1.6 MB for each thread
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+        threads.emplace_back([&, t] {
+            ThreadLog* log = recorder->attach_thread("worker", t);
+            for (int i = 0; i < kEvents; ++i) log->counter(t, NameId::none, i);
+        });
+    }
+    for (auto& thread : threads) thread.join();
+    EXPECT_GT(recorder->dropped(), kThreads * kEvents - (2 << 20) / 40);
+    got_.blocked = false;
+    recorder->finish();
+    EXPECT_EQ(static_cast<std::int64_t>(got_.counters.size()) + finished_.dropped,
+              std::int64_t{kThreads} * kEvents);
+    EXPECT_EQ(finished_.dropped, recorder->dropped());
+}
+
+TEST_F(Recording, gives_back_the_memory_of_threads_that_ended) {
+    RecorderOptions options;
+    options.max_bytes = 1 << 20;  // four threads' first chunks
+    auto recorder = start(options);
+    for (int t = 0; t < 40; ++t) {
+        std::thread([&] {
+            ThreadLog* log = recorder->attach_thread("short", -1);
+            log->push(NameId::none);  // and leaves it open
+        }).join();
+        std::this_thread::sleep_for(10ms);  // five drains
+    }
+    recorder->finish();
+    EXPECT_EQ(finished_.dropped, 0);
+    ASSERT_EQ(got_.ranges.size(), 40u);
+    for (const auto& row : got_.ranges) EXPECT_LT(*row.end, finished_.duration_ns);
+}
+
+TEST_F(Recording, leaves_a_forked_child_alone) {
+    auto recorder = start();
+    ThreadLog* log = recorder->attach_thread("main", 0);
+    log->push(recorder->name("parent"));
+    const pid_t child = ::fork();
+    if (child == 0) {
+        for (int i = 0; i < 100'000; ++i) log->mark(NameId::none);  // more than the chunk holds
+        recorder->finish();
+        recorder.reset();
+        ::_exit(0);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    log->pop();
+    recorder->finish();
+    EXPECT_EQ(got_.ranges.size(), 1u);
+    EXPECT_EQ(finished_.calls, 1);
+}
+
+TEST_F(Recording, tells_the_processor_time_of_its_writer) {
+    auto recorder = start();
+    ThreadLog* log = recorder->attach_thread("main", 0);
+    for (int i = 0; i < 50'000; ++i) log->counter(0, NameId::none, i);
+    EXPECT_GE(recorder->writer_cpu_ns(), 0);
+    recorder->finish();
+    EXPECT_GT(recorder->writer_cpu_ns(), 100'000);  // 50,000 rows took it more than 2 ns each
 }
 
 TEST_F(Recording, counts_what_a_blocked_sink_makes_it_lose) {
