@@ -1,6 +1,14 @@
-// What recording costs on the thread that records, in ns per call. Not a test: run it on a quiet machine.
-//   build/<preset>/bin/bench_recorder
+// What recording costs on the thread that records, beside two readings of the clock, which is the least that
+// a range can cost. Not a test: run it on a quiet machine.
+//
+//   bench_recorder [--benchmark_repetitions=15 --benchmark_enable_random_interleaving=true …]
+//
+// An iteration is a batch of a thousand, timed as a whole; between batches the writer gets time to drain, as
+// it has in a program that does something beside recording. `burst` gives it none, so that each chunk is
+// memory that was never touched. Times are of one call or pair; "dropped" must be 0, a lost event is cheaper.
+#include <chrono>
 #include <memory>
+#include <thread>
 
 #include <benchmark/benchmark.h>
 
@@ -40,63 +48,105 @@ class NullSink final : public traces::EventSink {
     void commit() override {}
 };
 
-// Events that fit in a thread's buffers even if the writer gets no processor at all.
-constexpr int kFits = 800'000;
+constexpr int kBatch = 1000;
+constexpr int kBatches = 200;
 
-std::unique_ptr<Recorder> make_recorder() {
-    return std::make_unique<Recorder>(std::make_unique<NullSink>(), nullptr);
+// Nothing that came before is put off until after.
+void keep_in_order() {
+    asm volatile("" ::: "memory");
 }
 
-// Told with each figure: a lost event is cheaper than a recorded one.
-void report_dropped(benchmark::State& state, const Recorder& recorder) {
+// Times `call` in batches. `rest`: what the writer gets between them.
+template <typename Call>
+void measure(benchmark::State& state, Call call, std::chrono::microseconds rest) {
+    using Clock = std::chrono::steady_clock;
+    for (auto _ : state) {
+        const auto start = Clock::now();
+        for (int i = 0; i < kBatch; ++i) {
+            call();
+            keep_in_order();
+        }
+        state.SetIterationTime(std::chrono::duration<double>(Clock::now() - start).count() / kBatch);
+        if (rest.count() != 0) std::this_thread::sleep_for(rest);
+    }
+}
+
+constexpr std::chrono::microseconds kRest{500}, kNone{0};
+
+void two_clock_reads(benchmark::State& state) {
+    measure(
+        state,
+        [] {
+            benchmark::DoNotOptimize(ticks());
+            benchmark::DoNotOptimize(ticks());
+        },
+        kRest);
+}
+BENCHMARK(two_clock_reads)->UseManualTime()->Iterations(kBatches);
+
+// `work(recorder, log)` gives the call to time.
+template <typename Work>
+void record(benchmark::State& state, Work work, std::chrono::microseconds rest = kRest) {
+    Recorder recorder(std::make_unique<NullSink>(), nullptr);
+    ThreadLog* log = recorder.attach_thread("bench", -1);
+    measure(state, work(recorder, log), rest);
+    recorder.finish();
     state.counters["dropped"] = static_cast<double>(recorder.dropped());
 }
 
-void tick(benchmark::State& state) {
-    for (auto _ : state) benchmark::DoNotOptimize(ticks());
+auto push_and_pop_of(Recorder& recorder, ThreadLog* log) {
+    return [log, name = recorder.name("range")] {
+        log->push(name);
+        keep_in_order();
+        log->pop();
+    };
 }
-BENCHMARK(tick);
 
 void push_and_pop(benchmark::State& state) {
-    static std::unique_ptr<Recorder> recorder;
-    if (state.thread_index() == 0) recorder = make_recorder();
-    static NameId name;
-    if (state.thread_index() == 0) name = recorder->name("range");
-    ThreadLog* log = nullptr;
-    for (auto _ : state) {
-        if (log == nullptr) log = recorder->attach_thread("bench", -1);  // behind the start barrier
-        log->push(name);
-        log->pop();
-    }
-    if (state.thread_index() == 0) {
-        recorder->finish();
-        report_dropped(state, *recorder);
-    }
+    record(state, [](Recorder& recorder, ThreadLog* log) { return push_and_pop_of(recorder, log); });
 }
-BENCHMARK(push_and_pop)->Iterations(kFits)->Threads(1)->Threads(2);
+BENCHMARK(push_and_pop)->UseManualTime()->Iterations(kBatches);
+
+void push_and_pop_burst(benchmark::State& state) {
+    record(
+        state, [](Recorder& recorder, ThreadLog* log) { return push_and_pop_of(recorder, log); }, kNone);
+}
+BENCHMARK(push_and_pop_burst)->UseManualTime()->Iterations(kBatches);
+
+// As the trainer asks: no recorder, no log.
+void push_and_pop_off(benchmark::State& state) {
+    ThreadLog* log = nullptr;
+    benchmark::DoNotOptimize(log);
+    measure(
+        state,
+        [&log] {
+            benchmark::DoNotOptimize(log);
+            if (log != nullptr) log->push(NameId::none);
+            keep_in_order();
+            if (log != nullptr) log->pop();
+        },
+        kNone);
+}
+BENCHMARK(push_and_pop_off)->UseManualTime()->Iterations(kBatches);
 
 void kernel(benchmark::State& state) {
-    auto recorder = make_recorder();
-    ThreadLog* log = recorder->attach_thread("bench", -1);
-    DeviceWork work;
-    work.name = recorder->name("sgemm_nt");
-    const std::uint64_t now = ticks();
-    for (auto _ : state) log->kernel(now, now + 100, work);
-    recorder->finish();
-    report_dropped(state, *recorder);
+    record(state, [](Recorder& recorder, ThreadLog* log) {
+        DeviceWork work;
+        work.name = recorder.name("sgemm_nt");
+        const std::uint64_t now = ticks();
+        return [=] { log->kernel(now, now + 100, work); };
+    });
 }
-BENCHMARK(kernel)->Iterations(kFits);
+BENCHMARK(kernel)->UseManualTime()->Iterations(kBatches);
 
 void memory(benchmark::State& state) {
-    auto recorder = make_recorder();
-    ThreadLog* log = recorder->attach_thread("bench", -1);
-    MemoryWork work;
-    work.bytes = 1024;
-    for (auto _ : state) log->memory(work);
-    recorder->finish();
-    report_dropped(state, *recorder);
+    record(state, [](Recorder&, ThreadLog* log) {
+        MemoryWork work;
+        work.bytes = 1024;
+        return [=] { log->memory(work); };
+    });
 }
-BENCHMARK(memory)->Iterations(kFits);
+BENCHMARK(memory)->UseManualTime()->Iterations(kBatches);
 
 }  // namespace
 
