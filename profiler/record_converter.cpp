@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 namespace shardscope::profiler {
@@ -347,6 +348,11 @@ void RecordConverter::close_after_loss(std::uint32_t log, std::uint64_t ticks, s
 }
 
 void RecordConverter::close_open_ranges(std::int64_t end_ns) {
+    end_open_ranges(end_ns);
+    for (const Handled& handled : handlers_) handled.handler->close(*this, end_ns);
+}
+
+void RecordConverter::end_open_ranges(std::int64_t end_ns) {
     for (auto& [number, log] : logs_) {
         for (auto& [domain, stack] : log) close_deeper(stack, 0, end_ns);
     }
@@ -356,7 +362,38 @@ void RecordConverter::close_open_ranges(std::int64_t end_ns) {
     }
     started_.clear();
     early_ends_.clear();
-    for (const Handled& handled : handlers_) handled.handler->close(*this, end_ns);
+}
+
+void RecordConverter::visit_open(const std::function<void(const traces::RangeRow&)>& visit) const {
+    std::vector<const traces::RangeRow*> open;
+    for (const auto& [number, log] : logs_) {
+        for (const auto& [domain, stack] : log) {
+            for (const Open& range : stack) open.push_back(&range.row);
+        }
+    }
+    for (const auto& [id, row] : started_) open.push_back(&row);
+    std::stable_sort(open.begin(), open.end(), [](const auto* a, const auto* b) {
+        return std::tie(a->global_tid, a->start) < std::tie(b->global_tid, b->start);
+    });
+    for (const traces::RangeRow* row : open) visit(*row);
+}
+
+void RecordConverter::write_open(traces::EventSink& sink, std::int64_t now_ns) const {
+    visit_open([&](const traces::RangeRow& open) {
+        traces::RangeRow row = open;
+        row.end = std::max(row.start, now_ns);
+        sink.add(row);
+    });
+    for (const Handled& handled : handlers_) handled.handler->write_open(*this, sink, now_ns);
+}
+
+void RecordConverter::visit_strings(const std::function<void(traces::StringId)>& visit) const {
+    for (const traces::StringId id : names_) visit(id);
+    visit_open([&](const traces::RangeRow& row) {
+        visit(row.text);
+        visit(row.domain);
+    });
+    for (const Handled& handled : handlers_) handled.handler->visit_strings(visit);
 }
 
 }  // namespace shardscope::profiler

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,6 +32,11 @@ class RecordHandler {
                          const std::byte* bytes, std::size_t size) = 0;
     // Nothing more comes; `end_ns` (trace time) is the latest that the process can have recorded.
     virtual void close(RecordConverter& converter, std::int64_t end_ns) = 0;
+    // Adds rows for what has begun and not ended by `now_ns`, as close() would, to another sink with the same
+    // string ids. Nothing changes: the process goes on.
+    virtual void write_open(const RecordConverter&, traces::EventSink&, std::int64_t /*now_ns*/) const {}
+    // Names the strings that the handler keeps ids of from one record to the next (see visit_strings()).
+    virtual void visit_strings(const std::function<void(traces::StringId)>&) const {}
 };
 
 class RecordConverter {
@@ -51,8 +57,18 @@ class RecordConverter {
     // Records of a log were lost from `ticks` on: its open ranges of that depth or deeper end there.
     void close_after_loss(std::uint32_t log, std::uint64_t ticks, std::uint64_t min_depth);
 
-    // Ranges that are still open end at trace time end_ns.
+    // Ranges that are still open end at trace time end_ns, and the process with them.
     void close_open_ranges(std::int64_t end_ns);
+    // The same in the midst of things: recording pauses, and more records may come.
+    void end_open_ranges(std::int64_t end_ns);
+
+    // Ranges that are open now, without their end; those of a thread with the outer before the inner.
+    void visit_open(const std::function<void(const traces::RangeRow&)>& visit) const;
+    // Everything that is open, as rows that end at now_ns, to another sink with the same string ids.
+    void write_open(traces::EventSink& sink, std::int64_t now_ns) const;
+    // All ids of strings that later rows may carry without asking the sink again: a sink that forgets strings
+    // must keep these.
+    void visit_strings(const std::function<void(traces::StringId)>& visit) const;
 
     std::int64_t to_trace_ns(std::uint64_t ticks) const { return clock_.to_ns(ticks) - origin_ns_; }
     std::int64_t rows() const { return rows_; }  // added to the sink so far
