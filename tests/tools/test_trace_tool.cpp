@@ -250,6 +250,25 @@ TEST_F(TraceTool, CheckTellsWholeFromNot) {
     EXPECT_EQ(json::parse(text.out).at("whole"), false);
 }
 
+// Every table loads, so only a look at the database itself finds it: an index that lost an entry.
+TEST_F(TraceTool, CheckFindsDamageThatNoTableShows) {
+    const std::string damaged = folder_ / "damaged.sqlite";
+    fs::copy_file(run_, damaged);
+    {
+        traces::Database database(damaged, traces::Database::Mode::read_write);
+        database.execute("CREATE INDEX extra ON SHARD_LOSSES(loss)");
+        database.execute(
+            "PRAGMA writable_schema = ON;"
+            "UPDATE sqlite_master SET sql = replace(sql, '(loss)', '(loss) WHERE loss > 2') "
+            "WHERE name = 'extra'");
+    }
+    EXPECT_EQ(tool({"info", damaged}).status, 0);
+    const Outcome check = tool({"check", damaged});
+    EXPECT_EQ(check.status, 1);
+    EXPECT_THAT(check.out, AllOf(HasSubstr("is damaged ("), HasSubstr("extra")));
+    EXPECT_EQ(std::count(check.out.begin(), check.out.end(), '\n'), 1) << check.out;
+}
+
 TEST_F(TraceTool, RefusesFilesThatAreNoTraces) {
     for (const char* verb : {"info", "summary", "modules", "memory", "collectives"}) {
         expect_refused({verb, folder_ / "none"}, 2, "does not exist");

@@ -72,6 +72,19 @@ TEST(Check, NamesWhatTheRecordingLost) {
                             HasSubstr("1.000 ms the recorder noted an error: disk full")));
 }
 
+TEST(Check, NotesWhatIsNoFault) {
+    RunBuilder run;
+    run.sink().add(RunInfoRow{"finalized", "after the run was killed"});
+    run.sink().add(DiagnosticRow{.time = 2'000'000, .severity = Severity::warning, .text = "no GPU"});
+    run.sink().add(DiagnosticRow{.time = 0, .severity = Severity::information, .text = "not worth a note"});
+    run.sink().add(CounterRow{.time = 5'000'000, .rank = 0, .name = run.sink().intern("c"), .value = 1});
+    const auto trace = run.take();
+    EXPECT_THAT(check_trace(*trace), IsEmpty());
+    EXPECT_THAT(check_notes(*trace), ElementsAre(AllOf(HasSubstr("finished after the run was killed"),
+                                                       HasSubstr("after 5.000 ms is not here")),
+                                                 HasSubstr("2.000 ms the recorder noted: no GPU")));
+}
+
 TEST(Check, NamesDeviceEventsWithoutALaunchAndThoseThatOverlapOnAStream) {
     RunBuilder run;
     run.kernel(0, 1'000'000, 2'000'000, {}, 7, "lonely");

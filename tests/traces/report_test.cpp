@@ -421,11 +421,19 @@ TEST(Rows, AQuerysResultInThreeFormats) {
 }
 
 TEST(Check, FaultsAreSentencesOrAWholeFile) {
-    EXPECT_EQ(render_check("a.sqlite", {}, Format::table), "a.sqlite: whole.\n");
-    EXPECT_EQ(render_check("a.sqlite", {"One.", "Two."}, Format::table), "a.sqlite: One.\na.sqlite: Two.\n");
-    EXPECT_EQ(render_check("a.sqlite", {"One."}, Format::json),
-              "{\"file\":\"a.sqlite\",\"whole\":false,\"faults\":[\"One.\"]}\n");
-    EXPECT_EQ(render_check("a.sqlite", {"One."}, Format::csv), "file,fault\na.sqlite,One.\n");
+    EXPECT_EQ(render_check("a.sqlite", {}, {}, Format::table), "a.sqlite: whole.\n");
+    EXPECT_EQ(render_check("a.sqlite", {"One.", "Two."}, {}, Format::table),
+              "a.sqlite: One.\na.sqlite: Two.\n");
+    EXPECT_EQ(render_check("a.sqlite", {"One."}, {}, Format::json),
+              "{\"file\":\"a.sqlite\",\"whole\":false,\"faults\":[\"One.\"],\"notes\":[]}\n");
+    EXPECT_EQ(render_check("a.sqlite", {"One."}, {}, Format::csv), "file,fault\na.sqlite,One.\n");
+}
+
+TEST(Check, NotesAreNoFaults) {
+    EXPECT_EQ(render_check("a.sqlite", {}, {"One."}, Format::table),
+              "a.sqlite: whole.\na.sqlite: note: One.\n");
+    EXPECT_EQ(render_check("a.sqlite", {}, {"One."}, Format::json),
+              "{\"file\":\"a.sqlite\",\"whole\":true,\"faults\":[],\"notes\":[\"One.\"]}\n");
 }
 
 }  // namespace

@@ -25,9 +25,11 @@ std::string counted(std::int64_t n, std::string_view one, std::string_view many)
 
 void check_recording(const Trace& trace, Faults& faults) {
     if (!trace.ended) {
-        faults.push_back(
-            "The run did not end (it was killed or still runs): what it did after the last commit is not "
-            "here.");
+        faults.push_back(fmt::format(
+            "The run did not end (it was killed or still runs): what it did after the last commit, {} after "
+            "its "
+            "start, is not here; shardscope-trace check --finalize makes a finished file of the rest.",
+            at_ms(trace.last_ns)));
     }
     if (trace.dropped > 0) {
         faults.push_back(
@@ -266,6 +268,20 @@ void check_predictions(const Trace& trace, Faults& faults) {
 }
 
 }  // namespace
+
+std::vector<std::string> check_notes(const Trace& trace) {
+    std::vector<std::string> notes;
+    if (!trace.config_value("finalized").empty()) {
+        notes.push_back(fmt::format("The file was finished {}: what the run did after {} is not here.",
+                                    trace.config_value("finalized"), at_ms(trace.last_ns)));
+    }
+    for (const DiagnosticRow& row : trace.diagnostics) {
+        if (row.severity == Severity::warning) {
+            notes.push_back(fmt::format("At {} the recorder noted: {}", at_ms(row.time), row.text));
+        }
+    }
+    return notes;
+}
 
 std::vector<std::string> check_trace(const Trace& trace) {
     Faults faults;

@@ -4,12 +4,14 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "traces/store/loader.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -118,6 +120,9 @@ void check_input(const std::string& path) {
     }
     if (std::filesystem::is_directory(status)) {
         throw UsageError(fmt::format("{} is a folder; give the trace file in it", path));
+    }
+    if (const std::string note = opening_note(path); !note.empty()) {
+        fmt::print(stderr, "shardscope-trace: {}\n", note);
     }
 }
 

@@ -33,7 +33,7 @@ Selection parse_selection(const SelectionText& text);
 // Throws UsageError where nothing of the trace is selected: no such rank, no such step.
 void check_selection(const Selection& selection, const Trace& trace);
 
-// Throws UsageError where `path` is missing or a folder.
+// Throws UsageError where `path` is missing or a folder. Says on standard error where it is read from a copy.
 void check_input(const std::string& path);
 
 }  // namespace shardscope::traces

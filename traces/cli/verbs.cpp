@@ -22,10 +22,6 @@ namespace shardscope::traces {
 
 namespace {
 
-void print(const std::string& text) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
 std::unique_ptr<Trace> load(const std::string& file) {
     check_input(file);
     return load_trace(file);
@@ -52,6 +48,10 @@ std::string read_sql(const std::string& text) {
 }
 
 }  // namespace
+
+void print(const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+}
 
 int run_info(const std::string& file, Format format) {
     print(render(trace_info(*load(file)), format));
@@ -98,18 +98,6 @@ int run_compare(const std::vector<std::string>& files, const std::vector<std::st
     const auto failed = failures(conditions, render(comparison, Format::json));
     for (const std::string& sentence : failed) fmt::print(stderr, "shardscope-trace: {}\n", sentence);
     return failed.empty() ? kDone : kFailed;
-}
-
-int run_check(const std::string& file, Format format) {
-    check_input(file);
-    std::vector<std::string> faults;
-    try {
-        faults = check_trace(*load_trace(file));
-    } catch (const StoreError& error) {
-        faults.emplace_back(error.what());
-    }
-    print(render_check(file, faults, format));
-    return faults.empty() ? kDone : kFailed;
 }
 
 int run_sql(const std::string& file, const std::string& sql, Format format) {

@@ -11,6 +11,8 @@ namespace shardscope::traces {
 
 inline constexpr int kDone = 0, kFailed = 1, kWrongUse = 2;
 
+void print(const std::string& text);  // to standard output
+
 int run_info(const std::string& file, Format format);
 int run_summary(const std::string& file, const SelectionText& selection, Format format);
 int run_modules(const std::string& file, const SelectionText& selection, Format format);
@@ -19,6 +21,7 @@ int run_memory(const std::string& file, const SelectionText& selection, bool exp
 int run_collectives(const std::string& file, const SelectionText& selection, Format format);
 int run_compare(const std::vector<std::string>& files, const std::vector<std::string>& fail_if,
                 Format format);
+// `finalize`: first makes a finished file of one whose run did not end.
 int run_check(const std::string& file, Format format);
 // `sql` is SQL, or the path of a file that ends in .sql.
 int run_sql(const std::string& file, const std::string& sql, Format format);

@@ -35,7 +35,8 @@ std::string json_text(const CollectivesReport& report);
 std::string json_text(const Comparison& comparison);
 std::string json_text(const TraceInfo& info);
 std::string json_text(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows);
-std::string check_json(const std::string& file, const std::vector<std::string>& faults);
+std::string check_json(const std::string& file, const std::vector<std::string>& faults,
+                       const std::vector<std::string>& notes);
 
 std::string csv_text(const ExecutionSummary& summary);
 std::string csv_text(const ModuleView& view);

@@ -297,8 +297,9 @@ std::string json_text(const std::vector<Column>& columns, const std::vector<std:
     return text_of({{"columns", std::move(names)}, {"rows", std::move(all)}});
 }
 
-std::string check_json(const std::string& file, const std::vector<std::string>& faults) {
-    return text_of({{"file", file}, {"whole", faults.empty()}, {"faults", faults}});
+std::string check_json(const std::string& file, const std::vector<std::string>& faults,
+                       const std::vector<std::string>& notes) {
+    return text_of({{"file", file}, {"whole", faults.empty()}, {"faults", faults}, {"notes", notes}});
 }
 
 }  // namespace shardscope::traces

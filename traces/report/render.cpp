@@ -57,10 +57,11 @@ std::string render_rows(const std::vector<Column>& columns, const std::vector<st
     return {};
 }
 
-std::string render_check(const std::string& file, const std::vector<std::string>& faults, Format format) {
+std::string render_check(const std::string& file, const std::vector<std::string>& faults,
+                         const std::vector<std::string>& notes, Format format) {
     switch (format) {
         case Format::json:
-            return check_json(file, faults);
+            return check_json(file, faults, notes);
         case Format::csv: {
             std::vector<std::vector<Cell>> rows;
             rows.reserve(faults.size());
@@ -70,10 +71,12 @@ std::string render_check(const std::string& file, const std::vector<std::string>
         case Format::table:
             break;
     }
-    if (faults.empty()) return fmt::format("{}: whole.\n", printable(file));
     std::string text;
+    if (faults.empty()) text = fmt::format("{}: whole.\n", printable(file));
     for (const std::string& fault : faults)
         text += fmt::format("{}: {}\n", printable(file), printable(fault));
+    for (const std::string& note : notes)
+        text += fmt::format("{}: note: {}\n", printable(file), printable(note));
     return text;
 }
 

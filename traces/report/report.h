@@ -43,8 +43,9 @@ struct Column {
 std::string render_rows(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
                         Format format);
 
-// The faults that check_trace found. Table: one sentence a line, or that the trace is whole.
-// JSON: {"file":"...","whole":true,"faults":[...]}.
-std::string render_check(const std::string& file, const std::vector<std::string>& faults, Format format);
+// What check_trace and check_notes found. Table: one sentence a line, or that the trace is whole.
+// JSON: {"file":"...","whole":true,"faults":[...],"notes":[...]}. CSV: the faults.
+std::string render_check(const std::string& file, const std::vector<std::string>& faults,
+                         const std::vector<std::string>& notes, Format format);
 
 }  // namespace shardscope::traces
