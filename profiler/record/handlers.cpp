@@ -1,10 +1,12 @@
 // One line for each source.
 #include "profiler/record/handlers.h"
 
+#include "profiler/record/nccl_handler.h"
+
 namespace shardscope::profiler {
 
-void add_handlers([[maybe_unused]] RecordConverter& converter, [[maybe_unused]] const ProcessFacts& process) {
-    // converter.add_handler(RecordKind::x_first, RecordKind::x_last, make_x_handler(process));
+void add_handlers(RecordConverter& converter, [[maybe_unused]] const ProcessFacts& process) {
+    converter.add_handler(RecordKind::nccl_first, RecordKind::nccl_last, make_nccl_handler());
 }
 
 }  // namespace shardscope::profiler

@@ -1,0 +1,183 @@
+// An operation's row is made of up to four records: start and end of the call, start and end of what NCCL
+// enqueued for it. They may come from different threads, whose logs are read one after the other, so any of
+// them can be the first to arrive.
+#include "profiler/record/nccl_handler.h"
+
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+
+#include "profiler/inject/nccl_records.h"
+
+namespace shardscope::profiler {
+namespace {
+
+// Calls of which nothing was enqueued so far, and ends of unknown events: more than a program can have at
+// once.
+constexpr std::size_t kMostKept = 1u << 16;
+
+template <typename Record>
+std::optional<Record> read(const std::byte* bytes, std::size_t size) {
+    if (size < sizeof(Record)) return std::nullopt;
+    Record record;
+    std::memcpy(&record, bytes, sizeof record);
+    return record;
+}
+
+template <std::size_t N>
+std::string text(const char (&field)[N]) {
+    return {field, ::strnlen(field, N)};
+}
+
+traces::Operation operation(std::string_view function) {
+    for (std::size_t i = 0; i < traces::kOperationNcclNames.size(); ++i) {
+        if (function == traces::kOperationNcclNames[i]) return static_cast<traces::Operation>(i);
+    }
+    return traces::Operation::other;
+}
+
+class NcclHandler final : public RecordHandler {
+  public:
+    bool convert(RecordConverter& converter, std::uint32_t tid, RecordKind kind, const std::byte* bytes,
+                 std::size_t size) override {
+        if (kind == kNcclCommunicator) return convert_communicator(converter, bytes, size);
+        if (kind == kNcclStart) {
+            const auto r = read<NcclStartRecord>(bytes, size);
+            if (r) begin(converter, *r, tid);
+            return r.has_value();
+        }
+        if (kind == kNcclStop) {
+            const auto r = read<NcclStopRecord>(bytes, size);
+            if (r) end(converter, r->id, converter.to_trace_ns(r->ticks));
+            return r.has_value();
+        }
+        return false;
+    }
+
+    void close(RecordConverter& converter, std::int64_t) override {
+        for (auto& [id, event] : operations_) emit(converter, event);
+        for (const auto& [parent, event] : orphans_) converter.emit(event.row);
+        for (const auto& [id, event] : calls_) {
+            if (!event.used) converter.emit(event.row);
+        }
+        orphans_.clear();
+        operations_.clear();
+        calls_.clear();
+        call_order_.clear();
+        early_ends_.clear();
+    }
+
+  private:
+    struct Event {
+        traces::NcclOperationRow row;
+        std::uint64_t parent = 0;
+        bool used = false;  // a call that became part of an operation's row
+    };
+    using Events = std::unordered_map<std::uint64_t, Event>;
+
+    bool convert_communicator(RecordConverter& converter, const std::byte* bytes, std::size_t size) {
+        const auto r = read<NcclCommunicatorRecord>(bytes, size);
+        if (!r) return false;
+        traces::NcclCommunicatorRow row;
+        row.communicator = r->communicator;
+        row.global_pid = traces::global_pid(converter.pid());
+        row.rank = r->rank;
+        row.ranks = r->ranks;
+        row.nodes = r->nodes;
+        const char* name = reinterpret_cast<const char*>(bytes) + sizeof *r;
+        row.name.assign(name, ::strnlen(name, size - sizeof *r));
+        converter.emit(row);
+        return true;
+    }
+
+    void begin(RecordConverter& converter, const NcclStartRecord& r, std::uint32_t tid) {
+        Event event;
+        event.parent = r.parent;
+        traces::NcclOperationRow& row = event.row;
+        row.communicator = r.communicator;
+        row.global_pid = traces::global_pid(converter.pid());
+        row.global_tid = traces::global_tid(converter.pid(), tid);
+        row.rank = r.rank;
+        row.operation = operation(text(r.function));
+        row.sequence = r.sequence;
+        row.start = converter.to_trace_ns(r.ticks);
+        row.count = r.count;
+        row.data_type = text(r.data_type);
+        row.algorithm = text(r.algorithm);
+        row.protocol = text(r.protocol);
+        row.root = r.root;
+        row.channels = r.channels;
+        row.warps = r.warps;
+        if (const auto early = early_ends_.find(r.id); early != early_ends_.end()) {
+            row.end = early->second;
+            early_ends_.erase(early);
+        }
+        if (r.event == NcclEvent::call) return begin_call(converter, r.id, event);
+        if (row.end) return emit(converter, event);
+        operations_.insert_or_assign(r.id, event);
+    }
+
+    void begin_call(RecordConverter& converter, std::uint64_t id, const Event& event) {
+        while (calls_.size() >= kMostKept && !call_order_.empty()) {
+            if (const auto oldest = calls_.find(call_order_.front()); oldest != calls_.end()) {
+                if (!oldest->second.used) converter.emit(oldest->second.row);
+                calls_.erase(oldest);
+            }
+            call_order_.pop_front();
+        }
+        calls_.insert_or_assign(id, event);
+        call_order_.push_back(id);
+        const auto [first, last] = orphans_.equal_range(id);
+        for (auto orphan = first; orphan != last; ++orphan) emit(converter, orphan->second);
+        orphans_.erase(first, last);
+    }
+
+    void end(RecordConverter& converter, std::uint64_t id, std::int64_t end_ns) {
+        if (const auto call = calls_.find(id); call != calls_.end()) {
+            call->second.row.end = end_ns;
+        } else if (const auto found = operations_.find(id); found != operations_.end()) {
+            found->second.row.end = end_ns;
+            emit(converter, found->second);
+            operations_.erase(found);
+        } else {
+            // Of an event whose record another log still holds; or of one that is long told.
+            if (early_ends_.size() >= kMostKept) early_ends_.clear();
+            early_ends_[id] = end_ns;
+        }
+    }
+
+    // A call's first operation began with the call, on the calling thread; later ones are replays of a graph,
+    // or further parts.
+    void emit(RecordConverter& converter, Event& event) {
+        if (event.parent == 0) return converter.emit(event.row);
+        const auto call = calls_.find(event.parent);
+        if (call == calls_.end()) {
+            if (orphans_.size() >= kMostKept) return converter.emit(event.row);
+            orphans_.emplace(event.parent, event);
+            return;
+        }
+        if (!call->second.used) {
+            event.row.start = call->second.row.start;
+            event.row.global_tid = call->second.row.global_tid;
+        }
+        call->second.used = true;
+        converter.emit(event.row);
+    }
+
+    Events operations_;  // that have not ended
+    Events calls_;       // the latest
+    std::deque<std::uint64_t> call_order_;
+    std::unordered_multimap<std::uint64_t, Event>
+        orphans_;  // ended, by the call that another log still holds
+    std::unordered_map<std::uint64_t, std::int64_t> early_ends_;
+};
+
+}  // namespace
+
+std::unique_ptr<RecordHandler> make_nccl_handler() {
+    return std::make_unique<NcclHandler>();
+}
+
+}  // namespace shardscope::profiler
