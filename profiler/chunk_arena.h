@@ -42,6 +42,7 @@ class ChunkArena {
         control_ = control;
         grow_ = grow;
         context_ = context;
+        none_free_ = false;
     }
 
     // A free chunk, made active for that log, or nullptr when all are in use and no more can be made.
@@ -66,7 +67,7 @@ class ChunkArena {
     // Makes sure that one chunk is free, so that the next acquire() is quick. For the reader's thread.
     void provide_spare() {
         lock_.lock();
-        if (find_free() == nullptr) extend();
+        if (find_free() == nullptr && extend() != nullptr) none_free_ = false;
         lock_.unlock();
     }
 
@@ -90,13 +91,18 @@ class ChunkArena {
     void unlock_in_child() { lock_.reset(); }
 
   private:
-    ChunkHeader* find_free() const {
-        if (max_chunks_ == 0) return nullptr;
+    // Low chunks first, so that memory that was needed once is not spread over all that there may be. A
+    // search that found nothing is not repeated until the reader has freed something.
+    ChunkHeader* find_free() {
+        const std::uint32_t released = control_->released.load(std::memory_order_acquire);
+        if (max_chunks_ == 0 || (none_free_ && released == none_free_at_)) return nullptr;
         const std::uint32_t count = control_->chunks.load(std::memory_order_relaxed);
         for (std::uint32_t i = 0; i < count; ++i) {
             ChunkHeader* candidate = chunk(i);
             if (candidate->state.load(std::memory_order_acquire) == ChunkState::free) return candidate;
         }
+        none_free_ = true;
+        none_free_at_ = released;
         return nullptr;
     }
 
@@ -113,6 +119,8 @@ class ChunkArena {
     std::uint32_t chunk_bytes_ = 0, max_chunks_ = 0;
     ArenaControl* control_ = nullptr;
     Grow grow_ = nullptr;
+    bool none_free_ = false;  // when none_free_at_ chunks had been released
+    std::uint32_t none_free_at_ = 0;
     void* context_ = nullptr;
 };
 

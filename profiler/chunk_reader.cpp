@@ -54,7 +54,7 @@ void ChunkReader::drain(const Visit& visit) {
         ++log.next_sequence;
         log.offset = 0;
         chunk(seen.index)->state.store(ChunkState::free, std::memory_order_release);
-        control_->released.fetch_add(1, std::memory_order_relaxed);
+        control_->released.fetch_add(1, std::memory_order_release);
     }
     seen_.clear();
 }

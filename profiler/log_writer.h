@@ -31,13 +31,13 @@ class LogWriter {
 
     // Space for a record of `bytes` (a multiple of 8), header filled in; the caller fills the rest and then
     // calls publish(). nullptr: it is lost. `depth` is for records that end ranges: how deep the reader has
-    // to doubt what is open.
+    // to doubt what is open. `counts`: whether its loss is that of an event.
     template <typename Record>
     Record* begin(RecordKind kind, std::uint32_t name, std::size_t bytes = sizeof(Record),
-                  std::uint64_t depth = ~std::uint64_t{0}) {
+                  std::uint64_t depth = ~std::uint64_t{0}, bool counts = true) {
         if (static_cast<std::size_t>(end_ - cursor_) < bytes) [[unlikely]] {
             if (!make_room(bytes)) {
-                lose(depth);
+                lose(depth, counts);
                 return nullptr;
             }
         }
@@ -50,6 +50,18 @@ class LogWriter {
     void publish() {
         chunk_->used.store(static_cast<std::uint64_t>(cursor_ - chunk_data(chunk_)),
                            std::memory_order_release);
+    }
+
+    // Counts a record as lost that is left out on purpose, because no chunk could hold it. What is open is
+    // not in doubt, and recording goes on.
+    void leave_out() {
+        const std::uint64_t total = dropped_.load(std::memory_order_relaxed) + 1;
+        dropped_.store(total, std::memory_order_relaxed);
+        if (chunk_ != nullptr) {
+            chunk_->dropped.store(total, std::memory_order_release);
+        } else if (!closed_) {
+            arena_->control().lost.fetch_add(1, std::memory_order_relaxed);
+        }
     }
 
     // The thread writes no more: its last chunk is the reader's.
@@ -97,9 +109,9 @@ class LogWriter {
         return true;
     }
 
-    [[gnu::noinline]] void lose(std::uint64_t depth) {
+    [[gnu::noinline]] void lose(std::uint64_t depth, bool counts) {
         const std::uint64_t total =
-            dropped_.load(std::memory_order_relaxed) + 1;  // this thread alone writes it
+            dropped_.load(std::memory_order_relaxed) + (counts ? 1 : 0);  // this thread alone writes it
         dropped_.store(total, std::memory_order_relaxed);
         if (gap_count_++ == 0) {
             gap_ticks_ = now();
@@ -109,7 +121,7 @@ class LogWriter {
             gap_min_depth_ = depth;
         }
         if (chunk_ == nullptr) {
-            if (!closed_) arena_->control().lost.fetch_add(1, std::memory_order_relaxed);
+            if (!closed_ && counts) arena_->control().lost.fetch_add(1, std::memory_order_relaxed);
             return;
         }
         chunk_->gap_min_depth.store(gap_min_depth_, std::memory_order_relaxed);

@@ -13,13 +13,13 @@
 namespace shardscope::profiler {
 
 // Changes with any change of the structs below: tool and injected library must agree.
-inline constexpr std::uint32_t kRecordFormat = 2;
+inline constexpr std::uint32_t kRecordFormat = 3;
 
 enum class RecordKind : std::uint8_t {
     none = 0,
-    push,             // RangeRecord
+    push,             // RangeRecord or PlainRangeRecord
     pop,              // PopRecord
-    mark,             // RangeRecord
+    mark,             // RangeRecord or PlainRangeRecord
     range_start,      // RangeRecord, `id` set
     range_end,        // RangeEndRecord
     runtime,          // RuntimeRecord
@@ -37,6 +37,10 @@ enum class RecordKind : std::uint8_t {
     category_name,    // TextRecord: header.name = category, owner = domain
     thread_end,       // PopRecord: the thread writes no more
     thread_start,     // TextRecord: owner = tid, text = the system's name of the thread
+    payload,          // PayloadRecord: of the range, mark, pop or end that follows in this log
+    payload_schema,   // SchemaRecord
+    payload_enum,     // EnumRecord
+    scope,            // ScopeRecord
 
     // Kinds of sources that have a RecordHandler of their own; their structs stand beside the source.
     cuda_first = 64,  // inject/cuda_records.h
@@ -57,31 +61,32 @@ inline constexpr std::uint8_t kHasColor = 1;
 inline constexpr std::uint8_t kHasCategory = 2;
 inline constexpr std::uint8_t kHasText = 4;  // NUL-terminated text follows the struct
 inline constexpr std::uint8_t kDomainStack =
-    8;  // NVTX: each domain nests for itself; ours: one stack per thread
+    8;                                       // NVTX: each domain nests for itself; ours: one stack per thread
+inline constexpr std::uint8_t kIsLong = 16;  // a RangeRecord; else a PlainRangeRecord
 
 // Longest text that a record holds, with its NUL; longer ones are cut.
 inline constexpr std::size_t kMaxText = 4096;
 
-struct RangeRecord {  // push, mark, range_start
+// A push or mark that has no more to tell than this: the hot case, and the first part of a RangeRecord.
+struct PlainRangeRecord {
     RecordHeader header;
     std::uint64_t ticks;
     std::uint32_t domain;  // name id of the domain; 0: the default domain
     std::uint32_t depth;   // push: how many ranges of this thread and domain are open around it
     std::int32_t module;   // ModuleRow::id or -1
     std::uint32_t color;
-    std::uint64_t id;  // range_start: unique in the process
-    std::uint32_t category;
-    std::uint32_t reserved;
 };
 
-// The hot case, without what only NVTX has: the first part of a RangeRecord.
-struct PlainRangeRecord {
+struct RangeRecord {  // push, mark, range_start
     RecordHeader header;
     std::uint64_t ticks;
-    std::uint32_t domain;
-    std::uint32_t depth;
+    std::uint32_t domain, depth;
     std::int32_t module;
     std::uint32_t color;
+    std::uint64_t id;  // range_start: unique in the process
+    std::uint32_t category;
+    std::uint32_t value_type;  // of an NVTX payload value: traces::RangePayload::Type
+    std::uint64_t value;       // its bytes, in the low end
 };
 static_assert(sizeof(PlainRangeRecord) == 32 && offsetof(RangeRecord, id) == sizeof(PlainRangeRecord));
 
@@ -170,6 +175,44 @@ struct TextRecord {
     std::uint64_t ticks;
     std::uint64_t owner;
     // text follows
+};
+
+// --- NVTX payloads (the payload extension): bytes, and what the program said about their layout ------------
+
+// Bytes in the layout of a schema. Several may stand before one event.
+struct PayloadRecord {
+    RecordHeader header;
+    std::uint64_t schema;
+    std::uint64_t size;  // of the bytes that follow, padded
+};
+
+struct SchemaRecord {
+    RecordHeader header;   // name: the schema's
+    std::uint64_t domain;  // name id
+    std::uint64_t id, type, flags, size, align;
+    std::uint64_t entries;  // SchemaEntry, so many, follow
+};
+struct SchemaEntry {
+    std::uint32_t name, description;  // name ids
+    std::uint64_t type, flags, detail, offset;
+};
+
+struct EnumRecord {
+    RecordHeader header;
+    std::uint64_t domain;
+    std::uint64_t id, size;
+    std::uint64_t entries;  // EnumEntry, so many, follow
+};
+struct EnumEntry {
+    std::uint32_t name;
+    std::uint32_t is_flag;
+    std::uint64_t value;
+};
+
+struct ScopeRecord {
+    RecordHeader header;  // name: the path, below the parent
+    std::uint64_t domain;
+    std::uint64_t id, parent;
 };
 
 // --- chunks ------------------------------------------------------------------------------------------

@@ -43,12 +43,20 @@ void RecordConverter::define_name(std::uint32_t id, std::string_view text) {
         ++damaged_;
         return;
     }
-    if (id >= names_.size()) names_.resize(id + 1, traces::StringId::empty);
+    if (id >= names_.size()) {
+        names_.resize(id + 1, traces::StringId::empty);
+        texts_.resize(id + 1);
+    }
     names_[id] = sink_.intern(text);
+    texts_[id] = text;
 }
 
 traces::StringId RecordConverter::name(std::uint32_t id) const {
     return id < names_.size() ? names_[id] : traces::StringId::empty;
+}
+
+std::string RecordConverter::text(std::uint64_t id) const {
+    return id < texts_.size() ? texts_[id] : std::string();
 }
 
 void RecordConverter::convert(std::uint32_t log, std::uint32_t tid, std::span<const std::byte> records) {
@@ -67,7 +75,12 @@ void RecordConverter::convert(std::uint32_t log, std::uint32_t tid, std::span<co
 
 bool RecordConverter::convert_any(std::uint32_t log, std::uint32_t tid, RecordKind kind,
                                   const std::byte* bytes, std::size_t size) {
-    if (kind < RecordKind::cuda_first) return convert_one(log, traces::global_tid(pid_, tid), bytes, size);
+    if (kind == RecordKind::payload) return convert_payload(log, bytes, size);
+    if (kind < RecordKind::cuda_first) {
+        const bool understood = convert_one(log, traces::global_tid(pid_, tid), bytes, size);
+        if (!payloads_.empty()) payloads_.erase(log);  // of an event that was lost
+        return understood;
+    }
     for (const Handled& handled : handlers_) {
         if (kind >= handled.first && kind <= handled.last) {
             return handled.handler->convert(*this, tid, kind, bytes, size);
@@ -90,19 +103,21 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
             Stack& stack = logs_[log][r->header.flags & kDomainStack ? r->domain : 0];
             const std::int64_t now = to_trace_ns(r->ticks);
             close_deeper(stack, std::uint64_t{r->depth} + 1, now);
-            if (!stack.empty() && stack.back().depth == r->depth) close_deeper(stack, r->depth, now);
+            if (stack.empty() || stack.back().depth != r->depth) return true;
+            if (!payloads_.empty()) stack.back().row.binary += take_payload(log);
+            close_deeper(stack, r->depth, now);
             return true;
         }
         case RecordKind::range_end: {
             const auto r = read<RangeEndRecord>(bytes, size);
             if (!r) return false;
-            const std::int64_t now = to_trace_ns(r->ticks);
+            End end{to_trace_ns(r->ticks), global_tid, take_payload(log)};
             if (auto it = started_.find(r->id); it != started_.end()) {
-                Open open{it->second, 0};
+                Open open{std::move(it->second), 0};
                 started_.erase(it);
-                close(open, now);
+                end_started(open, end);
             } else {
-                early_ends_[r->id] = now;
+                early_ends_[r->id] = std::move(end);
             }
             return true;
         }
@@ -244,6 +259,17 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
             logs_.erase(log);
             return true;
         }
+        case RecordKind::payload_schema:
+            return convert_schema(bytes, size);
+        case RecordKind::payload_enum:
+            return convert_enum(bytes, size);
+        case RecordKind::scope: {
+            const auto r = read<ScopeRecord>(bytes, size);
+            if (!r) return false;
+            sink_.add(traces::ScopeRow{name(static_cast<std::uint32_t>(r->domain)), r->id, r->parent,
+                                       text(r->header.name)});
+            return true;
+        }
         case RecordKind::define_name:
         case RecordKind::thread_start:
         case RecordKind::thread_name:
@@ -256,11 +282,14 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
 
 bool RecordConverter::convert_range(std::uint32_t log, std::int64_t global_tid, const std::byte* bytes,
                                     std::size_t size) {
-    // Our own logs write the short form, the injected library the long one.
     const auto r = read<PlainRangeRecord>(bytes, size);
     if (!r) return false;
-    const auto full = read<RangeRecord>(bytes, size);
     const std::uint8_t flags = r->header.flags;
+    std::optional<RangeRecord> full;
+    if (flags & kIsLong) {
+        full = read<RangeRecord>(bytes, size);
+        if (!full) return false;
+    }
     Open open;
     open.depth = r->depth;
     traces::RangeRow& row = open.row;
@@ -268,10 +297,16 @@ bool RecordConverter::convert_range(std::uint32_t log, std::int64_t global_tid, 
     row.domain = name(r->domain);
     row.global_tid = global_tid;
     row.module = r->module;
-    row.text =
-        flags & kHasText ? sink_.intern(text_after(bytes, sizeof(RangeRecord), size)) : name(r->header.name);
+    row.text = flags & kHasText ? sink_.intern(text_after(bytes, full ? sizeof *full : sizeof *r, size))
+                                : name(r->header.name);
     if (flags & kHasColor) row.color = r->color;
-    if ((flags & kHasCategory) && full) row.category = full->category;
+    if (full) {
+        if (flags & kHasCategory) row.category = full->category;
+        if (full->value_type <= static_cast<std::uint32_t>(traces::RangePayload::Type::real32)) {
+            row.payload = {static_cast<traces::RangePayload::Type>(full->value_type), full->value};
+        }
+    }
+    if (!payloads_.empty()) row.binary = take_payload(log);
 
     switch (r->header.kind) {
         case RecordKind::mark:
@@ -281,22 +316,82 @@ bool RecordConverter::convert_range(std::uint32_t log, std::int64_t global_tid, 
         case RecordKind::push: {
             Stack& stack = logs_[log][flags & kDomainStack ? r->domain : 0];
             close_deeper(stack, open.depth, row.start);  // whose ends were lost
-            stack.push_back(open);
+            stack.push_back(std::move(open));
             return true;
         }
         default: {
             if (!full) return false;
             row.event_type = traces::kNvtxStartEnd;
-            if (auto end = early_ends_.find(full->id); end != early_ends_.end()) {
-                const std::int64_t end_ns = end->second;
-                early_ends_.erase(end);
-                close(open, end_ns);
+            if (auto known = early_ends_.find(full->id); known != early_ends_.end()) {
+                End end = std::move(known->second);
+                early_ends_.erase(known);
+                end_started(open, end);
             } else {
-                started_[full->id] = row;
+                started_[full->id] = std::move(row);
             }
             return true;
         }
     }
+}
+
+// The end of a start/end range, which may be another thread's doing.
+void RecordConverter::end_started(Open& open, End& end) {
+    if (end.global_tid != open.row.global_tid) open.row.end_global_tid = end.global_tid;
+    open.row.binary += end.payload;
+    close(open, end.ns);
+}
+
+bool RecordConverter::convert_payload(std::uint32_t log, const std::byte* bytes, std::size_t size) {
+    const auto r = read<PayloadRecord>(bytes, size);
+    if (!r || r->size > size - sizeof *r) return false;
+    const char* data = reinterpret_cast<const char*>(bytes) + sizeof *r;
+    payloads_[log] += traces::binary_payload(r->schema, {data, r->size});
+    return true;
+}
+
+std::string RecordConverter::take_payload(std::uint32_t log) {
+    const auto found = payloads_.find(log);
+    if (found == payloads_.end()) return {};
+    std::string payload = std::move(found->second);
+    payloads_.erase(found);
+    return payload;
+}
+
+bool RecordConverter::convert_schema(const std::byte* bytes, std::size_t size) {
+    const auto r = read<SchemaRecord>(bytes, size);
+    if (!r || r->entries > (size - sizeof *r) / sizeof(SchemaEntry)) return false;
+    traces::PayloadSchemaRow row;
+    row.domain = name(static_cast<std::uint32_t>(r->domain));
+    row.id = r->id;
+    row.name = text(r->header.name);
+    row.type = r->type;
+    row.flags = r->flags;
+    row.size = r->size;
+    row.align = r->align;
+    for (std::size_t i = 0; i < r->entries; ++i) {
+        const std::size_t at = sizeof *r + i * sizeof(SchemaEntry);
+        const auto e = read<SchemaEntry>(bytes + at, size - at);
+        row.entries.push_back({text(e->name), text(e->description), e->type, e->flags, e->detail, e->offset});
+    }
+    sink_.add(row);
+    return true;
+}
+
+bool RecordConverter::convert_enum(const std::byte* bytes, std::size_t size) {
+    const auto r = read<EnumRecord>(bytes, size);
+    if (!r || r->entries > (size - sizeof *r) / sizeof(EnumEntry)) return false;
+    traces::PayloadEnumRow row;
+    row.domain = name(static_cast<std::uint32_t>(r->domain));
+    row.id = r->id;
+    row.size = r->size;
+    row.name = text(r->header.name);
+    for (std::size_t i = 0; i < r->entries; ++i) {
+        const std::size_t at = sizeof *r + i * sizeof(EnumEntry);
+        const auto e = read<EnumEntry>(bytes + at, size - at);
+        row.entries.push_back({text(e->name), e->value, e->is_flag != 0});
+    }
+    sink_.add(row);
+    return true;
 }
 
 bool RecordConverter::convert_text(const std::byte* bytes, std::size_t size) {

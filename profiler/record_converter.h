@@ -75,6 +75,7 @@ class RecordConverter {
     std::int64_t pid() const { return pid_; }
     traces::EventSink& sink() { return sink_; }
     traces::StringId name(std::uint32_t id) const;
+    std::string text(std::uint64_t id) const;  // of a name; empty when nobody told it
     // Adds a row to the sink and counts it.
     template <typename Row>
     void emit(const Row& row) {
@@ -101,6 +102,10 @@ class RecordConverter {
                      std::size_t size);
     bool convert_one(std::uint32_t log, std::int64_t global_tid, const std::byte* bytes, std::size_t size);
     bool convert_range(std::uint32_t log, std::int64_t global_tid, const std::byte* bytes, std::size_t size);
+    bool convert_payload(std::uint32_t log, const std::byte* bytes, std::size_t size);
+    bool convert_schema(const std::byte* bytes, std::size_t size);
+    bool convert_enum(const std::byte* bytes, std::size_t size);
+    std::string take_payload(std::uint32_t log);
     bool convert_text(const std::byte* bytes, std::size_t size);
     void close(Open& open, std::int64_t end_ns);
     void close_deeper(Stack& stack, std::uint64_t min_depth, std::int64_t end_ns);
@@ -109,10 +114,17 @@ class RecordConverter {
     const Calibration& clock_;
     std::int64_t origin_ns_, pid_;
     std::int64_t rows_ = 0, damaged_ = 0;
-    std::vector<traces::StringId> names_;
+    std::vector<traces::StringId> names_;  // by id, and …
+    std::vector<std::string> texts_;       // … what they say
     std::unordered_map<std::uint32_t, Log> logs_;
     std::unordered_map<std::uint64_t, traces::RangeRow> started_;  // start/end ranges, by id
-    std::unordered_map<std::uint64_t, std::int64_t> early_ends_;   // whose start another log still holds
+    struct End {
+        std::int64_t ns, global_tid;
+        std::string payload;
+    };
+    void end_started(Open& open, End& end);
+    std::unordered_map<std::uint64_t, End> early_ends_;        // whose start another log still holds
+    std::unordered_map<std::uint32_t, std::string> payloads_;  // by log: for the event that comes next
     std::map<std::uint32_t, std::string> threads_;
     std::vector<Handled> handlers_;
 };

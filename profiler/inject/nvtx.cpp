@@ -13,10 +13,6 @@ namespace {
 
 using nvtx::EventAttributes;
 
-const Domain& as_domain(nvtx::DomainHandle handle) {
-    return handle != nullptr ? *static_cast<const Domain*>(handle) : *default_domain();
-}
-
 // Handles of registered strings are their ids.
 std::uint32_t as_name(nvtx::StringHandle handle) {
     return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(handle));
@@ -44,6 +40,15 @@ Event describe(const EventAttributes* attributes, char (&buffer)[kMaxText]) {
     if (attributes->category != 0) {
         event.flags |= kHasCategory;
         event.category = attributes->category;
+    }
+    if (attributes->payload_type == nvtx::kPayloadTypeExtended) {
+        if (attributes->reserved > 0) {
+            event.payloads = {reinterpret_cast<const nvtx::PayloadData*>(attributes->payload),
+                              static_cast<std::size_t>(attributes->reserved)};
+        }
+    } else if (attributes->payload_type > 0 && attributes->payload_type <= nvtx::kPayloadTypeLast) {
+        event.value_type = static_cast<std::uint32_t>(attributes->payload_type);
+        event.value = attributes->payload;
     }
     switch (attributes->message_type) {
         case nvtx::kMessageAscii:
@@ -86,7 +91,7 @@ nvtx::RangeId range_start_w(const wchar_t* text) {
     return start(*default_domain(), describe(text, buffer));
 }
 void range_end(nvtx::RangeId id) {
-    end(id);
+    end(*default_domain(), id);
 }
 int range_push_ex(const EventAttributes* a) {
     char buffer[kMaxText];
@@ -126,8 +131,8 @@ nvtx::RangeId domain_range_start_ex(nvtx::DomainHandle domain, const EventAttrib
     char buffer[kMaxText];
     return start(as_domain(domain), describe(a, buffer));
 }
-void domain_range_end(nvtx::DomainHandle, nvtx::RangeId id) {
-    end(id);
+void domain_range_end(nvtx::DomainHandle domain, nvtx::RangeId id) {
+    end(as_domain(domain), id);
 }
 int domain_range_push_ex(nvtx::DomainHandle domain, const EventAttributes* a) {
     char buffer[kMaxText];
@@ -157,6 +162,16 @@ nvtx::DomainHandle domain_create_w(const wchar_t* name) {
     char buffer[kMaxText];
     return const_cast<Domain*>(domain(wide_text(name, buffer)));
 }
+
+// A domain's handle stays good, since other modules may share it.
+void domain_destroy(nvtx::DomainHandle) {}
+// Resources (named mutexes, say) are no events; the program gets a handle that means nothing.
+nvtx::ResourceHandle domain_resource_create(nvtx::DomainHandle, const void*) {
+    static constexpr char kAnyResource = 0;
+    return const_cast<char*>(&kAnyResource);
+}
+void domain_resource_destroy(nvtx::ResourceHandle) {}
+void initialize(const void*) {}
 
 // --- filling the tables ------------------------------------------------------------------------------------
 
@@ -207,6 +222,10 @@ void fill_core2(Table table) {
     table.set(nvtx::domain_register_string_w, domain_register_string_w);
     table.set(nvtx::domain_create_a, domain_create_a);
     table.set(nvtx::domain_create_w, domain_create_w);
+    table.set(nvtx::domain_destroy, domain_destroy);
+    table.set(nvtx::domain_resource_create, domain_resource_create);
+    table.set(nvtx::domain_resource_destroy, domain_resource_destroy);
+    table.set(nvtx::initialize, initialize);
 }
 
 }  // namespace
@@ -217,7 +236,7 @@ void fill_core2(Table table) {
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
     shardscope::profiler::nvtx::GetExportTable get_export_table) {
     using namespace shardscope::profiler;
-    if (get_export_table == nullptr || !inject::join_session()) return 1;
+    if (get_export_table == nullptr || !inject::wants_nvtx()) return 1;
     const auto* callbacks =
         static_cast<const nvtx::ExportCallbacks*>(get_export_table(nvtx::kExportCallbacks));
     if (callbacks == nullptr || callbacks->struct_size < sizeof(nvtx::ExportCallbacks)) return 1;

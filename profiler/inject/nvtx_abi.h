@@ -11,6 +11,7 @@ namespace shardscope::profiler::nvtx {
 using Function = void (*)();
 using DomainHandle = void*;
 using StringHandle = void*;
+using ResourceHandle = void*;
 using RangeId = std::uint64_t;
 
 // Describes one event. `size` is that of the caller's struct, which may be a longer one.

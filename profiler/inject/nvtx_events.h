@@ -1,15 +1,23 @@
 // What NVTX calls do to the calling thread's log: pushes, pops, marks, starts and ends. Inline: this is the
-// injected library's hot path. Any thread; a session must have been joined (else nothing happens).
+// injected library's hot path. Any thread. What is not recorded is left out of the count of lost events, so
+// that events sent are events stored and events lost, exactly.
 #pragma once
 
 #include <cstdint>
 
 #include "profiler/inject/nvtx_abi.h"
+#include "profiler/inject/nvtx_payload_abi.h"
 #include "profiler/inject/process_log.h"
 #include "profiler/inject/text.h"
 #include "profiler/inject/window.h"
 
 namespace shardscope::profiler::inject {
+
+// Payloads of a schema, in the program's memory.
+struct Payloads {
+    const nvtx::PayloadData* data = nullptr;
+    std::size_t count = 0;
+};
 
 // What one event says, whichever of the calls said it.
 struct Event {
@@ -17,57 +25,84 @@ struct Event {
     std::uint32_t name = 0;  // of a registered string; then there is no text
     std::uint8_t flags = 0;
     std::uint32_t color = 0, category = 0;
+    std::uint32_t value_type = 0;  // as RangeRecord's
+    std::uint64_t value = 0;
+    Payloads payloads;
 };
 
-// The text of an event, registered or not.
-inline Text text_of(const Event& event) {
-    return event.name == 0 ? event.text : name_text(event.name);
+// Whether NVTX calls are to be led here at all: their events are recorded, or open the window. Joins the
+// session.
+inline bool wants_nvtx() {
+    return join_session() && (records_nvtx.load(std::memory_order_relaxed) || watches_ranges());
 }
 
-inline void write_range(ThreadState& thread, RecordKind kind, const Domain& domain, const Event& event,
-                        std::uint32_t depth, std::uint64_t id) {
+// Handles of domains are their addresses; null is the default domain.
+inline const Domain& as_domain(nvtx::DomainHandle handle) {
+    return handle != nullptr ? *static_cast<const Domain*>(handle) : *default_domain();
+}
+
+// Whether NVTX events are wanted now.
+inline bool recording_nvtx() {
+    return recording() && records_nvtx.load(std::memory_order_relaxed);
+}
+
+// Copies payloads to the log, for the event that is written next (nvtx_payload.cpp).
+void write_payloads(ThreadState& thread, const Domain& domain, Payloads payloads);
+
+// False: there was no room, and the event is lost.
+[[gnu::always_inline]] inline bool write_range(ThreadState& thread, RecordKind kind, const Domain& domain,
+                                               const Event& event, std::uint32_t depth, std::uint64_t id) {
+    if (event.payloads.count != 0) [[unlikely]]
+        write_payloads(thread, domain, event.payloads);
+    const bool is_long = kind == RecordKind::range_start || event.category != 0 || event.value_type != 0;
     const bool has_text = event.name == 0 && event.text.size != 0;
-    const std::size_t bytes = sizeof(RangeRecord) + (has_text ? padded_size(event.text) : 0);
-    auto* r = thread.writer.begin<RangeRecord>(kind, event.name, bytes);
-    if (r == nullptr) return;
-    r->header.flags = static_cast<std::uint8_t>(event.flags | kDomainStack | (has_text ? kHasText : 0));
+    const std::size_t fixed = is_long ? sizeof(RangeRecord) : sizeof(PlainRangeRecord);
+    auto* r = thread.writer.begin<PlainRangeRecord>(kind, event.name,
+                                                    fixed + (has_text ? padded_size(event.text) : 0));
+    if (r == nullptr) return false;
+    r->header.flags = static_cast<std::uint8_t>(event.flags | kDomainStack | (has_text ? kHasText : 0) |
+                                                (is_long ? kIsLong : 0));
     r->domain = domain.name;
     r->depth = depth;
     r->module = -1;
     r->color = event.color;
-    r->id = id;
-    r->category = event.category;
-    r->reserved = 0;
-    if (has_text) copy_text(r + 1, event.text);
+    if (is_long) {
+        auto* full = reinterpret_cast<RangeRecord*>(r);
+        full->id = id;
+        full->category = event.category;
+        full->value_type = event.value_type;
+        full->value = event.value;
+    }
+    if (has_text) copy_text(reinterpret_cast<std::byte*>(r) + fixed, event.text);
     r->ticks = thread.writer.now();
     thread.writer.publish();
+    return true;
 }
 
-inline void mark(const Domain& domain, const Event& event) {
-    if (!recording()) return;
-    if (Entered thread; thread) write_range(*thread.operator->(), RecordKind::mark, domain, event, 0, 0);
+[[gnu::always_inline]] inline void mark(const Domain& domain, const Event& event) {
+    if (!recording_nvtx()) return;
+    if (Entered thread; thread) write_range(*thread, RecordKind::mark, domain, event, 0, 0);
 }
 
-// The thread's part of the window's ranges; rare.
+// The thread's part of the window's ranges; rare (window.cpp).
 void watch_push(ThreadState& thread, const Domain& domain, const Event& event, std::uint32_t depth);
 void watch_pop(ThreadState& thread, const Domain& domain, std::uint32_t depth);
 
 // The answers are NVTX's: the level of the range, from 0.
-inline int push(const Domain& domain, const Event& event) {
+[[gnu::always_inline]] inline int push(const Domain& domain, const Event& event) {
     Entered thread;
     if (!thread) return nvtx::kNoPushPopTracking;
     ThreadState::Stack& stack = thread->stacks[domain.ordinal];
     const std::uint32_t depth = stack.open++;
     if (watches_ranges()) [[unlikely]]
-        watch_push(*thread.operator->(), domain, event, depth);
-    if (recording()) {
+        watch_push(*thread, domain, event, depth);
+    if (recording_nvtx() && write_range(*thread, RecordKind::push, domain, event, depth, 0)) {
         stack.recorded = depth + 1;
-        write_range(*thread.operator->(), RecordKind::push, domain, event, depth, 0);
     }
     return static_cast<int>(depth);
 }
 
-inline int pop(const Domain& domain) {
+[[gnu::always_inline]] inline int pop(const Domain& domain, Payloads payloads = {}) {
     Entered thread;
     if (!thread) return nvtx::kNoPushPopTracking;
     ThreadState::Stack& stack = thread->stacks[domain.ordinal];
@@ -77,7 +112,10 @@ inline int pop(const Domain& domain) {
     if (stack.recorded > depth) {
         stack.recorded = depth;
         if (!stopped()) {
-            if (auto* r = thread->writer.begin<PopRecord>(RecordKind::pop, 0, sizeof(PopRecord), depth)) {
+            if (payloads.count != 0) [[unlikely]]
+                write_payloads(*thread, domain, payloads);
+            if (auto* r =
+                    thread->writer.begin<PopRecord>(RecordKind::pop, 0, sizeof(PopRecord), depth, false)) {
                 r->header.flags = kDomainStack;
                 r->ticks = now;
                 r->domain = domain.name;
@@ -87,33 +125,38 @@ inline int pop(const Domain& domain) {
         }
     }
     if (thread->watched_ranges != 0) [[unlikely]]
-        watch_pop(*thread.operator->(), domain, depth);
+        watch_pop(*thread, domain, depth);
     return static_cast<int>(depth);
 }
 
 // The id of the range; 0 when it is not recorded and the window does not wait for it.
-inline nvtx::RangeId start(const Domain& domain, const Event& event) {
+[[gnu::always_inline]] inline nvtx::RangeId start(const Domain& domain, const Event& event) {
     const bool watched = watches_ranges();
-    if (!watched && !recording()) return 0;
+    if (!watched && !recording_nvtx()) return 0;
     Entered thread;
     if (!thread) return 0;
     // Unique in the process without asking other threads: the number of the log, then a count.
     const nvtx::RangeId id = (std::uint64_t{thread->writer.log()} << 40) | ++thread->next_range;
+    bool wanted = false;
     if (watched) [[unlikely]] {
-        const Watched wanted = range_begins(text_of(event));
-        if (wanted != Watched::no) watch_id(id, wanted);
-        if (!recording()) return wanted != Watched::no ? id : 0;
+        const Watched range = range_begins(event.name == 0 ? event.text : name_text(event.name));
+        wanted = range != Watched::no;
+        if (wanted) watch_id(id, range);
     }
-    write_range(*thread.operator->(), RecordKind::range_start, domain, event, 0, id);
-    return id;
+    const bool recorded =
+        recording_nvtx() && write_range(*thread, RecordKind::range_start, domain, event, 0, id);
+    return recorded || wanted ? id : 0;
 }
 
-inline void end(nvtx::RangeId id) {
+[[gnu::always_inline]] inline void end(const Domain& domain, nvtx::RangeId id, Payloads payloads = {}) {
     if (id == 0 || stopped()) return;
     Entered thread;
     if (!thread) return;
     const std::uint64_t now = thread->writer.now();
-    if (auto* r = thread->writer.begin<RangeEndRecord>(RecordKind::range_end, 0)) {
+    if (payloads.count != 0) [[unlikely]]
+        write_payloads(*thread, domain, payloads);
+    if (auto* r = thread->writer.begin<RangeEndRecord>(RecordKind::range_end, 0, sizeof(RangeEndRecord),
+                                                       ~std::uint64_t{0}, false)) {
         r->ticks = now;
         r->id = id;
         thread->writer.publish();

@@ -56,6 +56,12 @@ class KeepErrno {
     int value_;
 };
 
+// A record that was told (tell()), with its bytes behind it; in the order of telling.
+struct Told {
+    Told* next;
+    std::size_t bytes;
+};
+
 // The library's one piece of global state: it is called from nowhere with a context of ours.
 struct Process {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // session, record file, names, domains
@@ -73,19 +79,20 @@ struct Process {
     NameTable names;
     alignas(LogWriter) unsigned char name_log_memory[sizeof(LogWriter)] = {};
     LogWriter* name_log = nullptr;
+    Told* told = nullptr;
+    Told* last_told = nullptr;
     Domain domains[ThreadState::kMaxDomains] = {};
     std::uint32_t domain_count = 1;  // the default domain
 };
 constinit Process process;
 constinit const std::atomic<SessionState> kClosed{SessionState::waiting};
 
-// Of this thread: null before the first event; kNone while it is being made and when there can be none.
-ThreadState* const kNone = reinterpret_cast<ThreadState*>(1);
-__attribute__((tls_model("initial-exec"))) thread_local ThreadState* this_thread = nullptr;
-
 }  // namespace
 
 constinit std::atomic<const std::atomic<SessionState>*> gate{&kClosed};
+constinit std::atomic<bool> records_nvtx{false};
+constinit thread_local ThreadState* this_thread = nullptr;
+constinit const Domain kDefaultDomain{0, 0};
 
 namespace {
 
@@ -148,6 +155,15 @@ void write_name(std::uint32_t id) {
     process.name_log->publish();
 }
 
+void write_told(const Told& told) {
+    RecordHeader header;
+    std::memcpy(&header, &told + 1, sizeof header);
+    auto* r = process.name_log->begin<ScopeRecord>(header.kind, header.name, told.bytes);
+    if (r == nullptr) return;
+    std::memcpy(&r->header, &told + 1, told.bytes);
+    process.name_log->publish();
+}
+
 // Makes and maps this process's file. Under the lock.
 bool open_file() {
     if (process.file.load(std::memory_order_relaxed) != nullptr) return true;
@@ -189,6 +205,7 @@ bool open_file() {
     process.name_log = new (process.name_log_memory) LogWriter;
     process.name_log->init(&process.arena, 0, header->pid, session->clock);
     for (std::uint32_t id = 1; id <= process.names.size(); ++id) write_name(id);
+    for (const Told* told = process.told; told != nullptr; told = told->next) write_told(*told);
     process.file_failed = false;
     header->ready.store(1, std::memory_order_release);
     return true;
@@ -214,7 +231,8 @@ void after_fork_in_child() {
     process.arena.unlock_in_child();
     process.next_log.store(1, std::memory_order_relaxed);
     process.name_log = nullptr;
-    if (this_thread != nullptr && this_thread != kNone) ::munmap(this_thread, sizeof(ThreadState));
+    if (this_thread != nullptr && this_thread != no_thread_state())
+        ::munmap(this_thread, sizeof(ThreadState));
     this_thread = nullptr;
     reset_window_in_child();
     ::pthread_mutex_unlock(&process.lock);  // this thread took it before the fork
@@ -225,8 +243,8 @@ void after_fork_in_child() {
 // The argument tells nothing: after a fork the state that was current when this was arranged is gone.
 void end_thread(void*) {
     ThreadState* state = this_thread;
-    if (state == nullptr || state == kNone) {
-        this_thread = kNone;
+    if (state == nullptr || state == no_thread_state()) {
+        this_thread = no_thread_state();
         return;
     }
     const KeepErrno keep;
@@ -237,7 +255,7 @@ void end_thread(void*) {
         state->writer.publish();
     }
     state->writer.finish();
-    this_thread = kNone;
+    this_thread = no_thread_state();
     for (std::uint32_t i = 0; i < state->watched_ranges; ++i) range_ended(state->watched[i].watched);
     ::munmap(state, sizeof(ThreadState));
 }
@@ -273,9 +291,11 @@ SessionHeader* find_session() {
     return nullptr;
 }
 
-[[gnu::noinline]] ThreadState* attach_thread() {
+}  // namespace
+
+ThreadState* attach_thread() {
     const KeepErrno keep;
-    this_thread = kNone;
+    this_thread = no_thread_state();
     const SessionHeader* session = process.session.load(std::memory_order_acquire);
     {
         const Locked locked(process.lock);
@@ -296,8 +316,6 @@ SessionHeader* find_session() {
     return state;
 }
 
-}  // namespace
-
 bool join_session() {
     if (process.session.load(std::memory_order_acquire) != nullptr) return true;
     if (process.looked_for_session.load(std::memory_order_acquire)) return false;
@@ -307,6 +325,7 @@ bool join_session() {
         SessionHeader* session = find_session();
         if (session != nullptr && prepare_window(*session, rank_from_environment())) {
             ::pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+            records_nvtx.store((session->sources & kSourceNvtx) != 0, std::memory_order_relaxed);
             process.session.store(session, std::memory_order_release);
         }
         process.looked_for_session.store(true, std::memory_order_release);
@@ -320,16 +339,6 @@ const SessionHeader* session() {
 
 void set_gate(const std::atomic<SessionState>* state) {
     gate.store(state != nullptr ? state : &kClosed, std::memory_order_release);
-}
-
-ThreadState* thread_state() {
-    ThreadState* state = this_thread;
-    if (state == nullptr) return attach_thread();
-    return state == kNone ? nullptr : state;
-}
-
-const Domain* default_domain() {
-    return &process.domains[0];
 }
 
 const Domain* domain(Text name) {
@@ -360,25 +369,25 @@ Text name_text(std::uint32_t id) {
     return id == 0 || id > process.names.size() ? Text{"", 0} : process.names.text(id);
 }
 
+bool tell(const RecordHeader* record, std::size_t bytes) {
+    const KeepErrno keep;
+    const Locked locked(process.lock);
+    auto* told = bytes <= kMaxRecord ? static_cast<Told*>(std::malloc(sizeof(Told) + bytes)) : nullptr;
+    if (told == nullptr) {
+        if (process.name_log != nullptr) process.name_log->leave_out();
+        return false;
+    }
+    *told = {nullptr, bytes};
+    std::memcpy(told + 1, record, bytes);
+    (process.told == nullptr ? process.told : process.last_told->next) = told;
+    process.last_told = told;
+    if (process.file.load(std::memory_order_relaxed) != nullptr) write_told(*told);
+    return true;
+}
+
 void write_text(RecordKind kind, std::uint32_t name, std::uint64_t owner, Text text) {
     if (stopped()) return;
     if (Entered thread; thread) write_text_record(thread->writer, kind, name, owner, text);
-}
-
-Entered::Entered() : state_(thread_state()) {
-    if (state_ == nullptr) return;
-    if (state_->busy) {
-        state_ = nullptr;
-        return;
-    }
-    state_->busy = true;
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-}
-
-Entered::~Entered() {
-    if (state_ == nullptr) return;
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    state_->busy = false;
 }
 
 }  // namespace shardscope::profiler::inject

@@ -51,6 +51,7 @@ const SessionHeader* session();
 
 // What the gate leads to: the session's state while the window is open, a constant `waiting` otherwise.
 extern std::atomic<const std::atomic<SessionState>*> gate;
+extern std::atomic<bool> records_nvtx;                  // the session asks for the source
 void set_gate(const std::atomic<SessionState>* state);  // for window.cpp; null: closed
 
 // Whether events are wanted now: the session records and its window is open. Also right without a session.
@@ -64,12 +65,28 @@ inline bool stopped() {
     return joined == nullptr || joined->state.load(std::memory_order_relaxed) == SessionState::stopped;
 }
 
+// Of this thread: null before its first event; no_thread_state() while it is being made and when there can be
+// none.
+extern constinit __attribute__((tls_model("initial-exec"))) thread_local ThreadState* this_thread;
+inline ThreadState* no_thread_state() {
+    return reinterpret_cast<ThreadState*>(1);
+}
+ThreadState* attach_thread();
+
 // This thread's log, made if need be; nullptr when there can be none (no space, thread ending, re-entered).
-ThreadState* thread_state();
+inline ThreadState* thread_state() {
+    ThreadState* state = this_thread;
+    if (reinterpret_cast<std::uintptr_t>(state) > 1) [[likely]]
+        return state;
+    return state == nullptr ? attach_thread() : nullptr;
+}
 
 // The domain of that name, made once; the default domain when there are too many.
 const Domain* domain(Text name);
-const Domain* default_domain();
+extern const Domain kDefaultDomain;
+inline const Domain* default_domain() {
+    return &kDefaultDomain;
+}
 
 // The id of a string, registered once and told to the reader; 0 when there is no memory.
 std::uint32_t name_id(Text text);
@@ -77,17 +94,39 @@ std::uint32_t name_id(Text text);
 // The text of such an id; it stays where it is.
 Text name_text(std::uint32_t id);
 
+// Writes a record that describes (a layout, a device …) to the log of names: the reader has it before
+// anything that any thread writes from now on. A copy is kept: a forked child tells it again. `bytes` is a
+// multiple of 8 and the header's. False when there is no memory or the record is too long; then it is counted
+// as lost.
+bool tell(const RecordHeader* record, std::size_t bytes);
+
+// Longest record that a chunk surely takes.
+inline constexpr std::size_t kMaxRecord = kMappedChunkBytes - sizeof(ChunkHeader) - sizeof(GapRecord);
+
 // Writes a record of text (thread_name, category_name) to this thread's log.
 void write_text(RecordKind kind, std::uint32_t name, std::uint64_t owner, Text text);
 
 // Uses a thread's log and keeps everything else of the thread out meanwhile.
 class Entered {
   public:
-    Entered();
-    ~Entered();
+    Entered() : state_(thread_state()) {
+        if (state_ == nullptr) return;
+        if (state_->busy) {
+            state_ = nullptr;
+            return;
+        }
+        state_->busy = true;
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
+    ~Entered() {
+        if (state_ == nullptr) return;
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        state_->busy = false;
+    }
     Entered(const Entered&) = delete;
     Entered& operator=(const Entered&) = delete;
     ThreadState* operator->() const { return state_; }
+    ThreadState& operator*() const { return *state_; }
     explicit operator bool() const { return state_ != nullptr; }
 
   private:

@@ -221,7 +221,7 @@ void id_ended(std::uint64_t id) {
 
 void watch_push(ThreadState& thread, const Domain& domain, const Event& event, std::uint32_t depth) {
     if (thread.watched_ranges == ThreadState::kMaxWatched) return;
-    const Watched watched = range_begins(text_of(event));
+    const Watched watched = range_begins(event.name == 0 ? event.text : name_text(event.name));
     if (watched != Watched::no) thread.watched[thread.watched_ranges++] = {domain.ordinal, depth, watched};
 }
 

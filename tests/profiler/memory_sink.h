@@ -40,6 +40,11 @@ struct Received {
     std::vector<traces::PredictionRow> predictions;
     std::vector<traces::PredictionPartRow> prediction_parts;
     std::vector<traces::DiagnosticRow> diagnostics;
+    std::vector<traces::PayloadSchemaRow> schemas;
+    std::vector<traces::PayloadEnumRow> enums;
+    std::vector<traces::ScopeRow> scopes;
+    std::vector<traces::NcclCommunicatorRow> nccl_communicators;
+    std::vector<traces::NcclOperationRow> nccl_operations;
     std::atomic<int> commits{0};
 
     std::string text(traces::StringId id) const { return strings.at(static_cast<std::size_t>(id)); }
@@ -93,6 +98,11 @@ class MemorySink final : public traces::EventSink {
     void add(const traces::PredictionRow& row) override { keep(got_.predictions, row); }
     void add(const traces::PredictionPartRow& row) override { keep(got_.prediction_parts, row); }
     void add(const traces::DiagnosticRow& row) override { keep(got_.diagnostics, row); }
+    void add(const traces::PayloadSchemaRow& row) override { keep(got_.schemas, row); }
+    void add(const traces::PayloadEnumRow& row) override { keep(got_.enums, row); }
+    void add(const traces::ScopeRow& row) override { keep(got_.scopes, row); }
+    void add(const traces::NcclCommunicatorRow& row) override { keep(got_.nccl_communicators, row); }
+    void add(const traces::NcclOperationRow& row) override { keep(got_.nccl_operations, row); }
 
     void commit() override {
         obey();

@@ -48,7 +48,9 @@ class Conversion : public ::testing::Test {
         converter_.define_name(2, "inner");
         converter_.define_name(3, "NCCL");
     }
-    void convert(Bytes& bytes, std::uint32_t log = 1) { converter_.convert(log, kTid, bytes.raw()); }
+    void convert(Bytes& bytes, std::uint32_t log = 1, std::uint32_t tid = kTid) {
+        converter_.convert(log, tid, bytes.raw());
+    }
 
     testing::Received got_;
     testing::MemorySink sink_{got_};
@@ -101,8 +103,8 @@ TEST_F(Conversion, ends_ranges_in_doubt_where_records_were_lost) {
 TEST_F(Conversion, keeps_a_stack_per_domain_for_nvtx) {
     // Two domains, interleaved: NVTX lets each nest for itself.
     Bytes bytes;
-    bytes.add(RangeRecord{{}, 1010, 0, 0, -1, 0, 0, 0, 0}, RecordKind::push, 1, kDomainStack);
-    bytes.add(RangeRecord{{}, 1020, 3, 0, -1, 0, 0, 0, 0}, RecordKind::push, 2, kDomainStack);
+    bytes.add(PlainRangeRecord{{}, 1010, 0, 0, -1, 0}, RecordKind::push, 1, kDomainStack);
+    bytes.add(PlainRangeRecord{{}, 1020, 3, 0, -1, 0}, RecordKind::push, 2, kDomainStack);
     bytes.add(PopRecord{{}, 1030, 0, 0}, RecordKind::pop, 0, kDomainStack);
     bytes.add(PopRecord{{}, 1040, 3, 0}, RecordKind::pop, 0, kDomainStack);
     convert(bytes);
@@ -112,8 +114,8 @@ TEST_F(Conversion, keeps_a_stack_per_domain_for_nvtx) {
 
 TEST_F(Conversion, takes_text_color_and_category_of_a_range) {
     Bytes bytes;
-    bytes.add(RangeRecord{{}, 1010, 0, 0, -1, 0xFF00FF00, 0, 7, 0}, RecordKind::mark, 0,
-              kHasText | kHasColor | kHasCategory, "a text that no one registered");
+    bytes.add(RangeRecord{{}, 1010, 0, 0, -1, 0xFF00FF00, 0, 7, 0, 0}, RecordKind::mark, 0,
+              kIsLong | kHasText | kHasColor | kHasCategory, "a text that no one registered");
     convert(bytes);
     ASSERT_EQ(got_.ranges.size(), 1u);
     EXPECT_EQ(got_.text(got_.ranges[0].text), "a text that no one registered");
@@ -123,15 +125,112 @@ TEST_F(Conversion, takes_text_color_and_category_of_a_range) {
     EXPECT_FALSE(got_.ranges[0].end.has_value());
 }
 
+TEST_F(Conversion, takes_the_value_of_a_range) {
+    double half = 0.5;
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &half, sizeof half);
+    Bytes bytes;
+    bytes.add(RangeRecord{{}, 1010, 0, 0, -1, 0, 0, 0, 3, bits}, RecordKind::mark, 1, kIsLong);
+    bytes.add(RangeRecord{{}, 1020, 0, 0, -1, 0, 0, 0, 99, 5}, RecordKind::mark, 2, kIsLong);
+    convert(bytes);
+    EXPECT_EQ(got_.range("outer").payload.type, traces::RangePayload::Type::real64);
+    EXPECT_EQ(got_.range("outer").payload.bits, bits);
+    EXPECT_EQ(got_.range("inner").payload.type, traces::RangePayload::Type::none);  // there is no type 99
+}
+
+// What NVTX_EVENTS holds for one payload: 1, the schema, the size, 32 + the size, the bytes.
+std::string blob(std::uint64_t schema, std::string_view bytes) {
+    return traces::binary_payload(schema, bytes);
+}
+
+TEST_F(Conversion, gives_payloads_to_the_event_behind_them) {
+    Bytes bytes;
+    bytes.add(PayloadRecord{{}, 77, 3}, RecordKind::payload, 0, 0, "abc");
+    bytes.push(1010, 1, 0);
+    bytes.push(1020, 2, 1);
+    bytes.add(PayloadRecord{{}, 78, 2}, RecordKind::payload, 0, 0, "de");
+    bytes.add(PayloadRecord{{}, 79, 1}, RecordKind::payload, 0, 0, "f");
+    bytes.pop(1030, 1).pop(1040, 0);
+    convert(bytes);
+    EXPECT_EQ(got_.range("inner").binary, blob(78, "de") + blob(79, "f"));  // told with its end
+    EXPECT_EQ(got_.range("outer").binary, blob(77, "abc"));
+
+    // The event may lie in the next chunk, behind what other logs wrote; and it may be lost.
+    Bytes payload, mark, gap;
+    payload.add(PayloadRecord{{}, 80, 1}, RecordKind::payload, 0, 0, "g");
+    mark.add(PlainRangeRecord{{}, 1050, 0, 0, -1, 0}, RecordKind::mark, 3);
+    gap.add(GapRecord{{}, 1060, 1, ~0ull}, RecordKind::gap);
+    convert(payload, 1);
+    convert(gap, 2);
+    convert(mark, 1);
+    EXPECT_EQ(got_.ranges.back().binary, blob(80, "g"));
+    convert(payload, 1);
+    convert(gap, 1);
+    convert(mark, 1);
+    EXPECT_EQ(got_.ranges.back().binary, "");
+
+    Bytes lying;
+    lying.add(PayloadRecord{{}, 80, 1000}, RecordKind::payload, 0, 0, "g");
+    convert(lying);
+    EXPECT_EQ(converter_.damaged(), 1);
+}
+
+TEST_F(Conversion, hands_on_the_layouts_of_payloads) {
+    // Entries stand behind the struct as text does elsewhere.
+    const SchemaEntry entries[] = {{1, 2, 18, 0, 0, 0}, {2, 0, 22, 16, 4, 8}};
+    const std::string_view entry_bytes(reinterpret_cast<const char*>(entries), sizeof entries);
+    const EnumEntry values[] = {{1, 0, 5}, {2, 1, 6}};
+    const std::string_view value_bytes(reinterpret_cast<const char*>(values), sizeof values);
+    Bytes bytes;
+    bytes.add(SchemaRecord{{}, 3, 1 << 24, 1, 2, 16, 8, 2}, RecordKind::payload_schema, 1, 0, entry_bytes);
+    bytes.add(EnumRecord{{}, 3, 1 << 25, 4, 2}, RecordKind::payload_enum, 2, 0, value_bytes);
+    bytes.add(ScopeRecord{{}, 3, 9, 21}, RecordKind::scope, 1);
+    convert(bytes, 0);
+    ASSERT_EQ(got_.schemas.size(), 1u);
+    const traces::PayloadSchemaRow& schema = got_.schemas[0];
+    EXPECT_EQ(got_.text(schema.domain), "NCCL");
+    EXPECT_EQ(schema.id, 1u << 24);
+    EXPECT_EQ(schema.name, "outer");
+    EXPECT_EQ(schema.type, 1u);
+    EXPECT_EQ(schema.flags, 2u);
+    EXPECT_EQ(schema.size, 16u);
+    EXPECT_EQ(schema.align, 8u);
+    ASSERT_EQ(schema.entries.size(), 2u);
+    EXPECT_EQ(schema.entries[0].name, "outer");
+    EXPECT_EQ(schema.entries[0].description, "inner");
+    EXPECT_EQ(schema.entries[0].type, 18u);
+    EXPECT_EQ(schema.entries[1].description, "");
+    EXPECT_EQ(schema.entries[1].flags, 16u);
+    EXPECT_EQ(schema.entries[1].detail, 4u);
+    EXPECT_EQ(schema.entries[1].offset, 8u);
+    ASSERT_EQ(got_.enums.size(), 1u);
+    EXPECT_EQ(got_.enums[0].id, 1u << 25);
+    EXPECT_EQ(got_.enums[0].size, 4u);
+    ASSERT_EQ(got_.enums[0].entries.size(), 2u);
+    EXPECT_EQ(got_.enums[0].entries[1].name, "inner");
+    EXPECT_EQ(got_.enums[0].entries[1].value, 6u);
+    EXPECT_TRUE(got_.enums[0].entries[1].is_flag);
+    ASSERT_EQ(got_.scopes.size(), 1u);
+    EXPECT_EQ(got_.scopes[0].id, 9u);
+    EXPECT_EQ(got_.scopes[0].parent, 21u);
+    EXPECT_EQ(got_.scopes[0].path, "outer");
+
+    Bytes lying;  // more entries than there are
+    lying.add(SchemaRecord{{}, 3, 1 << 24, 1, 2, 16, 8, 3}, RecordKind::payload_schema, 1, 0,
+              entry_bytes.substr(0, 40));
+    convert(lying, 0);
+    EXPECT_EQ(converter_.damaged(), 1);
+}
+
 TEST_F(Conversion, joins_start_and_end_across_threads_in_either_order) {
     Bytes start, end;
-    start.add(RangeRecord{{}, 1010, 0, 0, -1, 0, 42, 0, 0}, RecordKind::range_start, 1);
+    start.add(RangeRecord{{}, 1010, 0, 0, -1, 0, 42, 0, 0, 0}, RecordKind::range_start, 1, kIsLong);
     end.add(RangeEndRecord{{}, 1090, 42}, RecordKind::range_end);
     convert(start, 1);
-    convert(end, 2);
+    convert(end, 2, kTid + 1);
     start.raw().clear();
     end.raw().clear();
-    start.add(RangeRecord{{}, 1110, 0, 0, -1, 0, 43, 0, 0}, RecordKind::range_start, 2);
+    start.add(RangeRecord{{}, 1110, 0, 0, -1, 0, 43, 0, 0, 0}, RecordKind::range_start, 2, kIsLong);
     end.add(RangeEndRecord{{}, 1190, 43}, RecordKind::range_end);
     convert(end, 1);  // this log is read first
     convert(start, 2);
@@ -139,6 +238,9 @@ TEST_F(Conversion, joins_start_and_end_across_threads_in_either_order) {
     EXPECT_EQ(got_.range("outer").start, 10);
     EXPECT_EQ(got_.range("outer").end, 90);
     EXPECT_EQ(got_.range("outer").event_type, traces::kNvtxStartEnd);
+    EXPECT_EQ(got_.range("outer").global_tid, traces::global_tid(kPid, kTid));
+    EXPECT_EQ(got_.range("outer").end_global_tid, traces::global_tid(kPid, kTid + 1));
+    EXPECT_FALSE(got_.range("inner").end_global_tid.has_value());  // the same thread ended it
     EXPECT_EQ(got_.range("inner").start, 110);
     EXPECT_EQ(got_.range("inner").end, 190);
 }
@@ -200,7 +302,7 @@ TEST_F(Conversion, of_any_bytes_never_crashes) {
         }
         noise[0] = static_cast<std::byte>((round % 16) * 8);
         noise[1] = std::byte{0};
-        noise[2] = static_cast<std::byte>(round % 22);
+        noise[2] = static_cast<std::byte>(round % 26);
         converter_.convert(static_cast<std::uint32_t>(round % 3), kTid, noise);
     }
     converter_.close_open_ranges(1);
