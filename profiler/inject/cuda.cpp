@@ -1,0 +1,393 @@
+// The CUDA end of the injected library: libcuda calls InitializeInjection() when the program starts to use
+// CUDA; from then on CUPTI fills buffers in the program's threads, and one thread of ours empties them into
+// its log (cuda_activity.h), asks for what is finished each second, and for the rest when the program ends.
+//
+// No lock of ours is held while CUPTI is called, and none is taken where CUPTI calls us: its own are held
+// there. Nothing here is ever destroyed, since CUPTI's threads outlive main().
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "profiler/inject/cuda_activity.h"
+#include "profiler/inject/cuda_buffers.h"
+#include "profiler/inject/cuda_library.h"
+#include "profiler/inject/old_symbols.h"
+#include "profiler/inject/process_log.h"
+#include "profiler/inject/window.h"
+
+namespace shardscope::profiler::inject {
+namespace {
+
+constexpr std::int64_t kLookNs = 20'000'000;          // how often the worker looks for buffers and orders
+constexpr std::int64_t kFlushNs = 1'000'000'000;      // what a crash can lose
+constexpr std::int64_t kLastWaitNs = 10'000'000'000;  // for the worker, when the program ends
+constexpr int kFlushesAfterStop = 3;
+
+constexpr std::uint32_t kKinds[] = {
+    cupti::kKindDevice,           cupti::kKindContext,   cupti::kKindStream,
+    cupti::kKindConcurrentKernel,  // not KERNEL, which makes kernels run one after the other
+    cupti::kKindMemcpy,           cupti::kKindMemcpy2,   cupti::kKindMemset,
+    cupti::kKindSynchronization,  cupti::kKindCudaEvent, cupti::kKindMemory2,
+    cupti::kKindMemoryPool,       cupti::kKindOverhead,  cupti::kKindRuntime,
+};
+
+// Turns of the recording, from whichever thread makes them to the worker.
+struct Turns {
+    static constexpr std::uint32_t kMost = 256;
+    struct Turn {
+        std::atomic<std::int64_t> time{0};  // 0: not written yet
+        std::atomic<bool> on{false};
+    };
+    Turn turns[kMost];
+    std::atomic<std::uint32_t> written{0};
+    std::uint32_t read = 0;  // worker
+};
+
+struct Cuda {
+    std::atomic<bool> started{false};
+    std::atomic<bool> dead{false};  // in a forked child
+    pid_t pid = 0;
+    Cupti cupti;
+    CudaBuffers buffers;
+    CudaCalls calls;
+    CudaActivity activity;
+    Turns turns;
+    void* subscriber = nullptr;
+    std::uint32_t runtime_reset = 0, runtime_start = 0, runtime_stop = 0, driver_start = 0, driver_stop = 0;
+    bool enabled = false;  // worker, and before it runs
+    std::uint64_t dropped = 0;
+
+    std::atomic<std::uint32_t> ending{0};  // 1: the program ends
+    std::atomic<std::uint32_t> ended{1};   // 0 while the worker runs
+};
+constinit Cuda cuda;
+
+std::int64_t now_of(clockid_t clock) {
+    timespec now;
+    ::clock_gettime(clock, &now);
+    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+// Waits until the word is no longer `value`, or that long.
+void wait_while(const std::atomic<std::uint32_t>& word, std::uint32_t value, std::int64_t ns) {
+    const timespec time{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+    ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, &time, nullptr, 0);
+}
+
+void set_and_wake(std::atomic<std::uint32_t>& word, std::uint32_t value) {
+    word.store(value, std::memory_order_release);
+    ::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+}
+
+// Tells the user something; severity as traces::Severity numbers it.
+void notice(std::uint64_t severity, const char* text) {
+    write_text(kCudaNotice, 0, severity, narrow_text(text));
+}
+constexpr std::uint64_t kWarning = 2;
+
+// "cuptiSubscribe() failed: CUPTI_ERROR_UNKNOWN (999)"
+void notice_failure(const char* what, cupti::Result result, const char* advice) {
+    const char* name = nullptr;
+    if (cuda.cupti.GetResultString != nullptr) cuda.cupti.GetResultString(result, &name);
+    char text[512];
+    ::snprintf(text, sizeof text, "kernels and copies are not in the trace: %s() failed with %s (%d); %s",
+               what, name != nullptr ? name : "an error", result, advice);
+    notice(kWarning, text);
+}
+
+// --- in the program's threads, called by CUPTI -------------------------------------------------------------
+
+void buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) {
+    // Older libraries crash when they are refused one.
+    const bool may_refuse = cuda.cupti.version >= cupti::kVersion12_9;
+    *buffer = cuda.dead.load(std::memory_order_relaxed) ? nullptr : cuda.buffers.request(may_refuse);
+    *size = *buffer != nullptr ? CudaBuffers::kBytes : 0;
+    *max_records = 0;  // as many as find room
+}
+
+void buffer_completed(void*, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
+    if (buffer != nullptr && !cuda.dead.load(std::memory_order_relaxed))
+        cuda.buffers.give_back(buffer, valid);
+}
+
+void note_turn(bool) {
+    const std::uint32_t place = cuda.turns.written.fetch_add(1, std::memory_order_relaxed);
+    Turns::Turn& turn = cuda.turns.turns[place % Turns::kMost];
+    turn.on.store(recording(), std::memory_order_relaxed);
+    turn.time.store(now_of(CLOCK_REALTIME), std::memory_order_release);
+}
+
+void called(void*, int domain, std::uint32_t number, const void* data) {
+    if (cuda.dead.load(std::memory_order_relaxed)) return;
+    if (domain == cupti::kDomainResource) {
+        if (number == cupti::kContextDestroyStarting) cuda.cupti.ActivityFlushAll(0);
+        return;
+    }
+    const bool enters = static_cast<const cupti::CallbackData*>(data)->site == cupti::kApiEnter;
+    const bool is_driver = domain == cupti::kDomainDriver;
+    if (number == (is_driver ? cuda.driver_start : cuda.runtime_start)) {
+        if (!enters) open_window(WindowKind::cuda_profiler);
+    } else if (number == (is_driver ? cuda.driver_stop : cuda.runtime_stop)) {
+        if (!enters) return;
+        close_window(WindowKind::cuda_profiler);
+        cuda.cupti.ActivityFlushAll(0);
+    } else if (!is_driver && number == cuda.runtime_reset && enters) {
+        cuda.cupti.ActivityFlushAll(0);
+    }
+}
+
+// --- starting ----------------------------------------------------------------------------------------------
+
+// CUPTI has one user at a time. False: it has another, or cannot be used; that was said.
+bool subscribe() {
+    cupti::Result result = cupti::kSuccess;
+    char holder[cupti::kSubscriberNameBytes] = {};
+    if (cuda.cupti.Subscribe_v2 != nullptr && cuda.cupti.version >= cupti::kVersion13_0) {
+        cupti::SubscriberParams parameters{sizeof parameters, "Shardscope", holder, sizeof holder};
+        result = cuda.cupti.Subscribe_v2(&cuda.subscriber, &called, nullptr, &parameters);
+        holder[sizeof holder - 1] = '\0';
+    } else {
+        result = cuda.cupti.Subscribe(&cuda.subscriber, &called, nullptr);
+    }
+    if (result == cupti::kSuccess) return true;
+    if (result == cupti::kMultipleSubscribers) {
+        char text[512];
+        ::snprintf(
+            text, sizeof text,
+            "kernels and copies are not in the trace: %s%s%s uses CUPTI in this process, which serves one "
+            "tool at a time; turn it off, or record with --no-cuda",
+            *holder != '\0' ? "\"" : "another profiler", holder, *holder != '\0' ? "\"" : "");
+        notice(kWarning, text);
+    } else {
+        notice_failure("cuptiSubscribe", result, "is there a driver, and may this user profile?");
+    }
+    return false;
+}
+
+std::uint32_t number_of(int domain, const char* name) {
+    for (std::uint32_t number = 0; number < CudaCalls::kMost; ++number) {
+        const CudaCalls::Call* call = cuda.calls.find(domain, number);
+        if (call != nullptr && ::strcmp(call->name, name) == 0) return number;
+    }
+    return 0;
+}
+
+void enable_callback(int domain, std::uint32_t number) {
+    if (number != 0) cuda.cupti.EnableCallback(1, cuda.subscriber, domain, number);
+}
+
+// Selected calls only, at the source where CUPTI can (since 12.x); else all of them, of which ours are kept.
+void enable_calls() {
+    const Cupti& cupti = cuda.cupti;
+    if (cupti.ActivityEnableDriverApi != nullptr) {
+        for (std::uint32_t number = 0; number < CudaCalls::kMost; ++number) {
+            const CudaCalls::Call* call = cuda.calls.find(cupti::kDomainDriver, number);
+            if (call != nullptr && call->wanted) cupti.ActivityEnableDriverApi(number, 1);
+        }
+    } else {
+        cupti.ActivityEnable(cupti::kKindDriver);
+    }
+    if (cupti.ActivityEnableRuntimeApi == nullptr) return;
+    for (std::uint32_t number = 1; number < CudaCalls::kMost; ++number) {
+        const CudaCalls::Call* call = cuda.calls.find(cupti::kDomainRuntime, number);
+        if (call != nullptr && !call->wanted) cupti.ActivityEnableRuntimeApi(number, 0);
+    }
+}
+
+void enable() {
+    cuda.enabled = true;
+    for (const std::uint32_t kind : kKinds) {
+        const cupti::Result result = cuda.cupti.ActivityEnable(kind);
+        // Without kernels there is nothing to see; what else a library or device lacks is left out.
+        if (result != cupti::kSuccess && kind == cupti::kKindConcurrentKernel) {
+            notice_failure("cuptiActivityEnable", result, "may this user profile the GPU?");
+        }
+    }
+    enable_calls();
+}
+
+void disable() {
+    // 13.0 without its first update can hang in here.
+    if (!cuda.enabled || cuda.cupti.version == cupti::kVersion13_0) return;
+    cuda.enabled = false;
+    for (const std::uint32_t kind : kKinds) cuda.cupti.ActivityDisable(kind);
+    if (cuda.cupti.ActivityEnableDriverApi == nullptr) {
+        cuda.cupti.ActivityDisable(cupti::kKindDriver);
+        return;
+    }
+    for (std::uint32_t number = 0; number < CudaCalls::kMost; ++number) {
+        const CudaCalls::Call* call = cuda.calls.find(cupti::kDomainDriver, number);
+        if (call != nullptr && call->wanted) cuda.cupti.ActivityEnableDriverApi(number, 0);
+    }
+}
+
+// --- the worker --------------------------------------------------------------------------------------------
+
+void take_turns() {
+    Turns& turns = cuda.turns;
+    const std::uint32_t written = turns.written.load(std::memory_order_relaxed);
+    if (written - turns.read > Turns::kMost) turns.read = written - Turns::kMost;
+    for (; turns.read != written; ++turns.read) {
+        Turns::Turn& turn = turns.turns[turns.read % Turns::kMost];
+        const std::int64_t time = turn.time.exchange(0, std::memory_order_acquire);
+        if (time == 0) return;  // being written
+        cuda.activity.launches().turn(time, turn.on.load(std::memory_order_relaxed));
+    }
+    // What the tool says has no thread of this process to tell of it.
+    if (cuda.activity.launches().is_on() != recording()) {
+        cuda.activity.launches().turn(now_of(CLOCK_REALTIME), recording());
+    }
+}
+
+void take_buffers() {
+    CudaBuffers::Filled* filled = cuda.buffers.take_filled();
+    if (filled != nullptr) CudaActivity::write_clock();
+    take_turns();
+    while (filled != nullptr) {
+        CudaBuffers::Filled* next = filled->next;
+        cuda.activity.convert(filled->data, filled->valid);
+        cuda.buffers.recycle(filled);
+        filled = next;
+    }
+}
+
+void flush(std::uint32_t how) {
+    cuda.cupti.ActivityFlushAll(how);
+    take_buffers();
+    std::size_t dropped = 0;
+    if (cuda.cupti.ActivityGetNumDroppedRecords(nullptr, 0, &dropped) == cupti::kSuccess) {
+        cuda.dropped += dropped;  // since the last time
+    }
+    cuda.activity.write_loss(cuda.dropped);
+}
+
+void* work(void*) {
+    ::prctl(PR_SET_NAME, "shardscope-cuda");
+    CudaActivity::write_clock();
+    std::int64_t flushed = now_of(CLOCK_MONOTONIC);
+    int flushes_after_stop = 0;
+    while (cuda.ending.load(std::memory_order_acquire) == 0 && flushes_after_stop < kFlushesAfterStop) {
+        wait_while(cuda.ending, 0, kLookNs);
+        if (!cuda.enabled && recording()) enable();
+        cuda.buffers.provide_spare();
+        take_buffers();
+        const std::int64_t now = now_of(CLOCK_MONOTONIC);
+        const bool has_stopped = stopped();
+        if (now - flushed < kFlushNs && !(has_stopped && flushes_after_stop == 0)) continue;
+        flush(0);
+        cuda.activity.settle(false);
+        flushed = now;
+        if (has_stopped) ++flushes_after_stop;
+    }
+    if (flushes_after_stop == kFlushesAfterStop) disable();
+    // The end of the program has flushed by force before it woke us.
+    flush(0);
+    cuda.activity.settle(true);
+    cuda.activity.write_loss(cuda.dropped);
+    set_and_wake(cuda.ended, 1);
+    return nullptr;
+}
+
+bool start_worker() {
+    if (&::pthread_create == nullptr || &::pthread_detach == nullptr) return false;
+    // Signals are the program's.
+    sigset_t all, before;
+    ::sigfillset(&all);
+    ::sigprocmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    const bool runs = ::pthread_create(&thread, nullptr, &work, nullptr) == 0;
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    if (runs) ::pthread_detach(thread);
+    return runs;
+}
+
+// The program calls exit(), or this library is unloaded: the last moment in which CUDA still answers.
+void end() {
+    if (cuda.dead.load(std::memory_order_acquire) || cuda.pid != ::getpid()) return;
+    if (cuda.ended.load(std::memory_order_acquire) != 0) return;
+    const int saved = errno;
+    cuda.cupti.ActivityFlushAll(cupti::kFlushForced);
+    set_and_wake(cuda.ending, 1);
+    const std::int64_t until = now_of(CLOCK_MONOTONIC) + kLastWaitNs;
+    while (cuda.ended.load(std::memory_order_acquire) == 0) {
+        const std::int64_t left = until - now_of(CLOCK_MONOTONIC);
+        if (left <= 0) break;
+        wait_while(cuda.ended, 0, left);
+    }
+    errno = saved;
+}
+
+// CUDA does not work in a forked child, and neither do CUPTI and the worker.
+void after_fork_in_child() {
+    if (cuda.started.load(std::memory_order_relaxed)) cuda.dead.store(true, std::memory_order_relaxed);
+}
+
+void start() {
+    if (!join_session() || (session()->sources & kSourceCuda) == 0) return;
+    if (cuda.started.exchange(true)) return;
+    cuda.pid = ::getpid();
+    char why[512];
+    if (!open_cupti(cuda.cupti, why)) {
+        char text[600];
+        ::snprintf(text, sizeof text, "kernels and copies are not in the trace: %s", why);
+        return notice(kWarning, text);
+    }
+    if (!subscribe()) return;
+    cuda.calls.init(cuda.cupti);
+    cuda.activity.init(cuda.cupti, cuda.calls);
+    cuda.activity.launches().begin(recording());
+    listen_to_window(&note_turn);
+    if (cuda.cupti.SetThreadIdType != nullptr) cuda.cupti.SetThreadIdType(cupti::kThreadIdSystem);
+    std::uint8_t zeroed = 1;
+    std::size_t size = sizeof zeroed;
+    cuda.cupti.ActivitySetAttribute(cupti::kAttributeZeroedBuffers, &size, &zeroed);
+    if (cuda.cupti.ActivityEnableCudaEventDeviceTimestamps != nullptr) {
+        cuda.cupti.ActivityEnableCudaEventDeviceTimestamps(1);
+    }
+    cuda.cupti.ActivityRegisterCallbacks(&buffer_requested, &buffer_completed);
+    cuda.runtime_reset = number_of(cupti::kDomainRuntime, "cudaDeviceReset_v3020");
+    cuda.runtime_start = number_of(cupti::kDomainRuntime, "cudaProfilerStart_v4000");
+    cuda.runtime_stop = number_of(cupti::kDomainRuntime, "cudaProfilerStop_v4000");
+    cuda.driver_start = number_of(cupti::kDomainDriver, "cuProfilerStart");
+    cuda.driver_stop = number_of(cupti::kDomainDriver, "cuProfilerStop");
+    enable_callback(cupti::kDomainRuntime, cuda.runtime_reset);
+    enable_callback(cupti::kDomainRuntime, cuda.runtime_start);
+    enable_callback(cupti::kDomainRuntime, cuda.runtime_stop);
+    enable_callback(cupti::kDomainDriver, cuda.driver_start);
+    enable_callback(cupti::kDomainDriver, cuda.driver_stop);
+    enable_callback(cupti::kDomainResource, cupti::kContextDestroyStarting);
+    ::pthread_atfork(nullptr, nullptr, &after_fork_in_child);
+    // A recording that is to begin later costs nothing until then. A window that the program opens has to
+    // find everything running.
+    if (session()->state.load(std::memory_order_relaxed) != SessionState::waiting) enable();
+    cuda.ended.store(0, std::memory_order_release);
+    if (!start_worker()) {
+        cuda.ended.store(1, std::memory_order_release);
+        cuda.cupti.Unsubscribe(cuda.subscriber);
+        return notice(kWarning, "kernels and copies are not in the trace: no thread could be started");
+    }
+    ::atexit(&end);
+}
+
+}  // namespace
+}  // namespace shardscope::profiler::inject
+
+// Called by libcuda in cuInit(), of the library that CUDA_INJECTION64_PATH names.
+extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
+    const int saved = errno;
+    shardscope::profiler::inject::start();
+    errno = saved;
+    return 1;
+}

@@ -1,0 +1,497 @@
+// CUPTI's records, one kind after the other.
+#include "profiler/inject/cuda_activity.h"
+
+#include <initializer_list>
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "profiler/inject/process_log.h"
+
+namespace shardscope::profiler::inject {
+namespace {
+
+bool begins_with(const char* name, const char* start) {
+    return ::strncmp(name, start, ::strlen(start)) == 0;
+}
+
+// Calls that programs make thousands of times and that neither launch nor wait.
+bool is_wanted_runtime(const char* name) {
+    for (const char* noise :
+         {"INVALID", "cudaGetDevice_", "cudaSetDevice_", "cudaGetLastError_", "cudaPeekAtLastError_",
+          "cudaEventCreate", "cudaEventDestroy_", "cudaDeviceGetAttribute_", "cudaStreamIsCapturing",
+          "cudaStreamGetCaptureInfo", "cudaThreadExchangeStreamCaptureMode", "cudaOccupancy",
+          "cudaFuncGetAttributes", "cudaPointerGetAttributes", "cudaGetDeviceCount", "cudaConfigureCall",
+          "cudaSetupArgument"}) {
+        if (begins_with(name, noise)) return false;
+    }
+    return true;
+}
+
+// Of the driver's calls those that launch, copy, wait or manage memory: for programs that have no runtime.
+bool is_wanted_driver(const char* name) {
+    for (const char* noise : {"cuMemGet", "cuMemHostGet", "cuMemPoolGet", "cuMemRangeGet",
+                              "cuMemExportToShareableHandle", "cuMemRetainAllocationHandle"}) {
+        if (begins_with(name, noise)) return false;
+    }
+    for (const char* wanted :
+         {"cuLaunch", "cuGraphLaunch", "cuMem", "cuCtxSynchronize", "cuStreamSynchronize",
+          "cuEventSynchronize", "cuStreamWaitEvent", "cuEventRecord", "cuModuleLoad", "cuLibraryLoad"}) {
+        if (begins_with(name, wanted)) return true;
+    }
+    return false;
+}
+
+// Writes a record as it is, behind a header.
+template <typename Record>
+void write(const Record& record) {
+    Entered thread;
+    if (!thread) return;
+    auto* r = thread->writer.template begin<Record>(record.header.kind, record.header.name);
+    if (r == nullptr) return;
+    *r = record;
+    thread->writer.publish();
+}
+
+template <typename Record>
+Record make(RecordKind kind, std::uint32_t name = 0, std::uint8_t flags = 0) {
+    Record record{};
+    record.header = {sizeof(Record), kind, flags, name};
+    return record;
+}
+
+std::int64_t signed_time(std::uint64_t time) {
+    return static_cast<std::int64_t>(time);
+}
+
+// An id where 32 bits of it were all the room.
+std::int32_t small(std::uint64_t value) {
+    return value <= 0x7FFFFFFF ? static_cast<std::int32_t>(value) : -1;
+}
+
+}  // namespace
+
+void CudaCalls::init(const Cupti& cupti) {
+    for (const int domain : {cupti::kDomainDriver, cupti::kDomainRuntime}) {
+        for (std::uint32_t number = 0; number < kMost; ++number) {
+            const char* name = nullptr;
+            if (cupti.GetCallbackName(domain, number, &name) != cupti::kSuccess) break;
+            if (name == nullptr) continue;
+            Call& call = calls_[domain - 1][number];
+            call.name = name;
+            call.wanted = domain == cupti::kDomainRuntime ? is_wanted_runtime(name) : is_wanted_driver(name);
+        }
+    }
+}
+
+// Older libraries fill less of a record: the rest of it stays zero.
+template <typename Record>
+Record CudaActivity::read(const void* record) const {
+    Record copy{};
+    ::memcpy(&copy, record, cupti::bytes_known<Record>(cupti_->version));
+    return copy;
+}
+
+bool CudaActivity::is_timed(std::uint64_t start, std::uint64_t end) {
+    if (start != 0 && end >= start) return true;
+    ++untimed_;
+    return false;
+}
+
+// --- whether it is wanted ----------------------------------------------------------------------------------
+
+template <typename Record>
+void CudaActivity::write_work(const Record& record, std::int64_t start) {
+    static_assert(sizeof(Record) <= sizeof(Waiting::record));
+    if (launches_.always_on()) return write(record);
+    if (record.correlation == 0) {
+        if (launches_.was_on(start)) write(record);
+        return;
+    }
+    switch (launches_.of_launch(record.correlation)) {
+        case CudaLaunches::Verdict::keep:
+            return write(record);
+        case CudaLaunches::Verdict::drop:
+            return;
+        case CudaLaunches::Verdict::unknown:
+            return wait(&record, sizeof record, record.correlation, start);
+    }
+}
+
+void CudaActivity::wait(const void* record, std::size_t bytes, std::uint32_t correlation,
+                        std::int64_t start) {
+    if (waiting_count_ == waiting_room_) {
+        const std::size_t room = waiting_room_ == 0 ? 1024 : waiting_room_ * 2;
+        void* more =
+            room <= kMostWaiting ? ::realloc(waiting_, room * sizeof(Waiting)) : nullptr;  // trivial structs
+        if (more == nullptr) {
+            settle(true);
+            if (waiting_count_ == waiting_room_) return;  // there never was any memory
+        } else {
+            waiting_ = static_cast<Waiting*>(more);
+            waiting_room_ = room;
+        }
+    }
+    Waiting& added = waiting_[waiting_count_++];
+    added.correlation = correlation;
+    added.rounds = 0;
+    added.start = start;
+    ::memcpy(added.record, record, bytes);
+}
+
+void CudaActivity::settle(bool last) {
+    constexpr std::uint32_t kRounds = 3;  // flushes; its call should have come long ago
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < waiting_count_; ++i) {
+        Waiting& work = waiting_[i];
+        auto verdict = launches_.of_launch(work.correlation);
+        if (verdict == CudaLaunches::Verdict::unknown && (last || ++work.rounds >= kRounds)) {
+            ++misplaced_;
+            verdict =
+                launches_.was_on(work.start) ? CudaLaunches::Verdict::keep : CudaLaunches::Verdict::drop;
+        }
+        if (verdict == CudaLaunches::Verdict::unknown) {
+            if (kept != i) waiting_[kept] = work;
+            ++kept;
+        } else if (verdict == CudaLaunches::Verdict::keep) {
+            RecordHeader header;
+            ::memcpy(&header, work.record, sizeof header);
+            Entered thread;
+            if (!thread) continue;
+            auto* r = thread->writer.begin<CudaClockRecord>(header.kind, header.name, header.bytes);
+            if (r == nullptr) continue;
+            ::memcpy(static_cast<void*>(r), work.record, header.bytes);
+            thread->writer.publish();
+        }
+    }
+    waiting_count_ = kept;
+}
+
+// --- the kinds ---------------------------------------------------------------------------------------------
+
+void CudaActivity::convert(std::uint8_t* buffer, std::size_t valid) {
+    void* record = nullptr;
+    while (cupti_->ActivityGetNextRecord(buffer, valid, &record) == cupti::kSuccess && record != nullptr) {
+        convert_one(record);
+    }
+}
+
+void CudaActivity::convert_one(const void* record) {
+    std::uint32_t kind = 0;
+    ::memcpy(&kind, record, sizeof kind);
+    switch (kind) {
+        case cupti::kKindRuntime:
+            return convert_api(read<cupti::Api>(record), cupti::kDomainRuntime);
+        case cupti::kKindDriver:
+            return convert_api(read<cupti::Api>(record), cupti::kDomainDriver);
+        case cupti::kKindConcurrentKernel:
+            return convert_kernel(read<cupti::Kernel>(record));
+        case cupti::kKindMemcpy:
+            return convert_memcpy(read<cupti::Memcpy>(record));
+        case cupti::kKindMemcpy2:
+            return convert_peer(read<cupti::MemcpyPeer>(record));
+        case cupti::kKindMemset:
+            return convert_memset(read<cupti::Memset>(record));
+        case cupti::kKindSynchronization:
+            return convert_synchronization(read<cupti::Synchronization>(record));
+        case cupti::kKindCudaEvent:
+            return convert_event(read<cupti::CudaEvent>(record));
+        case cupti::kKindMemory2:
+            return convert_memory(read<cupti::Memory>(record));
+        case cupti::kKindMemoryPool:
+            return convert_pool(read<cupti::MemoryPool>(record));
+        case cupti::kKindOverhead:
+            return convert_overhead(read<cupti::Overhead>(record));
+        case cupti::kKindGraphTrace:
+            return convert_graph(read<cupti::GraphTrace>(record));
+        case cupti::kKindDevice:
+            return convert_device(read<cupti::Device>(record));
+        case cupti::kKindContext: {
+            const auto from = read<cupti::Context>(record);
+            auto r = make<CudaContextRecord>(kCudaContext);
+            r.context = small(from.context);
+            r.device = small(from.device);
+            r.null_stream = from.null_stream;
+            return write(r);
+        }
+        case cupti::kKindStream: {
+            const auto from = read<cupti::Stream>(record);
+            auto r = make<CudaStreamRecord>(kCudaStream);
+            r.context = small(from.context);
+            r.stream = small(from.stream);
+            r.priority = static_cast<std::int32_t>(from.priority);
+            r.flag = small(from.flag & 0xFFFF);
+            return write(r);
+        }
+        default:  // of a kind that was not asked for
+            return;
+    }
+}
+
+void CudaActivity::convert_api(const cupti::Api& api, int domain) {
+    launches_.saw_call(api.correlation, signed_time(api.start));
+    CudaCalls::Call* call = calls_->find(domain, api.callback);
+    if (call != nullptr && !call->wanted) return;
+    if (!is_timed(api.start, api.end) || !launches_.was_on(signed_time(api.start))) return;
+    if (call != nullptr && call->id == 0) call->id = name_id(narrow_text(call->name));
+    auto r = make<CudaApiRecord>(kCudaApi, call != nullptr ? call->id : 0, domain == cupti::kDomainDriver);
+    r.start = signed_time(api.start);
+    r.end = signed_time(api.end);
+    r.tid = api.tid;
+    r.correlation = api.correlation;
+    r.result = api.result;
+    write(r);
+}
+
+std::uint32_t CudaActivity::kernel_name(const char* name) {
+    if (name == nullptr) return 0;
+    const auto bits = reinterpret_cast<std::uintptr_t>(name);
+    KnownName& known = names_[(bits >> 4 ^ bits >> 14) % (sizeof names_ / sizeof *names_)];
+    // A module that was unloaded may have left its place to another's names.
+    if (known.address == name && ::strcmp(known.text, name) == 0) return known.id;
+    const std::uint32_t id = name_id(narrow_text(name));
+    ::free(known.text);
+    known = {nullptr, ::strdup(name), id};
+    if (known.text != nullptr) known.address = name;
+    return id;
+}
+
+void CudaActivity::convert_kernel(const cupti::Kernel& kernel) {
+    if (!is_timed(kernel.start, kernel.end)) return;
+    const std::uint32_t version = cupti_->version;
+    auto r = make<CudaKernelRecord>(kCudaKernel, kernel_name(kernel.name));
+    r.start = signed_time(kernel.start);
+    r.end = signed_time(kernel.end);
+    r.correlation = kernel.correlation;
+    r.device = small(kernel.device);
+    r.context = small(kernel.context);
+    r.stream = small(kernel.stream);
+    for (int i = 0; i < 3; ++i) {
+        r.grid[i] = kernel.grid[i];
+        r.block[i] = kernel.block[i];
+        r.cluster[i] = version >= cupti::kVersion11_8 ? small(kernel.cluster[i]) : -1;
+    }
+    r.cluster_policy = version >= cupti::kVersion11_8 ? small(kernel.cluster_policy) : -1;
+    r.max_potential_cluster = version >= cupti::kVersion12_0 ? small(kernel.max_potential_cluster) : -1;
+    r.max_active_clusters = version >= cupti::kVersion12_0 ? small(kernel.max_active_clusters) : -1;
+    r.registers = kernel.registers;
+    r.static_shared = kernel.static_shared;
+    r.dynamic_shared = kernel.dynamic_shared;
+    r.local_per_thread = small(kernel.local_per_thread);
+    r.local_total = version >= cupti::kVersion11_8 ? static_cast<std::int64_t>(kernel.local_total_64)
+                                                   : std::int64_t{kernel.local_total};
+    r.grid_id = kernel.grid_id;
+    r.shared_executed = small(kernel.shared_executed);
+    r.launch_type = kernel.launch_type;
+    r.cache_config = kernel.cache_config >> 4;  // what was executed; the request is in the low half
+    r.shared_limit_config = static_cast<std::uint8_t>(kernel.shared_limit_config);
+    r.graph_node = static_cast<std::int64_t>(kernel.graph_node);
+    r.graph = kernel.graph;
+    write_work(r, r.start);
+}
+
+void CudaActivity::convert_memcpy(const cupti::Memcpy& copy) {
+    if (!is_timed(copy.start, copy.end)) return;
+    auto r = make<CudaMemcpyRecord>(kCudaMemcpy);
+    r.start = signed_time(copy.start);
+    r.end = signed_time(copy.end);
+    r.bytes = static_cast<std::int64_t>(copy.bytes);
+    r.correlation = copy.correlation;
+    r.device = small(copy.device);
+    r.context = small(copy.context);
+    r.stream = small(copy.stream);
+    r.copy_kind = copy.copy_kind;
+    r.src_kind = copy.src_kind;
+    r.dst_kind = copy.dst_kind;
+    r.src_device = r.src_context = r.dst_device = r.dst_context = -1;
+    r.copies = small(copy.copies);
+    r.graph_node = static_cast<std::int64_t>(copy.graph_node);
+    write_work(r, r.start);
+}
+
+void CudaActivity::convert_peer(const cupti::MemcpyPeer& copy) {
+    if (!is_timed(copy.start, copy.end)) return;
+    auto r = make<CudaMemcpyRecord>(kCudaMemcpy);
+    r.start = signed_time(copy.start);
+    r.end = signed_time(copy.end);
+    r.bytes = static_cast<std::int64_t>(copy.bytes);
+    r.correlation = copy.correlation;
+    r.device = small(copy.device);
+    r.context = small(copy.context);
+    r.stream = small(copy.stream);
+    r.copy_kind = copy.copy_kind;
+    r.src_kind = copy.src_kind;
+    r.dst_kind = copy.dst_kind;
+    r.src_device = small(copy.src_device);
+    r.src_context = small(copy.src_context);
+    r.dst_device = small(copy.dst_device);
+    r.dst_context = small(copy.dst_context);
+    r.graph_node = static_cast<std::int64_t>(copy.graph_node);
+    write_work(r, r.start);
+}
+
+void CudaActivity::convert_memset(const cupti::Memset& set) {
+    if (!is_timed(set.start, set.end)) return;
+    auto r = make<CudaMemsetRecord>(kCudaMemset);
+    r.start = signed_time(set.start);
+    r.end = signed_time(set.end);
+    r.bytes = static_cast<std::int64_t>(set.bytes);
+    r.correlation = set.correlation;
+    r.device = small(set.device);
+    r.context = small(set.context);
+    r.stream = small(set.stream);
+    r.value = set.value;
+    r.mem_kind = set.mem_kind;
+    r.graph_node = static_cast<std::int64_t>(set.graph_node);
+    write_work(r, r.start);
+}
+
+void CudaActivity::convert_synchronization(const cupti::Synchronization& sync) {
+    if (!is_timed(sync.start, sync.end)) return;
+    auto r = make<CudaSynchronizationRecord>(kCudaSynchronization);
+    r.start = signed_time(sync.start);
+    r.end = signed_time(sync.end);
+    r.correlation = sync.correlation;
+    r.context = sync.context;
+    r.stream = sync.stream;
+    r.event = sync.event;
+    r.type = small(sync.type);
+    r.event_sync = static_cast<std::int64_t>(sync.event_sync);
+    write_work(r, r.start);
+}
+
+void CudaActivity::convert_event(const cupti::CudaEvent& event) {
+    const bool is_complete = cupti_->version >= cupti::kVersion12_8;
+    auto r = make<CudaEventRecord>(kCudaEvent);
+    r.time = signed_time(event.device_time);
+    r.correlation = event.correlation;
+    r.device = is_complete ? small(event.device) : -1;
+    r.context = small(event.context);
+    r.stream = small(event.stream);
+    r.event = small(event.event);
+    r.event_sync = static_cast<std::int64_t>(event.event_sync);
+    write_work(r, r.time);
+}
+
+void CudaActivity::convert_memory(const cupti::Memory& memory) {
+    if (!is_timed(memory.time, memory.time) || !launches_.was_on(signed_time(memory.time))) return;
+    auto r =
+        make<CudaMemoryRecord>(kCudaMemory, memory.name != nullptr ? name_id(narrow_text(memory.name)) : 0);
+    r.time = signed_time(memory.time);
+    r.address = memory.address;
+    r.pc = memory.pc;
+    r.bytes = static_cast<std::int64_t>(memory.bytes);
+    r.correlation = memory.correlation;
+    r.device = small(memory.device);
+    r.context = small(memory.context);
+    r.stream = memory.stream;
+    r.mem_kind = static_cast<std::uint8_t>(memory.mem_kind);
+    r.is_free = memory.operation == cupti::kMemoryRelease;
+    r.pool_address = memory.pool_address;
+    r.pool_threshold = static_cast<std::int64_t>(memory.pool_threshold);
+    // Of an imported pool the size's place holds the process that it came from.
+    const bool is_local = memory.pool_type == cupti::kPoolLocal;
+    r.pool_size = is_local ? static_cast<std::int64_t>(memory.pool_size) : 0;
+    r.pool_used = is_local ? static_cast<std::int64_t>(memory.pool_used) : 0;
+    write(r);
+}
+
+void CudaActivity::convert_pool(const cupti::MemoryPool& pool) {
+    if (!is_timed(pool.time, pool.time) || !launches_.was_on(signed_time(pool.time))) return;
+    auto r = make<CudaPoolRecord>(kCudaPool);
+    r.time = signed_time(pool.time);
+    r.address = pool.address;
+    r.correlation = pool.correlation;
+    r.device = small(pool.device);
+    r.operation = small(pool.operation);
+    r.type = small(pool.type);
+    r.min_bytes_to_keep = static_cast<std::int64_t>(pool.min_bytes_to_keep);
+    r.threshold = static_cast<std::int64_t>(pool.threshold);
+    r.size = static_cast<std::int64_t>(pool.size);
+    r.used = static_cast<std::int64_t>(pool.used);
+    write(r);
+}
+
+void CudaActivity::convert_overhead(const cupti::Overhead& overhead) {
+    if (!is_timed(overhead.start, overhead.end) || !launches_.was_on(signed_time(overhead.start))) return;
+    auto r = make<CudaOverheadRecord>(kCudaOverhead);
+    r.start = signed_time(overhead.start);
+    r.end = signed_time(overhead.end);
+    r.correlation = overhead.correlation;
+    r.tid = overhead.object == cupti::kObjectThread ? overhead.object_id[1] : 0;
+    r.type = overhead.overhead;
+    write(r);
+}
+
+void CudaActivity::convert_graph(const cupti::GraphTrace& graph) {
+    if (!is_timed(graph.start, graph.end)) return;
+    auto r = make<CudaGraphRecord>(kCudaGraph);
+    r.start = signed_time(graph.start);
+    r.end = signed_time(graph.end);
+    r.correlation = graph.correlation;
+    r.device = small(graph.device);
+    r.context = small(graph.context);
+    r.stream = small(graph.stream);
+    r.graph = graph.graph;
+    write_work(r, r.start);
+}
+
+void CudaActivity::convert_device(const cupti::Device& device) {
+    auto r =
+        make<CudaDeviceRecord>(kCudaDevice, device.name != nullptr ? name_id(narrow_text(device.name)) : 0);
+    r.memory = static_cast<std::int64_t>(device.memory);
+    r.memory_bandwidth = static_cast<std::int64_t>(device.memory_bandwidth) * 1000;
+    r.clock_hz = std::int64_t{device.clock} * 1000;
+    r.device = small(device.id);
+    r.l2_bytes = device.l2_bytes;
+    r.constant_bytes = device.constant_bytes;
+    r.multiprocessors = device.multiprocessors;
+    r.compute_major = device.compute_major;
+    r.compute_minor = device.compute_minor;
+    r.warp_threads = device.warp_threads;
+    r.copy_engines = device.copy_engines;
+    r.max_threads_per_block = device.max_threads_per_block;
+    r.max_warps_per_multiprocessor = device.max_warps_per_multiprocessor;
+    r.max_blocks_per_multiprocessor = device.max_blocks_per_multiprocessor;
+    r.max_registers_per_block = device.max_registers_per_block;
+    r.max_registers_per_multiprocessor = device.max_registers_per_multiprocessor;
+    r.max_shared_per_block = device.max_shared_per_block;
+    r.max_shared_per_multiprocessor = device.max_shared_per_multiprocessor;
+    ::memcpy(r.uuid, device.uuid, sizeof r.uuid);
+    write(r);
+}
+
+// --- clock and counts --------------------------------------------------------------------------------------
+
+void CudaActivity::write_clock() {
+    auto r = make<CudaClockRecord>(kCudaClock);
+    std::uint64_t tightest = ~std::uint64_t{0};
+    const SessionHeader* joined = session();
+    for (int i = 0; i < 8; ++i) {
+        timespec now;
+        const std::uint64_t before = read_ticks(joined->clock);
+        ::clock_gettime(CLOCK_REALTIME, &now);
+        const std::uint64_t after = read_ticks(joined->clock);
+        if (after - before >= tightest) continue;
+        tightest = after - before;
+        r.ticks = before + (after - before) / 2;
+        r.realtime = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+    }
+    write(r);
+}
+
+void CudaActivity::write_loss(std::uint64_t dropped_by_cupti) {
+    dropped_ = dropped_by_cupti;
+    if (told_[0] == dropped_ && told_[1] == untimed_ && told_[2] == misplaced_) return;
+    told_[0] = dropped_;
+    told_[1] = untimed_;
+    told_[2] = misplaced_;
+    auto r = make<CudaLossRecord>(kCudaLoss);
+    r.dropped = dropped_;
+    r.untimed = untimed_;
+    r.misplaced = misplaced_;
+    write(r);
+}
+
+}  // namespace shardscope::profiler::inject

@@ -1,0 +1,106 @@
+// Turns CUPTI's records into ours (cuda_records.h) in the log of the calling thread, which is our worker:
+// what was launched outside the recorded part of the run is left out, what CUPTI could not time is counted.
+// One thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "profiler/inject/cuda_launches.h"
+#include "profiler/inject/cuda_library.h"
+#include "profiler/inject/cuda_records.h"
+
+namespace shardscope::profiler::inject {
+
+// The calls that CUPTI knows by number, and what is wanted of them.
+class CudaCalls {
+  public:
+    static constexpr std::uint32_t kMost = 2048;  // of each API
+
+    // Asks for all names.
+    void init(const Cupti& cupti);
+
+    struct Call {
+        const char* name = nullptr;  // CUPTI's, for ever
+        std::uint32_t id = 0;        // name_id(), once it is used
+        bool wanted = false;
+    };
+    // nullptr: CUPTI has no such call. `domain` is cupti::kDomainDriver or kDomainRuntime.
+    Call* find(int domain, std::uint32_t number) {
+        return number < kMost && calls_[domain - 1][number].name != nullptr ? &calls_[domain - 1][number]
+                                                                            : nullptr;
+    }
+
+  private:
+    Call calls_[2][kMost] = {};
+};
+
+class CudaActivity {
+  public:
+    void init(const Cupti& cupti, CudaCalls& calls) {
+        cupti_ = &cupti;
+        calls_ = &calls;
+    }
+    CudaLaunches& launches() { return launches_; }
+
+    // Reads a buffer.
+    void convert(std::uint8_t* buffer, std::size_t valid);
+
+    // Decides about work whose launch was not seen yet; call it once after each flush. `last`: by its own
+    // time if need be, since nothing more comes.
+    void settle(bool last);
+
+    // Both clocks, now.
+    static void write_clock();
+    // The counts, if they have changed.
+    void write_loss(std::uint64_t dropped_by_cupti);
+
+  private:
+    // Work that waits for its launch: the finished record.
+    struct Waiting {
+        std::uint32_t correlation, rounds;
+        std::int64_t start;
+        alignas(8) std::byte record[256];
+    };
+    static constexpr std::size_t kMostWaiting = 1u << 15;
+
+    template <typename Record>
+    Record read(const void* record) const;
+    template <typename Record>
+    void write_work(const Record& record, std::int64_t start);
+    void wait(const void* record, std::size_t bytes, std::uint32_t correlation, std::int64_t start);
+    bool is_timed(std::uint64_t start, std::uint64_t end);
+
+    void convert_one(const void* record);
+    void convert_api(const cupti::Api& api, int domain);
+    void convert_kernel(const cupti::Kernel& kernel);
+    void convert_memcpy(const cupti::Memcpy& copy);
+    void convert_peer(const cupti::MemcpyPeer& copy);
+    void convert_memset(const cupti::Memset& set);
+    void convert_synchronization(const cupti::Synchronization& sync);
+    void convert_event(const cupti::CudaEvent& event);
+    void convert_memory(const cupti::Memory& memory);
+    void convert_pool(const cupti::MemoryPool& pool);
+    void convert_overhead(const cupti::Overhead& overhead);
+    void convert_graph(const cupti::GraphTrace& graph);
+    void convert_device(const cupti::Device& device);
+
+    // The id of a kernel's name, found again by its address if the text there is the same.
+    std::uint32_t kernel_name(const char* name);
+    struct KnownName {
+        const char* address = nullptr;
+        char* text = nullptr;
+        std::uint32_t id = 0;
+    };
+
+    const Cupti* cupti_ = nullptr;
+    CudaCalls* calls_ = nullptr;
+    CudaLaunches launches_;
+    KnownName names_[1024] = {};
+    Waiting* waiting_ = nullptr;
+    std::size_t waiting_count_ = 0, waiting_room_ = 0;
+    std::uint64_t untimed_ = 0, misplaced_ = 0, dropped_ = 0;
+    std::uint64_t told_[3] = {};
+};
+
+}  // namespace shardscope::profiler::inject

@@ -1,0 +1,170 @@
+// The records that the injected library writes for what CUDA did (kinds 64..95 of record.h). All come from
+// one thread of ours, so that the thread of a call stands in the record.
+//
+// Times are nanoseconds of CLOCK_REALTIME, as CUPTI gives them: a clock record before them ties that clock to
+// ticks. Ids of contexts, streams, events and calls are CUPTI's, unique in the process; enum values are
+// CUPTI's too.
+#pragma once
+
+#include <cstdint>
+
+#include "profiler/record.h"
+
+namespace shardscope::profiler {
+
+inline constexpr auto kCudaClock = static_cast<RecordKind>(64);
+inline constexpr auto kCudaNotice = static_cast<RecordKind>(65);
+inline constexpr auto kCudaLoss = static_cast<RecordKind>(66);
+inline constexpr auto kCudaDevice = static_cast<RecordKind>(67);
+inline constexpr auto kCudaContext = static_cast<RecordKind>(68);
+inline constexpr auto kCudaStream = static_cast<RecordKind>(69);
+inline constexpr auto kCudaApi = static_cast<RecordKind>(70);
+inline constexpr auto kCudaKernel = static_cast<RecordKind>(71);
+inline constexpr auto kCudaMemcpy = static_cast<RecordKind>(72);
+inline constexpr auto kCudaMemset = static_cast<RecordKind>(73);
+inline constexpr auto kCudaSynchronization = static_cast<RecordKind>(74);
+inline constexpr auto kCudaEvent = static_cast<RecordKind>(75);
+inline constexpr auto kCudaMemory = static_cast<RecordKind>(76);
+inline constexpr auto kCudaPool = static_cast<RecordKind>(77);
+inline constexpr auto kCudaOverhead = static_cast<RecordKind>(78);
+inline constexpr auto kCudaGraph = static_cast<RecordKind>(79);
+
+// Both clocks, read together. Every record that follows tells of something that had happened by then.
+struct CudaClockRecord {
+    RecordHeader header;
+    std::uint64_t ticks;
+    std::int64_t realtime;
+};
+
+// kCudaNotice is a TextRecord: `owner` is a traces::Severity, the text a sentence for the user.
+
+// What did not become a record, so far.
+struct CudaLossRecord {
+    RecordHeader header;
+    std::uint64_t dropped;    // CUPTI had no room for them
+    std::uint64_t untimed;    // without a start or an end, or with the end before the start
+    std::uint64_t misplaced;  // kept or left out by their own time, since their launch was never seen
+};
+
+struct CudaDeviceRecord {  // header.name: the device's name
+    RecordHeader header;
+    std::int64_t memory, memory_bandwidth, clock_hz;  // bytes, bytes/s
+    std::int32_t device;
+    std::uint32_t l2_bytes, constant_bytes, multiprocessors, compute_major, compute_minor, warp_threads,
+        copy_engines;
+    std::uint32_t max_threads_per_block, max_warps_per_multiprocessor, max_blocks_per_multiprocessor;
+    std::uint32_t max_registers_per_block, max_registers_per_multiprocessor;
+    std::uint32_t max_shared_per_block, max_shared_per_multiprocessor;
+    std::uint32_t reserved;
+    std::uint8_t uuid[16];
+};
+
+struct CudaContextRecord {
+    RecordHeader header;
+    std::int32_t context, device, null_stream, reserved;
+};
+
+struct CudaStreamRecord {
+    RecordHeader header;
+    std::int32_t context, stream, priority, flag;
+};
+
+struct CudaApiRecord {  // header.name: the call; header.flags 1: the driver's
+    RecordHeader header;
+    std::int64_t start, end;
+    std::uint32_t tid, correlation, result, reserved;
+};
+
+struct CudaKernelRecord {  // header.name: the symbol
+    RecordHeader header;
+    std::int64_t start, end;
+    std::uint32_t correlation;
+    std::int32_t device, context, stream;
+    std::int32_t grid[3], block[3];
+    std::int32_t registers, static_shared, dynamic_shared;
+    std::int32_t local_per_thread;
+    std::int64_t local_total, grid_id;
+    std::int32_t shared_executed;
+    std::uint8_t launch_type, cache_config, shared_limit_config, reserved;
+    std::int64_t graph_node;  // 0: none
+    std::int64_t graph;
+    std::int32_t cluster[3], cluster_policy, max_potential_cluster, max_active_clusters;  // -1: unknown
+};
+
+struct CudaMemcpyRecord {
+    RecordHeader header;
+    std::int64_t start, end, bytes;
+    std::uint32_t correlation;
+    std::int32_t device, context, stream;
+    std::uint8_t copy_kind, src_kind, dst_kind, reserved;
+    std::int32_t src_device, src_context, dst_device, dst_context;  // -1: not between devices
+    std::int32_t copies;                                            // 0: unknown
+    std::int64_t graph_node;
+};
+
+struct CudaMemsetRecord {
+    RecordHeader header;
+    std::int64_t start, end, bytes;
+    std::uint32_t correlation;
+    std::int32_t device, context, stream;
+    std::uint32_t value;
+    std::int32_t mem_kind;
+    std::int64_t graph_node;
+};
+
+struct CudaSynchronizationRecord {
+    RecordHeader header;
+    std::int64_t start, end;
+    std::uint32_t correlation;
+    std::uint32_t context, stream, event;  // cupti::kNotApplicable: none
+    std::int32_t type, reserved;
+    std::int64_t event_sync;  // 0: unknown
+};
+
+struct CudaEventRecord {
+    RecordHeader header;
+    std::int64_t time;  // 0: not measured
+    std::uint32_t correlation;
+    std::int32_t device;  // -1: that of the context
+    std::int32_t context, stream, event, reserved;
+    std::int64_t event_sync;
+};
+
+struct CudaMemoryRecord {  // header.name: of the variable, if it has one
+    RecordHeader header;
+    std::int64_t time;
+    std::uint64_t address, pc;
+    std::int64_t bytes;
+    std::uint32_t correlation;
+    std::int32_t device, context;
+    std::uint32_t stream;
+    std::uint8_t mem_kind, is_free, reserved[6];
+    std::uint64_t pool_address;  // 0: from no pool
+    std::int64_t pool_threshold, pool_size, pool_used;
+};
+
+struct CudaPoolRecord {
+    RecordHeader header;
+    std::int64_t time;
+    std::uint64_t address;
+    std::uint32_t correlation;
+    std::int32_t device, operation, type;
+    std::int64_t min_bytes_to_keep, threshold, size, used;
+};
+
+struct CudaOverheadRecord {
+    RecordHeader header;
+    std::int64_t start, end;
+    std::uint32_t correlation, tid;  // tid 0: of the whole process
+    std::uint32_t type, reserved;
+};
+
+struct CudaGraphRecord {
+    RecordHeader header;
+    std::int64_t start, end;
+    std::uint32_t correlation;
+    std::int32_t device, context, stream;
+    std::int64_t graph;
+};
+
+}  // namespace shardscope::profiler
