@@ -63,7 +63,9 @@ class RankIndex {
         };
         for (const auto& r : rows.collectives) make_up(r.rank, r.rank);
         for (const auto& r : rows.memory) make_up(r.rank, r.rank);
-        for (const auto& r : rows.counters) make_up(r.rank, r.rank);
+        for (const auto& r : rows.counters) {
+            if (r.rank >= 0) make_up(r.rank, r.rank);
+        }
         for (const auto& r : rows.steps) make_up(r.rank, r.rank);
         for (const auto& r : rows.streams) make_up(r.rank, r.rank);
         for (const auto& r : rows.threads) {
@@ -324,7 +326,7 @@ void build_counters(std::vector<CounterRow>& rows, const RankIndex& ranks, Trace
         trace.counters.time.push_back(r.time);
         trace.counters.value.push_back(r.value);
         trace.counters.name.push_back(r.name);
-        trace.counters.rank.push_back(ranks.of_number(r.rank));
+        trace.counters.rank.push_back(r.rank >= 0 ? ranks.of_number(r.rank) : kNoRank);
     }
 }
 

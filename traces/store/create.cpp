@@ -1,20 +1,20 @@
 #include "traces/store/create.h"
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <thread>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "shardscope/version.h"
 #include "traces/schema/schema.h"
 #include "traces/store/insert.h"
 #include "traces/store/sqlite.h"
+#include "traces/store/temporary_file.h"
 
 namespace shardscope::traces {
 
@@ -27,54 +27,34 @@ fs::path folder_of(const std::string& path) {
     return parent.empty() ? fs::path(".") : parent;
 }
 
-// Side files of a trace that was killed: with the file gone they are worth nothing, beside a new one they
-// would be taken for its own.
-void remove_side_files(const std::string& path) {
-    for (const char* suffix : {"-wal", "-shm", "-journal"}) ::unlink((path + suffix).c_str());
-}
-
-// Unlinks a file that was not finished.
-class TemporaryFile {
-  public:
-    explicit TemporaryFile(std::string path) : path_(std::move(path)) {
-        const int file = ::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, S_IRUSR | S_IWUSR);
-        if (file < 0) {
-            throw StoreError(
-                fmt::format("{} cannot be created: {}; choose another path", path_, std::strerror(errno)));
-        }
-        ::close(file);
-    }
-    ~TemporaryFile() {
-        if (path_.empty()) return;
-        remove_side_files(path_);
-        ::unlink(path_.c_str());
-    }
-    TemporaryFile(const TemporaryFile&) = delete;
-    TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-    const std::string& path() const { return path_; }
-
-    void rename_to(const std::string& target, bool replace) {
-        remove_side_files(target);
-        int failed =
-            ::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target.c_str(), replace ? 0 : RENAME_NOREPLACE);
-        // Some file systems know no such flag; the check before is then all there is.
-        if (failed != 0 && errno == EINVAL && !replace) failed = ::rename(path_.c_str(), target.c_str());
-        if (failed != 0) {
-            throw StoreError(
-                fmt::format("{} cannot be created: {}; choose another path", target, std::strerror(errno)));
-        }
-        path_.clear();
-    }
-
-  private:
-    std::string path_;
-};
-
 void insert_name_value(Database& database, std::string_view table,
                        const std::vector<std::pair<std::string_view, std::string>>& rows) {
     BatchInsert insert(database, table, {{"name"}, {"value"}});
     for (const auto& [name, value] : rows) insert.text(name).text(value).end_row();
+    insert.flush();
+}
+
+// Of the machine, not of its user: no variable of the environment is stored.
+void insert_machine(Database& database) {
+    utsname system{};
+    if (::uname(&system) != 0) return;
+    const std::int64_t memory =
+        static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
+    const std::pair<std::string_view, std::string> facts[] = {
+        {"Hostname", system.nodename},
+        {"CpuCores", std::to_string(std::thread::hardware_concurrency())},
+        {"CpuArchitecture", system.machine},
+        {"OsName", system.sysname},
+        {"KernelRelease", system.release},
+        {"MemoryBytes", std::to_string(memory)},
+    };
+    BatchInsert insert(database, "TARGET_INFO_SYSTEM_ENV",
+                       {{"globalVid"}, {"devStateName"}, {"name"}, {"nameEnum"}, {"value"}});
+    std::int64_t number = 0;
+    for (const auto& [name, value] : facts) {
+        insert.integer(std::int64_t{1} << 48).text(system.nodename).text(name).integer(number++).text(value);
+        insert.end_row();
+    }
     insert.flush();
 }
 
@@ -103,6 +83,7 @@ void insert_facts(Database& database, const WriterOptions& options) {
         database, "META_DATA_CAPTURE",
         {{"SHARDSCOPE_VERSION", kVersion}, {"SHARDSCOPE_SCHEMA_VERSION", std::to_string(kSchemaVersion)}});
     database.execute("INSERT INTO SHARD_STATE VALUES (0, 0)");
+    if (options.on_this_machine) insert_machine(database);
 }
 
 }  // namespace
@@ -116,6 +97,16 @@ std::string iso_time(std::int64_t utc_ns, bool local) {
     return std::string(text, size);
 }
 
+Database create_schema(const std::string& path, int page_size) {
+    Database database(path, Database::Mode::read_write);
+    database.execute(
+        fmt::format("PRAGMA page_size = {}; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;"
+                    "PRAGMA application_id = {}; PRAGMA user_version = {};",
+                    page_size, kApplicationId, kSchemaVersion));
+    database.execute("BEGIN;" + creation_sql() + "COMMIT;");
+    return database;
+}
+
 std::string create_database(const WriterOptions& options) {
     DatabaseWriter::check_output(options.path, options.overwrite);
     std::error_code ignored;
@@ -124,13 +115,8 @@ std::string create_database(const WriterOptions& options) {
 
     TemporaryFile file(fmt::format("{}.new-{}", target, ::getpid()));
     {
-        Database database(file.path(), Database::Mode::read_write);
-        // Nobody knows the file yet, so nothing is lost with it: no journal on disk, no waiting for the disk.
-        database.execute(
-            fmt::format("PRAGMA page_size = 16384; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;"
-                        "PRAGMA application_id = {}; PRAGMA user_version = {};",
-                        kApplicationId, kSchemaVersion));
-        database.execute("BEGIN;" + creation_sql());
+        Database database = create_schema(file.path(), 16384);
+        database.execute("BEGIN");
         insert_facts(database, options);
         database.execute("COMMIT");
     }

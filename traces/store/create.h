@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "traces/store/sqlite.h"
 #include "traces/store/writer.h"
 
 namespace shardscope::traces {
@@ -11,6 +12,10 @@ namespace shardscope::traces {
 // read it (0600). The file takes its name only when it is whole, so that an older file stays until then.
 // Returns the path that was written (with symbolic links resolved). Throws StoreError.
 std::string create_database(const WriterOptions& options);
+
+// Opens an empty file that nobody knows yet and makes all tables, enums and views in it. Nothing is lost with
+// such a file, so there is no journal and no waiting for the disk: a failure leaves it useless.
+Database create_schema(const std::string& path, int page_size);
 
 // "2026-06-26T03:04:48" of nanoseconds since 1970.
 std::string iso_time(std::int64_t utc_ns, bool local);

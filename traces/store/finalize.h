@@ -1,9 +1,9 @@
-// Makes a finished file of a recorded one: event tables sorted by time, indexes, sums by name, one single file
-// without a journal, which opens from a read-only folder.
+// Makes a finished file of a recorded one: event tables sorted by time, indexes, sums by name, one single
+// file without a journal, which opens from a read-only folder.
 //
 // The finished file is built beside the recorded one ("FILE.finalizing") and takes its place in one step, at
-// the end. Whatever happens before that (a kill, a full disk, a cancel) leaves the recorded file as it was, to
-// be finalized later; programs that read it meanwhile go on reading.
+// the end. Whatever happens before that (a kill, a full disk, a cancel) leaves the recorded file as it was,
+// to be finalized later; programs that read it meanwhile go on reading.
 #pragma once
 
 #include <atomic>
@@ -30,9 +30,10 @@ struct FinalizeResult {
 };
 
 // Finalizes a file that nobody writes any more. Where its run was killed, the file says so from then on:
-// SHARD_RUN "finalized" = "after the run was killed", a DIAGNOSTIC_EVENT, and the length of the capture is the
-// end of its last event. Throws StoreError (one sentence) where `path` is missing, no trace of Shardscope,
-// damaged, of a newer schema, still written or read by another program, or where the disk is full.
+// SHARD_RUN "finalized" = "after the run was killed", a DIAGNOSTIC_EVENT, and the length of the capture is
+// the end of its last event. Throws StoreError (one sentence) where `path` is missing, no trace of
+// Shardscope, damaged, of a newer schema, still written or read by another program, or where the disk is
+// full.
 FinalizeResult finalize_trace(const std::string& path, const FinalizeOptions& options = {});
 
 // The same for the process that wrote the file and has told the run's end in ANALYSIS_DETAILS: where others

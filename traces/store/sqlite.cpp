@@ -15,7 +15,7 @@ constexpr int kBusyTimeoutMs = 5000;
 
 // A path as a URI: everything that is not plain is percent-encoded.
 std::string to_uri(const std::string& path, std::string_view query) {
-    std::string uri = "file:";
+    std::string uri = !path.empty() && path[0] != '/' ? "file:./" : "file:";
     for (const char c : path) {
         const auto byte = static_cast<unsigned char>(c);
         const bool plain = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
@@ -35,10 +35,8 @@ std::string to_uri(const std::string& path, std::string_view query) {
 Database::Database(std::string path, Mode mode) : path_(std::move(path)) {
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI;
     flags |= mode == Mode::read_write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
-    std::string absolute = path_;
-    if (!absolute.empty() && absolute[0] != '/') absolute = "./" + absolute;
     sqlite3* handle = nullptr;
-    const int code = sqlite3_open_v2(to_uri(absolute, mode == Mode::immutable ? "?immutable=1" : "").c_str(),
+    const int code = sqlite3_open_v2(to_uri(path_, mode == Mode::immutable ? "?immutable=1" : "").c_str(),
                                      &handle, flags, nullptr);
     handle_.reset(handle);
     if (code != SQLITE_OK) throw error(code, "opening it");
@@ -101,6 +99,14 @@ void Database::execute(const std::string& sql) {
     if (code != SQLITE_OK) throw error(code, "changing it");
 }
 
+void Database::attach(const std::string& path, std::string_view name) {
+    Statement statement(*this, "ATTACH ?1 AS ?2");
+    const std::string uri = to_uri(path, "?mode=ro");
+    statement.bind(1, std::string_view(uri));
+    statement.bind(2, name);
+    statement.run();
+}
+
 bool Database::has_table(std::string_view name) {
     Statement statement(*this, "SELECT 1 FROM sqlite_master WHERE name = ?1 AND type IN ('table', 'view')");
     statement.bind(1, name);
@@ -112,6 +118,10 @@ bool Database::has_column(std::string_view table, std::string_view column) {
     statement.bind(1, table);
     statement.bind(2, column);
     return statement.step();
+}
+
+std::int64_t Database::changes() const {
+    return sqlite3_changes(handle_.get());
 }
 
 std::int64_t Database::integer(const std::string& sql) {
@@ -144,6 +154,12 @@ bool Statement::reads_only() const {
     return sqlite3_stmt_readonly(statement_.get()) != 0;
 }
 
+std::string Statement::bound_sql() const {
+    const std::unique_ptr<char, decltype(&sqlite3_free)> sql(sqlite3_expanded_sql(statement_.get()),
+                                                             sqlite3_free);
+    return sql ? sql.get() : "";
+}
+
 void Statement::Finalize::operator()(sqlite3_stmt* statement) const {
     sqlite3_finalize(statement);
 }
@@ -161,6 +177,13 @@ void Statement::bind(int index, std::string_view value) {
 }
 void Statement::bind_null(int index) {
     sqlite3_bind_null(statement_.get(), index);
+}
+void Statement::bind_blob(int index, std::string_view value) {
+    sqlite3_bind_blob64(statement_.get(), index, value.data() != nullptr ? value.data() : "", value.size(),
+                        SQLITE_TRANSIENT);
+}
+void Statement::bind_value(int index, const Statement& row, int column) {
+    sqlite3_bind_value(statement_.get(), index, sqlite3_column_value(row.statement_.get(), column));
 }
 
 bool Statement::step() {

@@ -29,10 +29,13 @@ class Database {
     void rename(std::string path) { path_ = std::move(path); }  // in sentences: what the file is a copy of
     sqlite3* handle() const { return handle_.get(); }
 
-    void execute(const std::string& sql);  // any number of statements, results ignored
+    void execute(const std::string& sql);                         // any number of statements, results ignored
+    void attach(const std::string& path, std::string_view name);  // read-only, as a second schema
     bool has_table(std::string_view name);
     bool has_column(std::string_view table, std::string_view column);
     std::int64_t integer(const std::string& sql);  // first column of the first row, 0 where there is none
+
+    std::int64_t changes() const;  // rows that the latest statement wrote
 
     // The sentence for the connection's latest error.
     StoreError error(int code, std::string_view doing) const;
@@ -61,6 +64,9 @@ class Statement {
     void bind(int index, double value);
     void bind(int index, std::string_view value);  // the text must live until the next step() or reset()
     void bind_null(int index);
+    void bind_blob(int index, std::string_view value);  // copied
+    // The value of `row` in `column`, of whatever type; copied.
+    void bind_value(int index, const Statement& row, int column);
 
     bool step();  // true: a row is there
     void run();   // one step, no row expected, then reset
@@ -76,6 +82,7 @@ class Statement {
     }
 
     bool reads_only() const;
+    std::string bound_sql() const;  // its SQL with the values that are bound
     int column_count() const;
     std::string column_name(int column) const;
 

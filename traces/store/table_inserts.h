@@ -1,5 +1,5 @@
-// The batched inserts of all tables that a DatabaseWriter fills: which columns it gives, and the constants of
-// the rest. Internal to the store.
+// The batched inserts of the tables that a DatabaseWriter fills and that stay small: which columns it gives,
+// and the constants of the rest. Those with many rows: event_inserts.h. Internal to the store.
 #pragma once
 
 #include "traces/store/insert.h"
@@ -11,9 +11,9 @@ struct TableInserts {
     explicit TableInserts(Database& db);
     void flush();
 
-    BatchInsert strings, kernels, memcpys, memsets, runtime, synchronizations, nvtx, memory_usage, gpus,
-        cuda_devices, processes, thread_names, diagnostics, run, ranks, threads, streams, steps, losses,
-        modules, units, collectives, memory, predictions, parts, counters;
+    BatchInsert strings, payload_schemas, payload_entries, payload_enums, payload_values, scopes, gpus,
+        cuda_devices, cuda_contexts, cuda_streams, processes, thread_names, diagnostics, run, ranks, threads,
+        streams, steps, losses, modules, units, communicators, nccl_operations, predictions, parts;
 };
 
 }  // namespace shardscope::traces

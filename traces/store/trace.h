@@ -120,11 +120,14 @@ struct MemoryEvents {
     std::size_t size() const { return time.size(); }
 };
 
+// In place of an index into Trace::ranks: a counter of a process that is no rank.
+inline constexpr std::uint16_t kNoRank = 0xFFFF;
+
 struct Counters {
     std::vector<std::int64_t> time;
     std::vector<double> value;
     std::vector<StringId> name;
-    std::vector<std::uint16_t> rank;
+    std::vector<std::uint16_t> rank;  // or kNoRank
     std::size_t size() const { return time.size(); }
 };
 

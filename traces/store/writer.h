@@ -1,8 +1,8 @@
 // The database end of EventSink: one SQLite file, written while the job runs.
 //
-// WAL journal with synchronous=NORMAL, 16 KiB pages, multi-row inserts, no indexes while recording; finish()
-// checkpoints, indexes (and packs a small run) and leaves a single file that opens read-only. The file is
-// created for its owner only.
+// WAL journal with synchronous=NORMAL, 16 KiB pages, whole arrays of rows per statement, no indexes while
+// recording: what was committed survives a kill, and others may read it at any time. finish() makes a sorted,
+// indexed, single file of it (finalize.h). The file is created for its owner only.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <string>
 
 #include "traces/store/error.h"
+#include "traces/store/finalize.h"
 #include "traces/store/sink.h"
 
 namespace shardscope::traces {
@@ -19,6 +20,7 @@ struct WriterOptions {
     bool overwrite = false;            // replace an existing file; otherwise its existence is an error
     std::int64_t start_utc_ns = 0;     // wall clock at capture time 0
     std::int64_t start_system_ns = 0;  // CLOCK_MONOTONIC at capture time 0
+    bool on_this_machine = true;       // the run is here: its machine's facts are stored
 };
 
 class DatabaseWriter final : public EventSink {
@@ -50,11 +52,26 @@ class DatabaseWriter final : public EventSink {
     void add(const PredictionRow& row) override;
     void add(const PredictionPartRow& row) override;
     void add(const DiagnosticRow& row) override;
+    void add(const PayloadSchemaRow& row) override;
+    void add(const PayloadEnumRow& row) override;
+    void add(const ScopeRow& row) override;
+    void add(const CudaEventRow& row) override;
+    void add(const OverheadRow& row) override;
+    void add(const GraphTraceRow& row) override;
+    void add(const CudaMemoryRow& row) override;
+    void add(const CudaPoolRow& row) override;
+    void add(const GpuRow& row) override;
+    void add(const CudaContextRow& row) override;
+    void add(const CudaStreamRow& row) override;
+    void add(const NcclCommunicatorRow& row) override;
+    void add(const NcclOperationRow& row) override;
 
     void commit() override;
 
-    // Marks the run as ended, builds indexes, checkpoints and closes. `dropped` = events that were lost.
-    void finish(std::int64_t duration_ns, std::int64_t dropped);
+    // Tells the run's end, closes the file and finalizes it. `dropped` = events that were lost. Cancelled or
+    // failed, the file holds all rows and can be finalized later (finalize_trace).
+    FinalizeResult finish(std::int64_t duration_ns, std::int64_t dropped,
+                          const FinalizeOptions& options = {});
 
     // Whether `path` could be created now (or replaced with `overwrite`); throws StoreError with the reason.
     // Touches nothing.

@@ -1,0 +1,294 @@
+#include "traces/store/finalize.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "traces/schema/schema.h"
+#include "traces/store/create.h"
+#include "traces/store/insert.h"
+#include "traces/store/open.h"
+#include "traces/store/sorted_copy.h"
+#include "traces/store/temporary_file.h"
+#include "traces/store/totals.h"
+#include "traces/store/writer_impl.h"
+
+namespace shardscope::traces {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::int64_t kSmall = 32 << 20;    // bytes; below, most tables fill little of a large page
+constexpr int kStepsBetweenLooks = 100'000;  // of SQLite's machine, at the cancel flag: below a millisecond
+constexpr double kShareOfRows = 0.85;        // of the whole; the rest is building indexes
+
+struct Cancelled {};
+
+// Tells how far it is, and stops where that is wanted.
+class Progress {
+  public:
+    Progress(const FinalizeOptions& options, std::int64_t total) : options_(options), total_(total) {}
+    void operator()(std::int64_t rows) {
+        if (cancelled()) throw Cancelled{};
+        done_ += rows;
+        if (options_.progress && total_ > 0) {
+            const double share = static_cast<double>(done_) / static_cast<double>(total_);
+            options_.progress(kShareOfRows * std::min(1.0, share));
+        }
+    }
+    bool cancelled() const { return options_.cancel != nullptr && *options_.cancel; }
+
+    // Long statements of this connection stop, too.
+    void watch(Database& database) {
+        sqlite3_progress_handler(
+            database.handle(), kStepsBetweenLooks,
+            [](void* self) -> int { return static_cast<const Progress*>(self)->cancelled(); }, this);
+    }
+
+  private:
+    const FinalizeOptions& options_;
+    std::int64_t total_, done_ = 0;
+};
+
+std::vector<std::string> names_of_tables(Database& database, std::string_view schema) {
+    std::vector<std::string> names;
+    Statement rows(database,
+                   fmt::format("SELECT name FROM {}.sqlite_master WHERE type = 'table' AND sql NOT NULL AND "
+                               "sql NOT LIKE 'CREATE VIRTUAL%' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' "
+                               "ORDER BY rowid",
+                               schema));
+    while (rows.step()) names.emplace_back(rows.text(0));
+    return names;
+}
+
+// Those that both have, in the order of main's.
+std::vector<std::string> common_columns(Database& database, const std::string& table) {
+    std::vector<std::string> names;
+    Statement rows(database,
+                   "SELECT name FROM pragma_table_info(?1, 'main') WHERE name IN "
+                   "(SELECT name FROM pragma_table_info(?1, 'run')) ORDER BY cid");
+    rows.bind(1, std::string_view(table));
+    while (rows.step()) names.emplace_back(rows.text(0));
+    return names;
+}
+
+std::int64_t count_rows(Database& database) {
+    std::int64_t rows = 0;
+    for (const auto& table : names_of_tables(database, "main")) {
+        rows +=
+            std::max<std::int64_t>(0, database.integer(fmt::format("SELECT max(rowid) FROM \"{}\"", table)));
+    }
+    return rows;
+}
+
+// Makes a table that the schema does not know (somebody else's) as it is in the recorded file.
+void make_table(Database& database, const std::string& table) {
+    Statement row(database, "SELECT sql FROM run.sqlite_master WHERE type = 'table' AND name = ?1");
+    row.bind(1, std::string_view(table));
+    if (row.step()) database.execute(std::string(row.text(0)));
+}
+
+bool is_filled(Database& database, const std::string& table) {
+    return Statement(database, fmt::format("SELECT 1 FROM main.\"{}\" LIMIT 1", table)).step();
+}
+
+// Returns the end of the last event.
+std::int64_t copy_tables(Database& database, Progress& progress, Totals& totals, FinalizeResult& result) {
+    const RowsDone done = std::ref(progress);
+    std::int64_t last_end = 0;
+    for (const auto& table : names_of_tables(database, "run")) {
+        if (find_table(table) == nullptr) make_table(database, table);
+        if (is_filled(database, table)) continue;  // an enum, which came with the schema
+        const auto columns = common_columns(database, table);
+        if (columns.empty()) continue;
+        if (time_column(columns).empty()) {
+            copy_table(database, table, columns);
+        } else {
+            const TableSurvey survey = survey_table(database, "run", table, columns, totals, done);
+            last_end = std::max(last_end, survey.last_end);
+            if (survey.sorted) {
+                copy_table(database, table, columns);
+                progress(survey.rows);
+            } else {
+                copy_sorted(database, table, columns, survey, done);
+            }
+        }
+        result.rows += database.integer(fmt::format("SELECT max(rowid) FROM main.\"{}\"", table));
+    }
+    return last_end;
+}
+
+// What the file says of its run from now on.
+void mark_as_ended(Database& database, std::int64_t last_end, FinalizeResult& result) {
+    result.run_was_killed = database.integer("SELECT count(*) FROM ANALYSIS_DETAILS") == 0;
+    if (result.run_was_killed) {
+        database.execute(
+            fmt::format("INSERT INTO ANALYSIS_DETAILS VALUES ({0}, {1}, 0, {1});"
+                        "INSERT OR REPLACE INTO SHARD_RUN VALUES ('finalized', 'after the run was killed');",
+                        kVmId, last_end));
+        BatchInsert diagnostic(
+            database, "DIAGNOSTIC_EVENT",
+            {{"timestamp"}, {"timestampType", "1"}, {"source", "1"}, {"severity"}, {"text"}});
+        diagnostic.integer(last_end)
+            .integer(static_cast<int>(Severity::warning))
+            .text("the run was killed; what it had committed until then was finalized afterwards")
+            .end_row();
+        diagnostic.flush();
+    }
+    database.execute(
+        fmt::format("UPDATE SHARD_STATE SET ended = 1;"
+                    "UPDATE META_DATA_CAPTURE SET value = '{}' WHERE name = 'SHARDSCOPE_SCHEMA_VERSION';",
+                    kSchemaVersion));
+}
+
+void index(Database& database) {
+    database.execute(indexing_sql() + "PRAGMA analysis_limit = 1000; ANALYZE main;");
+}
+
+// What the recorded file holds, made whole in a file of its own.
+void build(const std::string& recorded, const std::string& path, std::int64_t bytes, Progress& progress,
+           FinalizeResult& result) {
+    Database database = create_schema(path, bytes < kSmall ? 4096 : 16384);
+    database.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -65536;");
+    progress.watch(database);
+    database.attach(recorded, "run");
+    database.execute("BEGIN");
+    Totals totals;
+    const std::int64_t last_end = copy_tables(database, progress, totals, result);
+    totals.write(database);
+    mark_as_ended(database, last_end, result);
+    database.execute("COMMIT; DETACH run; BEGIN;");
+    index(database);
+    database.execute("COMMIT");
+}
+
+// The same in the recorded file itself, unsorted: others read it, so that it cannot be replaced.
+void complete_in_place(Database& database, Progress& progress, FinalizeResult& result) {
+    progress.watch(database);
+    database.execute("BEGIN IMMEDIATE");
+    Totals totals;
+    std::int64_t last_end = 0;
+    for (const auto& table : names_of_tables(database, "main")) {
+        std::vector<std::string> columns;
+        Statement rows(database, "SELECT name FROM pragma_table_info(?1)");
+        rows.bind(1, std::string_view(table));
+        while (rows.step()) columns.emplace_back(rows.text(0));
+        if (time_column(columns).empty()) continue;
+        const TableSurvey survey = survey_table(database, "main", table, columns, totals, std::ref(progress));
+        last_end = std::max(last_end, survey.last_end);
+    }
+    totals.write(database);
+    mark_as_ended(database, last_end, result);
+    index(database);
+    database.execute("COMMIT");
+}
+
+// Whether the connection, alone with the file, could empty its journal and do without.
+bool leave_journal(Database& database) {
+    constexpr int kPatienceMs = 1000;
+    sqlite3_busy_timeout(database.handle(), kPatienceMs);
+    try {
+        Statement mode(database, "PRAGMA journal_mode = DELETE");
+        return mode.step() && mode.text(0) == "delete";
+    } catch (const StoreError&) {
+        const int code = sqlite3_errcode(database.handle()) & 0xFF;
+        if (code == SQLITE_BUSY || code == SQLITE_LOCKED) return false;
+        throw;
+    }
+}
+
+// On the disk for good, and readable by whom the recorded file was.
+void settle(const std::string& path, const std::string& recorded) {
+    struct stat old {};
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file >= 0 && ::stat(recorded.c_str(), &old) == 0) {
+        // As far as allowed; who may not give the file away keeps it.
+        [[maybe_unused]] const int given = ::fchown(file, old.st_uid, old.st_gid);
+        [[maybe_unused]] const int opened = ::fchmod(file, old.st_mode & 07777);
+    }
+    const bool good = file >= 0 && ::fsync(file) == 0;
+    const int why = errno;
+    if (file >= 0) ::close(file);
+    if (!good) throw StoreError(fmt::format("{}: {}; check the disk", path, std::strerror(why)));
+}
+
+// A failure of the file that was being made, told of the file that the user knows.
+StoreError about(const std::string& path, const std::string& temporary, std::string text) {
+    if (text.starts_with(temporary)) {
+        text = fmt::format("{} was not finalized and stays as it is{}{}", path,
+                           text[temporary.size()] == ':' ? "" : ": it", text.substr(temporary.size()));
+    }
+    return StoreError(text);
+}
+
+void replace(Database& recorded, Progress& progress, FinalizeResult& result) {
+    const std::string& path = recorded.path();
+    recorded.execute("BEGIN IMMEDIATE");  // nobody else writes or finalizes it meanwhile
+    const std::int64_t bytes = recorded.integer("PRAGMA page_count") * recorded.integer("PRAGMA page_size");
+    const std::string temporary = path + ".finalizing";
+    remove_side_files(temporary);
+    ::unlink(temporary.c_str());  // of one that was killed
+    try {
+        TemporaryFile file(temporary);
+        build(path, file.path(), bytes, progress, result);
+        settle(file.path(), path);
+        progress(0);
+        file.rename_to(path, true);
+    } catch (const StoreError& error) {
+        throw about(path, temporary, error.what());
+    }
+}
+
+FinalizeResult finalize(const std::string& path, const FinalizeOptions& options, bool ended) {
+    FinalizeResult result;
+    Database recorded(fs::canonical(path).string(), Database::Mode::read_write);
+    Progress progress(options, 2 * count_rows(recorded));
+    const bool alone = leave_journal(recorded);
+    if (recorded.integer("SELECT ended FROM SHARD_STATE") != 0) {
+        result.outcome = FinalizeResult::Outcome::already;
+        return result;
+    }
+    if (!alone && !ended) {
+        throw StoreError(fmt::format(
+            "{} is still written or read by another program; finalize it when that is done", path));
+    }
+    try {
+        alone ? replace(recorded, progress, result) : complete_in_place(recorded, progress, result);
+    } catch (const Cancelled&) {
+        result.outcome = FinalizeResult::Outcome::cancelled;
+    } catch (const StoreError&) {
+        if (!progress.cancelled()) throw;
+        result.outcome = FinalizeResult::Outcome::cancelled;
+    }
+    if (options.progress && result.outcome == FinalizeResult::Outcome::finalized) options.progress(1);
+    return result;
+}
+
+}  // namespace
+
+FinalizeResult finalize_trace(const std::string& path, const FinalizeOptions& options) {
+    {
+        Database trace = open_trace(path);  // refuses what is none
+        if (!trace.has_table("SHARD_STATE")) {
+            throw StoreError(
+                fmt::format("{} is no trace of Shardscope's own; only those are finalized", path));
+        }
+    }
+    return finalize(path, options, false);
+}
+
+FinalizeResult finalize_ended_run(const std::string& path, const FinalizeOptions& options) {
+    return finalize(path, options, true);
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,29 @@
+// A file that takes its name only when it is whole. Internal to the store.
+#pragma once
+
+#include <string>
+
+namespace shardscope::traces {
+
+class TemporaryFile {
+  public:
+    // Creates the file, for its owner only. Throws StoreError, also where it exists.
+    explicit TemporaryFile(std::string path);
+    ~TemporaryFile();  // removes it and SQLite's files beside it, unless it was renamed
+    TemporaryFile(const TemporaryFile&) = delete;
+    TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+    const std::string& path() const { return path_; }
+
+    // Gives the file its name, in one step. SQLite's files beside an older `target` go with that.
+    void rename_to(const std::string& target, bool replace);
+
+  private:
+    std::string path_;
+};
+
+// Removes what SQLite keeps beside a database. With the database gone they are worth nothing; beside a new
+// one they would be taken for its own.
+void remove_side_files(const std::string& path);
+
+}  // namespace shardscope::traces
