@@ -14,9 +14,9 @@
 namespace shardscope::profiler {
 namespace {
 
-// Calls of which nothing was enqueued so far, and ends of unknown events: more than a program can have at
-// once.
-constexpr std::size_t kMostKept = 1u << 16;
+// Latest calls that are kept for their operations; operations that wait for their call; ends of unknown
+// events.
+constexpr std::size_t kMostKept = 1u << 14;
 
 template <typename Record>
 std::optional<Record> read(const std::byte* bytes, std::size_t size) {
@@ -67,6 +67,14 @@ class NcclHandler final : public RecordHandler {
         calls_.clear();
         call_order_.clear();
         early_ends_.clear();
+    }
+
+    void write_open(const RecordConverter&, traces::EventSink& sink, std::int64_t) const override {
+        for (const auto& [id, event] : operations_) sink.add(event.row);
+        for (const auto& [parent, event] : orphans_) sink.add(event.row);
+        for (const auto& [id, event] : calls_) {
+            if (!event.used) sink.add(event.row);
+        }
     }
 
   private:

@@ -136,15 +136,6 @@ double bus_factor(Operation operation, int ranks) {
     return 1;
 }
 
-Operation operation_of_kernel(std::string_view name) {
-    if (name.find("SendRecv") != name.npos) return Operation::other;
-    // In this order the longer names come before those that they contain (ReduceScatter, AllReduce, Reduce).
-    for (std::size_t o = 0; o < kOperationNcclNames.size(); ++o) {
-        if (name.find(kOperationNcclNames[o]) != name.npos) return static_cast<Operation>(o);
-    }
-    return Operation::other;
-}
-
 std::vector<MatchedCollective> match_collectives(const Trace& trace) {
     const Collectives& collectives = trace.collectives;
     std::vector<Key> keys(collectives.size());

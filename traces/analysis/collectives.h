@@ -9,6 +9,7 @@
 
 #include "traces/analysis/selection.h"
 #include "traces/schema/enums.h"
+#include "traces/store/names.h"
 
 namespace shardscope::traces {
 
@@ -51,10 +52,6 @@ struct MatchedCollective {
 // By row of Trace::collectives: matched by (group, operation, sequence number), by order within (group,
 // operation) where there are no sequence numbers and the ranks' counts agree.
 std::vector<MatchedCollective> match_collectives(const Trace& trace);
-
-// What NCCL's kernel names say: "ncclDevKernel_AllGather_RING_LL", "ncclAllReduceRingLLKernel_sum_f32". A
-// SendRecv kernel does many operations' work and is `other`.
-Operation operation_of_kernel(std::string_view name);
 
 // busbw / algbw of nccl-tests for n ranks.
 double bus_factor(Operation operation, int ranks);

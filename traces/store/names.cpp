@@ -26,6 +26,15 @@ bool is_communication_kernel(std::string_view short_name) {
            short_name.find("ncclDevKernel") != std::string_view::npos;
 }
 
+Operation operation_of_kernel(std::string_view name) {
+    if (name.find("SendRecv") != name.npos) return Operation::other;
+    // In this order the longer names come before those that they contain (ReduceScatter, AllReduce, Reduce).
+    for (std::size_t o = 0; o < kOperationNcclNames.size(); ++o) {
+        if (name.find(kOperationNcclNames[o]) != name.npos) return static_cast<Operation>(o);
+    }
+    return Operation::other;
+}
+
 std::string_view without_version_suffix(std::string_view api_name) {
     const auto mark = api_name.rfind("_v");
     if (mark == std::string_view::npos || mark == 0) return api_name;

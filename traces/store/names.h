@@ -5,12 +5,17 @@
 #include <optional>
 #include <string_view>
 
+#include "traces/schema/enums.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
 
 // Kernels of NCCL (old and new names), RCCL and oneCCL.
 bool is_communication_kernel(std::string_view short_name);
+
+// What NCCL's kernel names say: "ncclDevKernel_AllGather_RING_LL", "ncclAllReduceRingLLKernel_sum_f32". A
+// SendRecv kernel does many operations' work and is `other`.
+Operation operation_of_kernel(std::string_view name);
 
 // "cudaLaunchKernel_v7000" -> "cudaLaunchKernel". Other endings ("cuMemcpy_v2", "x_v") with fewer than three
 // digits are part of the name and stay.
