@@ -248,7 +248,8 @@ void end_thread(void*) {
         return;
     }
     const KeepErrno keep;
-    if (auto* r = state->writer.begin<PopRecord>(RecordKind::thread_end, 0)) {
+    if (auto* r = state->writer.begin<PopRecord>(RecordKind::thread_end, 0, sizeof(PopRecord),
+                                                             ~std::uint64_t{0}, false)) {
         r->ticks = state->writer.now();
         r->domain = 0;
         r->depth = 0;

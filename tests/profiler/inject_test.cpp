@@ -3,7 +3,9 @@
 // once as a real NVTX program.
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -37,7 +39,7 @@ using traces::RangeRow;
 class Injected : public ::testing::TestWithParam<std::string> {
   protected:
     struct Setting {
-        std::uint64_t max_bytes = 64u << 20;
+        SessionOptions options = {.max_bytes_per_process = 64u << 20};
         bool drain = true;  // while it runs
         SessionState state = SessionState::recording;
         Command::Variables variables;
@@ -47,9 +49,12 @@ class Injected : public ::testing::TestWithParam<std::string> {
     int run(const std::string& scenario, const Setting& setting,
             const std::function<void(Session&, std::chrono::milliseconds)>& meanwhile = nullptr) {
         got_.ranges.clear();
+        got_.schemas.clear();
+        got_.enums.clear();
+        got_.scopes.clear();
         got_.threads.clear();
         got_.ranks.clear();
-        Session session({.max_bytes_per_process = setting.max_bytes});
+        Session session(setting.options);
         session.set_state(setting.state);
         MemorySink sink(got_);
         Calibration clock(clock_source());
@@ -80,6 +85,13 @@ class Injected : public ::testing::TestWithParam<std::string> {
         for (const RangeRow& row : got_.ranges) {
             if (got_.text(row.text) == text) found.push_back(row);
         }
+        return found;
+    }
+    // All texts, sorted.
+    std::vector<std::string> texts() const {
+        std::vector<std::string> found;
+        for (const RangeRow& row : got_.ranges) found.push_back(got_.text(row.text));
+        std::sort(found.begin(), found.end());
         return found;
     }
     std::int64_t count(std::string_view text) const { return static_cast<std::int64_t>(named(text).size()); }
@@ -116,6 +128,7 @@ TEST_P(Injected, records_every_call) {
         const auto& range = got_.range(text);
         EXPECT_EQ(range.event_type, traces::kNvtxStartEnd) << text;
         EXPECT_EQ(range.global_tid, main_thread) << text;  // also where another thread ended it
+        EXPECT_EQ(range.end_global_tid.has_value(), text == std::string("start w")) << text;
         ASSERT_TRUE(range.end.has_value()) << text;
         EXPECT_LT(*range.end, end_ns_) << text;
     }
@@ -176,6 +189,187 @@ TEST_P(Injected, takes_the_rank_from_the_launcher) {
     }
 }
 
+// The bytes of a struct without its padding.
+std::string transfer(std::uint64_t communicator, std::uint64_t bytes, std::int32_t root) {
+    std::string raw(24, '\0');
+    std::memcpy(raw.data(), &communicator, 8);
+    std::memcpy(raw.data() + 8, &bytes, 8);
+    std::memcpy(raw.data() + 16, &root, 4);
+    return raw;
+}
+
+TEST_P(Injected, records_values_and_payloads) {
+    ASSERT_EQ(run("payloads"), 0);
+    using Type = traces::RangePayload::Type;
+    const std::uint64_t ones = ~std::uint64_t{0};
+    const std::vector<std::pair<Type, std::uint64_t>> values = {{Type::uint64, std::uint64_t{1} << 63},
+                                                                {Type::int64, ones - 6},             // -7
+                                                                {Type::real64, 0xBFE0000000000000},  // -0.5
+                                                                {Type::uint32, 4'000'000'000u},
+                                                                {Type::int32, 0xFFFFFFF9},
+                                                                {Type::real32, 0x3E800000}};  // 0.25
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const RangeRow& row = got_.range("value " + std::to_string(i + 1));
+        EXPECT_EQ(row.payload.type, values[i].first) << i;
+        EXPECT_EQ(row.payload.bits, values[i].second) << i;
+        EXPECT_EQ(row.binary, "") << i;
+    }
+
+    const std::uint64_t id = (1 << 24) + 4;
+    ASSERT_EQ(got_.schemas.size(), 4u);
+    const traces::PayloadSchemaRow& schema = got_.schemas[0];
+    EXPECT_EQ(got_.text(schema.domain), "Transfers");
+    EXPECT_EQ(schema.id, id);
+    EXPECT_EQ(schema.name, "transfer");
+    EXPECT_EQ(schema.type, 1u);
+    EXPECT_EQ(schema.size, 24u);
+    ASSERT_EQ(schema.entries.size(), 3u);
+    EXPECT_EQ(schema.entries[0].name, "Communicator");
+    EXPECT_EQ(schema.entries[0].description, "its hash");
+    EXPECT_EQ(schema.entries[1].type, 22u);
+    EXPECT_EQ(schema.entries[1].offset, 8u);
+    EXPECT_EQ(schema.entries[2].type, (1u << 24) + 20u);
+    EXPECT_EQ(got_.schemas[1].name, "note");
+    EXPECT_EQ(got_.schemas[1].entries[1].detail, 16u);
+    ASSERT_EQ(got_.enums.size(), 1u);
+    EXPECT_EQ(got_.enums[0].id, (1u << 24) + 20u);
+    EXPECT_EQ(got_.enums[0].size, 4u);
+    ASSERT_EQ(got_.enums[0].entries.size(), 2u);
+    EXPECT_EQ(got_.enums[0].entries[1].name, "Second");
+    EXPECT_EQ(got_.enums[0].entries[1].value, 1u);
+    EXPECT_TRUE(got_.enums[0].entries[1].is_flag);
+    ASSERT_EQ(got_.scopes.size(), 2u);
+    EXPECT_EQ(got_.scopes[0].path, "node[3]/gpu[1]");
+    EXPECT_EQ(got_.scopes[0].parent, 1u);
+    EXPECT_EQ(got_.scopes[1].parent, got_.scopes[0].id);
+
+    // The struct's last four bytes are padding, and may hold anything.
+    const auto payload_of = [](const RangeRow& row, std::size_t number) {
+        return row.binary.substr(number * (32 + 24) + 32, 20);
+    };
+    const RangeRow& both = got_.range("both ends");
+    ASSERT_EQ(both.binary.size(), 2u * (32 + 24));
+    EXPECT_EQ(both.binary.substr(0, 32), traces::binary_payload(id, std::string(24, ' ')).substr(0, 32));
+    EXPECT_EQ(payload_of(both, 0), transfer(0xABCDEF, 1 << 20, 1).substr(0, 20));
+    EXPECT_EQ(payload_of(both, 1), transfer(0xABCDEF, 5, 1).substr(0, 20));
+    EXPECT_EQ(got_.range("two").binary, traces::binary_payload(77, "abc") + traces::binary_payload(79, "de"));
+
+    EXPECT_EQ(got_.range("a word or two").event_type, traces::kNvtxMark);
+    EXPECT_EQ(got_.range("a word or two").binary.size(), 32u + 24u);
+    EXPECT_EQ(got_.range("pointed at").event_type, traces::kNvtxPushPop);
+    const RangeRow& started = got_.range("registered");
+    EXPECT_EQ(started.event_type, traces::kNvtxStartEnd);
+    EXPECT_EQ(started.binary.size(), (32u + 8u) + (32u + 24u));
+
+    EXPECT_EQ(got_.range("too large").binary, traces::binary_payload(79, "de"));
+    EXPECT_EQ(got_.range("unknown size").binary, "");
+    EXPECT_EQ(dropped_, 2);  // payloads
+    for (const RangeRow& row : named("large")) EXPECT_EQ(row.binary.size(), 32u + 40'000u);
+    // 6 values, "both ends", "two", 3 by payload, 2 left out, 20 large ones.
+    EXPECT_EQ(got_.ranges.size(), 6u + 2u + 3u + 2u + 20u);
+}
+
+TEST_P(Injected, records_the_steps_that_it_is_told_to) {
+    for (const std::string scenario : {"steps", "registered_steps", "started_steps"}) {
+        Setting setting;
+        setting.options.window = WindowKind::steps;
+        setting.options.first_step = 3;
+        setting.options.last_step = 5;
+        setting.options.range_name = "ProfilerStep#";
+        ASSERT_EQ(run(scenario, setting), 0);
+        const std::string tail = scenario == "registered_steps" ? ", op_id = 1" : "";
+        // Everything that began from the start of step 3 to the end of step 5, and nothing else.
+        EXPECT_THAT(texts(), ::testing::UnorderedElementsAre("ProfilerStep#3" + tail, "work 3", "thread 3",
+                                                             "between 3", "ProfilerStep#4" + tail, "work 4",
+                                                             "thread 4", "between 4", "begun after step 4",
+                                                             "ProfilerStep#5" + tail, "work 5", "thread 5",
+                                                             "begun in step 5", "started in step 5"))
+            << scenario;
+        if (got_.ranges.size() != 14) continue;
+        // What was begun in the window is whole, though its end came later.
+        const RangeRow& last = got_.range("ProfilerStep#5" + tail);
+        for (const char* text : {"begun in step 5", "started in step 5", "begun after step 4"}) {
+            EXPECT_GT(*got_.range(text).end, *last.end) << text;
+            EXPECT_LT(*got_.range(text).end, end_ns_) << text;
+        }
+        EXPECT_EQ(dropped_, 0);
+    }
+}
+
+TEST_P(Injected, records_steps_from_the_middle_and_to_the_end) {
+    Setting setting;
+    setting.options.window = WindowKind::steps;
+    setting.options.range_name = "ProfilerStep#";
+    setting.options.first_step = 8;  // the job ends before the window does
+    setting.options.last_step = 20;
+    ASSERT_EQ(run("steps", setting), 0);
+    EXPECT_THAT(texts(),
+                ::testing::UnorderedElementsAre("ProfilerStep#8", "work 8", "thread 8", "between 8",
+                                                "ProfilerStep#9", "work 9", "thread 9", "between 9"));
+    setting.options.first_step = 20;
+    ASSERT_EQ(run("steps", setting), 0);
+    EXPECT_TRUE(got_.ranges.empty());
+    setting.options.range_name = "Step ";
+    setting.options.first_step = 0;
+    ASSERT_EQ(run("steps", setting), 0);
+    EXPECT_TRUE(got_.ranges.empty());
+}
+
+TEST_P(Injected, records_while_a_range_of_a_name_is_open) {
+    Setting setting;
+    setting.options.window = WindowKind::range;
+    setting.options.range_name = "phase";
+    ASSERT_EQ(run("phases", setting), 0);
+    EXPECT_EQ(count("phase"), 3 * 3);
+    EXPECT_EQ(count("inside"), 3 * 3);
+    EXPECT_EQ(got_.ranges.size(), 18u);
+}
+
+TEST_P(Injected, records_between_start_and_stop_of_the_profiler) {
+    Setting setting;
+    setting.options.window = WindowKind::cuda_profiler;
+    ASSERT_EQ(run("plain_c", setting), 0);
+    EXPECT_EQ(texts(), (std::vector<std::string>{"", "again", "marked", "whole", "within"}));
+    EXPECT_LE(*got_.range("whole").end, *got_.range("within").end);
+}
+
+TEST_P(Injected, lends_its_functions_to_programs_without_nvtx) {
+    ASSERT_EQ(run("plain_c"), 0);  // starting and stopping mean nothing to this session
+    EXPECT_EQ(texts(), (std::vector<std::string>{"", "again", "early", "early too", "late", "marked", "whole",
+                                                 "within"}));
+    const RangeRow& early = got_.range("early");
+    const RangeRow& late = got_.range("late");
+    EXPECT_LE(*late.end, *early.end);
+    EXPECT_EQ(got_.range("marked").event_type, traces::kNvtxMark);
+}
+
+TEST_P(Injected, records_the_ranks_that_it_is_told_to) {
+    const auto events = [&](const char* rank) {
+        Setting setting;
+        setting.options.ranks = {{0, 1}, {8, 8}};
+        if (rank != nullptr) setting.variables = {{"RANK", rank}};
+        EXPECT_EQ(run("exits", setting), 3);
+        EXPECT_EQ(processes_, got_.ranges.empty() ? 0 : 1);
+        return got_.ranges.size();
+    };
+    EXPECT_EQ(events("0"), 2u);
+    EXPECT_EQ(events("1"), 2u);
+    EXPECT_EQ(events("2"), 0u);
+    EXPECT_EQ(events("8"), 2u);
+    EXPECT_EQ(events("9"), 0u);
+    EXPECT_EQ(events(nullptr), 2u);  // no rank: it may be the one that starts them
+}
+
+TEST_P(Injected, watches_steps_without_recording_ranges) {
+    Setting setting;
+    setting.options.sources = kSourceCuda;
+    setting.options.window = WindowKind::steps;
+    setting.options.range_name = "ProfilerStep#";
+    setting.options.last_step = 9;
+    ASSERT_EQ(run("steps", setting), 0);
+    EXPECT_TRUE(got_.ranges.empty());
+}
+
 TEST_P(Injected, survives_odd_calls) {
     ASSERT_EQ(run("odd_calls"), 0);
     // A null and an empty text, a text that is too long (cut, with its NUL, at kMaxText), an event with
@@ -227,6 +421,9 @@ TEST_P(Injected, follows_forks) {
     const auto& of_child = got_.range("registered by the child");
     EXPECT_NE(of_child.global_tid & ~std::int64_t{0xFFFFFF}, traces::global_pid(pid_));
     EXPECT_EQ(got_.text(of_child.domain), "shared domain");
+    EXPECT_EQ(of_child.binary, traces::binary_payload((1 << 24) + 4, "abc"));
+    ASSERT_EQ(got_.schemas.size(), 2u);  // told by each
+    EXPECT_EQ(got_.schemas[0].entries[1].name, got_.schemas[1].entries[1].name);
     EXPECT_EQ(std::count_if(ranges.begin(), ranges.end(),
                             [&](const RangeRow& row) { return row.global_tid == of_child.global_tid; }),
               1);
@@ -250,7 +447,7 @@ TEST_P(Injected, loses_nothing_while_it_is_drained) {
 
 TEST_P(Injected, counts_what_does_not_fit) {
     Setting setting;
-    setting.max_bytes = 1u << 20;
+    setting.options.max_bytes_per_process = 1u << 20;
     setting.drain = false;
     ASSERT_EQ(run("many", setting), 0);
     const std::int64_t kept = count("a range with a text of some length");
@@ -297,6 +494,54 @@ TEST(InjectedLibrary, needs_nothing_but_the_c_library) {
     EXPECT_NE(bytes.find("libc.so.6"), std::string::npos);
     for (const char* library : {"libstdc++", "libgcc_s", "libsqlite3", "libfmt", "libasan", "libtsan"}) {
         EXPECT_EQ(bytes.find(library), std::string::npos) << library;
+    }
+}
+
+// Lines of a command's output.
+std::vector<std::string> output_of(const std::string& command) {
+    std::vector<std::string> lines;
+    FILE* pipe = ::popen(command.c_str(), "r");
+    char line[4096];
+    while (pipe != nullptr && std::fgets(line, sizeof line, pipe) != nullptr) lines.emplace_back(line);
+    if (pipe != nullptr) ::pclose(pipe);
+    return lines;
+}
+
+// What lives in other people's programs must load there: also where the C library is ten years old, and
+// without a symbol that could stand in for one of theirs.
+TEST(InjectedLibrary, loads_anywhere) {
+    const auto symbols = output_of(std::string("objdump -T '") + INJECT_LIBRARY + "' 2>/dev/null");
+    if (symbols.size() < 5) GTEST_SKIP() << "needs objdump (binutils)";
+    std::set<std::string> exported;
+    for (const std::string& line : symbols) {
+        const std::size_t version = line.find("GLIBC_");
+        if (version != std::string::npos) {
+            int major = 0, minor = 0;
+            ASSERT_GE(std::sscanf(line.c_str() + version, "GLIBC_%d.%d", &major, &minor), 2) << line;
+            EXPECT_TRUE(major == 2 && minor <= 18) << line;
+        }
+        if (line.find("*UND*") != std::string::npos || line.find(" g ") == std::string::npos) continue;
+        std::string name = line.substr(line.find_last_of(" \t") + 1);
+        name.erase(name.find_last_not_of('\n') + 1);
+        exported.insert(name);
+    }
+    for (const char* name : {"InitializeInjectionNvtx2", "InitializeInjectionNvtxExtension",
+                             "shardscope_range_push", "shardscope_range_pop", "shardscope_mark",
+                             "shardscope_profiler_start", "shardscope_profiler_stop"}) {
+        EXPECT_EQ(exported.count(name), 1u) << name;
+    }
+    for (const std::string& name : exported) {
+        EXPECT_TRUE(name.rfind("InitializeInjection", 0) == 0 || name.rfind("shardscope_", 0) == 0 ||
+                    name.rfind("ncclProfiler_v", 0) == 0)
+            << name;
+    }
+    for (const std::string& line : output_of(std::string("objdump -p '") + INJECT_LIBRARY + "'")) {
+        if (line.find("NEEDED") == std::string::npos) continue;
+        const bool the_c_library =
+            line.find("libc.so.6") != std::string::npos || line.find("libm.so.6") != std::string::npos ||
+            line.find("libdl.so.2") != std::string::npos ||
+            line.find("libpthread.so.0") != std::string::npos || line.find("ld-linux") != std::string::npos;
+        EXPECT_TRUE(the_c_library) << line;
     }
 }
 

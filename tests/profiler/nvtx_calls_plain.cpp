@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include "profiler/inject/nvtx_abi.h"
+#include "profiler/inject/nvtx_payload_abi.h"
 #include "tests/profiler/nvtx_calls.h"
 
 namespace nvtx_calls {
@@ -26,6 +27,12 @@ struct Tables {
         current = this;
         const auto entry = reinterpret_cast<Initialize>(::dlsym(library, "InitializeInjectionNvtx2"));
         if (entry != nullptr && entry(&export_table) == 0) std::abort();  // it must never be unloaded
+        using Extend = int (*)(abi::ExtensionModule*);
+        const auto extend = reinterpret_cast<Extend>(::dlsym(library, "InitializeInjectionNvtxExtension"));
+        abi::ExtensionSegment segment{0, 63, payload};
+        abi::ExtensionModule module{
+            3, sizeof(abi::ExtensionModule), abi::kPayloadModule, 0x0104, 1, &segment, nullptr, nullptr};
+        if (extend != nullptr && extend(&module) == 0) std::abort();
     }
 
     static const void* export_table(std::uint32_t id) {
@@ -40,6 +47,7 @@ struct Tables {
     }
 
     static inline Tables* current = nullptr;
+    std::intptr_t payload[63] = {};
     abi::Function core[16] = {}, core2[16] = {};
     abi::Function *core_slots[16] = {}, *core2_slots[16] = {};
 };
@@ -59,12 +67,28 @@ R core(abi::CoreId id, A... arguments) {
     return call<R>(tables().core[id], arguments...);
 }
 template <typename R, typename... A>
+R payload(abi::PayloadId id, A... arguments) {
+    return call<R>(reinterpret_cast<abi::Function>(tables().payload[id]), arguments...);
+}
+template <typename R, typename... A>
 R core2(abi::Core2Id id, A... arguments) {
     return call<R>(tables().core2[id], arguments...);
 }
 
+static_assert(sizeof(abi::PayloadData) == sizeof(Payload));
+const abi::PayloadData* data_of(const std::vector<Payload>& payloads) {
+    return reinterpret_cast<const abi::PayloadData*>(payloads.data());
+}
+
 abi::EventAttributes attributes(const Event& event) {
     abi::EventAttributes a{};
+    a.payload_type = event.value_type;
+    a.payload = event.value;
+    if (!event.payloads.empty()) {
+        a.payload_type = abi::kPayloadTypeExtended;
+        a.reserved = static_cast<std::int32_t>(event.payloads.size());
+        a.payload = reinterpret_cast<std::uintptr_t>(event.payloads.data());
+    }
     a.version = 3;
     a.size = sizeof a;
     a.category = event.category;
@@ -174,6 +198,78 @@ void domain_name_category_a(void* domain, std::uint32_t category, const char* na
 }
 void domain_name_category_w(void* domain, std::uint32_t category, const wchar_t* name) {
     core2<void>(abi::domain_name_category_w, domain, category, name);
+}
+
+void initialize() {
+    core2<void>(abi::initialize, static_cast<const void*>(nullptr));
+}
+void* resource_create(void* domain, const char* name) {
+    return core2<void*>(abi::domain_resource_create, domain, static_cast<const void*>(name));
+}
+void resource_destroy(void* resource) {
+    core2<void>(abi::domain_resource_destroy, resource);
+}
+
+std::uint64_t register_schema(void* domain, const Schema& schema) {
+    std::vector<abi::SchemaEntry> entries;
+    for (const Schema::Entry& e : schema.entries) {
+        entries.push_back({e.flags, e.type, e.name, e.description, e.detail, e.offset, nullptr, nullptr});
+    }
+    abi::SchemaAttributes a{};
+    a.fields = abi::kSchemaName | abi::kSchemaType | abi::kSchemaFlags | abi::kSchemaEntries |
+               abi::kSchemaEntryCount | abi::kSchemaAlign | (schema.size != 0 ? abi::kSchemaSize : 0) |
+               (schema.id != 0 ? abi::kSchemaId : 0);
+    a.name = schema.name;
+    a.type = schema.type;
+    a.flags = schema.flags;
+    a.entries = entries.data();
+    a.entry_count = entries.size();
+    a.static_size = schema.size;
+    a.align = schema.align;
+    a.id = schema.id;
+    return payload<std::uint64_t>(abi::payload_schema_register, domain,
+                                  static_cast<const abi::SchemaAttributes*>(&a));
+}
+std::uint64_t register_enum(void* domain, const Enumeration& enumeration) {
+    std::vector<abi::EnumEntry> entries;
+    for (const Enumeration::Entry& e : enumeration.entries) {
+        entries.push_back({e.name, e.value, static_cast<std::int8_t>(e.is_flag)});
+    }
+    abi::EnumAttributes a{};
+    a.fields = abi::kEnumName | abi::kEnumEntries | abi::kEnumEntryCount | abi::kEnumSize |
+               (enumeration.id != 0 ? abi::kEnumId : 0);
+    a.name = enumeration.name;
+    a.entries = entries.data();
+    a.entry_count = entries.size();
+    a.size = enumeration.size;
+    a.id = enumeration.id;
+    return payload<std::uint64_t>(abi::payload_enum_register, domain,
+                                  static_cast<const abi::EnumAttributes*>(&a));
+}
+std::uint64_t register_scope(void* domain, const char* path, std::uint64_t parent, std::uint64_t id) {
+    const abi::ScopeAttributes a{sizeof a, path, parent, id};
+    return payload<std::uint64_t>(abi::scope_register, domain, &a);
+}
+void mark_payload(void* domain, const std::vector<Payload>& payloads) {
+    payload<void>(abi::mark_payload, domain, data_of(payloads), payloads.size());
+}
+int push_payload(void* domain, const std::vector<Payload>& payloads) {
+    return payload<int>(abi::range_push_payload, domain, data_of(payloads), payloads.size());
+}
+int pop_payload(void* domain, const std::vector<Payload>& payloads) {
+    return payload<int>(abi::range_pop_payload, domain, data_of(payloads), payloads.size());
+}
+std::uint64_t start_payload(void* domain, const std::vector<Payload>& payloads) {
+    return payload<std::uint64_t>(abi::range_start_payload, domain, data_of(payloads), payloads.size());
+}
+void end_payload(void* domain, std::uint64_t id, const std::vector<Payload>& payloads) {
+    payload<void>(abi::range_end_payload, domain, id, data_of(payloads), payloads.size());
+}
+bool domain_is_enabled(void* domain) {
+    return payload<std::uint8_t>(abi::domain_is_enabled, domain) != 0;
+}
+std::int64_t timestamp() {
+    return payload<std::int64_t>(abi::timestamp_get);
 }
 
 }  // namespace nvtx_calls

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -140,15 +141,233 @@ void start_and_finish_some() {
     pop();
 }
 
+// --- payloads
+// ------------------------------------------------------------------------------------------------
+
+struct Transfer {  // as NCCL describes a collective
+    std::uint64_t communicator, bytes;
+    std::int32_t root;
+};
+constexpr std::uint64_t kStaticIds = 1 << 24, kDynamicIds = std::uint64_t{1} << 32;
+
+Schema transfer_schema() {
+    Schema schema;
+    schema.name = "transfer";
+    schema.id = kStaticIds + 4;
+    schema.size = sizeof(Transfer);
+    schema.entries.resize(3);
+    schema.entries[0] = {18, 0, 0, 0, "Communicator", "its hash"};
+    schema.entries[1] = {22, 0, 0, 8, "Bytes", nullptr};
+    schema.entries[2] = {kStaticIds + 20, 0, 0, 16, "Root", nullptr};
+    return schema;
+}
+
+// Every kind of value and payload, on every kind of event.
+int payloads() {
+    initialize();
+    void* domain = domain_create_a("Transfers");
+    expect(domain_is_enabled(domain), "domains are enabled");
+    const std::int64_t before = timestamp();
+    expect(before != 0 && timestamp() >= before, "time goes on");
+    void* resource = resource_create(domain, "a mutex");
+    expect(resource != nullptr, "a resource has a handle");
+    resource_destroy(resource);
+
+    double real = -0.5;
+    float short_real = 0.25f;
+    std::int64_t negative = -7;
+    std::uint64_t bits[7] = {0, std::uint64_t{1} << 63, 0, 0, 4'000'000'000u, 0, 0};
+    std::memcpy(&bits[2], &negative, 8);
+    std::memcpy(&bits[3], &real, 8);
+    std::memcpy(&bits[5], &negative, 4);
+    std::memcpy(&bits[6], &short_real, 4);
+    for (int type = 1; type <= 6; ++type) {
+        const std::string name = "value " + std::to_string(type);
+        Event event = text(name.c_str());
+        event.value_type = type;
+        event.value = bits[type];
+        type % 2 == 0 ? mark_ex(event) : domain_end(domain, domain_start(domain, event));
+    }
+
+    expect(register_schema(domain, transfer_schema()) == kStaticIds + 4, "the id that was asked for");
+    expect(register_schema(domain, transfer_schema()) == kStaticIds + 4, "also the second time");
+    Enumeration roots;
+    roots.name = "roots";
+    roots.id = kStaticIds + 20;
+    roots.size = 4;
+    roots.entries = {{"First", 0, false}, {"Second", 1, true}};
+    expect(register_enum(domain, roots) == kStaticIds + 20, "the id of an enumeration");
+    Schema note;  // whose message is the event's text
+    note.name = "note";
+    note.entries.resize(2);
+    note.entries[0] = {18, 0, 0, 0, "number", nullptr};
+    note.entries[1] = {1, (1 << 4) | (1 << 10), 16, 8, "words", nullptr};
+    const std::uint64_t note_id = register_schema(domain, note);
+    expect(note_id >= kDynamicIds, "an id that the tool chose");
+    Schema pointing;  // at its message
+    pointing.entries.resize(1);
+    pointing.entries[0] = {75, 1 << 10, 0, 0, "words", nullptr};
+    const std::uint64_t pointing_id = register_schema(domain, pointing);
+    Schema naming;  // a registered string as its message
+    naming.entries.resize(1);
+    naming.entries[0] = {80, 1 << 10, 0, 0, "name", nullptr};
+    const std::uint64_t naming_id = register_schema(domain, naming);
+    expect(pointing_id != note_id && naming_id != pointing_id, "ids differ");
+    expect(register_scope(domain, "node[3]/gpu[1]", 1, kStaticIds + 1) == kStaticIds + 1, "a scope");
+    expect(register_scope(domain, "elsewhere", kStaticIds + 1, 0) >= kDynamicIds, "another scope");
+
+    Transfer transfer{0xABCDEF, 1 << 20, 1};
+    Event event = text("both ends");
+    event.payloads = {{kStaticIds + 4, sizeof transfer, &transfer}};
+    expect_level(domain_push(domain, event), 0);
+    transfer.bytes = 5;  // what is copied is copied
+    expect_level(pop_payload(domain, {{kStaticIds + 4, SIZE_MAX, &transfer}}), 0);
+    event = text("two");
+    event.payloads = {{77, 3, "abc"}, {78, 0, nullptr}, {79, 2, "de"}};
+    domain_mark(domain, event);
+
+    struct Note {
+        std::uint64_t number;
+        char words[16];
+    } words = {3, "a word or two"};
+    const char* pointed = "pointed at";
+    void* name = register_a(domain, "registered");
+    mark_payload(domain, {{note_id, sizeof words, &words}});
+    expect_level(push_payload(domain, {{pointing_id, sizeof pointed, &pointed}}), 0);
+    expect_level(domain_pop(domain), 0);
+    end_payload(domain, start_payload(domain, {{naming_id, sizeof name, &name}}),
+                {{kStaticIds + 4, sizeof transfer, &transfer}});
+
+    // Left out: larger than any chunk, and of a size that nobody knows.
+    const std::vector<char> large(100'000);
+    event = text("too large");
+    event.payloads = {{77, large.size(), large.data()}, {79, 2, "de"}};
+    domain_mark(domain, event);
+    event = text("unknown size");
+    event.payloads = {{77, SIZE_MAX, large.data()}};
+    domain_mark(domain, event);
+    // As large as they come, so that payload and event lie in different chunks.
+    for (int i = 0; i < 20; ++i) {
+        event = text("large");
+        event.payloads = {{77, 40'000, large.data()}};
+        domain_mark(domain, event);
+    }
+    return 0;
+}
+
+// --- windows
+// -------------------------------------------------------------------------------------------------
+
+// Ten steps; in each a range, and between them a mark. What lies across the edges of steps 3 and 5 has names.
+template <typename Begin, typename End>
+int ten_steps(Begin begin_step, End end_step) {
+    void* other = domain_create_a("other");
+    push_a("before");
+    std::uint64_t across_start = 0, across_end = 0, late = 0;
+    for (int i = 0; i < 10; ++i) {
+        if (i == 2) across_start = start_a("begun in step 2");
+        if (i == 5) across_end = start_a("begun after step 4");
+        begin_step(i);
+        push_a(("work " + std::to_string(i)).c_str());
+        if (i == 3) end(across_start);
+        if (i == 5) domain_push(other, text("begun in step 5"));
+        if (i == 5) late = start_a("started in step 5");
+        std::thread([&] {
+            push_a(("thread " + std::to_string(i)).c_str());
+            pop();
+        }).join();
+        pop();
+        end_step(i);
+        mark_a(("between " + std::to_string(i)).c_str());
+        if (i == 6) domain_pop(other);
+        if (i == 6) end(across_end);
+    }
+    end(late);
+    pop();
+    return 0;
+}
+
+std::string step_name(int i) {
+    return "ProfilerStep#" + std::to_string(i);
+}
+int steps() {
+    return ten_steps([](int i) { push_a(step_name(i).c_str()); }, [](int) { pop(); });
+}
+int registered_steps() {  // in a domain, as PyTorch's emit_nvtx writes them
+    void* domain = domain_create_a("steps");
+    return ten_steps(
+        [&](int i) {
+            domain_push(domain, registered(register_a(domain, (step_name(i) + ", op_id = 1").c_str())));
+        },
+        [&](int) { domain_pop(domain); });
+}
+int started_steps() {  // by start and end, the end on another thread
+    std::uint64_t id = 0;
+    return ten_steps([&](int i) { id = start_a(step_name(i).c_str()); },
+                     [&](int) { std::thread([&] { end(id); }).join(); });
+}
+
+int phases() {
+    for (int i = 0; i < 3; ++i) {
+        mark_a("outside");
+        push_a("phase two");  // not the same
+        pop();
+        push_a("phase");
+        push_a("phase");  // as deep as one likes
+        mark_a("inside");
+        pop();
+        mark_a("inside");
+        const std::uint64_t id = start_a("phase");
+        pop();
+        mark_a("inside");
+        end(id);
+    }
+    mark_a("outside");
+    return 0;
+}
+
+// Without NVTX: the library's own functions.
+int plain_c() {
+    const char* path = std::getenv("NVTX_INJECTION64_PATH");
+    void* library = path != nullptr ? ::dlopen(path, RTLD_NOW) : nullptr;
+    if (library == nullptr) return 9;
+    const auto push = reinterpret_cast<void (*)(const char*)>(::dlsym(library, "shardscope_range_push"));
+    const auto pop = reinterpret_cast<void (*)()>(::dlsym(library, "shardscope_range_pop"));
+    const auto mark = reinterpret_cast<void (*)(const char*)>(::dlsym(library, "shardscope_mark"));
+    const auto begin = reinterpret_cast<void (*)()>(::dlsym(library, "shardscope_profiler_start"));
+    const auto end = reinterpret_cast<void (*)()>(::dlsym(library, "shardscope_profiler_stop"));
+    push("early");
+    push("early too");
+    begin();
+    pop();
+    push("within");
+    mark("marked");
+    push("whole");
+    end();
+    pop();
+    pop();
+    push("late");
+    pop();
+    pop();
+    pop();  // one too many
+    begin();
+    mark("again");
+    mark(nullptr);
+    return 0;
+}
+
 int forks() {
     void* domain = domain_create_a("shared domain");
+    register_schema(domain, transfer_schema());
     void* name = register_a(domain, "registered before the fork");
     domain_push(domain, registered(name));
     const pid_t child = ::fork();
     if (child == 0) {
         domain_pop(domain);  // of a range of its parent: nothing
         domain_push(domain, registered(name));
-        domain_push(domain, registered(register_a(domain, "registered by the child")));
+        Event child_event = registered(register_a(domain, "registered by the child"));
+        child_event.payloads = {{kStaticIds + 4, 3, "abc"}};
+        domain_push(domain, child_event);
         domain_pop(domain);
         domain_pop(domain);
         ::_exit(0);
@@ -167,6 +386,12 @@ int run(const std::string& scenario, char* self) {
     if (scenario == "threads") return threads();
     if (scenario == "short_threads") return short_threads();
     if (scenario == "forks") return forks();
+    if (scenario == "payloads") return payloads();
+    if (scenario == "steps") return steps();
+    if (scenario == "registered_steps") return registered_steps();
+    if (scenario == "started_steps") return started_steps();
+    if (scenario == "phases") return phases();
+    if (scenario == "plain_c") return plain_c();
     if (scenario == "exits") {
         start_and_finish_some();
         return 3;
