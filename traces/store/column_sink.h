@@ -25,7 +25,7 @@ class ColumnSink final : public EventSink {
     ~ColumnSink() override;
 
     StringId intern(std::string_view text) override;
-    std::string_view text(StringId id) const;
+    std::string_view text(StringId id) const override;
     void add(const KernelRow& row) override;
     void add(const MemcpyRow& row) override;
     void add(const MemsetRow& row) override;

@@ -12,6 +12,7 @@
 
 #include "shardscope/version.h"
 #include "traces/schema/schema.h"
+#include "traces/store/in_use.h"
 #include "traces/store/insert.h"
 #include "traces/store/sqlite.h"
 #include "traces/store/temporary_file.h"
@@ -100,7 +101,7 @@ std::string iso_time(std::int64_t utc_ns, bool local) {
 Database create_schema(const std::string& path, int page_size) {
     Database database(path, Database::Mode::read_write);
     database.execute(
-        fmt::format("PRAGMA page_size = {}; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;"
+        fmt::format("PRAGMA page_size = {}; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;"
                     "PRAGMA application_id = {}; PRAGMA user_version = {};",
                     page_size, kApplicationId, kSchemaVersion));
     database.execute("BEGIN;" + creation_sql() + "COMMIT;");
@@ -139,6 +140,11 @@ void DatabaseWriter::check_output(const std::string& path, bool overwrite) {
         if (!fs::is_regular_file(status)) {
             throw StoreError(
                 fmt::format("{} is no plain file, so it is not replaced; choose another path", path));
+        }
+        if (const int process = process_that_uses(path); process != 0) {
+            throw StoreError(fmt::format(
+                "{} is being recorded or read by process {}, so it is not replaced; choose another path",
+                path, process));
         }
     }
     const std::string real = fs::exists(status) ? fs::canonical(path, error).string() : path;

@@ -14,7 +14,7 @@ namespace shardscope::traces {
 std::string create_database(const WriterOptions& options);
 
 // Opens an empty file that nobody knows yet and makes all tables, enums and views in it. Nothing is lost with
-// such a file, so there is no journal and no waiting for the disk: a failure leaves it useless.
+// such a file, so there is no journal on the disk and no waiting for it.
 Database create_schema(const std::string& path, int page_size);
 
 // "2026-06-26T03:04:48" of nanoseconds since 1970.

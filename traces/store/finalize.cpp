@@ -16,6 +16,7 @@
 #include "traces/schema/schema.h"
 #include "traces/store/create.h"
 #include "traces/store/insert.h"
+#include "traces/store/nccl_collectives.h"
 #include "traces/store/open.h"
 #include "traces/store/sorted_copy.h"
 #include "traces/store/temporary_file.h"
@@ -151,8 +152,12 @@ void mark_as_ended(Database& database, std::int64_t last_end, FinalizeResult& re
                     kSchemaVersion));
 }
 
-void index(Database& database) {
-    database.execute(indexing_sql() + "PRAGMA analysis_limit = 1000; ANALYZE main;");
+// What needs all rows; that the run ended is told last.
+void complete(Database& database, std::int64_t last_end, FinalizeResult& result) {
+    join_nccl_collectives(database);
+    database.execute("BEGIN;" + indexing_sql() + "PRAGMA analysis_limit = 1000; ANALYZE main;");
+    mark_as_ended(database, last_end, result);
+    database.execute("COMMIT");
 }
 
 // What the recorded file holds, made whole in a file of its own.
@@ -166,10 +171,8 @@ void build(const std::string& recorded, const std::string& path, std::int64_t by
     Totals totals;
     const std::int64_t last_end = copy_tables(database, progress, totals, result);
     totals.write(database);
-    mark_as_ended(database, last_end, result);
-    database.execute("COMMIT; DETACH run; BEGIN;");
-    index(database);
-    database.execute("COMMIT");
+    database.execute("COMMIT; DETACH run;");
+    complete(database, last_end, result);
 }
 
 // The same in the recorded file itself, unsorted: others read it, so that it cannot be replaced.
@@ -188,9 +191,8 @@ void complete_in_place(Database& database, Progress& progress, FinalizeResult& r
         last_end = std::max(last_end, survey.last_end);
     }
     totals.write(database);
-    mark_as_ended(database, last_end, result);
-    index(database);
     database.execute("COMMIT");
+    complete(database, last_end, result);
 }
 
 // Whether the connection, alone with the file, could empty its journal and do without.

@@ -14,6 +14,8 @@ class EventSink {
 
     // The id of a string in this sink; equal strings give equal ids.
     virtual StringId intern(std::string_view text) = 0;
+    // The string of such an id, until the next call; empty where the sink does not keep them.
+    virtual std::string_view text(StringId) const { return {}; }
 
     virtual void add(const KernelRow& row) = 0;
     virtual void add(const MemcpyRow& row) = 0;

@@ -24,7 +24,9 @@ Database open_for_writing(const std::string& path) {
 }  // namespace
 
 DatabaseWriter::Impl::Impl(const WriterOptions& options)
-    : database(open_for_writing(create_database(options))), inserts(std::in_place, database) {}
+    : database(open_for_writing(create_database(options))),
+      inserts(std::in_place, database),
+      first_ns(options.first_ns) {}
 
 void DatabaseWriter::Impl::commit() {
     write([this](Inserts& into) {
@@ -49,6 +51,10 @@ StringId DatabaseWriter::intern(std::string_view text) {
     return impl_->strings.intern(text);
 }
 
+std::string_view DatabaseWriter::text(StringId id) const {
+    return impl_->strings[id];
+}
+
 void DatabaseWriter::commit() {
     impl_->commit();
 }
@@ -62,9 +68,9 @@ FinalizeResult DatabaseWriter::finish(std::int64_t duration_ns, std::int64_t dro
     }
     impl_->write([&](Inserts&) {
         impl_->database.execute(
-            fmt::format("INSERT INTO ANALYSIS_DETAILS VALUES ({0}, {1}, 0, {1});"
-                        "UPDATE SHARD_STATE SET dropped = {2};",
-                        kVmId, duration_ns, dropped));
+            fmt::format("INSERT INTO ANALYSIS_DETAILS VALUES ({0}, {1}, {2}, {3});"
+                        "UPDATE SHARD_STATE SET dropped = {4};",
+                        kVmId, duration_ns - impl_->first_ns, impl_->first_ns, duration_ns, dropped));
     });
     impl_->commit();
     impl_->inserts.reset();

@@ -20,6 +20,7 @@ struct WriterOptions {
     bool overwrite = false;            // replace an existing file; otherwise its existence is an error
     std::int64_t start_utc_ns = 0;     // wall clock at capture time 0
     std::int64_t start_system_ns = 0;  // CLOCK_MONOTONIC at capture time 0
+    std::int64_t first_ns = 0;         // capture time from which on the file tells what happened
     bool on_this_machine = true;       // the run is here: its machine's facts are stored
 };
 
@@ -31,6 +32,7 @@ class DatabaseWriter final : public EventSink {
     ~DatabaseWriter() override;  // without finish(): the file stays as after a crash (open, "did not end")
 
     StringId intern(std::string_view text) override;
+    std::string_view text(StringId id) const override;
     void add(const KernelRow& row) override;
     void add(const MemcpyRow& row) override;
     void add(const MemsetRow& row) override;

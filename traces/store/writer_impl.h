@@ -37,6 +37,7 @@ struct DatabaseWriter::Impl {
     std::optional<Inserts> inserts;  // gone once the file is finished
     StringTable strings;
     std::size_t strings_written = 0;
+    std::int64_t first_ns = 0;  // WriterOptions::first_ns
     bool in_transaction = false;
     std::string failure;  // the first one; nothing is written after it
 
