@@ -45,7 +45,7 @@ void Collector::look_for_processes() {
         const std::string path = entry.path().string();
         if (entry.path().extension() != kRecordSuffix || seen_files_.count(path) != 0) continue;
         bool not_ours = false;
-        auto process = ProcessRecords::open(path, sink_, clock_, origin_ns_, opened_, &not_ours);
+        auto process = ProcessRecords::open(path, sink_, clock_, origin_ns_, opened_, &findings_, &not_ours);
         if (process == nullptr && !not_ours) continue;  // again next time
         seen_files_.insert(path);
         if (process == nullptr) {
@@ -76,6 +76,8 @@ void Collector::describe(const ProcessRecords& process) {
     row.device_name = processor_name();
     row.device_memory = host_memory_bytes();
     row.data = process.rank();
+    findings_.devices.reserve_rank(row.rank);
+    findings_.ranks[row.rank] = row;
     sink_.add(row);
 }
 
@@ -110,15 +112,85 @@ void Collector::drain(std::int64_t end_ns) {
 }
 
 void Collector::close(ProcessRecords& process, std::int64_t end_ns) {
+    if (places_.size() < kMostPlaces) add_places(process, end_ns, &places_);
     process.close(end_ns);
+    describe_threads(process, sink_);
     for (const auto& [tid, name] : process.converter().threads()) {
-        const std::int64_t global_tid = traces::global_tid(process.pid(), tid);
-        if (!described_threads_.insert(global_tid).second) continue;
-        sink_.add(traces::ThreadRow{global_tid, name, process.rank()});
+        described_threads_.insert(traces::global_tid(process.pid(), tid));
     }
+    closed_activity_ += process.bytes_read();
     closed_rows_ += process.converter().rows();
     closed_dropped_ += process.dropped();
     closed_damaged_ += process.converter().damaged();
+}
+
+void Collector::describe_threads(const ProcessRecords& process, traces::EventSink& sink) const {
+    for (const auto& [tid, name] : process.converter().threads()) {
+        const std::int64_t global_tid = traces::global_tid(process.pid(), tid);
+        if (described_threads_.count(global_tid) != 0) continue;
+        sink.add(traces::ThreadRow{global_tid, name, process.rank()});
+    }
+}
+
+void Collector::add_places(const ProcessRecords& process, std::int64_t until_ns,
+                           std::vector<Place>* places) const {
+    const auto& threads = process.converter().threads();
+    const std::size_t first = places->size();
+    process.converter().visit_open([&](const traces::RangeRow& range) {
+        const std::int64_t tid = range.global_tid & 0xFFFFFF;
+        // The last one of a thread is the innermost.
+        if (places->size() == first || places->back().tid != tid) {
+            const auto name = threads.find(static_cast<std::uint32_t>(tid));
+            Place place;
+            place.pid = process.pid();
+            place.tid = tid;
+            place.rank = process.rank();
+            if (name != threads.end()) place.thread = name->second;
+            place.until_ns = until_ns;
+            places->push_back(std::move(place));
+        }
+        places->back().range = range.text;
+        places->back().since_ns = range.start;
+    });
+    for (std::size_t i = first; i < places->size(); ++i) {
+        (*places)[i].text = sink_.text((*places)[i].range);
+    }
+}
+
+std::vector<Collector::Place> Collector::places_now(std::int64_t now_ns) const {
+    std::vector<Place> places;
+    for (const auto& process : open_) add_places(*process, now_ns, &places);
+    return places;
+}
+
+void Collector::pause(std::int64_t now_ns) {
+    drain(now_ns);
+    for (auto& process : open_) process->end_open_ranges(now_ns);
+}
+
+void Collector::write_open(traces::EventSink& sink, std::int64_t now_ns) const {
+    for (const auto& process : open_) {
+        describe_threads(*process, sink);
+        process->converter().write_open(sink, now_ns);
+    }
+}
+
+void Collector::visit_strings(const std::function<void(traces::StringId)>& visit) const {
+    for (const auto& process : open_) process->converter().visit_strings(visit);
+}
+
+std::vector<WatchedProcess> Collector::living() const {
+    std::vector<WatchedProcess> living;
+    for (const auto& process : open_) {
+        living.push_back({static_cast<pid_t>(process->pid()), process->rank()});
+    }
+    return living;
+}
+
+std::uint64_t Collector::activity() const {
+    std::uint64_t bytes = closed_activity_;
+    for (const auto& process : open_) bytes += process->bytes_read();
+    return bytes;
 }
 
 void Collector::finish(std::int64_t end_ns) {
@@ -134,7 +206,7 @@ std::int64_t Collector::rows() const {
 }
 
 std::int64_t Collector::dropped() const {
-    std::int64_t sum = closed_dropped_;
+    std::int64_t sum = closed_dropped_ + findings_.lost;
     for (const auto& process : open_) sum += process->dropped();
     return sum;
 }

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "profiler/calibration.h"
+#include "profiler/record/findings.h"
+#include "profiler/record/host_counters.h"
 #include "profiler/record/process_records.h"
 #include "traces/store/sink.h"
 
@@ -24,8 +27,38 @@ class Collector {
 
     // The last drain: open ranges end at end_ns (trace time).
     void finish(std::int64_t end_ns);
+    // Recording pauses: drains, and open ranges end now; more may come later.
+    void pause(std::int64_t now_ns);
+
+    // Everything that is open in living processes, with their threads, as rows that end at now_ns, to another
+    // sink with the same string ids. Nothing changes here.
+    void write_open(traces::EventSink& sink, std::int64_t now_ns) const;
+    // RecordConverter::visit_strings of all living processes.
+    void visit_strings(const std::function<void(traces::StringId)>& visit) const;
+
+    // Where a thread was when its process ended, or is now: in its innermost range.
+    struct Place {
+        std::int64_t pid = 0, tid = 0;
+        int rank = -1;
+        std::string thread;
+        traces::StringId range = traces::StringId::empty;
+        std::string text;  // of the range
+        std::int64_t since_ns = 0, until_ns = 0;
+    };
+    // Of threads of processes that ended while ranges were open, the first kMostPlaces of them.
+    static constexpr std::size_t kMostPlaces = 1024;
+    const std::vector<Place>& places_at_end() const { return places_; }
+    // Of threads of living processes that are in a range.
+    std::vector<Place> places_now(std::int64_t now_ns) const;
+
+    // Processes that write records and live, and their ranks.
+    std::vector<WatchedProcess> living() const;
 
     bool knows(std::int64_t pid) const { return pids_.count(pid) != 0; }
+    // Grows whenever anything at all is recorded.
+    std::uint64_t activity() const;
+    // What the processes told beside their events.
+    const Findings& findings() const { return findings_; }
     std::int64_t processes() const { return static_cast<std::int64_t>(pids_.size()); }
     std::int64_t rows() const;
     std::int64_t dropped() const;
@@ -35,16 +68,21 @@ class Collector {
     void drain(std::int64_t end_ns);  // trace time; processes that are gone ended then at the latest
     void look_for_processes();
     void describe(const ProcessRecords& process);
+    void describe_threads(const ProcessRecords& process, traces::EventSink& sink) const;
     void close(ProcessRecords& process, std::int64_t end_ns);
+    void add_places(const ProcessRecords& process, std::int64_t until_ns, std::vector<Place>* places) const;
 
     std::string directory_;
     traces::EventSink& sink_;
     Calibration& clock_;
     std::int64_t origin_ns_;
+    Findings findings_;
     std::vector<std::unique_ptr<ProcessRecords>> open_;
     std::set<std::string> seen_files_;
     std::set<std::int64_t> pids_, described_threads_;
     std::set<int> ranks_;
+    std::vector<Place> places_;
+    std::uint64_t closed_activity_ = 0;
     int opened_ = 0;  // record files so far
     std::int64_t closed_rows_ = 0, closed_dropped_ = 0, closed_damaged_ = 0;
 };

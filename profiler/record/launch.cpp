@@ -16,9 +16,10 @@
 namespace shardscope::profiler {
 namespace {
 
-sigset_t handled_signals() {
+sigset_t handled_signals(int own_signal) {
     sigset_t set;
     ::sigemptyset(&set);
+    if (own_signal != 0) ::sigaddset(&set, own_signal);
     for (const int signal : {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2})
         ::sigaddset(&set, signal);
     return set;
@@ -48,12 +49,13 @@ LaunchError launch_error(const std::string& command, int reason) {
 
 }  // namespace
 
-Command::Command(const std::vector<std::string>& arguments, const Variables& variables) {
+Command::Command(const std::vector<std::string>& arguments, const Variables& variables, int own_signal)
+    : own_signal_(own_signal) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) {
         throw LaunchError(fmt::format("cannot start {}: {}", arguments[0], std::strerror(errno)), 125);
     }
-    const sigset_t handled = handled_signals();
+    const sigset_t handled = handled_signals(own_signal);
     sigset_t before;
     ::sigprocmask(SIG_BLOCK, &handled, &before);
     signals_ = ::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -69,7 +71,11 @@ Command::Command(const std::vector<std::string>& arguments, const Variables& var
         while (size < 0 && errno == EINTR);
     }
     ::close(ends[0]);
-    if (reason == 0) return;
+    if (reason == 0) {
+        ::signal(SIGXFSZ, SIG_IGN);
+        ::signal(SIGPIPE, SIG_IGN);
+        return;
+    }
     if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
     ::close(signals_);
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
@@ -93,11 +99,25 @@ std::optional<int> Command::wait(std::chrono::milliseconds time) {
     return status_;
 }
 
+bool Command::told_to_end() {
+    bool told = false;
+    signalfd_siginfo info;
+    while (::read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+        const auto signal = static_cast<int>(info.ssi_signo);
+        told |= signal == SIGINT || signal == SIGTERM || signal == SIGQUIT || signal == SIGHUP;
+    }
+    return told;
+}
+
 void Command::pass_signals_on() {
     signalfd_siginfo info;
     while (::read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
         const auto signal = static_cast<int>(info.ssi_signo);
         // A key of the terminal (^C) has reached the command already: it is in our process group.
+        if (signal == own_signal_) {
+            ++own_signals_;
+            continue;
+        }
         if (signal == SIGCHLD || info.ssi_code == SI_KERNEL) continue;
         ::kill(pid_, signal);
     }

@@ -25,9 +25,10 @@ class Command {
     using Variables = std::vector<std::pair<std::string, std::string>>;
 
     // Runs arguments[0], looked for in PATH, with these variables added to the environment. From now on the
-    // calling thread's terminating signals go to the command, as long as this object lives. Throws
-    // LaunchError when it could not be executed; else the new program is running.
-    Command(const std::vector<std::string>& arguments, const Variables& variables);
+    // calling thread's terminating signals go to the command, as long as this object lives; `own_signal` (0:
+    // none) is counted instead. A full disk or a closed pipe no longer ends this process. Throws LaunchError
+    // when it could not be executed; else the new program is running.
+    Command(const std::vector<std::string>& arguments, const Variables& variables, int own_signal = 0);
     ~Command();
     Command(const Command&) = delete;
     Command& operator=(const Command&) = delete;
@@ -38,11 +39,18 @@ class Command {
     // ended.
     std::optional<int> wait(std::chrono::milliseconds time);
 
+    // Once the command has ended: whether somebody wants this process to end too, since the last call.
+    bool told_to_end();
+
+    // How often own_signal has come since the last call.
+    int take_own_signals() { return std::exchange(own_signals_, 0); }
+
   private:
     void pass_signals_on();
 
     pid_t pid_ = -1;
     int signals_ = -1;  // a signalfd
+    int own_signal_, own_signals_ = 0;
     std::optional<int> status_;
 };
 

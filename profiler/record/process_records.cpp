@@ -30,7 +30,7 @@ std::uint64_t own_pid_namespace() {
 
 std::unique_ptr<ProcessRecords> ProcessRecords::open(const std::string& path, traces::EventSink& sink,
                                                      const Calibration& clock, std::int64_t origin_ns,
-                                                     int number, bool* not_ours) {
+                                                     int number, Findings* findings, bool* not_ours) {
     *not_ours = false;
     const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0) return nullptr;
@@ -60,11 +60,12 @@ std::unique_ptr<ProcessRecords> ProcessRecords::open(const std::string& path, tr
         return nullptr;
     }
     return std::unique_ptr<ProcessRecords>(new ProcessRecords(
-        path, fd, {static_cast<std::byte*>(memory), bytes}, sink, clock, origin_ns, number));
+        path, fd, {static_cast<std::byte*>(memory), bytes}, sink, clock, origin_ns, number, findings));
 }
 
 ProcessRecords::ProcessRecords(std::string path, int fd, Mapping mapping, traces::EventSink& sink,
-                               const Calibration& clock, std::int64_t origin_ns, int number)
+                               const Calibration& clock, std::int64_t origin_ns, int number,
+                               Findings* findings)
     : path_(std::move(path)),
       fd_(fd),
       mapping_(mapping),
@@ -77,7 +78,7 @@ ProcessRecords::ProcessRecords(std::string path, int fd, Mapping mapping, traces
       same_pid_namespace_(header_of(mapping.memory).pid_namespace == own_pid_namespace()),
       reader_(mapping.memory + kProcessHeaderBytes, kMappedChunkBytes, 0, &header_of(mapping.memory).control),
       converter_(sink, clock, origin_ns, pid_) {
-    add_handlers(converter_, {pid_, rank_, number});
+    add_handlers(converter_, {pid_, rank_, number, findings});
 }
 
 ProcessRecords::~ProcessRecords() {
@@ -101,6 +102,7 @@ void ProcessRecords::snapshot() {
 
 void ProcessRecords::drain() {
     reader_.drain([this](std::uint32_t log, std::uint32_t tid, std::span<const std::byte> records) {
+        bytes_read_ += records.size();
         converter_.convert(log, tid, records);
     });
 }

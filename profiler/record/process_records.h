@@ -15,13 +15,15 @@
 
 namespace shardscope::profiler {
 
+struct Findings;
+
 class ProcessRecords {
   public:
     // nullptr while the process has not finished writing the header. A file that is not ours gives nullptr
-    // too, with *not_ours set. `number` is its ProcessFacts::number.
+    // too, with *not_ours set. `number` and `findings` are those of ProcessFacts.
     static std::unique_ptr<ProcessRecords> open(const std::string& path, traces::EventSink& sink,
                                                 const Calibration& clock, std::int64_t origin_ns, int number,
-                                                bool* not_ours);
+                                                Findings* findings, bool* not_ours);
     ~ProcessRecords();
     ProcessRecords(const ProcessRecords&) = delete;
     ProcessRecords& operator=(const ProcessRecords&) = delete;
@@ -39,6 +41,10 @@ class ProcessRecords {
     void drain();
     // Nothing more will come: open ranges end at end_ns (trace time).
     void close(std::int64_t end_ns);
+    // Open ranges end, but the process goes on.
+    void end_open_ranges(std::int64_t now_ns) { converter_.end_open_ranges(now_ns); }
+
+    std::uint64_t bytes_read() const { return bytes_read_; }
 
     std::int64_t dropped() const { return static_cast<std::int64_t>(reader_.dropped()); }
     const RecordConverter& converter() const { return converter_; }
@@ -49,14 +55,14 @@ class ProcessRecords {
         std::size_t bytes;
     };
     ProcessRecords(std::string path, int fd, Mapping mapping, traces::EventSink& sink,
-                   const Calibration& clock, std::int64_t origin_ns, int number);
+                   const Calibration& clock, std::int64_t origin_ns, int number, Findings* findings);
 
     std::string path_;
     int fd_;
     Mapping mapping_;
     std::int64_t pid_, parent_pid_;
     int rank_;
-    std::uint64_t start_ticks_;
+    std::uint64_t start_ticks_, bytes_read_ = 0;
     std::string name_;
     bool same_pid_namespace_;
     ChunkReader reader_;

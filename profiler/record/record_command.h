@@ -1,22 +1,40 @@
 // What shardscope-record does: run a command with the library injected, and write what it records to a trace.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "profiler/inject/session_format.h"
 
 namespace shardscope::profiler {
 
 struct RecordOptions {
     std::vector<std::string> command;
-    std::string output;  // empty: a name made from the command, announced on standard error
+    std::string output;  // may be a pattern (output_name.h); empty: a name made from the command, announced
     bool overwrite = false;
-    bool nvtx = true;
-    double delay_s = 0;                // recording begins that long after the start
-    std::optional<double> duration_s;  // and lasts that long at most
+    bool nvtx = true, cuda = true, nccl = true;
+    bool counters = true;  // of processes and GPUs
+
+    // Which part is recorded. The first three are decided by each process for itself.
+    WindowKind window = WindowKind::always;
+    std::int64_t first_step = 0, last_step = 0;  // of WindowKind::steps, both included
+    std::string range_name;  // of WindowKind::range; of WindowKind::steps what is before the number
+    std::vector<std::pair<std::int32_t, std::int32_t>> ranks;  // both included; empty: all
+    double delay_s = 0;                                        // recording begins that long after the start
+    std::optional<double> duration_s;                          // and lasts that long at most
+    int toggle_signal = 0;  // starts and stops recording, or with keep_last_s writes a trace; 0: none
+    // Recording stops when the trace has that many bytes; with keep_last_s: that many are kept in memory.
+    std::optional<std::int64_t> max_bytes;
+
+    std::optional<double> keep_last_s;  // keep so much in memory and write it when something goes wrong
+    std::optional<double> hang_s;       // no event for so long is something going wrong
 };
 
-// The status to exit with: the command's, or 125, 126, 127. Errors are told on standard error.
+// The status to exit with: the command's, or 125, 126, 127 when it could not be started. Errors are told on
+// standard error.
 int record(const RecordOptions& options);
 
 }  // namespace shardscope::profiler

@@ -15,6 +15,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 namespace shardscope::profiler {
@@ -48,8 +49,19 @@ std::string make_directory(const std::string& parent) {
     return ::mkdtemp(path.data()) != nullptr ? path : std::string();
 }
 
+// Room for the first records of a process beside the session file: with less, memory is no place for them.
+constexpr std::uint64_t kLeastFreeBytes = std::uint64_t{4} << 20;
+
+bool has_room(const std::string& folder) {
+    struct statvfs facts;
+    return ::statvfs(folder.c_str(), &facts) == 0 &&
+           std::uint64_t{facts.f_bavail} * facts.f_frsize >= kLeastFreeBytes;
+}
+
 std::string make_directory() {
-    if (std::string path = make_directory("/dev/shm"); !path.empty()) return path;
+    if (has_room("/dev/shm")) {
+        if (std::string path = make_directory("/dev/shm"); !path.empty()) return path;
+    }
     const char* chosen = std::getenv("TMPDIR");
     const std::string parent = chosen != nullptr && *chosen != '\0' ? chosen : "/tmp";
     std::string path = make_directory(parent);

@@ -1,0 +1,40 @@
+// Samples what processes and GPUs do while a command runs, and adds it to the trace as counters. One thread,
+// beside the one that GpuCounters has for itself.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+
+#include "profiler/record/gpu_counters.h"
+#include "profiler/record/host_counters.h"
+#include "traces/store/sink.h"
+
+namespace shardscope::profiler {
+
+class CounterSampler {
+  public:
+    static constexpr std::int64_t kPeriodNs = 100'000'000;
+
+    // Trace time is CLOCK_MONOTONIC minus origin_ns.
+    explicit CounterSampler(std::int64_t origin_ns) : origin_ns_(origin_ns) {}
+
+    // Every now and then; samples when it is time.
+    //
+    // Counters of a GPU ("gpu_power_watts") go to the ranks whose processes use it. Where the system does not
+    // tell, and for further GPUs of a rank, the name has the GPU's number ("gpu1_power_watts").
+    void tick(std::int64_t now_ns, std::span<const WatchedProcess> processes, traces::EventSink& sink);
+
+    // What was sampled meanwhile is of no use: recording did not go on.
+    void discard();
+
+  private:
+    void add(const GpuSample& sample, std::span<const WatchedProcess> processes, traces::EventSink& sink);
+
+    std::int64_t origin_ns_, next_ns_ = 0;
+    HostCounters host_;
+    GpuCounters gpus_;
+    std::map<int, int> gpu_of_rank_;  // the first one
+};
+
+}  // namespace shardscope::profiler

@@ -1,0 +1,218 @@
+// NVML on a thread.
+#include "profiler/record/gpu_counters.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <dlfcn.h>
+
+#include "profiler/clock.h"
+#include "profiler/record/nvml_abi.h"
+
+namespace shardscope::profiler {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kPeriod = 100ms;
+constexpr int kPciePeriods = 10;  // NVML measures it for 20 ms each time
+constexpr auto kPatience = 300ms;
+constexpr std::size_t kMostSamples = 10'000;  // nobody takes them: the oldest go
+constexpr unsigned kMostProcesses = 64;
+
+std::atomic<bool> left_behind{false};
+
+class Nvml {
+  public:
+    // False: no library, too old a one, or no GPU.
+    bool open() {
+        library_ = ::dlopen(nvml::kLibrary, RTLD_NOW | RTLD_LOCAL);
+        if (library_ == nullptr) return false;
+        bool whole = find("nvmlInit_v2", &call_.init) && find("nvmlShutdown", &call_.shutdown) &&
+                     find("nvmlDeviceGetCount_v2", &call_.count) &&
+                     find("nvmlDeviceGetHandleByIndex_v2", &call_.handle);
+        find("nvmlDeviceGetUtilizationRates", &call_.utilization);
+        find("nvmlDeviceGetMemoryInfo", &call_.memory);
+        find("nvmlDeviceGetPowerUsage", &call_.power);
+        find("nvmlDeviceGetClockInfo", &call_.clock);
+        find("nvmlDeviceGetCurrentClocksThrottleReasons", &call_.throttling);
+        find("nvmlDeviceGetPcieThroughput", &call_.pcie);
+        find("nvmlDeviceGetFieldValues", &call_.fields);
+        find("nvmlDeviceGetComputeRunningProcesses_v3", &call_.processes);
+        if (!whole || call_.init() != 0) return false;
+        unsigned count = 0;
+        if (call_.count(&count) != 0) count = 0;
+        for (unsigned i = 0; i < count; ++i) {
+            Gpu gpu{static_cast<int>(i), nullptr, {}, {}};
+            if (call_.handle(i, &gpu.device) == 0) gpus_.push_back(gpu);
+        }
+        if (gpus_.empty()) call_.shutdown();
+        return !gpus_.empty();
+    }
+
+    void close() { call_.shutdown(); }
+
+    // `with_pcie`: the slow ones too.
+    std::vector<GpuSample> sample(bool with_pcie) {
+        std::vector<GpuSample> samples;
+        for (Gpu& gpu : gpus_) samples.push_back(sample(gpu, with_pcie));
+        return samples;
+    }
+
+  private:
+    struct Link {
+        unsigned long long kib = 0;
+        std::int64_t time_ns = 0;
+    };
+    struct Gpu {
+        int number;
+        nvml::Device device;
+        Link sent, received;
+    };
+
+    template <typename Function>
+    bool find(const char* name, Function* function) {
+        *function = reinterpret_cast<Function>(::dlsym(library_, name));
+        return *function != nullptr;
+    }
+
+    GpuSample sample(Gpu& gpu, bool with_pcie) {
+        GpuSample result;
+        result.gpu = gpu.number;
+        result.monotonic_ns = monotonic_ns();
+        const auto put = [&](const char* name, double value) { result.values.push_back({name, value}); };
+        nvml::Utilization use{};
+        if (call_.utilization != nullptr && call_.utilization(gpu.device, &use) == 0) {
+            put("utilization_percent", use.gpu);
+            put("memory_utilization_percent", use.memory);
+        }
+        nvml::Memory memory{};
+        if (call_.memory != nullptr && call_.memory(gpu.device, &memory) == 0) {
+            put("memory_used_bytes", static_cast<double>(memory.used));
+        }
+        unsigned number = 0;
+        if (call_.power != nullptr && call_.power(gpu.device, &number) == 0) {
+            put("power_watts", number * 1e-3);
+        }
+        if (call_.clock != nullptr && call_.clock(gpu.device, nvml::kClockSm, &number) == 0) {
+            put("sm_clock_mhz", number);
+        }
+        if (call_.clock != nullptr && call_.clock(gpu.device, nvml::kClockMemory, &number) == 0) {
+            put("memory_clock_mhz", number);
+        }
+        unsigned long long reasons = 0;
+        if (call_.throttling != nullptr && call_.throttling(gpu.device, &reasons) == 0) {
+            put("throttle_reasons_bits", static_cast<double>(reasons));
+        }
+        if (const auto rate = link_rate(gpu, nvml::kNvlinkSent, &gpu.sent)) {
+            put("nvlink_sent_bytes_per_second", *rate);
+        }
+        if (const auto rate = link_rate(gpu, nvml::kNvlinkReceived, &gpu.received)) {
+            put("nvlink_received_bytes_per_second", *rate);
+        }
+        if (with_pcie && call_.pcie != nullptr) {
+            if (call_.pcie(gpu.device, nvml::kPcieSent, &number) == 0) {
+                put("pcie_sent_bytes_per_second", number * 1e3);
+            }
+            if (call_.pcie(gpu.device, nvml::kPcieReceived, &number) == 0) {
+                put("pcie_received_bytes_per_second", number * 1e3);
+            }
+        }
+        nvml::ProcessInfo processes[kMostProcesses];
+        unsigned count = kMostProcesses;
+        if (call_.processes != nullptr && call_.processes(gpu.device, &count, processes) == 0) {
+            for (unsigned i = 0; i < std::min(count, kMostProcesses); ++i) {
+                result.pids.push_back(static_cast<pid_t>(processes[i].pid));
+            }
+        }
+        return result;
+    }
+
+    // Bytes per second since the last reading; none at the first.
+    std::optional<double> link_rate(const Gpu& gpu, unsigned field, Link* last) {
+        nvml::FieldValue value{};
+        value.field = field;
+        value.scope = nvml::kAllLinks;
+        if (call_.fields == nullptr || call_.fields(gpu.device, 1, &value) != 0 || value.result != 0) {
+            return std::nullopt;
+        }
+        const Link now{value.value_type == nvml::kTypeUnsigned ? value.value.small : value.value.number,
+                       monotonic_ns()};
+        const Link before = std::exchange(*last, now);
+        if (before.time_ns == 0 || now.kib < before.kib || now.time_ns <= before.time_ns) return std::nullopt;
+        return static_cast<double>(now.kib - before.kib) * 1024e9 /
+               static_cast<double>(now.time_ns - before.time_ns);
+    }
+
+    void* library_ = nullptr;  // stays open: closing it would pull the floor from under its threads
+    nvml::Functions call_;
+    std::vector<Gpu> gpus_;
+};
+
+}  // namespace
+
+struct GpuCounters::State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool stop = false, ended = false;
+    std::vector<GpuSample> samples;
+    std::thread thread;
+
+    void run() {
+        Nvml nvml;
+        if (nvml.open()) {
+            for (int round = 0; !stopped(); ++round) keep(nvml.sample(round % kPciePeriods == 0));
+            nvml.close();
+        }
+        const std::lock_guard lock(mutex);
+        ended = true;
+        changed.notify_all();
+    }
+
+    bool stopped() {
+        const std::lock_guard lock(mutex);
+        return stop;
+    }
+
+    void keep(std::vector<GpuSample> new_samples) {
+        std::unique_lock lock(mutex);
+        if (samples.size() > kMostSamples) samples.erase(samples.begin(), samples.begin() + kMostSamples / 2);
+        for (GpuSample& sample : new_samples) samples.push_back(std::move(sample));
+        changed.wait_for(lock, kPeriod, [this] { return stop; });
+    }
+};
+
+GpuCounters::GpuCounters() : state_(std::make_shared<State>()) {
+    state_->thread = std::thread([state = state_] { state->run(); });
+}
+
+GpuCounters::~GpuCounters() {
+    std::unique_lock lock(state_->mutex);
+    state_->stop = true;
+    state_->changed.notify_all();
+    const bool ended = state_->changed.wait_for(lock, kPatience, [this] { return state_->ended; });
+    lock.unlock();
+    if (ended) {
+        state_->thread.join();
+        return;
+    }
+    left_behind = true;
+    state_->thread.detach();
+}
+
+std::vector<GpuSample> GpuCounters::take() {
+    const std::lock_guard lock(state_->mutex);
+    return std::exchange(state_->samples, {});
+}
+
+bool GpuCounters::stuck() {
+    return left_behind;
+}
+
+}  // namespace shardscope::profiler

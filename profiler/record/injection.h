@@ -1,0 +1,26 @@
+// How the library gets into the command: where it stands, and which variables make NVTX, CUDA and NCCL load
+// it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shardscope::profiler {
+
+// libshardscope_inject.so beside the tool: in the build folder, or installed. Empty when it is missing.
+std::string find_injection_library();
+
+struct Injection {
+    std::vector<std::pair<std::string, std::string>> variables;  // to add to the command's environment
+    // Sentences about variables that the user has set to another library: those are left as they are.
+    std::vector<std::string> notices;
+};
+
+// `sources`: bits of SessionHeader::sources. `window_needs_nvtx`: steps or a named range decide what is
+// recorded, so NVTX is injected even where its events are not asked for.
+Injection make_injection(const std::string& library, const std::string& session_directory,
+                         std::uint32_t sources, bool window_needs_nvtx);
+
+}  // namespace shardscope::profiler

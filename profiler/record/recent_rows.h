@@ -1,0 +1,110 @@
+// The last seconds of a recording, in memory: what --keep-last writes to a file when something goes wrong.
+// Rows of events are kept for as long as the window says and within a stated number of bytes, oldest gone
+// first; rows that say who took part (ranks, processes, schemas …) stay. One thread.
+//
+// "The last" is counted back from the newest event, not from now: a program that hangs is found as it was
+// when it still did something. Counters, which the recorder itself samples, do not count as events.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "profiler/record/each_row.h"
+#include "traces/store/sink.h"
+
+namespace shardscope::profiler {
+
+class RecentRows final : public EachRow<RecentRows> {
+  public:
+    static constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
+    static constexpr std::size_t kMaxCounterBytes = std::size_t{16} << 20;
+
+    explicit RecentRows(std::int64_t window_ns, std::size_t max_bytes = kMaxBytes);
+
+    // Ids that others hold and may still use in rows (RecordConverter::visit_strings): asked for when strings
+    // that nobody uses any more are forgotten.
+    using Visit = std::function<void(traces::StringId)>;
+    void set_other_users(std::function<void(const Visit&)> visit_ids) { visit_ids_ = std::move(visit_ids); }
+
+    // The time (trace time, ns) that no event can lie behind.
+    void advance(std::int64_t now_ns) { now_ns_ = now_ns; }
+
+    traces::StringId intern(std::string_view text) override;
+    std::string_view text(traces::StringId id) const override;  // slow
+    template <typename Row>
+    void take(const Row& row);
+
+    // Lets go of what is too old. Call it every now and then.
+    void commit() override;
+
+    // Everything that is kept, into another sink, and nothing of it is lost here.
+    void write_to(traces::EventSink& sink);
+    // A sink that takes rows with this one's string ids and hands them on to `sink`. Lives no longer than
+    // both.
+    std::unique_ptr<traces::EventSink> translator(traces::EventSink& sink);
+
+    std::size_t rows() const;
+    std::size_t bytes() const { return bytes_ + counter_bytes_ + string_bytes_; }
+    std::size_t strings() const { return strings_.size(); }
+    // Rows that were let go before their time, because they took too many bytes.
+    std::int64_t dropped() const { return dropped_; }
+    // When the newest event ended, and what rows() reaches back to; 0 before the first.
+    std::int64_t newest_ns() const { return newest_ns_; }
+    std::int64_t oldest_ns() const;
+
+  private:
+    template <typename Row>
+    struct Kept {
+        std::int64_t time;  // never less than that of the row before
+        Row row;
+    };
+    template <typename Row>
+    using Rows = std::deque<Kept<Row>>;
+    using Fact = std::variant<traces::RunInfoRow, traces::RankRow, traces::ProcessRow, traces::ThreadRow,
+                              traces::StreamRow, traces::ModuleRow, traces::UnitRow, traces::PredictionRow,
+                              traces::PredictionPartRow, traces::DiagnosticRow, traces::PayloadSchemaRow,
+                              traces::PayloadEnumRow, traces::ScopeRow, traces::GpuRow,
+                              traces::CudaContextRow, traces::CudaStreamRow, traces::NcclCommunicatorRow>;
+    struct TextHash {
+        using is_transparent = void;
+        std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+    };
+
+    template <typename Row>
+    void drop_front(Rows<Row>& rows);
+    void drop_old();
+    void drop_for_space();
+    void forget_strings();
+
+    std::int64_t window_ns_;
+    std::size_t max_bytes_;
+    std::function<void(const Visit&)> visit_ids_;
+    std::int64_t now_ns_ = INT64_MAX, newest_ns_ = 0;
+    std::tuple<Rows<traces::KernelRow>, Rows<traces::MemcpyRow>, Rows<traces::MemsetRow>,
+               Rows<traces::RuntimeRow>, Rows<traces::SynchronizationRow>, Rows<traces::RangeRow>,
+               Rows<traces::CollectiveRow>, Rows<traces::MemoryRow>, Rows<traces::StepRow>,
+               Rows<traces::LossRow>, Rows<traces::CudaEventRow>, Rows<traces::OverheadRow>,
+               Rows<traces::GraphTraceRow>, Rows<traces::CudaMemoryRow>, Rows<traces::CudaPoolRow>,
+               Rows<traces::NcclOperationRow>>
+        events_;
+    Rows<traces::CounterRow> counters_;
+    std::vector<Fact> facts_;
+    std::size_t bytes_ = 0, counter_bytes_ = 0;
+    std::int64_t dropped_ = 0;
+
+    // Ids are never given to another string.
+    std::unordered_map<std::string, traces::StringId, TextHash, std::equal_to<>> strings_;
+    std::uint32_t next_id_ = 1;
+    std::size_t string_bytes_ = 0, forget_above_;
+};
+
+}  // namespace shardscope::profiler

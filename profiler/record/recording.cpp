@@ -1,0 +1,478 @@
+// The loop, and the sentences about what came of it.
+#include "profiler/record/recording.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <ctime>
+#include <exception>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "profiler/record/command_line.h"
+#include "profiler/record/injection.h"
+#include "shardscope/version.h"
+
+namespace shardscope::profiler {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+constexpr std::chrono::milliseconds kDrainPeriod{20};
+constexpr std::int64_t kCommitPeriodNs = 500'000'000;
+constexpr std::int64_t kRowsPerCommit = 100'000;
+
+std::int64_t utc_ns() {
+    timespec t;
+    ::clock_gettime(CLOCK_REALTIME, &t);
+    return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+std::int64_t to_ns(double seconds) {
+    return static_cast<std::int64_t>(seconds * 1e9);
+}
+
+std::string seconds(std::int64_t ns) {
+    return fmt::format("{:.{}f} s", static_cast<double>(ns) * 1e-9, ns < 10'000'000'000 ? 2 : 1);
+}
+
+// As one would type it: arguments with anything unusual in them are quoted.
+std::string shell_line(const std::vector<std::string>& arguments) {
+    constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%";
+    std::string line;
+    for (const std::string& argument : arguments) {
+        if (!line.empty()) line += ' ';
+        if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos) {
+            line += argument;
+            continue;
+        }
+        line += '\'';
+        for (const char c : argument) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+        line += '\'';
+    }
+    return line;
+}
+
+std::uint64_t file_bytes(const std::string& path) {
+    std::error_code error;
+    const auto bytes = fs::file_size(path, error);
+    return error ? 0 : bytes;
+}
+
+std::string human_bytes(std::uint64_t bytes) {
+    constexpr const char* kUnits[] = {"bytes", "KB", "MB", "GB", "TB"};
+    auto number = static_cast<double>(bytes);
+    std::size_t unit = 0;
+    for (; number >= 1000 && unit + 1 < std::size(kUnits); ++unit) number /= 1000;
+    return fmt::format("{:.{}f} {}", number, unit == 0 ? 0 : 1, kUnits[unit]);
+}
+
+std::string plural(std::int64_t count, const char* one, const char* many) {
+    return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
+// "300 ranges, 12 kernels": what there is any of.
+std::string listed(const RowCounts& counts) {
+    std::string list;
+    const auto put = [&](std::int64_t count, const char* one, const char* many) {
+        if (count != 0) list += (list.empty() ? "" : ", ") + plural(count, one, many);
+    };
+    put(counts.ranges, "range", "ranges");
+    put(counts.kernels, "kernel", "kernels");
+    put(counts.copies, "copy", "copies");
+    put(counts.calls, "CUDA call", "CUDA calls");
+    put(counts.collectives, "NCCL operation", "NCCL operations");
+    return list;
+}
+
+// How a command ended, in words.
+std::string ending(int status) {
+    if (status <= 128) return fmt::format("the command ended with status {}", status);
+    const char* name = ::sigabbrev_np(status - 128);
+    if (name == nullptr) return fmt::format("the command ended with status {}", status);
+    return fmt::format("the command ended with status {} (SIG{})", status, name);
+}
+
+std::uint32_t sources(const RecordOptions& options) {
+    return (options.nvtx ? kSourceNvtx : 0) | (options.cuda ? kSourceCuda : 0) |
+           (options.nccl ? kSourceNccl : 0);
+}
+
+SessionOptions session_options(const RecordOptions& options) {
+    SessionOptions session;
+    session.sources = sources(options);
+    session.window = options.window;
+    session.first_step = options.first_step;
+    session.last_step = options.last_step;
+    session.range_name = options.range_name;
+    session.ranks = options.ranks;
+    return session;
+}
+
+// "trace.sqlite" -> "trace-2.sqlite"
+std::string numbered(const std::string& path, int number) {
+    if (number < 2) return path;
+    const fs::path whole(path);
+    return (whole.parent_path() /
+            fmt::format("{}-{}{}", whole.stem().string(), number, whole.extension().string()))
+        .string();
+}
+
+}  // namespace
+
+void tell(const std::string& sentence) {
+    const std::string line = "shardscope-record: " + sentence + "\n";
+    // In one piece, so that lines of several ranks do not mix.
+    if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // there is nobody to tell
+}
+
+Recording::Recording(const RecordOptions& options, const OutputName& output)
+    : options_(options),
+      output_(output),
+      launched_(launched_rank(environment_variable)),
+      session_(session_options(options)),
+      clock_(clock_source()) {}
+
+// The first failure ends recording, and is told.
+template <typename Work>
+void Recording::guarded(Work work) {
+    if (failed_) return;
+    try {
+        work();
+    } catch (const std::exception& failure) {
+        failed_ = true;
+        session_.set_state(SessionState::stopped);
+        std::string line = fmt::format("recording has stopped, the command goes on: {}", failure.what());
+        if (writer_ != nullptr && fs::exists(output_.path)) {
+            line += fmt::format(
+                "; what was recorded before is in {}, shardscope-trace check --finalize makes "
+                "it whole",
+                output_.path);
+        }
+        tell(line);
+    }
+}
+
+int Recording::run() {
+    traces::DatabaseWriter::check_output(output_.path, options_.overwrite);
+    const bool window_needs_nvtx =
+        options_.window == WindowKind::steps || options_.window == WindowKind::range;
+    Injection injection;
+    if (sources(options_) != 0 || window_needs_nvtx) {
+        const std::string library = find_injection_library();
+        if (library.empty()) {
+            tell(
+                "libshardscope_inject.so is missing beside the tool; install again, or use --no-nvtx "
+                "--no-cuda --no-nccl");
+            return kOwnFailure;
+        }
+        injection = make_injection(library, session_.directory(), sources(options_), window_needs_nvtx);
+    }
+    started_ = options_.delay_s <= 0 && (options_.toggle_signal == 0 || options_.keep_last_s);
+    recording_ = started_;
+    if (recording_) session_.set_state(SessionState::recording);
+    origin_ns_ = monotonic_ns();
+    start_utc_ns_ = utc_ns();
+    command_.emplace(options_.command, injection.variables, options_.toggle_signal);
+    if (announces()) {
+        for (const std::string& notice : injection.notices) tell(notice);
+        if (!output_.all_ranks.empty()) {
+            tell(fmt::format("each rank writes a trace of its own, {}", output_.all_ranks));
+        } else if (output_.made_up) {
+            tell(fmt::format("the trace will be {}", output_.path));
+        }
+    }
+    guarded([&] { open_output(); });
+    std::optional<int> status;
+    while (!(status = command_->wait(kDrainPeriod))) guarded([&] { tick(); });
+    guarded([&] { finish(*status); });
+    return *status;
+}
+
+traces::WriterOptions Recording::writer_options(const std::string& path) const {
+    traces::WriterOptions writer;
+    writer.path = path;
+    writer.overwrite = options_.overwrite;
+    writer.start_utc_ns = start_utc_ns_;
+    writer.start_system_ns = origin_ns_;
+    return writer;
+}
+
+void Recording::open_output() {
+    if (options_.keep_last_s) {
+        const auto bytes = static_cast<std::size_t>(options_.max_bytes.value_or(RecentRows::kMaxBytes));
+        recent_ = std::make_unique<RecentRows>(to_ns(*options_.keep_last_s), bytes);
+        recent_->set_other_users(
+            [this](const RecentRows::Visit& visit) { collector_->visit_strings(visit); });
+        sink_ = std::make_unique<CountingSink>(*recent_);
+    } else {
+        writer_ = std::make_unique<traces::DatabaseWriter>(writer_options(output_.path));
+        sink_ = std::make_unique<CountingSink>(*writer_);
+    }
+    collector_ = std::make_unique<Collector>(session_.directory(), *sink_, clock_, origin_ns_);
+    if (options_.counters) counters_ = std::make_unique<CounterSampler>(origin_ns_);
+    describe_run(*sink_);
+    sink_->commit();
+}
+
+void Recording::describe_run(traces::EventSink& sink) const {
+    sink.add(traces::RunInfoRow{"tool", fmt::format("shardscope-record {}", kVersion)});
+    sink.add(traces::RunInfoRow{"command", shell_line(options_.command)});
+    sink.add(traces::RunInfoRow{"pid", fmt::format("{}", command_->pid())});
+    if (options_.window == WindowKind::steps) {
+        const bool open = options_.last_step == INT64_MAX;
+        sink.add(traces::RunInfoRow{
+            "window", fmt::format("steps {} to {}", options_.first_step,
+                                  open ? std::string("the last") : fmt::format("{}", options_.last_step))});
+    } else if (options_.window == WindowKind::range) {
+        sink.add(traces::RunInfoRow{"window", fmt::format("range {}", options_.range_name)});
+    } else if (options_.window == WindowKind::cuda_profiler) {
+        sink.add(traces::RunInfoRow{"window", "cudaProfilerStart to cudaProfilerStop"});
+    } else if (options_.keep_last_s) {
+        sink.add(traces::RunInfoRow{"window", fmt::format("the last {} s", *options_.keep_last_s)});
+    }
+}
+
+void Recording::tick() {
+    const std::int64_t now = now_ns();
+    if (const int signals = command_->take_own_signals(); signals != 0) {
+        // Two in one go cancel each other out, but for --keep-last.
+        if (recent_ != nullptr || signals % 2 == 1) on_signal(now);
+    }
+    if (stopped_ns_ >= 0) return;
+    if (!started_ && options_.toggle_signal == 0 && now >= to_ns(options_.delay_s)) {
+        set_recording(true, now);
+    }
+    if (options_.duration_s && now >= to_ns(options_.delay_s) + to_ns(*options_.duration_s)) {
+        stop(now);
+        return;
+    }
+    if (recent_ != nullptr) recent_->advance(now);
+    collector_->drain();
+    sample_counters(now);
+    look_for_hang(now);
+    commit_when_due(now);
+    look_at_size(now);
+}
+
+void Recording::on_signal(std::int64_t now) {
+    if (recent_ != nullptr) {
+        collector_->drain();
+        write_kept("the signal came that asks for a trace", now, true);
+    } else if (stopped_ns_ < 0) {
+        set_recording(!recording_, now);
+    }
+}
+
+void Recording::set_recording(bool on, std::int64_t now) {
+    const bool by_signal = options_.toggle_signal != 0;
+    started_ = true;
+    recording_ = on;
+    session_.set_state(on ? SessionState::recording : SessionState::waiting);
+    if (!on) collector_->pause(now);
+    if (!by_signal) return;
+    sink_->add(traces::DiagnosticRow{
+        now, traces::Severity::information,
+        fmt::format("recording {} by signal {} s after the start", on ? "was started" : "was stopped",
+                    static_cast<double>(now / 1'000'000) * 1e-3)});
+    sink_->commit();
+}
+
+void Recording::stop(std::int64_t now) {
+    stopped_ns_ = now;
+    recording_ = false;
+    session_.set_state(SessionState::stopped);
+    collector_->finish(now);
+    sink_->commit();
+}
+
+void Recording::sample_counters(std::int64_t now) {
+    if (counters_ == nullptr) return;
+    if (!recording_) return counters_->discard();
+    std::vector<WatchedProcess> processes = collector_->living();
+    const bool known = std::any_of(processes.begin(), processes.end(),
+                                   [this](const auto& process) { return process.pid == command_->pid(); });
+    if (!known) processes.push_back({command_->pid(), launched_ ? launched_->rank : -1});
+    counters_->tick(now, processes, *sink_);
+}
+
+void Recording::look_for_hang(std::int64_t now) {
+    if (!options_.hang_s) return;
+    if (collector_->activity() != activity_) {
+        activity_ = collector_->activity();
+        active_ns_ = now;
+        hung_ = false;
+        return;
+    }
+    // A program that has not begun to record is starting, and one is told once that it hangs.
+    if (activity_ == 0 || hung_ || now - active_ns_ < to_ns(*options_.hang_s)) return;
+    hung_ = true;
+    write_kept(fmt::format("nothing was recorded for {} s: the command hangs", *options_.hang_s), now, true);
+}
+
+void Recording::commit_when_due(std::int64_t now) {
+    if (now - committed_ns_ < kCommitPeriodNs && collector_->rows() - committed_rows_ < kRowsPerCommit)
+        return;
+    sink_->commit();
+    committed_ns_ = now;
+    committed_rows_ = collector_->rows();
+}
+
+void Recording::look_at_size(std::int64_t now) {
+    if (!options_.max_bytes || recent_ != nullptr) return;
+    const std::uint64_t bytes = file_bytes(output_.path) + file_bytes(output_.path + "-wal");
+    if (bytes < static_cast<std::uint64_t>(*options_.max_bytes)) return;
+    stop(now);
+    const std::string text =
+        fmt::format("recording stopped {} after the start, when the trace had {} (--max-size)", seconds(now),
+                    human_bytes(bytes));
+    sink_->add(traces::DiagnosticRow{now, traces::Severity::warning, text});
+    sink_->commit();
+    tell(text + "; the command goes on");
+}
+
+// Says where each thread was that had not come out of its ranges.
+void Recording::add_places(traces::EventSink& sink, const std::vector<Collector::Place>& places,
+                           std::int64_t now) {
+    for (const Collector::Place& place : places) {
+        std::string who =
+            place.rank >= 0 ? fmt::format("rank {}", place.rank) : fmt::format("process {}", place.pid);
+        if (place.tid == place.pid) {
+            who += ", main thread";
+        } else {
+            who += fmt::format(", thread {}", place.tid);
+            if (!place.thread.empty()) who += fmt::format(" ({})", place.thread);
+        }
+        sink.add(traces::DiagnosticRow{
+            std::min(place.until_ns, now), traces::Severity::information,
+            fmt::format("{}: in {} since {}, for {}", who,
+                        place.text.empty() ? "a range without a name" : place.text, seconds(place.since_ns),
+                        seconds(place.until_ns - place.since_ns))});
+    }
+}
+
+void Recording::finish(int status) {
+    const std::int64_t exited = now_ns();
+    session_.set_state(SessionState::stopped);
+    if (stopped_ns_ < 0) {
+        if (recent_ != nullptr) recent_->advance(exited);
+        collector_->finish(exited);
+    }
+    counters_.reset();
+    if (!collector_->knows(command_->pid())) {
+        sink_->add(traces::ProcessRow{traces::global_pid(command_->pid()), command_->pid(),
+                                      fs::path(options_.command[0]).filename().string()});
+    }
+    sink_->add(traces::RunInfoRow{"exit_status", fmt::format("{}", status)});
+    const std::int64_t end = stopped_ns_ >= 0 ? stopped_ns_ : exited;
+    if (collector_->damaged() != 0) {
+        const std::string text = fmt::format(
+            "{} stretches of records were damaged and left out; did the command write over its own memory?",
+            collector_->damaged());
+        sink_->add(traces::DiagnosticRow{end, traces::Severity::warning, text});
+        tell(text);
+    }
+    command_->told_to_end();  // the signal that ended the command, too
+    if (recent_ != nullptr) {
+        if (status != 0) {
+            write_kept(ending(status), exited, false);
+        } else if (announces()) {
+            tell("the command ended well, so its last seconds were not written (--keep-last)");
+        }
+        return;
+    }
+    if (status != 0) add_places(*sink_, collector_->places_at_end(), end);
+    std::atomic<bool> cancel{false};
+    traces::FinalizeOptions finalize;
+    finalize.cancel = &cancel;
+    finalize.progress = [&](double) {
+        if (command_->told_to_end()) cancel = true;
+    };
+    const auto result = writer_->finish(end, collector_->dropped(), finalize);
+    if (!fs::exists(output_.path)) {
+        tell(fmt::format("{} is lost: its folder was removed while the command ran", output_.path));
+        return;
+    }
+    if (result.outcome == traces::FinalizeResult::Outcome::cancelled) {
+        tell(
+            fmt::format("{} holds everything, but was not sorted and indexed; shardscope-trace check "
+                        "--finalize {} does that",
+                        output_.path, output_.path));
+        return;
+    }
+    report(end);
+}
+
+void Recording::write_kept(const std::string& reason, std::int64_t end_ns, bool goes_on) {
+    std::string path;
+    do path = numbered(output_.path, ++kept_files_);
+    while (kept_files_ > 1 && !options_.overwrite && fs::exists(path));
+    const std::int64_t from = std::max<std::int64_t>(recent_->oldest_ns(), 0);
+    traces::WriterOptions into = writer_options(path);
+    into.first_ns = from;
+    traces::DatabaseWriter writer(into);
+    CountingSink counted(writer);
+    recent_->write_to(counted);
+    const auto translated = recent_->translator(counted);
+    writer.add(traces::RunInfoRow{"kept_because", reason});
+    writer.add(traces::RunInfoRow{"kept_from_s", fmt::format("{:.3f}", static_cast<double>(from) * 1e-9)});
+    writer.add(traces::DiagnosticRow{end_ns, traces::Severity::warning, reason});
+    std::vector<Collector::Place> places = collector_->places_at_end();
+    if (goes_on) {
+        collector_->write_open(*translated, end_ns);
+        places = collector_->places_now(end_ns);
+    }
+    add_places(writer, places, end_ns);
+    if (recent_->dropped() != 0) {
+        writer.add(traces::DiagnosticRow{
+            end_ns, traces::Severity::warning,
+            fmt::format("memory for what is kept was full: {} events of the last {} s are missing; a larger "
+                        "--max-size keeps more",
+                        recent_->dropped(), *options_.keep_last_s)});
+    }
+    writer.finish(end_ns, collector_->dropped());
+    const RowCounts& counts = counted.counts();
+    tell(fmt::format("{}; wrote {} ({}): {} of {}, from {} to {}", reason, path,
+                     human_bytes(file_bytes(path)), listed(counts).empty() ? "no events" : listed(counts),
+                     plural(collector_->processes(), "process", "processes"), seconds(from),
+                     seconds(end_ns)));
+    report_next_steps(path);
+}
+
+void Recording::report(std::int64_t duration_ns) {
+    if (!announces() && collector_->dropped() == 0) return;
+    const RowCounts& counts = sink_->counts();
+    std::string line = fmt::format("wrote {} ({}): ", output_.path, human_bytes(file_bytes(output_.path)));
+    if (collector_->rows() == 0) {
+        line += sources(options_) == 0 ? "no events; nothing was asked for (--no-nvtx --no-cuda --no-nccl)"
+                : options_.window != WindowKind::always
+                    ? "no events; the command did not come to what was to be recorded"
+                    : "no events; the command made no NVTX, CUDA or NCCL call";
+    } else {
+        line += fmt::format("{} events of {} in {}", collector_->rows(),
+                            plural(collector_->processes(), "process", "processes"), seconds(duration_ns));
+        if (const std::string list = listed(counts); !list.empty()) line += fmt::format(" ({})", list);
+    }
+    if (collector_->dropped() != 0) line += fmt::format(", {} more were lost", collector_->dropped());
+    tell(line);
+    if (announces()) report_next_steps(output_.path);
+}
+
+void Recording::report_next_steps(const std::string& path) const {
+    if (!output_.all_ranks.empty()) {
+        tell(fmt::format("next: shardscope-trace merge {} -o {}", output_.all_ranks, output_.merged));
+    } else {
+        tell(fmt::format("next: shardscope-trace info {}, or shardscope-view {}", path, path));
+    }
+}
+
+}  // namespace shardscope::profiler

@@ -1,0 +1,86 @@
+// One run of a command with its trace: the loop of shardscope-record, on its one thread. Waits a little,
+// drains what the processes recorded, commits; then finishes the trace. The command goes on whatever happens
+// to that.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "profiler/calibration.h"
+#include "profiler/record/collector.h"
+#include "profiler/record/counter_sampler.h"
+#include "profiler/record/launch.h"
+#include "profiler/record/output_name.h"
+#include "profiler/record/recent_rows.h"
+#include "profiler/record/record_command.h"
+#include "profiler/record/row_counts.h"
+#include "profiler/record/session.h"
+#include "traces/store/writer.h"
+
+namespace shardscope::profiler {
+
+// One line on standard error, which may be closed.
+void tell(const std::string& sentence);
+
+class Recording {
+  public:
+    // `options` must outlive it; output.path is where the trace goes.
+    Recording(const RecordOptions& options, const OutputName& output);
+
+    // Runs the command to its end. The status to exit with. Throws LaunchError, or another exception when
+    // nothing was started because the trace could not be written.
+    int run();
+
+  private:
+    std::int64_t now_ns() const { return monotonic_ns() - origin_ns_; }
+    bool announces() const { return !launched_ || launched_->rank == 0; }
+
+    template <typename Work>
+    void guarded(Work work);
+
+    void open_output();
+    void describe_run(traces::EventSink& sink) const;
+    traces::WriterOptions writer_options(const std::string& path) const;
+
+    void tick();
+    void on_signal(std::int64_t now);
+    void set_recording(bool on, std::int64_t now);
+    void stop(std::int64_t now);
+    void sample_counters(std::int64_t now);
+    void look_for_hang(std::int64_t now);
+    void commit_when_due(std::int64_t now);
+    void look_at_size(std::int64_t now);
+
+    void finish(int status);
+    void add_places(traces::EventSink& sink, const std::vector<Collector::Place>& places, std::int64_t now);
+    void write_kept(const std::string& reason, std::int64_t end_ns, bool goes_on);
+    void report(std::int64_t duration_ns);
+    void report_next_steps(const std::string& path) const;
+
+    const RecordOptions& options_;
+    const OutputName& output_;
+    const std::optional<LaunchedRank> launched_;
+    Session session_;
+    Calibration clock_;
+    std::optional<Command> command_;
+
+    // Either a database or memory is fed, through the counter of rows.
+    std::unique_ptr<traces::DatabaseWriter> writer_;
+    std::unique_ptr<RecentRows> recent_;
+    std::unique_ptr<CountingSink> sink_;
+    std::unique_ptr<Collector> collector_;
+    std::unique_ptr<CounterSampler> counters_;
+
+    std::int64_t origin_ns_ = 0, start_utc_ns_ = 0;
+    std::int64_t stopped_ns_ = -1;  // when --duration or --max-size ended the recording
+    std::int64_t committed_ns_ = 0, committed_rows_ = 0;
+    std::uint64_t activity_ = 0;  // for --hang: when it last changed
+    std::int64_t active_ns_ = 0;
+    bool hung_ = false;
+    int kept_files_ = 0;
+    bool recording_ = false, started_ = false, failed_ = false;
+};
+
+}  // namespace shardscope::profiler

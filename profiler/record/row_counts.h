@@ -1,0 +1,41 @@
+// Counts rows by kind on their way to another sink: what the last lines of shardscope-record say.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "profiler/record/each_row.h"
+
+namespace shardscope::profiler {
+
+struct RowCounts {
+    std::int64_t ranges = 0;  // with marks
+    std::int64_t kernels = 0, copies = 0, calls = 0, collectives = 0;
+};
+
+class CountingSink final : public EachRow<CountingSink> {
+  public:
+    explicit CountingSink(traces::EventSink& sink) : sink_(sink) {}
+
+    const RowCounts& counts() const { return counts_; }
+    traces::StringId intern(std::string_view text) override { return sink_.intern(text); }
+    std::string_view text(traces::StringId id) const override { return sink_.text(id); }
+    void commit() override { sink_.commit(); }
+    template <typename Row>
+    void take(const Row& row) {
+        if constexpr (std::is_same_v<Row, traces::RangeRow>) ++counts_.ranges;
+        if constexpr (std::is_same_v<Row, traces::KernelRow>) ++counts_.kernels;
+        if constexpr (std::is_same_v<Row, traces::MemcpyRow> || std::is_same_v<Row, traces::MemsetRow>)
+            ++counts_.copies;
+        if constexpr (std::is_same_v<Row, traces::RuntimeRow>) ++counts_.calls;
+        if constexpr (std::is_same_v<Row, traces::NcclOperationRow>) ++counts_.collectives;
+        sink_.add(row);
+    }
+
+  private:
+    traces::EventSink& sink_;
+    RowCounts counts_;
+};
+
+}  // namespace shardscope::profiler
