@@ -34,6 +34,10 @@ TemporaryFile::~TemporaryFile() {
 }
 
 void TemporaryFile::rename_to(const std::string& target, bool replace) {
+    if (!replace && ::access(target.c_str(), F_OK) == 0) {  // a live one's journal is not ours to remove
+        throw StoreError(
+            fmt::format("{} was created by another program just now; choose another path", target));
+    }
     remove_side_files(target);
     int failed =
         ::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target.c_str(), replace ? 0 : RENAME_NOREPLACE);
