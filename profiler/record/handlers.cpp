@@ -1,11 +1,13 @@
 // One line for each source.
 #include "profiler/record/handlers.h"
 
+#include "profiler/record/cuda_handler.h"
 #include "profiler/record/nccl_handler.h"
 
 namespace shardscope::profiler {
 
-void add_handlers(RecordConverter& converter, [[maybe_unused]] const ProcessFacts& process) {
+void add_handlers(RecordConverter& converter, const ProcessFacts& process) {
+    converter.add_handler(RecordKind::cuda_first, RecordKind::cuda_last, make_cuda_handler(process));
     converter.add_handler(RecordKind::nccl_first, RecordKind::nccl_last, make_nccl_handler());
 }
 

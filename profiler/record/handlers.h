@@ -8,11 +8,14 @@
 
 namespace shardscope::profiler {
 
+struct Findings;
+
 // What a handler may need to know of the process whose records it converts.
 struct ProcessFacts {
     std::int64_t pid = 0;
-    int rank = -1;   // told by the launcher; -1: none
-    int number = 0;  // 0, 1, 2 … in the recording, in the order in which processes were found
+    int rank = -1;                 // told by the launcher; -1: none
+    int number = 0;                // 0, 1, 2 … in the recording, in the order in which processes were found
+    Findings* findings = nullptr;  // of the whole recording; outlives the handlers
 };
 
 // Called once for each process, before its first record.

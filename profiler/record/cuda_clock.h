@@ -1,0 +1,38 @@
+// CUPTI's clock, CLOCK_REALTIME, in trace time. Both run alike except where the system's clock is set: pairs
+// of both, measured in the program before each batch of records, make stretches without such a step, and a
+// time belongs to the stretch that it lies in, or nearest to. One thread; nanoseconds.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace shardscope::profiler {
+
+class CudaClock {
+  public:
+    // Apart by more than this, two pairs have a step between them. (The measurement is good to some hundred.)
+    static constexpr std::int64_t kStep = 50'000;
+
+    // A pair, later than all before. The step that lies before it, if there is one: positive where the
+    // system's clock was set ahead.
+    std::optional<std::int64_t> add(std::int64_t realtime, std::int64_t trace);
+
+    // No pair yet: std::nullopt.
+    std::optional<std::int64_t> to_trace(std::int64_t realtime) const;
+
+  private:
+    struct Pair {
+        std::int64_t realtime, offset;  // trace time = realtime - offset
+    };
+    struct Stretch {
+        std::vector<Pair> pairs;  // increasing realtime; never empty
+    };
+    static constexpr std::size_t kMostPairs = 4096;  // of a stretch; then every second older one goes
+    static std::int64_t offset_at(const Stretch& stretch, std::int64_t realtime);
+
+    std::vector<Stretch> stretches_;
+};
+
+}  // namespace shardscope::profiler

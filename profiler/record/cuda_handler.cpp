@@ -1,0 +1,522 @@
+// One function for each kind of record. Nsight's numbers for CUPTI's values: schema 3.25.0.
+#include "profiler/record/cuda_handler.h"
+
+#include <array>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "profiler/inject/cuda_records.h"
+#include "profiler/inject/cupti_abi.h"
+#include "profiler/record/cuda_clock.h"
+#include "profiler/record/findings.h"
+#include "profiler/record/kernel_names.h"
+
+namespace shardscope::profiler {
+namespace {
+
+using traces::StringId;
+
+template <typename Record>
+std::optional<Record> read(const std::byte* bytes, std::size_t size) {
+    if (size < sizeof(Record)) return std::nullopt;
+    Record record;
+    std::memcpy(&record, bytes, sizeof record);
+    return record;
+}
+
+// ENUM_CUDA_MEM_KIND counts from 0 and has its unknown last.
+int mem_kind(int cupti_kind) {
+    constexpr int kUnknown = 7;
+    return cupti_kind >= 1 && cupti_kind <= kUnknown ? cupti_kind - 1 : kUnknown;
+}
+
+int launch_type(int cupti_type) {
+    constexpr int kUnknown = 0;
+    return cupti_type <= 2 ? cupti_type + 1 : kUnknown;
+}
+
+// ENUM_CUPTI_OVERHEAD_TYPE, and what is to be read in the row. Types that have no number there are unknown.
+struct OverheadKind {
+    std::uint32_t cupti;
+    int type;
+    const char* name;
+};
+constexpr std::array kOverheads = {
+    OverheadKind{1, 2, "Driver JIT compiler"},
+    OverheadKind{1u << 16, 3, "Profiler buffer flush"},
+    OverheadKind{2u << 16, 4, "Profiler instrumentation"},
+    OverheadKind{3u << 16, 5, "Profiler resources"},
+    OverheadKind{4u << 16, 6, "Runtime module loading"},
+    OverheadKind{5u << 16, 7, "Lazy function loading"},
+    OverheadKind{6u << 16, 8, "Command buffer full"},
+    OverheadKind{7u << 16, 1, "Profiler buffer request"},
+    OverheadKind{8u << 16, 1, "Unified memory profiling start"},
+};
+constexpr OverheadKind kUnknownOverhead = {0, 1, "Unknown overhead"};
+
+// "GPU-01234567-89ab-…", as the driver's tools print it.
+std::string uuid_text(const std::uint8_t (&uuid)[16]) {
+    std::string text = "GPU";
+    for (int i = 0; i < 16; ++i) {
+        if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+        text += fmt::format("{:02x}", uuid[i]);
+    }
+    return text;
+}
+
+class CudaHandler final : public RecordHandler {
+  public:
+    explicit CudaHandler(const ProcessFacts& process) : process_(process) {}
+
+    bool convert(RecordConverter& to, std::uint32_t, RecordKind kind, const std::byte* bytes,
+                 std::size_t size) override {
+        switch (kind) {
+            case kCudaClock:
+                return take<CudaClockRecord>(to, bytes, size, &CudaHandler::clock);
+            case kCudaNotice:
+                return notice(to, bytes, size);
+            case kCudaLoss:
+                return take<CudaLossRecord>(to, bytes, size, &CudaHandler::loss);
+            case kCudaDevice:
+                return take<CudaDeviceRecord>(to, bytes, size, &CudaHandler::device);
+            case kCudaContext:
+                return take<CudaContextRecord>(to, bytes, size, &CudaHandler::context);
+            case kCudaStream:
+                return take<CudaStreamRecord>(to, bytes, size, &CudaHandler::stream);
+            case kCudaApi:
+                return take<CudaApiRecord>(to, bytes, size, &CudaHandler::api);
+            case kCudaKernel:
+                return take<CudaKernelRecord>(to, bytes, size, &CudaHandler::kernel);
+            case kCudaMemcpy:
+                return take<CudaMemcpyRecord>(to, bytes, size, &CudaHandler::memcpy);
+            case kCudaMemset:
+                return take<CudaMemsetRecord>(to, bytes, size, &CudaHandler::memset);
+            case kCudaSynchronization:
+                return take<CudaSynchronizationRecord>(to, bytes, size, &CudaHandler::synchronization);
+            case kCudaEvent:
+                return take<CudaEventRecord>(to, bytes, size, &CudaHandler::event);
+            case kCudaMemory:
+                return take<CudaMemoryRecord>(to, bytes, size, &CudaHandler::memory);
+            case kCudaPool:
+                return take<CudaPoolRecord>(to, bytes, size, &CudaHandler::pool);
+            case kCudaOverhead:
+                return take<CudaOverheadRecord>(to, bytes, size, &CudaHandler::overhead);
+            case kCudaGraph:
+                return take<CudaGraphRecord>(to, bytes, size, &CudaHandler::graph);
+            default:
+                return false;
+        }
+    }
+
+    void close(RecordConverter& to, std::int64_t end_ns) override {
+        if (told_.dropped != 0) {
+            say(to, end_ns,
+                fmt::format("process {}: CUPTI lost {} CUDA events for want of buffers", process_.pid,
+                            told_.dropped));
+        }
+        if (told_.untimed != 0) {
+            say(to, end_ns,
+                fmt::format(
+                    "process {}: {} CUDA events had no valid times and were left out; CUPTI's buffers on "
+                    "the device were full, or the program ended before the events did",
+                    process_.pid, told_.untimed));
+        }
+        if (told_.misplaced != 0) {
+            say(to, end_ns,
+                fmt::format(
+                    "process {}: the launch of {} CUDA events is not known; they were taken as part of "
+                    "the recorded window, or not, by their own time",
+                    process_.pid, told_.misplaced));
+        }
+        if (early_ != 0) {
+            say(to, end_ns,
+                fmt::format("process {}: {} CUDA events have no clock and were left out", process_.pid,
+                            early_));
+        }
+    }
+
+    void visit_strings(const std::function<void(StringId)>& visit) const override {
+        for (const auto& [id, names] : kernels_) {
+            visit(names.demangled);
+            visit(names.base);
+        }
+        for (const auto& [type, name] : overhead_names_) visit(name);
+    }
+
+  private:
+    struct KernelNames {
+        StringId mangled = StringId::empty, demangled = StringId::empty, base = StringId::empty;
+    };
+
+    template <typename Record>
+    bool take(RecordConverter& to, const std::byte* bytes, std::size_t size,
+              void (CudaHandler::*function)(RecordConverter&, const Record&)) {
+        const auto record = read<Record>(bytes, size);
+        if (!record) return false;
+        (this->*function)(to, *record);
+        return true;
+    }
+
+    void say(RecordConverter& to, std::int64_t time, const std::string& text) {
+        to.sink().add(traces::DiagnosticRow{time, traces::Severity::warning, text});
+        process_.findings->note(text);
+    }
+
+    // --- what others build on ------------------------------------------------------------------------------
+
+    // Both ends in trace time; false before the first clock record.
+    bool set_times(std::int64_t start, std::int64_t end, std::int64_t* row_start, std::int64_t* row_end) {
+        const auto from = clock_.to_trace(start);
+        if (!from) {
+            ++early_;
+            ++process_.findings->lost;
+            return false;
+        }
+        *row_start = *from;
+        // A length is a length, also where the system's clock was set in between.
+        *row_end = *from + (end - start);
+        return true;
+    }
+
+    std::int64_t correlation(std::uint32_t id) const { return std::int64_t{process_.number} << 32 | id; }
+
+    std::int64_t global_pid() const { return traces::global_pid(process_.pid); }
+
+    // The trace's id of a device that did something.
+    int device_id(RecordConverter& to, std::int32_t cuda_device) {
+        const auto known = devices_.find(cuda_device);
+        if (known != devices_.end()) return known->second;
+        const int id = process_.findings->devices.id(process_.pid, cuda_device, process_.rank);
+        devices_.emplace(cuda_device, id);
+        describe(to, cuda_device);
+        return id;
+    }
+
+    int device_id(RecordConverter& to, std::int32_t cuda_device, std::int32_t context) {
+        contexts_.try_emplace(context, cuda_device);
+        return device_id(to, cuda_device);
+    }
+
+    // Where the record tells the context alone; the process's first device where that is not known.
+    int device_of_context(RecordConverter& to, std::int32_t context) {
+        const auto known = contexts_.find(context);
+        if (known != contexts_.end()) return device_id(to, known->second);
+        return devices_.empty() ? device_id(to, 0) : devices_.begin()->second;
+    }
+
+    // Once it is used, and CUPTI has told of it.
+    void describe(RecordConverter& to, std::int32_t cuda_device) {
+        const auto facts = facts_.find(cuda_device);
+        const auto id = devices_.find(cuda_device);
+        if (facts == facts_.end() || id == devices_.end()) return;
+        facts->second.device = id->second;
+        to.sink().add(facts->second);
+        const auto rank = process_.findings->ranks.find(process_.rank);
+        if (rank == process_.findings->ranks.end() || rank->second.device != id->second) return;
+        // Of a launcher's processes of one rank, the rank is the one that uses its device.
+        rank->second.global_pid = global_pid();
+        rank->second.global_tid = traces::global_tid(process_.pid, process_.pid);
+        rank->second.device_name = facts->second.name;
+        rank->second.device_memory = facts->second.memory;
+        to.sink().add(rank->second);
+    }
+
+    const KernelNames& kernel_names(RecordConverter& to, std::uint32_t name) {
+        const auto [it, added] = kernels_.try_emplace(name);
+        if (!added) return it->second;
+        const std::string symbol = to.text(name);
+        const std::string demangled = demangle(symbol);
+        it->second.mangled = to.name(name);
+        it->second.demangled = to.sink().intern(demangled);
+        it->second.base = to.sink().intern(base_name(demangled));
+        return it->second;
+    }
+
+    // --- the kinds -----------------------------------------------------------------------------------------
+
+    void clock(RecordConverter& to, const CudaClockRecord& r) {
+        const std::int64_t now = to.to_trace_ns(r.ticks);
+        const auto step = clock_.add(r.realtime, now);
+        if (!step || ++steps_ > kMostSteps) return;
+        say(to, now,
+            fmt::format(
+                "the system's clock was set {:.3f} s {} within the second before {:.3f} s; CUDA events of "
+                "that second may be off by as much",
+                static_cast<double>(*step < 0 ? -*step : *step) / 1e9, *step < 0 ? "back" : "ahead",
+                static_cast<double>(now) / 1e9));
+    }
+
+    bool notice(RecordConverter& to, const std::byte* bytes, std::size_t size) {
+        const auto r = read<TextRecord>(bytes, size);
+        if (!r || r->owner < 1 || r->owner > 3) return false;
+        const char* text = reinterpret_cast<const char*>(bytes) + sizeof(TextRecord);
+        const std::string sentence(text, ::strnlen(text, size - sizeof(TextRecord)));
+        // Of many processes that all lack the same, one is enough.
+        if (process_.findings->note(sentence)) {
+            to.sink().add(traces::DiagnosticRow{to.to_trace_ns(r->ticks),
+                                                static_cast<traces::Severity>(r->owner), sentence});
+        }
+        return true;
+    }
+
+    void loss(RecordConverter&, const CudaLossRecord& r) {
+        process_.findings->lost += static_cast<std::int64_t>(r.dropped + r.untimed) -
+                                   static_cast<std::int64_t>(told_.dropped + told_.untimed);
+        told_ = r;
+    }
+
+    void device(RecordConverter& to, const CudaDeviceRecord& r) {
+        traces::GpuRow row;
+        row.cuda_device = r.device;
+        row.pid = process_.pid;
+        row.name = to.text(r.header.name);
+        row.uuid = uuid_text(r.uuid);
+        row.memory = r.memory;
+        row.memory_bandwidth = r.memory_bandwidth;
+        row.clock_hz = r.clock_hz;
+        row.l2_bytes = r.l2_bytes;
+        row.constant_bytes = r.constant_bytes;
+        row.multiprocessors = static_cast<int>(r.multiprocessors);
+        row.compute_major = static_cast<int>(r.compute_major);
+        row.compute_minor = static_cast<int>(r.compute_minor);
+        row.warp_threads = static_cast<int>(r.warp_threads);
+        row.copy_engines = static_cast<int>(r.copy_engines);
+        row.max_threads_per_block = static_cast<int>(r.max_threads_per_block);
+        row.max_warps_per_multiprocessor = static_cast<int>(r.max_warps_per_multiprocessor);
+        row.max_blocks_per_multiprocessor = static_cast<int>(r.max_blocks_per_multiprocessor);
+        row.max_registers_per_block = static_cast<int>(r.max_registers_per_block);
+        row.max_registers_per_multiprocessor = static_cast<int>(r.max_registers_per_multiprocessor);
+        row.max_shared_per_block = r.max_shared_per_block;
+        row.max_shared_per_multiprocessor = r.max_shared_per_multiprocessor;
+        if (facts_.emplace(r.device, std::move(row)).second) describe(to, r.device);
+    }
+
+    void context(RecordConverter& to, const CudaContextRecord& r) {
+        contexts_[r.context] = r.device;
+        traces::CudaContextRow row;
+        row.pid = process_.pid;
+        row.device = device_id(to, r.device);
+        row.context = r.context;
+        row.null_stream = r.null_stream;
+        to.sink().add(row);
+    }
+
+    void stream(RecordConverter& to, const CudaStreamRecord& r) {
+        traces::CudaStreamRow row;
+        row.pid = process_.pid;
+        row.context = r.context;
+        row.stream = r.stream;
+        row.priority = r.priority;
+        row.flag = r.flag;
+        to.sink().add(row);
+    }
+
+    void api(RecordConverter& to, const CudaApiRecord& r) {
+        traces::RuntimeRow row;
+        if (!set_times(r.start, r.end, &row.start, &row.end)) return;
+        row.global_tid = traces::global_tid(process_.pid, r.tid);
+        row.correlation = correlation(r.correlation);
+        row.name = to.name(r.header.name);
+        row.return_value = static_cast<int>(r.result);
+        row.driver = r.header.flags != 0;
+        to.emit(row);
+    }
+
+    void kernel(RecordConverter& to, const CudaKernelRecord& r) {
+        traces::KernelRow row;
+        if (!set_times(r.start, r.end, &row.start, &row.end)) return;
+        const KernelNames& names = kernel_names(to, r.header.name);
+        row.device = device_id(to, r.device, r.context);
+        row.stream = r.stream;
+        row.correlation = correlation(r.correlation);
+        row.global_pid = global_pid();
+        row.short_name = names.base;
+        row.demangled_name = names.demangled;
+        row.mangled_name = names.mangled;
+        for (int i = 0; i < 3; ++i) {
+            row.grid[i] = r.grid[i];
+            row.block[i] = r.block[i];
+            row.cluster[i] = r.cluster[i];
+        }
+        row.context = r.context;
+        row.launch_type = launch_type(r.launch_type);
+        row.cache_config = r.cache_config;
+        row.registers = r.registers;
+        row.static_shared_memory = r.static_shared;
+        row.dynamic_shared_memory = r.dynamic_shared;
+        row.local_memory_per_thread = r.local_per_thread;
+        row.local_memory_total = r.local_total;
+        row.grid_id = r.grid_id;
+        row.shared_memory_executed = r.shared_executed;
+        row.shared_memory_limit_config = r.shared_limit_config;
+        if (r.graph_node != 0) {
+            row.graph_node = r.graph_node;
+            row.graph = r.graph;
+        }
+        row.cluster_policy = r.cluster_policy;
+        row.max_potential_cluster = r.max_potential_cluster;
+        row.max_active_clusters = r.max_active_clusters;
+        to.emit(row);
+    }
+
+    void memcpy(RecordConverter& to, const CudaMemcpyRecord& r) {
+        traces::MemcpyRow row;
+        if (!set_times(r.start, r.end, &row.start, &row.end)) return;
+        row.device = device_id(to, r.device, r.context);
+        row.stream = r.stream;
+        row.correlation = correlation(r.correlation);
+        row.global_pid = global_pid();
+        row.bytes = r.bytes;
+        row.copy_kind = r.copy_kind;
+        row.src_kind = mem_kind(r.src_kind);
+        row.dst_kind = mem_kind(r.dst_kind);
+        row.context = r.context;
+        if (r.src_device >= 0 && r.dst_device >= 0) {
+            row.src_device = device_id(to, r.src_device, r.src_context);
+            row.src_context = r.src_context;
+            row.dst_device = device_id(to, r.dst_device, r.dst_context);
+            row.dst_context = r.dst_context;
+        }
+        if (r.graph_node != 0) row.graph_node = r.graph_node;
+        if (r.copies != 0) row.copies = r.copies;
+        to.emit(row);
+    }
+
+    void memset(RecordConverter& to, const CudaMemsetRecord& r) {
+        traces::MemsetRow row;
+        if (!set_times(r.start, r.end, &row.start, &row.end)) return;
+        row.device = device_id(to, r.device, r.context);
+        row.stream = r.stream;
+        row.correlation = correlation(r.correlation);
+        row.global_pid = global_pid();
+        row.bytes = r.bytes;
+        row.value = static_cast<int>(r.value);
+        row.mem_kind = mem_kind(r.mem_kind);
+        row.context = r.context;
+        if (r.graph_node != 0) row.graph_node = r.graph_node;
+        to.emit(row);
+    }
+
+    void synchronization(RecordConverter& to, const CudaSynchronizationRecord& r) {
+        traces::SynchronizationRow row;
+        if (!set_times(r.start, r.end, &row.start, &row.end)) return;
+        const auto context = static_cast<std::int32_t>(r.context);
+        row.device = device_of_context(to, context);
+        row.stream = r.stream == cupti::kNotApplicable ? -1 : static_cast<int>(r.stream);
+        row.correlation = correlation(r.correlation);
+        row.global_pid = global_pid();
+        row.sync_type = r.type;
+        row.event_id = r.event == cupti::kNotApplicable ? -1 : std::int64_t{r.event};
+        row.context = context;
+        if (r.event_sync != 0) row.event_sync_id = r.event_sync;
+        to.emit(row);
+    }
+
+    void event(RecordConverter& to, const CudaEventRecord& r) {
+        traces::CudaEventRow row;
+        std::int64_t end = 0;
+        if (r.time != 0 && !set_times(r.time, r.time, &row.time, &end)) return;
+        row.device = r.device >= 0 ? device_id(to, r.device, r.context) : device_of_context(to, r.context);
+        row.context = r.context;
+        row.stream = r.stream;
+        row.correlation = correlation(r.correlation);
+        row.global_pid = global_pid();
+        row.event_id = r.event;
+        if (r.event_sync != 0) row.event_sync_id = r.event_sync;
+        to.emit(row);
+    }
+
+    void memory(RecordConverter& to, const CudaMemoryRecord& r) {
+        traces::CudaMemoryRow row;
+        std::int64_t end = 0;
+        if (!set_times(r.time, r.time, &row.time, &end)) return;
+        row.global_pid = global_pid();
+        row.device = device_id(to, r.device, r.context);
+        row.context = r.context;
+        row.address = r.address;
+        row.pc = r.pc;
+        row.bytes = r.bytes;
+        row.mem_kind = mem_kind(r.mem_kind);
+        row.is_free = r.is_free != 0;
+        row.correlation = correlation(r.correlation);
+        row.stream = r.stream == cupti::kNotApplicable ? -1 : static_cast<int>(r.stream);
+        row.name = to.name(r.header.name);
+        row.pool_address = r.pool_address;
+        row.pool_threshold = r.pool_threshold;
+        row.pool_size = r.pool_size;
+        row.pool_used = r.pool_used;
+        to.emit(row);
+    }
+
+    void pool(RecordConverter& to, const CudaPoolRecord& r) {
+        traces::CudaPoolRow row;
+        std::int64_t end = 0;
+        if (!set_times(r.time, r.time, &row.time, &end)) return;
+        row.global_pid = global_pid();
+        row.device = device_id(to, r.device);
+        row.address = r.address;
+        row.operation = r.operation;
+        row.type = r.type;
+        row.correlation = correlation(r.correlation);
+        row.min_bytes_to_keep = r.min_bytes_to_keep;
+        row.threshold = r.threshold;
+        row.size = r.size;
+        row.used = r.used;
+        to.emit(row);
+    }
+
+    void overhead(RecordConverter& to, const CudaOverheadRecord& r) {
+        traces::OverheadRow row;
+        if (!set_times(r.start, r.end, &row.start, &row.end)) return;
+        OverheadKind kind = kUnknownOverhead;
+        for (const OverheadKind& known : kOverheads) {
+            if (known.cupti == r.type) kind = known;
+        }
+        const auto [name, added] = overhead_names_.try_emplace(kind.cupti);
+        if (added) name->second = to.sink().intern(kind.name);
+        row.overhead_type = kind.type;
+        row.name = name->second;
+        row.global_tid = traces::global_tid(process_.pid, r.tid != 0 ? r.tid : process_.pid);
+        row.correlation = correlation(r.correlation);
+        to.emit(row);
+    }
+
+    void graph(RecordConverter& to, const CudaGraphRecord& r) {
+        traces::GraphTraceRow row;
+        if (!set_times(r.start, r.end, &row.start, &row.end)) return;
+        row.device = device_id(to, r.device, r.context);
+        row.context = r.context;
+        row.stream = r.stream;
+        row.graph = r.graph;
+        row.correlation = correlation(r.correlation);
+        row.global_pid = global_pid();
+        to.emit(row);
+    }
+
+    static constexpr int kMostSteps = 8;  // that are told
+
+    const ProcessFacts process_;
+    CudaClock clock_;
+    int steps_ = 0;
+    std::int64_t early_ = 0;  // records without a clock
+    CudaLossRecord told_{};
+    std::map<std::int32_t, int> devices_;            // CUDA's number to the trace's id, of those in use
+    std::map<std::int32_t, traces::GpuRow> facts_;   // of all, by CUDA's number
+    std::map<std::int32_t, std::int32_t> contexts_;  // to CUDA's number of their device
+    std::unordered_map<std::uint32_t, KernelNames> kernels_;
+    std::map<std::uint32_t, StringId> overhead_names_;  // by CUPTI's type
+};
+
+}  // namespace
+
+std::unique_ptr<RecordHandler> make_cuda_handler(const ProcessFacts& process) {
+    return std::make_unique<CudaHandler>(process);
+}
+
+}  // namespace shardscope::profiler

@@ -1,0 +1,34 @@
+// What the handlers of a recording's processes find out about it as a whole. Owned by the Collector. One
+// thread.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "profiler/record/device_map.h"
+#include "traces/store/rows.h"
+
+namespace shardscope::profiler {
+
+struct Findings {
+    DeviceMap devices;
+    std::map<int, traces::RankRow> ranks;  // as they were written last
+
+    // Sentences for the tool's last lines, each once.
+    std::vector<std::string> notices;
+    // True: it is new.
+    bool note(std::string text) {
+        if (std::find(notices.begin(), notices.end(), text) != notices.end()) return false;
+        notices.push_back(std::move(text));
+        return true;
+    }
+
+    // Events that were lost before they became a record.
+    std::int64_t lost = 0;
+};
+
+}  // namespace shardscope::profiler
