@@ -1,0 +1,268 @@
+#include "traces/merge/merge.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <memory>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "traces/merge/assign_ids.h"
+#include "traces/merge/output_file.h"
+#include "traces/merge/part.h"
+#include "traces/merge/part_clocks.h"
+#include "traces/merge/run_facts.h"
+#include "traces/merge/table_copy.h"
+#include "traces/schema/column_roles.h"
+#include "traces/schema/enums.h"
+#include "traces/schema/schema.h"
+#include "traces/store/rows.h"
+
+namespace shardscope::traces {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr double kShareOfCopying = 0.6;  // of the whole work; the rest finishes the file
+
+void check_inputs(const MergeOptions& options) {
+    std::error_code ignored;
+    for (std::size_t i = 0; i < options.inputs.size(); ++i) {
+        const std::string& input = options.inputs[i];
+        if (fs::exists(options.output, ignored) && fs::equivalent(input, options.output, ignored)) {
+            throw StoreError(
+                fmt::format("{} is both read and written; choose another path for the output", input));
+        }
+        for (std::size_t j = 0; j < i; ++j) {
+            if (fs::equivalent(input, options.inputs[j], ignored))
+                throw StoreError(fmt::format("{} is given twice; give each part once", input));
+        }
+    }
+}
+
+class Merge {
+  public:
+    Merge(const MergeOptions& options, const WorkOptions& work) : options_(options), work_(work) {}
+
+    MergeResult run() {
+        check_inputs(options_);
+        for (const std::string& input : options_.inputs) parts_.push_back(std::make_unique<Part>(input));
+        assignment_ = assign_ids(parts_, strings_);
+        result_.notes = assignment_->notes;
+        align();
+        OutputFile output(options_.output, options_.overwrite, utc_ns_, system_ns_);
+        output_ = &output;
+        try {
+            copy_all();
+            write_facts();
+            output.add_strings(strings_);
+            output.finish({.duration_ns = duration_ns(), .dropped = dropped()}, work_, kShareOfCopying);
+        } catch (const Cancelled&) {
+            throw;
+        } catch (const StoreError& error) {
+            throw StoreError(output.told(error.what()));
+        }
+        return std::move(result_);
+    }
+
+  private:
+    void align() {
+        std::vector<PartClock> clocks;
+        for (std::size_t p = 0; p < parts_.size(); ++p) {
+            Part& part = *parts_[p];
+            PartClock clock{
+                part.utc_ns, part.system_ns, part.hosts.empty() ? "" : part.hosts.begin()->second, {}};
+            if (parts_.size() > 1) {
+                for (const auto& [key, end] : read_collective_ends(part)) {
+                    const auto& [group, operation, sequence] = key;
+                    clock
+                        .ends[{assignment_->ids[p]->map(ColumnRole::group, group, -1), operation, sequence}] =
+                        end;
+                }
+            }
+            clocks.push_back(std::move(clock));
+            if (part.utc_ns == 0 && parts_.size() > 1)
+                note(fmt::format("{} does not say when it began", part.path));
+        }
+        const Alignment alignment = align_clocks(clocks);
+        // Time 0 is that of the earliest part.
+        std::int64_t first = std::numeric_limits<std::int64_t>::max();
+        for (std::size_t p = 0; p < parts_.size(); ++p) {
+            if (alignment.parts[p].clock(0) >= first) continue;
+            first = alignment.parts[p].clock(0);
+            system_ns_ = parts_[p]->system_ns;
+        }
+        utc_ns_ = parts_.front()->utc_ns == 0 ? 0 : parts_.front()->utc_ns + first;
+        for (std::size_t p = 0; p < parts_.size(); ++p) {
+            const AlignedPart& aligned = alignment.parts[p];
+            ClockMap clock = aligned.clock;
+            clock.shift -= first;
+            assignment_->ids[p]->clock = clock;
+            result_.parts.push_back({.file = parts_[p]->path,
+                                     .shift_ns = clock.shift,
+                                     .drift_ppm = clock.drift * 1e6,
+                                     .by_wall_ns = aligned.by_wall_ns - first,
+                                     .collectives = aligned.collectives,
+                                     .by_collectives = aligned.by_collectives});
+        }
+        result_.collectives = alignment.collectives;
+        result_.residual_ns = alignment.residual_ns;
+        result_.worst_ns = alignment.worst_ns;
+        result_.residual_by_wall_ns = alignment.residual_by_wall_ns;
+    }
+
+    void copy_all() {
+        std::int64_t rows = 0;
+        for (const auto& part : parts_) rows += part->rows;
+        WorkWatch watch(work_, rows, kShareOfCopying);
+        for (std::size_t p = 0; p < parts_.size(); ++p) {
+            for (const auto tables : {nsight_tables(), shard_tables()}) {
+                for (const SchemaTable& table : tables) copy(p, table, watch);
+            }
+            output_->add_ranks(*parts_[p], *assignment_->ids[p]);
+            for (const PartRank& rank : parts_[p]->ranks)
+                result_.parts[p].ranks.push_back(assignment_->ids[p]->map(ColumnRole::rank, rank.rank, -1));
+            result_.rows += result_.parts[p].rows;
+        }
+    }
+
+    void copy(std::size_t p, const SchemaTable& table, WorkWatch& watch) {
+        const TableRole role = table_role(table);
+        if (role == TableRole::made || !parts_[p]->has_table(table.name)) return;
+        RowIds& ids = *assignment_->ids[p];
+        TableCopy rows(parts_[p]->database, output_->database(), table, ids);
+        if (role == TableRole::events) {
+            const bool nvtx = table.name == "NVTX_EVENTS";
+            const int type = rows.place("eventType");
+            result_.parts[p].rows +=
+                nvtx ? rows.run(watch, [&] { return is_new_name(rows, ids, rows.integer_at(type)); })
+                     : rows.run(watch);
+            return;
+        }
+        if (table.name == "TARGET_INFO_GPU") return copy_devices(rows, ids);
+        std::int64_t contradictions = 0;
+        while (rows.next()) {
+            watch.row();
+            if (!rows.write_once(facts_[table.name])) ++contradictions;
+        }
+        if (contradictions > 0) {
+            note(fmt::format(
+                "{} of {} rows of {} say something else than an earlier part's of the same key and "
+                "were left out",
+                parts_[p]->path, contradictions, table.name));
+        }
+    }
+
+    // Rows of NVTX_EVENTS that name a domain, a category or a thread: once for each process or thread.
+    bool is_new_name(const TableCopy& rows, RowIds& ids, std::optional<std::int64_t> type) {
+        if (type != kNvtxDomainCreate && type != kNvtxCategory && type != kNvtxThreadName) return true;
+        const std::int64_t thread = ids.process(rows.integer("globalTid").value_or(0));
+        const std::int64_t domain =
+            ids.domain(rows.integer("domainId").value_or(0), rows.integer("globalTid").value_or(0));
+        const std::int64_t text = ids.strings.map(rows.integer("textId").value_or(0));
+        return names_
+            .insert({*type, *type == kNvtxThreadName ? thread : thread & kPidMask, domain,
+                     rows.integer("category").value_or(-1), text})
+            .second;
+    }
+
+    // A device that several ranks of the part shared is several now.
+    void copy_devices(TableCopy& rows, RowIds& ids) {
+        while (rows.next()) {
+            const std::int64_t old = rows.integer("id").value_or(0);
+            std::set<std::int64_t> numbers;
+            for (const auto& [key, number] : ids.devices) {
+                if (key.first == old) numbers.insert(number);
+            }
+            if (numbers.empty()) numbers.insert(ids.device(old, -1));
+            const auto kept = ids.devices.find({old, -1});
+            const std::int64_t first = kept != ids.devices.end() ? kept->second : old;
+            for (const std::int64_t number : numbers) {
+                ids.devices[{old, -1}] = number;
+                if (devices_.insert(number).second) rows.write();
+            }
+            ids.devices[{old, -1}] = first;
+        }
+    }
+
+    void write_facts() {
+        std::vector<RunFacts> facts;
+        for (const auto& part : parts_) {
+            facts.push_back(part->run_facts);
+            if (!part->ended) {
+                output_->add_note(
+                    0, static_cast<int>(Severity::error),
+                    fmt::format("the run of {} did not end: it was killed or still ran", part->path));
+                result_.notes.push_back(
+                    fmt::format("the run of {} did not end; what it did after its last commit is "
+                                "not there",
+                                part->path));
+            }
+        }
+        for (const auto& [key, value] : merge_run_facts(facts)) output_->add_fact(key, value);
+        if (parts_.size() > 1) {
+            output_->add_fact("merge.parts", std::to_string(parts_.size()));
+            output_->add_fact("merge.collectives", std::to_string(result_.collectives));
+            output_->add_fact("merge.residual_us", fmt::format("{:.3f}", us(result_.residual_ns)));
+            output_->add_fact("merge.residual_worst_us", fmt::format("{:.3f}", us(result_.worst_ns)));
+            output_->add_fact("merge.residual_by_wall_clock_us",
+                              fmt::format("{:.3f}", us(result_.residual_by_wall_ns)));
+            for (std::size_t p = 0; p < parts_.size(); ++p) {
+                const MergedPart& part = result_.parts[p];
+                const std::string prefix = fmt::format("merge.part.{}.", p + 1);
+                output_->add_fact(prefix + "file", fs::path(part.file).filename().string());
+                output_->add_fact(prefix + "shift_us", fmt::format("{:.3f}", us(part.shift_ns)));
+                if (part.drift_ppm != 0)
+                    output_->add_fact(prefix + "drift_ppm", fmt::format("{:.6f}", part.drift_ppm));
+            }
+        }
+        for (const std::string& text : noted_)
+            output_->add_note(0, static_cast<int>(Severity::information), text);
+        for (const std::string& text : assignment_->notes)
+            output_->add_note(0, static_cast<int>(Severity::information), text);
+    }
+
+    void note(const std::string& text) {
+        noted_.push_back(text);
+        result_.notes.push_back(text);
+    }
+
+    static double us(std::int64_t ns) { return static_cast<double>(ns) * 1e-3; }
+
+    std::int64_t duration_ns() const {
+        std::int64_t last = 0;
+        for (std::size_t p = 0; p < parts_.size(); ++p)
+            last = std::max(last, assignment_->ids[p]->clock(parts_[p]->end_ns));
+        return last;
+    }
+
+    std::int64_t dropped() const {
+        std::int64_t sum = 0;
+        for (const auto& part : parts_) sum += part->dropped;
+        return sum;
+    }
+
+    const MergeOptions& options_;
+    const WorkOptions& work_;
+    std::vector<std::unique_ptr<Part>> parts_;
+    StringTable strings_;
+    std::unique_ptr<Assignment> assignment_;
+    MergeResult result_;
+    OutputFile* output_ = nullptr;
+    std::int64_t utc_ns_ = 0, system_ns_ = 0;
+    std::map<std::string_view, std::set<std::string>> facts_;  // rows that were written, by table
+    std::set<std::array<std::int64_t, 5>> names_;              // NVTX rows that name something
+    std::set<std::int64_t> devices_;                           // with a row in TARGET_INFO_GPU
+    std::vector<std::string> noted_;
+};
+
+}  // namespace
+
+MergeResult merge_traces(const MergeOptions& options, const WorkOptions& work) {
+    return Merge(options, work).run();
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,45 @@
+// Parts of one job, from processes or hosts, into one file. docs/merging.md says what becomes of ids and
+// clocks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "traces/merge/work.h"
+
+namespace shardscope::traces {
+
+struct MergeOptions {
+    std::vector<std::string> inputs;  // one or more; in the order given, the first is the reference
+    std::string output;
+    bool overwrite = false;
+};
+
+struct MergedPart {
+    std::string file;
+    std::vector<std::int64_t> ranks;  // in the merged file
+    std::int64_t rows = 0;
+    std::int64_t shift_ns = 0;     // added to its times
+    double drift_ppm = 0;          // its clock's speed against the reference, corrected
+    std::int64_t by_wall_ns = 0;   // what the wall clock alone would have added
+    std::int64_t collectives = 0;  // in common with other parts
+    bool by_collectives = false;   // whether these decided the shift
+};
+
+struct MergeResult {
+    std::vector<MergedPart> parts;
+    std::int64_t rows = 0;
+    std::int64_t collectives = 0;  // that several parts have
+    // Between the first and the last end of such a collective over the parts, ns.
+    std::int64_t residual_ns = 0, worst_ns = 0;
+    std::int64_t residual_by_wall_ns = 0;  // the median before it was improved
+    std::vector<std::string> notes;        // sentences; the merged file has them as diagnostics
+};
+
+// Writes the merged file; the inputs are only read. Throws StoreError with one sentence: an input that is
+// missing, no trace, damaged, of a newer schema, given twice or the output itself; parts that contradict each
+// other; an output that cannot be written. Then nothing is left of the output. Throws Cancelled on demand.
+MergeResult merge_traces(const MergeOptions& options, const WorkOptions& work = {});
+
+}  // namespace shardscope::traces

@@ -1,0 +1,134 @@
+#include "traces/merge/part.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "traces/schema/column_roles.h"
+#include "traces/schema/schema.h"
+#include "traces/store/open.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+constexpr const char* kDeviceTables[] = {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY",
+                                         "CUPTI_ACTIVITY_KIND_MEMSET"};
+constexpr const char* kThreadTables[] = {"CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"};
+
+}  // namespace
+
+void NumberSpan::add(std::int64_t number) {
+    first = empty() ? number : std::min(first, number);
+    last = empty() ? first : last;
+    last = std::max(last, number);
+}
+
+Part::Part(const std::string& file) : path(file), database(open_trace(file)) {
+    // The connection cannot write the trace; what is sorted on the way may be larger than the memory.
+    database.execute("PRAGMA query_only = OFF; PRAGMA temp_store = FILE; PRAGMA cache_size = -65536;");
+    ours = database.has_table("SHARD_STATE");
+    if (ours) {
+        Statement state(database, "SELECT ended, dropped FROM SHARD_STATE");
+        ended = state.step() && state.integer(0) != 0;
+        dropped = database.integer("SELECT dropped FROM SHARD_STATE");
+        Statement facts(database, "SELECT key, value FROM SHARD_RUN ORDER BY rowid");
+        while (facts.step()) run_facts.emplace_back(facts.text(0), facts.text(1));
+    }
+    read_clocks();
+    read_ranks();
+    read_processes();
+    read_extent();
+}
+
+bool Part::has_table(std::string_view table) {
+    Statement statement(database, "SELECT 1 FROM main.sqlite_master WHERE name = ?1 AND type = 'table'");
+    statement.bind(1, table);
+    return statement.step();
+}
+
+void Part::read_clocks() {
+    if (!has_table("TARGET_INFO_SESSION_START_TIME")) return;
+    const auto value = [&](const char* column) {
+        return database.has_column("TARGET_INFO_SESSION_START_TIME", column)
+                   ? database.integer(fmt::format("SELECT {} FROM TARGET_INFO_SESSION_START_TIME", column))
+                   : 0;
+    };
+    utc_ns = value("utcEpochNs");
+    system_ns = value("systemClockNs");
+}
+
+void Part::read_ranks() {
+    if (!ours) return make_up_ranks();
+    Statement row(database,
+                  "SELECT rank, deviceId, globalPid, globalTid, host FROM SHARD_RANKS ORDER BY rank");
+    while (row.step()) {
+        ranks.push_back(
+            {row.integer(0), row.integer(1), row.integer(2), row.integer(3), std::string(row.text(4))});
+        if (!ranks.back().host.empty()) hosts.emplace(machine_of(row.integer(2)), row.text(4));
+    }
+    Statement thread(database, "SELECT globalTid, rank FROM SHARD_THREADS");
+    while (thread.step()) rank_of_thread[thread.integer(0)] = thread.integer(1);
+    for (const PartRank& rank : ranks) rank_of_thread.emplace(rank.global_tid, rank.rank);
+}
+
+// As the loader does: each device of a process that did something is a rank.
+void Part::make_up_ranks() {
+    std::set<std::pair<std::int64_t, std::int64_t>> pairs;
+    for (const char* table : kDeviceTables) {
+        if (!has_table(table) || !database.has_column(table, "globalPid")) continue;
+        Statement row(
+            database,
+            fmt::format("SELECT DISTINCT deviceId, globalPid FROM {} WHERE globalPid NOT NULL", table));
+        while (row.step()) pairs.emplace(row.integer(0), row.integer(1));
+    }
+    for (const auto& [device, pid] : pairs)
+        ranks.push_back({static_cast<std::int64_t>(ranks.size()), device, pid, 0, {}});
+}
+
+void Part::read_processes() {
+    if (has_table("PROCESSES")) {
+        Statement row(database, "SELECT globalPid, name FROM PROCESSES WHERE globalPid NOT NULL");
+        while (row.step()) processes.emplace(row.integer(0), row.text(1));
+    }
+    for (const PartRank& rank : ranks) processes.emplace(rank.global_pid, "");
+    for (const auto& [thread, rank] : rank_of_thread) processes.emplace(thread & kPidMask, "");
+    if (processes.empty()) {  // an export that knows its processes by their threads only
+        for (const char* table : kThreadTables) {
+            if (!has_table(table)) continue;
+            Statement row(database, fmt::format("SELECT DISTINCT globalTid / 16777216 * 16777216 FROM {} "
+                                                "WHERE globalTid NOT NULL",
+                                                table));
+            while (row.step()) processes.emplace(row.integer(0), "");
+        }
+    }
+    if (has_table("TARGET_INFO_SYSTEM_ENV")) {
+        Statement row(database,
+                      "SELECT globalVid, value FROM TARGET_INFO_SYSTEM_ENV WHERE name = 'Hostname'");
+        while (row.step()) {
+            const std::int64_t machine = row.is_null(0) ? 1 : machine_of(row.integer(0));
+            hosts.emplace(machine, row.text(1));
+        }
+    }
+    for (PartRank& rank : ranks) {
+        if (const auto it = hosts.find(machine_of(rank.global_pid)); rank.host.empty() && it != hosts.end())
+            rank.host = it->second;
+    }
+}
+
+void Part::read_extent() {
+    if (has_table("ANALYSIS_DETAILS") && database.has_column("ANALYSIS_DETAILS", "stopTime"))
+        end_ns = database.integer("SELECT max(stopTime) FROM ANALYSIS_DETAILS");
+    const bool told = end_ns > 0;
+    for (const auto tables : {nsight_tables(), shard_tables()}) {
+        for (const SchemaTable& table : tables) {
+            if (table_role(table) == TableRole::made || !has_table(table.name)) continue;
+            rows += database.integer(fmt::format("SELECT max(rowid) FROM \"{}\"", table.name));
+            if (told || !database.has_column(table.name, "end")) continue;
+            end_ns = std::max(end_ns,
+                              database.integer(fmt::format("SELECT max(\"end\") FROM \"{}\"", table.name)));
+        }
+    }
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,69 @@
+// One input of merge or slice: a trace that is open for reading, and what must be known of it before a row is
+// copied. A file of Shardscope of any schema version, or an export of Nsight Systems.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "traces/store/sqlite.h"
+
+namespace shardscope::traces {
+
+inline constexpr std::int64_t kPidMask = ~std::int64_t{0xFFFFFF};  // of a serialized thread: its process
+
+// The system's number of a process, of its serialized form.
+inline std::int64_t pid_number(std::int64_t global_pid) {
+    return global_pid >> 24 & 0xFFFFFF;
+}
+// The two highest bytes of a serialized process or thread: the machine.
+inline std::int64_t machine_of(std::int64_t serialized) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(serialized) >> 48);
+}
+
+struct PartRank {
+    std::int64_t rank = 0, device = 0, global_pid = 0, global_tid = 0;
+    std::string host;
+};
+
+// Smallest and largest number in use; empty where none is.
+struct NumberSpan {
+    std::int64_t first = 0, last = -1;
+    bool empty() const { return last < first; }
+    void add(std::int64_t number);
+};
+
+struct Part {
+    explicit Part(const std::string& path);  // throws StoreError
+
+    std::string path;
+    Database database;
+    bool ours = false;  // has Shardscope's own tables
+    bool ended = true;  // its run ended
+    std::int64_t dropped = 0;
+    std::int64_t utc_ns = 0, system_ns = 0;  // clocks at its time 0; 0 unknown
+    std::int64_t end_ns = 0;                 // of the capture, or of the last event
+    std::int64_t rows = 0;                   // about, of all its tables
+
+    std::vector<PartRank> ranks;  // by rank; of an export: made up, one for each device of a process
+    std::map<std::int64_t, std::int64_t> rank_of_thread;         // serialized thread -> rank
+    std::map<std::int64_t, std::string> processes;               // serialized -> name
+    std::map<std::int64_t, std::string> hosts;                   // machine -> name
+    std::vector<std::pair<std::string, std::string>> run_facts;  // SHARD_RUN
+
+    // Whether the table is there and is no view or a temporary stand-in.
+    bool has_table(std::string_view table);
+
+  private:
+    void read_clocks();
+    void read_ranks();
+    void make_up_ranks();
+    void read_processes();
+    void read_extent();
+};
+
+}  // namespace shardscope::traces

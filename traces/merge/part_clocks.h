@@ -1,0 +1,57 @@
+// The clocks of all parts brought onto one: by the wall clock, then by the ends of collectives.
+//
+// 1. Wall clock. A part's time 0 is TARGET_INFO_SESSION_START_TIME.utcEpochNs. Parts of one machine since one
+//    start of it (same host, and utcEpochNs - systemClockNs equal within a minute) share CLOCK_MONOTONIC,
+//    which nobody adjusts: there systemClockNs counts. A part without clocks begins with the first part.
+// 2. Ends of collectives that two parts have in common (same group, operation and sequence number; only
+//    operations that no rank can leave before all have come). Parts are joined one after another, the pair
+//    with most collectives in common first (a maximum spanning tree), each by fit_clock() against the one
+//    that is aligned already. Clocks that are shared anyhow are corrected only where the ends differ by more
+//    than their spread. Then each part but the first is moved by the median of its distances to the others'
+//    middle, in a few rounds, so that all pairs count. Parts that share no collective keep the wall clock.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "traces/merge/row_ids.h"
+
+namespace shardscope::traces {
+
+struct Part;
+
+// (group, operation, sequence)
+using CollectiveKey = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+// When each ended on the part's last rank, ns on its clock.
+using CollectiveEnds = std::map<CollectiveKey, std::int64_t>;
+
+CollectiveEnds read_collective_ends(Part& part);
+
+struct PartClock {
+    std::int64_t utc_ns = 0, system_ns = 0;  // at its time 0; 0 unknown
+    std::string host;
+    CollectiveEnds ends;
+};
+
+struct AlignedPart {
+    ClockMap clock;                // to the clock of the first part
+    std::int64_t by_wall_ns = 0;   // what the wall clock alone said
+    std::int64_t collectives = 0;  // in common with other parts
+    bool by_collectives = false;   // whether these decided
+};
+
+struct Alignment {
+    std::vector<AlignedPart> parts;
+    std::int64_t collectives = 0;  // that several parts have
+    // Between the first and the last end of a collective over the parts, ns: median and worst.
+    std::int64_t residual_ns = 0, worst_ns = 0;
+    std::int64_t residual_by_wall_ns = 0;  // the median with the wall clock alone
+};
+
+// A pure function; `parts` must not be empty.
+Alignment align_clocks(const std::vector<PartClock>& parts);
+
+}  // namespace shardscope::traces

@@ -1,0 +1,97 @@
+#include "traces/merge/state_at.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "traces/merge/part.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+// Rows before the slice's end, in the order of time, with what tells one state from another.
+template <typename Key, typename Owner, typename State>
+std::vector<std::int64_t> fold(Part& part, const std::string& sql, Owner owner, State state) {
+    std::map<Key, std::int64_t> live;  // -> rowid
+    Statement row(part.database, sql);
+    while (row.step()) {
+        const SliceWindows::Windows& windows = owner(row);
+        if (windows.empty() || row.integer(1) >= beginning(windows)) continue;
+        const auto [key, ends] = state(row);
+        if (ends) {
+            live.erase(key);
+        } else {
+            live[key] = row.integer(0);
+        }
+    }
+    std::vector<std::int64_t> rows;
+    rows.reserve(live.size());
+    for (const auto& [key, rowid] : live) rows.push_back(rowid);
+    std::sort(rows.begin(), rows.end());
+    return rows;
+}
+
+// Nothing is before a slice that has everything from the start.
+bool begins_later(const SliceWindows& windows) {
+    return windows.hull().from != INT64_MIN;
+}
+
+}  // namespace
+
+std::int64_t beginning(const SliceWindows::Windows& windows) {
+    return windows.empty() ? INT64_MIN : windows.front().from;
+}
+
+Window whole(const SliceWindows::Windows& windows) {
+    if (windows.empty()) return {INT64_MAX, INT64_MIN};
+    return {windows.front().from, windows.back().to};
+}
+
+std::vector<std::int64_t> live_allocations(Part& part, const SliceWindows& windows) {
+    if (!begins_later(windows) || !part.has_table("SHARD_MEMORY")) return {};
+    using Block = std::tuple<std::int64_t, std::int64_t, std::int64_t>;  // rank, space, address
+    return fold<Block>(
+        part,
+        fmt::format("SELECT rowid, time, rank, space, address, bytes FROM SHARD_MEMORY WHERE +time < {} "
+                    "ORDER BY time, rowid",
+                    windows.hull().to),
+        [&](const Statement& row) -> const auto& { return windows.of_rank(row.integer(2)); },
+        [](const Statement& row) {
+            return std::pair(Block(row.integer(2), row.integer(3), row.integer(4)), row.integer(5) <= 0);
+        });
+}
+
+std::vector<std::int64_t> live_cuda_allocations(Part& part, const SliceWindows& windows) {
+    if (!begins_later(windows) || !part.has_table("CUDA_GPU_MEMORY_USAGE_EVENTS")) return {};
+    // process, device, kind of memory, address
+    using Block = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+    return fold<Block>(
+        part,
+        fmt::format("SELECT rowid, start, globalPid, deviceId, memKind, address, memoryOperationType FROM "
+                    "CUDA_GPU_MEMORY_USAGE_EVENTS WHERE +start < {} ORDER BY start, rowid",
+                    windows.hull().to),
+        [&](const Statement& row) -> const auto& {
+            return windows.of_device(row.integer(3), row.integer(2));
+        },
+        [](const Statement& row) {
+            return std::pair(Block(row.integer(2), row.integer(3), row.integer(4), row.integer(5)),
+                             row.integer(6) == 1);
+        });
+}
+
+std::vector<std::int64_t> last_values(Part& part, const SliceWindows& windows) {
+    if (!begins_later(windows) || !part.has_table("SHARD_COUNTERS")) return {};
+    using Counter = std::tuple<std::int64_t, std::int64_t>;  // rank, name
+    return fold<Counter>(
+        part,
+        fmt::format(
+            "SELECT rowid, time, rank, nameId FROM SHARD_COUNTERS WHERE +time < {} ORDER BY time, rowid",
+            windows.hull().to),
+        [&](const Statement& row) -> const auto& { return windows.of_rank(row.integer(2)); },
+        [](const Statement& row) { return std::pair(Counter(row.integer(2), row.integer(3)), false); });
+}
+
+}  // namespace shardscope::traces

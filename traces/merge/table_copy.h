@@ -1,0 +1,63 @@
+// Copies the rows of one table from a part to the file, each value by its column's role. Columns that the
+// part lacks (an export, an older schema) are NULL, or 0, "" or [] where they must not be.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/merge/row_ids.h"
+#include "traces/merge/work.h"
+#include "traces/schema/schema.h"
+#include "traces/store/sqlite.h"
+
+namespace shardscope::traces {
+
+class TableCopy {
+  public:
+    // `from` has the table. `where`: SQL after the table's name, for example "WHERE start < 5".
+    TableCopy(Database& from, Database& to, const SchemaTable& table, RowIds& ids,
+              const std::string& where = {});
+
+    // The row's value of a column, as the part has it; none where it is NULL or the part has no such column.
+    std::optional<std::int64_t> integer(std::string_view column) const;
+    // The place of a column in the row, -1 where the part has none; for integer_at() in a loop.
+    int place(std::string_view column) const;
+    std::optional<std::int64_t> integer_at(int place) const;
+
+    bool next() { return from_.step(); }
+    // Writes the row that next() went to; with another time if one is given (a state that began before).
+    void write(std::optional<std::int64_t> time = {});
+    // Writes it if no equal row was written before; false where one of the same key but other values was.
+    bool write_once(std::set<std::string>& written);
+
+    // Writes all rows that `keep` wants; an empty function wants all. Returns how many.
+    std::int64_t run(WorkWatch& watch, const std::function<bool()>& keep = {});
+
+  private:
+    struct Column {
+        ColumnRole role = ColumnRole::undecided;
+        int at = 0;  // in the row and, plus 1, in the insert
+        enum class Absent { null, zero, text, list } absent = Absent::null;
+    };
+    void bind(const Column& column, std::optional<std::int64_t> time);
+    void bind_absent(const Column& column);
+    void bind_payload(const Column& column);
+    std::int64_t mapped(const Column& column, std::int64_t value);
+    std::int64_t row_domain() const;
+
+    std::string_view table_;
+    RowIds& ids_;
+    Database& to_db_;
+    std::vector<std::string_view> names_;
+    std::vector<Column> columns_;
+    int process_ = -1, pid_ = -1, thread_ = -1, domain_ = -1, part_ = -1, hardware_ = -1, machine_ = -1;
+    Statement from_, to_;
+    std::string blob_;
+};
+
+}  // namespace shardscope::traces

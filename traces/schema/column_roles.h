@@ -1,0 +1,52 @@
+// What a column's values refer to, so that rows can be carried to another file without knowing their table:
+// `merge` and `slice` copy every table by these roles alone. Constant data; any thread may read it.
+#pragma once
+
+#include <string_view>
+
+#include "traces/schema/schema.h"
+
+namespace shardscope::traces {
+
+enum class ColumnRole {
+    undecided,        // nobody said; only for columns that hold no id and no time (see is_decided)
+    kept,             // an id that has its meaning beside another one (a stream of a device), or a fact
+    time,             // ns since the start of the capture
+    time_or_zero,     // the same, where 0 says that it is not known
+    string,           // StringIds.id
+    text_or_string,   // text in our files, StringIds.id in Nsight Systems'
+    correlation,      // of a call and the work that it launched; 0 none
+    device,           // TARGET_INFO_GPU.id
+    process,          // serialized process
+    pid,              // the system's number of a process: kept, but tells whose the row's device is
+    thread,           // serialized thread
+    machine,          // serialized machine: hardware and virtual machine in the two highest bytes
+    hardware,         // the highest of these bytes alone
+    virtual_machine,  // the second alone
+    domain,           // NVTX domain
+    range,            // number of a start/end range
+    rank,             // SHARD_RANKS.rank; negative none
+    module,           // SHARD_MODULES.id
+    module_payload,   // the same, if there is such a module; else a payload of the program's own
+    unit,             // SHARD_UNITS.id
+    prediction_part,  // SHARD_UNITS.id or SHARD_MODULES.id, by the column `part`
+    group,            // communicator
+    payload_schema,   // NVTX_PAYLOAD_SCHEMAS.schemaId or NVTX_PAYLOAD_ENUMS.schemaId
+    payload_type,     // NVTX's number of a type; from 1 << 24 on a payload_schema
+    payload,          // binary, as NVTX_EVENTS.binaryData: names its schema
+};
+
+ColumnRole column_role(std::string_view table, const SchemaColumn& column);
+
+// Whether the role was stated, or none is needed: the unit says that the values are no id, time or rank.
+bool is_decided(std::string_view table, const SchemaColumn& column);
+
+// How a table is carried over.
+enum class TableRole {
+    events,  // rows with times, each a thing that happened
+    facts,   // rows that describe; equal ones are one
+    made,    // written anew for each file: the start time, strings, sums, enums
+};
+TableRole table_role(const SchemaTable& table);
+
+}  // namespace shardscope::traces
