@@ -1,0 +1,51 @@
+// Rows of SQL as people write it for exports, on a copy of a trace that may be changed.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "traces/store/sqlite.h"
+
+namespace shardscope::traces {
+
+inline std::string sql_cell(const Statement& row, int column) {
+    switch (row.type(column)) {
+        case ValueType::null:
+            return "NULL";
+        case ValueType::integer:
+            return std::to_string(row.integer(column));
+        case ValueType::real:
+            return fmt::format("{}", row.real(column));
+        default:
+            return std::string(row.text(column));
+    }
+}
+
+// Runs every statement of `sql`; the rows of the last one, their cells joined by '|'.
+inline std::vector<std::string> sql_rows(Database& database, std::string_view sql) {
+    std::vector<std::string> rows;
+    while (true) {
+        std::size_t used = 0;
+        auto statement = Statement::next(database, sql, used);
+        if (!statement) {
+            const bool rest = sql.find_first_not_of(" \n\t;") != std::string_view::npos;
+            if (rest) throw std::runtime_error("SQL is refused: " + std::string(sql));
+            return rows;
+        }
+        rows.clear();
+        while (statement->step()) {
+            std::string& row = rows.emplace_back();
+            for (int c = 0; c < statement->column_count(); ++c) {
+                if (c > 0) row += '|';
+                row += sql_cell(*statement, c);
+            }
+        }
+        sql.remove_prefix(used);
+    }
+}
+
+}  // namespace shardscope::traces
