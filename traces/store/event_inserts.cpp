@@ -56,17 +56,22 @@ constexpr std::array kKernel = {
     Kernel::integer<&KernelRow::local_memory_total>("localMemoryTotal"),
     Kernel::integer<&KernelRow::grid_id>("gridId"),
     Kernel::id<&KernelRow::shared_memory_executed>("sharedMemoryExecuted"),
-    Kernel::id<&KernelRow::graph_node>("graphNodeId"),
+    rare(Kernel::id<&KernelRow::graph_node>("graphNodeId")),
     Kernel::id<&KernelRow::shared_memory_limit_config>("sharedMemoryLimitConfig"),
-    Kernel::id<&KernelRow::graph>("graphId"),
-    Kernel::id<[](const KernelRow& r) { return r.cluster[0]; }>("clusterX"),
-    Kernel::id<[](const KernelRow& r) { return r.cluster[1]; }>("clusterY"),
-    Kernel::id<[](const KernelRow& r) { return r.cluster[2]; }>("clusterZ"),
-    Kernel::id<&KernelRow::cluster_policy>("clusterSchedulingPolicy"),
-    Kernel::id<&KernelRow::max_potential_cluster>("maxPotentialClusterSize"),
-    Kernel::id<&KernelRow::max_active_clusters>("maxActiveClusters"),
+    rare(Kernel::id<&KernelRow::graph>("graphId")),
+    rare(Kernel::id<[](const KernelRow& r) { return r.cluster[0]; }>("clusterX")),
+    rare(Kernel::id<[](const KernelRow& r) { return r.cluster[1]; }>("clusterY")),
+    rare(Kernel::id<[](const KernelRow& r) { return r.cluster[2]; }>("clusterZ")),
+    rare(Kernel::id<&KernelRow::cluster_policy>("clusterSchedulingPolicy")),
+    rare(Kernel::id<&KernelRow::max_potential_cluster>("maxPotentialClusterSize")),
+    rare(Kernel::id<&KernelRow::max_active_clusters>("maxActiveClusters")),
     Kernel::constant("tensorSizeMinusOneElements", "'[]'"),
 };
+
+bool has_rare(const KernelRow& r) {
+    return r.graph_node >= 0 || r.graph >= 0 || r.cluster[0] >= 0 || r.cluster[1] >= 0 || r.cluster[2] >= 0 ||
+           r.cluster_policy >= 0 || r.max_potential_cluster >= 0 || r.max_active_clusters >= 0;
+}
 
 using Memcpy = ColumnOf<MemcpyRow>;
 constexpr std::array kMemcpy = {
@@ -227,27 +232,32 @@ constexpr std::array kNvtx = {
     Nvtx::integer<[](const NvtxRow& r) { return r.range.start; }>("start"),
     Nvtx::optional<[](const NvtxRow& r) { return r.range.end; }>("end"),
     Nvtx::integer<[](const NvtxRow& r) { return r.range.event_type; }>("eventType"),
-    Nvtx::id<&NvtxRow::range_id>("rangeId"),
-    Nvtx::optional<[](const NvtxRow& r) { return r.range.category; }>("category"),
-    Nvtx::optional<[](const NvtxRow& r) { return r.range.color; }>("color"),
+    rare(Nvtx::id<&NvtxRow::range_id>("rangeId")),
+    rare(Nvtx::optional<[](const NvtxRow& r) { return r.range.category; }>("category")),
+    rare(Nvtx::optional<[](const NvtxRow& r) { return r.range.color; }>("color")),
     Nvtx::text<&NvtxRow::text>("text"),
     Nvtx::integer<[](const NvtxRow& r) { return r.range.global_tid; }>("globalTid"),
-    Nvtx::optional<[](const NvtxRow& r) { return r.range.end_global_tid; }>("endGlobalTid"),
+    rare(Nvtx::optional<[](const NvtxRow& r) { return r.range.end_global_tid; }>("endGlobalTid")),
     Nvtx::integer<[](const NvtxRow& r) { return r.range.text; }>("textId"),
     Nvtx::integer<&NvtxRow::domain>("domainId"),
-    Nvtx::any<payload<RangePayload::Type::uint64>>("uint64Value"),
+    rare(Nvtx::any<payload<RangePayload::Type::uint64>>("uint64Value")),
     Nvtx::any<[](Cell cell, const NvtxRow& r) {
         if (r.range.module >= 0) return cell.integer(r.range.module);
         payload<RangePayload::Type::int64>(cell, r);
     }>("int64Value"),
-    Nvtx::any<payload<RangePayload::Type::real64>>("doubleValue"),
-    Nvtx::any<payload<RangePayload::Type::uint32>>("uint32Value"),
-    Nvtx::any<payload<RangePayload::Type::int32>>("int32Value"),
-    Nvtx::any<payload<RangePayload::Type::real32>>("floatValue"),
-    Nvtx::any<[](Cell cell, const NvtxRow& r) {
+    rare(Nvtx::any<payload<RangePayload::Type::real64>>("doubleValue")),
+    rare(Nvtx::any<payload<RangePayload::Type::uint32>>("uint32Value")),
+    rare(Nvtx::any<payload<RangePayload::Type::int32>>("int32Value")),
+    rare(Nvtx::any<payload<RangePayload::Type::real32>>("floatValue")),
+    rare(Nvtx::any<[](Cell cell, const NvtxRow& r) {
         if (!r.range.binary.empty()) cell.blob(r.range.binary);
-    }>("binaryData"),
+    }>("binaryData")),
 };
+
+bool has_rare(const NvtxRow& r) {
+    return r.range_id >= 0 || r.range.category || r.range.color || r.range.end_global_tid ||
+           r.range.payload.type != RangePayload::Type::none || !r.range.binary.empty();
+}
 
 using Collective = ColumnOf<CollectiveRow>;
 constexpr std::array kCollective = {
@@ -284,7 +294,7 @@ constexpr std::array kCounter = {
 }  // namespace
 
 EventInserts::EventInserts(Database& db)
-    : kernels(db, "CUPTI_ACTIVITY_KIND_KERNEL", kKernel),
+    : kernels(db, "CUPTI_ACTIVITY_KIND_KERNEL", kKernel, has_rare),
       memcpys(db, "CUPTI_ACTIVITY_KIND_MEMCPY", kMemcpy),
       memsets(db, "CUPTI_ACTIVITY_KIND_MEMSET", kMemset),
       runtime(db, "CUPTI_ACTIVITY_KIND_RUNTIME", kRuntime),
@@ -294,7 +304,7 @@ EventInserts::EventInserts(Database& db)
       graph_traces(db, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", kGraphTrace),
       memory_usage(db, "CUDA_GPU_MEMORY_USAGE_EVENTS", kMemoryUsage),
       memory_pools(db, "CUDA_GPU_MEMORY_POOL_EVENTS", kMemoryPool),
-      nvtx(db, "NVTX_EVENTS", kNvtx),
+      nvtx(db, "NVTX_EVENTS", kNvtx, has_rare),
       collectives(db, "SHARD_COLLECTIVES", kCollective),
       memory(db, "SHARD_MEMORY", kMemory),
       counters(db, "SHARD_COUNTERS", kCounter) {}

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include "traces/schema/schema.h"
+
 namespace shardscope::traces {
 
 namespace {
@@ -119,35 +121,38 @@ void Cell::blob(std::string_view value) const {
     sqlite3_result_blob64(context_, value.data(), value.size(), SQLITE_STATIC);
 }
 
-std::string insert_sql(std::string_view table, std::span<const RowColumn> columns, std::string_view feed) {
-    std::string names, values;
-    for (const RowColumn& c : columns) {
-        const std::string_view comma = names.empty() ? "" : ", ";
-        fmt::format_to(std::back_inserter(names), "{}\"{}\"", comma, c.name);
-        if (c.get != nullptr) {
-            fmt::format_to(std::back_inserter(values), "{}\"{}\"", comma, c.name);
+std::string insert_sql(std::string_view table, std::span<const RowColumn> columns, std::string_view feed,
+                       bool all) {
+    // All columns of the table in its order: SQLite then builds the record from where the values were read.
+    std::string values;
+    for (const SchemaColumn& c : find_table(table)->columns) {
+        const auto* given = std::find_if(columns.data(), columns.data() + columns.size(),
+                                         [&](const RowColumn& column) { return column.name == c.name; });
+        values += values.empty() ? "" : ", ";
+        if (given == columns.data() + columns.size() || (given->rare && !all)) {
+            values += "NULL";
+        } else if (given->get == nullptr) {
+            values += given->constant;
         } else {
-            fmt::format_to(std::back_inserter(values), "{}{}", comma, c.constant);
+            fmt::format_to(std::back_inserter(values), "\"{}\"", c.name);
         }
     }
     // OR FAIL: a row that is refused ends the whole transaction anyway, so that nothing needs to be kept to
     // undo this statement alone.
-    return fmt::format("INSERT OR FAIL INTO \"{}\" ({}) SELECT {} FROM \"{}\"", table, names, values, feed);
+    return fmt::format("INSERT OR FAIL INTO \"{}\" SELECT {} FROM \"{}\"", table, values, feed);
 }
 
 RowFeed::RowFeed(Database& database, std::string name, std::span<const RowColumn> columns,
-                 std::size_t row_size, std::string_view sql)
+                 std::size_t row_size)
     : database_(database), name_(std::move(name)), row_size_(row_size) {
     for (const RowColumn& c : columns) {
         if (c.get != nullptr) columns_.push_back(c);
     }
     const int code = sqlite3_create_module_v2(database.handle(), name_.c_str(), &kModule, this, nullptr);
     if (code != SQLITE_OK) throw database.error(code, "preparing to write it");
-    statement_.emplace(database, sql);
 }
 
 RowFeed::~RowFeed() {
-    statement_.reset();
     sqlite3_create_module_v2(database_.handle(), name_.c_str(), nullptr, nullptr, nullptr);
 }
 
@@ -159,13 +164,13 @@ std::string RowFeed::declaration() const {
     return sql + ")";
 }
 
-void RowFeed::run(const void* rows, std::size_t count) {
+void RowFeed::run(Statement& statement, const void* rows, std::size_t count) {
     begin_ = static_cast<const std::byte*>(rows);
     end_ = begin_ + count * row_size_;
     try {
-        statement_->run();
+        statement.run();
     } catch (const StoreError&) {
-        statement_->reset();  // its cursor lets go of the rows
+        statement.reset();  // its cursor lets go of the rows
         throw;
     }
 }

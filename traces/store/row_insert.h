@@ -6,10 +6,10 @@
 // Source of the virtual table's interface: sqlite.org/vtab.html.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +39,7 @@ struct RowColumn {
     std::string_view name;
     void (*get)(Cell cell, const void* row) = nullptr;  // null: `constant` in every row
     std::string_view constant = {};                     // SQL
+    bool rare = false;                                  // NULL in most rows: left out where it is in all
 };
 
 // Columns of a table that is fed with `Row`s. `Get` is a member, or a function of the row.
@@ -88,20 +89,22 @@ struct ColumnOf {
         return {name, nullptr, sql};
     }
 };
+constexpr RowColumn rare(RowColumn column) {
+    column.rare = true;
+    return column;
+}
 
-// A virtual table over an array of rows of any type, and the statement that reads it. The table exists for
-// this connection under the feed's name.
+// A virtual table over an array of rows of any type. It exists for this connection, as a table of that name
+// with those of the columns that are not constant.
 class RowFeed {
   public:
-    // `sql` speaks of `name` as of a table with those of `columns` that are not constant.
-    RowFeed(Database& database, std::string name, std::span<const RowColumn> columns, std::size_t row_size,
-            std::string_view sql);
+    RowFeed(Database& database, std::string name, std::span<const RowColumn> columns, std::size_t row_size);
     ~RowFeed();
     RowFeed(const RowFeed&) = delete;
     RowFeed& operator=(const RowFeed&) = delete;
 
-    // Runs the statement over these rows.
-    void run(const void* rows, std::size_t count);
+    // Runs a statement that reads the table, over these rows.
+    void run(Statement& statement, const void* rows, std::size_t count);
 
     // For the virtual table.
     std::string declaration() const;
@@ -117,19 +120,25 @@ class RowFeed {
     std::size_t row_size_;
     const std::byte* begin_ = nullptr;
     const std::byte* end_ = nullptr;
-    std::optional<Statement> statement_;
 };
 
-// Of the virtual table `feed` into `table`, whose other columns become NULL.
-std::string insert_sql(std::string_view table, std::span<const RowColumn> columns, std::string_view feed);
+// Of the virtual table `feed` into a table of the schema, whose other columns become NULL, and so do the rare
+// ones unless `all`.
+std::string insert_sql(std::string_view table, std::span<const RowColumn> columns, std::string_view feed,
+                       bool all);
 
 template <typename Row>
 class RowInsert {
   public:
-    RowInsert(Database& database, const std::string& table, std::span<const RowColumn> columns)
+    using Predicate = bool (*)(const Row&);
+    // `has_rare`: whether a row has a value in any of the rare columns; needed where there are such.
+    RowInsert(Database& database, const std::string& table, std::span<const RowColumn> columns,
+              Predicate has_rare = nullptr)
         : rows_(kRows),
-          feed_(database, "rows_of_" + table, columns, sizeof(Row),
-                insert_sql(table, columns, "rows_of_" + table)) {}
+          has_rare_(has_rare),
+          feed_(database, "rows_of_" + table, columns, sizeof(Row)),
+          all_(database, insert_sql(table, columns, "rows_of_" + table, true)),
+          plain_(database, insert_sql(table, columns, "rows_of_" + table, has_rare == nullptr)) {}
 
     // The place of the next row, with the values of an earlier one.
     Row& next() {
@@ -140,14 +149,19 @@ class RowInsert {
     void flush() {
         const std::size_t waiting = used_;
         used_ = 0;
-        if (waiting > 0) feed_.run(rows_.data(), waiting);
+        if (waiting == 0) return;
+        const bool plain =
+            has_rare_ == nullptr || std::none_of(rows_.data(), rows_.data() + waiting, has_rare_);
+        feed_.run(plain ? plain_ : all_, rows_.data(), waiting);
     }
 
   private:
     static constexpr std::size_t kRows = 512;  // in the second level cache; more gain nothing
     std::vector<Row> rows_;                    // texts keep their capacity
     std::size_t used_ = 0;
+    Predicate has_rare_;
     RowFeed feed_;
+    Statement all_, plain_;
 };
 
 }  // namespace shardscope::traces

@@ -122,10 +122,11 @@ void copy_sorted(Database& database, const std::string& table, const std::vector
                  const TableSurvey& survey, const RowsDone& done) {
     Statement find(database, fmt::format("SELECT rowid, \"{}\" FROM run.\"{}\" WHERE rowid BETWEEN ?1 AND ?2",
                                          time_column(columns), table));
-    RowFeed copy(database, "order_of_rows", kPlace, sizeof(Place),
-                 fmt::format("INSERT OR FAIL INTO main.\"{0}\" ({1}) SELECT {2} FROM order_of_rows o "
-                             "CROSS JOIN run.\"{0}\" t WHERE t.rowid = o.row",
-                             table, list(columns, ""), list(columns, "t.")));
+    RowFeed order(database, "order_of_rows", kPlace, sizeof(Place));
+    Statement copy(database,
+                   fmt::format("INSERT OR FAIL INTO main.\"{0}\" ({1}) SELECT {2} FROM order_of_rows o "
+                               "CROSS JOIN run.\"{0}\" t WHERE t.rowid = o.row",
+                               table, list(columns, ""), list(columns, "t.")));
     std::vector<Place> places;
     for (const Window& window : windows_of(survey)) {
         places.clear();
@@ -145,7 +146,7 @@ void copy_sorted(Database& database, const std::string& table, const std::vector
         // In parts, so that a stop is heard.
         for (std::size_t i = 0; i < places.size(); i += kBlockRows) {
             const std::size_t count = std::min<std::size_t>(kBlockRows, places.size() - i);
-            copy.run(&places[i], count);
+            order.run(copy, &places[i], count);
             done(static_cast<std::int64_t>(count));
         }
     }

@@ -177,7 +177,7 @@ double plain_insert(const std::string& path, std::int64_t rows) {
                 for (const std::int64_t value : values) {
                     value < 0 ? insert.bind_null(column++) : insert.bind(column++, value);
                 }
-                // qmd*, graph and cluster columns stay NULL.
+                // Those of graphs and clusters stay NULL.
                 insert.bind(static_cast<int>(find_table("CUPTI_ACTIVITY_KIND_KERNEL")->columns.size()),
                             std::string_view("[]"));
                 insert.run();
@@ -224,7 +224,9 @@ int main(int argc, char** argv) {
                 writer.add(range_row(i, names[static_cast<std::size_t>(i % kNames)], domain));
             }
         });
-        fmt::print("{} rows of each, best of {}, process CPU time, in {}\n\n", rows, kRounds, folder);
+        fmt::print("{} rows of each, best of {}, process CPU time, in {}\n", rows, kRounds, folder);
+        fmt::print("kernel rows have {} columns, 26 with values\n\n",
+                   find_table("CUPTI_ACTIVITY_KIND_KERNEL")->columns.size());
         fmt::print("kernel rows             {:6.2f} M/s  {:5.1f} bytes a row  finalize {:.2f} us a row\n",
                    rate(kernels.seconds), kernels.bytes, 1e6 * kernels.finalize_seconds / count);
         fmt::print("range rows              {:6.2f} M/s  {:5.1f} bytes a row  finalize {:.2f} us a row\n",
