@@ -16,7 +16,7 @@
 
 namespace shardscope::traces {
 
-inline constexpr std::string_view kNoRank = "No rank of this trace is selected.\n";
+inline constexpr std::string_view kNothingSelected = "No rank of this trace is selected.\n";
 
 std::string table_text(const ExecutionSummary& summary);
 std::string table_text(const ModuleView& view);

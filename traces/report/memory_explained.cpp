@@ -226,7 +226,7 @@ std::string pool_text(const RankMemory& rank, const PoolMemory& pool) {
 }  // namespace
 
 std::string table_text(const MemoryExplanation& explanation) {
-    if (explanation.ranks.empty()) return std::string(kNoRank);
+    if (explanation.ranks.empty()) return std::string(kNothingSelected);
     std::string text =
         "Allocated device memory; MB = 2^20 bytes, difference = measured - predicted, \"=\" the same\n";
     for (const RankExplanation& explained : explanation.ranks) {

@@ -76,7 +76,7 @@ std::string holder_table(std::string_view title, const std::vector<MemoryHolder>
 }  // namespace
 
 std::string table_text(const MemoryReport& report) {
-    if (report.ranks.empty()) return std::string(kNoRank);
+    if (report.ranks.empty()) return std::string(kNothingSelected);
     std::string text = "Allocated device memory; MB = 2^20 bytes\n";
     for (const RankMemory& rank : report.ranks) {
         if (rank.units.empty() && rank.peak_bytes == 0 && rank.predicted_peak_bytes < 0) {

@@ -80,7 +80,7 @@ std::string pairs_table(const std::vector<std::pair<std::string, std::string>>& 
 }  // namespace
 
 std::string table_text(const ExecutionSummary& summary) {
-    if (summary.ranks.empty()) return std::string(kNoRank);
+    if (summary.ranks.empty()) return std::string(kNothingSelected);
     std::string text;
     for (const RankSummary& rank : summary.ranks) {
         if (!text.empty()) text += '\n';
@@ -104,7 +104,7 @@ std::string table_text(const ExecutionSummary& summary) {
 }
 
 std::string table_text(const ModuleView& view) {
-    if (view.ranks.empty()) return std::string(kNoRank);
+    if (view.ranks.empty()) return std::string(kNothingSelected);
     std::string text;
     for (const RankModules& rank : view.ranks) {
         if (!text.empty()) text += '\n';
@@ -131,7 +131,7 @@ std::string table_text(const ModuleView& view) {
 }
 
 std::string table_text(const CollectivesReport& report) {
-    if (report.ranks.empty()) return std::string(kNoRank);
+    if (report.ranks.empty()) return std::string(kNothingSelected);
     const std::vector<std::string> header = {"Rank",         "Operation",     "Count",        "MB",
                                              "Time (us)",    "Transfer (us)", "Waiting (us)", "Exposed (us)",
                                              "algbw (GB/s)", "busbw (GB/s)",  "Count/step",   "MB/step"};
