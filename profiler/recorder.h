@@ -63,6 +63,9 @@ class Recorder {
         enqueue([row = std::move(row)](traces::EventSink& sink) { sink.add(row); });
     }
 
+    // The same for rows that hold ids of the sink's strings: `add` runs on the writer's thread.
+    void describe_with(std::function<void(traces::EventSink&)> add) { enqueue(std::move(add)); }
+
     // Drains every log, closes open ranges at this moment, runs on_finish, joins the writer. Rethrows the
     // sink's first failure. Idempotent. Every thread that records must have stopped recording.
     void finish();

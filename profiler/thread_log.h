@@ -2,7 +2,9 @@
 // inline: a time stamp, the stores of a record (record.h), and one store that publishes it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "profiler/clock.h"
 #include "profiler/log_writer.h"
@@ -65,6 +67,18 @@ class ThreadLog {
         r->module = module;
         r->color = 0;
         r->ticks = writer_.now();
+        writer_.publish();
+    }
+
+    // Before a push(): what the range carries, bytes in the layout of a schema
+    // (traces::PayloadSchemaRow::id).
+    void payload(std::uint64_t schema, const void* bytes, std::size_t size) {
+        const std::size_t padded = (size + 7) / 8 * 8;
+        auto* r = writer_.begin<PayloadRecord>(RecordKind::payload, 0, sizeof(PayloadRecord) + padded);
+        if (r == nullptr) return;
+        r->schema = schema;
+        r->size = size;
+        std::memcpy(r + 1, bytes, size);
         writer_.publish();
     }
 

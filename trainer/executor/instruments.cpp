@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "trainer/executor/nccl_payloads.h"
 #include "trainer/model/models.h"
 #include "trainer/sharding/program.h"
 
@@ -100,6 +101,7 @@ void describe_prediction(profiler::Recorder& recorder, const MemoryPrediction& p
 void describe_program(profiler::Recorder& recorder, const Program& program) {
     for (const auto& [key, value] : describe(program.job()))
         recorder.describe(traces::RunInfoRow{key, value});
+    describe_nccl_payloads(recorder);
     describe_modules(recorder, program);
     describe_units(recorder, program);
     const MemoryPrediction prediction = program.predict();

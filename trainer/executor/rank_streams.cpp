@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "trainer/executor/nccl_payloads.h"
 #include "trainer/executor/rank_runner.h"
 #include "trainer/executor/runtime_call.h"
 #include "trainer/job/job.h"
@@ -156,6 +157,9 @@ void RankRunner::enqueue_collective(const Op& op) {
     kernel.stream = static_cast<int>(op.stream);
     kernel.correlation = correlation;
 
+    const NcclPayload payload =
+        nccl_payload(op.collective, communicator.id, row.group_size, op.bytes, op.divisor);
+    if (payload.schema != 0) log_->payload(payload.schema, &payload.value, payload.size);
     log_->push(names.collective_call[operation], -1, names.nccl_domain);
     auto meeting = communicator.group->join(communicator.place, sequence, call);
     // The kernel's time is from this rank's arrival to its own data in place; an all_reduce's is in place

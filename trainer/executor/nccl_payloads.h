@@ -1,0 +1,37 @@
+// What NCCL's NVTX ranges carry beside their names, so that our own "ncclAllGather" … can be read by whatever
+// reads those: communicator, message size, reduction. Payload schemas, ids and the meaning of the size are
+// NCCL's (NVIDIA/nccl, src/include/nvtx_payload_schemas.h; ids: 1 << 24 and the numbers of nvtx.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "traces/schema/enums.h"
+
+namespace shardscope::profiler {
+class Recorder;
+}
+
+namespace shardscope::trainer {
+
+struct NcclPayload {
+    std::uint64_t schema = 0;  // 0: NCCL has none for the operation (a barrier)
+    std::size_t size = 0;      // of the part of `value` that belongs to the schema
+    struct Value {
+        std::uint64_t communicator = 0;
+        std::uint64_t bytes = 0;    // one rank's contribution to an all_gather, result of a reduce_scatter
+        std::int32_t argument = 0;  // reduction, or root
+        std::int32_t unused = 0;
+    } value;
+};
+static_assert(sizeof(NcclPayload::Value) == 24 && offsetof(NcclPayload::Value, argument) == 16);
+
+// `full_bytes`: of the whole buffer, as CollectiveWork::bytes. `divisor`: what sums are divided by; by the
+// number of ranks it is NCCL's average.
+NcclPayload nccl_payload(traces::Operation operation, std::int64_t communicator, int ranks,
+                         std::int64_t full_bytes, int divisor);
+
+// Tells the trace the layout of those payloads.
+void describe_nccl_payloads(profiler::Recorder& recorder);
+
+}  // namespace shardscope::trainer
