@@ -267,14 +267,23 @@ void check_predictions(const Trace& trace, Faults& faults) {
     check_prediction_parts(trace, faults);
 }
 
+// Whether the run was killed, and the file finished afterwards.
+bool was_cut(const Trace& trace) {
+    return !trace.config_value("finalized").empty();
+}
+
+// What belongs together and was recorded by different threads: of a killed run, one may be there without the
+// other.
+void check_pairs(const Trace& trace, Faults& faults) {
+    check_launches(trace, faults);
+    check_collectives(trace, faults);
+}
+
 }  // namespace
 
 std::vector<std::string> check_notes(const Trace& trace) {
     std::vector<std::string> notes;
-    if (!trace.config_value("finalized").empty()) {
-        notes.push_back(fmt::format("The file was finished {}: what the run did after {} is not here.",
-                                    trace.config_value("finalized"), at_ms(trace.last_ns)));
-    }
+    if (was_cut(trace)) check_pairs(trace, notes);
     for (const DiagnosticRow& row : trace.diagnostics) {
         if (row.severity == Severity::warning) {
             notes.push_back(fmt::format("At {} the recorder noted: {}", at_ms(row.time), row.text));
@@ -286,9 +295,8 @@ std::vector<std::string> check_notes(const Trace& trace) {
 std::vector<std::string> check_trace(const Trace& trace) {
     Faults faults;
     check_recording(trace, faults);
-    check_launches(trace, faults);
+    if (!was_cut(trace)) check_pairs(trace, faults);
     check_streams(trace, faults);
-    check_collectives(trace, faults);
     check_memory(trace, faults);
     check_memory_totals(trace, faults);
     check_steps(trace, faults);

@@ -32,8 +32,8 @@ TraceInfo trace_info(const Trace& trace);
 // allocated, steps that overlap, predictions whose categories do not sum.
 std::vector<std::string> check_trace(const Trace& trace);
 
-// What is no fault of a trace but good to know, each one sentence: that it was finished after its run was
-// killed, and what the recorder warned of.
+// What is no fault of a trace but good to know, each one sentence: what the recorder warned of, and, where a
+// file was finished after its run was killed, what stands without its counterpart at the cut.
 std::vector<std::string> check_notes(const Trace& trace);
 
 }  // namespace shardscope::traces

@@ -8,13 +8,74 @@
 
 #include "traces/analysis/info.h"
 #include "traces/cli/verbs.h"
+#include "traces/store/finalize.h"
 #include "traces/store/integrity.h"
 #include "traces/store/loader.h"
 
 namespace shardscope::traces {
 
-int run_check(const std::string& file, Format format) {
+namespace {
+
+std::atomic<bool> stop_asked{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
+
+// While it lives, Ctrl-C and a polite kill ask the work to stop instead of ending the program.
+class StopOnSignal {
+  public:
+    StopOnSignal() {
+        struct sigaction action = {};
+        action.sa_handler = [](int) { stop_asked = true; };
+        ::sigemptyset(&action.sa_mask);
+        ::sigaction(SIGINT, &action, &interrupt_before_);
+        ::sigaction(SIGTERM, &action, &terminate_before_);
+    }
+    ~StopOnSignal() {
+        ::sigaction(SIGINT, &interrupt_before_, nullptr);
+        ::sigaction(SIGTERM, &terminate_before_, nullptr);
+    }
+    StopOnSignal(const StopOnSignal&) = delete;
+    StopOnSignal& operator=(const StopOnSignal&) = delete;
+
+  private:
+    struct sigaction interrupt_before_ = {}, terminate_before_ = {};
+};
+
+// How far it is, for a person who waits.
+class Progress {
+  public:
+    void show(double share) {
+        const int percent = static_cast<int>(100 * share);
+        if (!watched_ || percent == shown_) return;
+        shown_ = percent;
+        fmt::print(stderr, "\rfinalizing: {} % ", percent);
+    }
+    ~Progress() {
+        if (shown_ >= 0) fmt::print(stderr, "\r                  \r");
+    }
+
+  private:
+    const bool watched_ = ::isatty(STDERR_FILENO) != 0;
+    int shown_ = -1;
+};
+
+// False where it was stopped.
+bool finish_file(const std::string& file) {
+    const StopOnSignal stop;
+    Progress progress;
+    FinalizeOptions options;
+    options.cancel = &stop_asked;
+    options.progress = [&progress](double share) { progress.show(share); };
+    return finalize_trace(file, options).outcome != FinalizeResult::Outcome::cancelled;
+}
+
+}  // namespace
+
+int run_check(const std::string& file, bool finalize, Format format) {
     check_input(file);
+    if (finalize && !finish_file(file)) {
+        fmt::print(stderr, "shardscope-trace: {}: finalizing was stopped; the file is as it was\n", file);
+        return kFailed;
+    }
     std::vector<std::string> faults, notes;
     try {
         if (std::string damage = damage_of(file); !damage.empty()) faults.push_back(std::move(damage));

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "shardscope/version.h"
+#include "traces/cli/merge_verbs.h"
 #include "traces/cli/verbs.h"
 #include "traces/schema/schema.h"
 #include "traces/store/query.h"
@@ -71,8 +72,46 @@ class CommandLine {
                           [this] { return run_sql(file_, sql_, format_); });
         query->add_option("SQL", sql_, "SQL, or a file that ends in .sql")->required();
 
-        add_file_verb("check", "Whether a trace is whole; exit status 0 whole, 1 not",
-                      [this] { return run_check(file_, format_); });
+        CLI::App* check = add_file_verb("check", "Whether a trace is whole; exit status 0 whole, 1 not",
+                                        [this] { return run_check(file_, finalize_, format_); });
+        check->add_flag(
+            "--finalize", finalize_,
+            "First make a finished file of one whose run did not end: sorted, indexed and in one piece. "
+            "Until that is done the file stays as it is, also when Ctrl-C stops it");
+
+        CLI::App* merge = add_writing("merge", "Parts of one job, from processes or hosts, into one trace",
+                                      [this] { return run_merge(files_, output_, overwrite_, format_); });
+        merge->add_option("IN", files_, "The parts; the first one's clock counts")
+            ->required()
+            ->expected(1, -1);
+        merge->footer(
+            "Ranks keep their numbers; ids that clash are renumbered. Clocks are brought together by the "
+            "wall\n"
+            "clock and then by the ends of the collectives that parts have in common; what is left is "
+            "printed.\n"
+            "docs/merging.md says it exactly.");
+
+        CLI::App* slice = add_writing(
+            "slice", "Ranks, steps or a range of time of a trace, as a trace of its own",
+            [this] { return run_slice(file_, output_, overwrite_, ranks_, selection_, format_); });
+        slice->add_option("IN", file_, "The trace")->required();
+        slice->add_option("--rank,--ranks", ranks_, "These ranks only, for example 0,8 or 0-3")
+            ->type_name("LIST");
+        add_time_options(slice);
+        slice->footer(
+            "Times stay what they are. Device work belongs to the step in which it was launched; memory "
+            "that\n"
+            "is live at the start is allocated there. docs/merging.md says it exactly.");
+    }
+
+    // A verb that writes another trace.
+    CLI::App* add_writing(const std::string& name, const std::string& help, std::function<int()> verb) {
+        CLI::App* command = add_verb(name, help, std::move(verb));
+        command->add_option("-o,--output", output_, "The trace to write")
+            ->required()
+            ->type_name("OUT.sqlite");
+        command->add_flag("--overwrite", overwrite_, "Replace OUT.sqlite if it exists");
+        return command;
     }
 
     int run(int argc, char** argv) {
@@ -117,9 +156,7 @@ class CommandLine {
         return command;
     }
 
-    CLI::App* add_analysis(const std::string& name, const std::string& help, std::function<int()> verb) {
-        CLI::App* command = add_file_verb(name, help, std::move(verb));
-        command->add_option("--rank", selection_.rank, "This rank only")->type_name("R");
+    void add_time_options(CLI::App* command) {
         command->add_option("--step", selection_.step, "These steps only, the last included")
             ->type_name("A:B");
         command
@@ -127,15 +164,21 @@ class CommandLine {
                          "This part of the time only, since the start of the capture; ns, or with us, ms, s "
                          "(10ms:20ms)")
             ->type_name("A:B");
+    }
+
+    CLI::App* add_analysis(const std::string& name, const std::string& help, std::function<int()> verb) {
+        CLI::App* command = add_file_verb(name, help, std::move(verb));
+        command->add_option("--rank", selection_.rank, "This rank only")->type_name("R");
+        add_time_options(command);
         return command;
     }
 
     CLI::App app_;
     std::map<const CLI::App*, std::function<int()>> verbs_;
-    std::string file_, sql_, format_text_ = "table";
+    std::string file_, sql_, output_, ranks_, format_text_ = "table";
     std::vector<std::string> files_, fail_if_;
     SelectionText selection_;
-    bool explain_ = false;
+    bool overwrite_ = false, explain_ = false, finalize_ = false;
     Format format_ = Format::table;
 };
 

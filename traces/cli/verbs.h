@@ -22,7 +22,7 @@ int run_collectives(const std::string& file, const SelectionText& selection, For
 int run_compare(const std::vector<std::string>& files, const std::vector<std::string>& fail_if,
                 Format format);
 // `finalize`: first makes a finished file of one whose run did not end.
-int run_check(const std::string& file, Format format);
+int run_check(const std::string& file, bool finalize, Format format);
 // `sql` is SQL, or the path of a file that ends in .sql.
 int run_sql(const std::string& file, const std::string& sql, Format format);
 

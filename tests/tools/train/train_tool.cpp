@@ -25,6 +25,11 @@ const std::string& train_binary() {
     return path;
 }
 
+const std::string& trace_tool_binary() {
+    static const std::string path = SHARDSCOPE_TRACE;
+    return path;
+}
+
 std::string sample(const std::string& name) {
     return std::string(SHARDSCOPE_SAMPLES) + "/" + name;
 }
@@ -35,7 +40,7 @@ Outcome train(Words arguments) {
 }
 
 Outcome trace_tool(Words arguments) {
-    arguments.insert(arguments.begin(), SHARDSCOPE_TRACE);
+    arguments.insert(arguments.begin(), trace_tool_binary());
     return run_command(arguments);
 }
 

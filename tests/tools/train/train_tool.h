@@ -19,6 +19,7 @@ using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 
 const std::string& train_binary();
+const std::string& trace_tool_binary();
 std::string sample(const std::string& name);  // "mlp.toml" -> its path
 
 Outcome train(Words arguments);

@@ -1,0 +1,240 @@
+// Jobs that are killed at random moments while they record: what is in the file is whole, and only the newest
+// part is not there.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <mutex>
+#include <random>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include "tests/tools/crash/watermarks.h"
+#include "tests/tools/run_command.h"
+#include "traces/store/loader.h"
+#include "traces/store/sqlite.h"
+
+extern char** environ;
+
+namespace shardscope::tools {
+namespace {
+
+using ::testing::HasSubstr;
+using traces::Database;
+using traces::Statement;
+namespace fs = std::filesystem;
+
+constexpr int kAtOnce = 4;
+// Under a sanitizer everything takes several times as long.
+#ifdef SHARDSCOPE_SANITIZED
+constexpr int kRecorderMoments = 6, kToolMoments = 2;
+#else
+constexpr int kRecorderMoments = 50, kToolMoments = 8;
+#endif
+
+constexpr double kUsualAge = 1.5, kLargestAge = 5;  // seconds
+constexpr int kMayBeOlder = 2;                      // of 50
+
+// A program with its output thrown away.
+class Running {
+  public:
+    explicit Running(std::vector<std::string> command) {
+        std::vector<char*> words;
+        for (std::string& word : command) words.push_back(word.data());
+        words.push_back(nullptr);
+        posix_spawn_file_actions_t quiet;
+        posix_spawn_file_actions_init(&quiet);
+        for (const int output : {1, 2}) posix_spawn_file_actions_addopen(&quiet, output, "/dev/null", 1, 0);
+        const int failed = posix_spawnp(&pid_, words[0], &quiet, nullptr, words.data(), environ);
+        posix_spawn_file_actions_destroy(&quiet);
+        if (failed != 0) throw std::system_error(failed, std::generic_category(), command[0]);
+    }
+    ~Running() { kill(); }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+    // Whether it was the kill that ended it.
+    bool kill() {
+        if (pid_ == 0) return false;
+        int status = 0;
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, &status, 0);
+        pid_ = 0;
+        return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    }
+
+  private:
+    pid_t pid_ = 0;
+};
+
+// How a kind of job numbers its events: which rows they are, and the expression that gives number * 2 +
+// thread.
+struct Numbering {
+    const char* table;
+    const char* number;
+};
+constexpr Numbering kCalls = {"CUPTI_ACTIVITY_KIND_RUNTIME", "correlationId"};
+constexpr Numbering kRanges = {"NVTX_EVENTS WHERE eventType = 59", "color"};
+
+struct Stored {
+    std::int64_t count = 0, last = 0, last_end = 0;
+};
+
+Stored stored(Database& database, const Numbering& numbering, int thread) {
+    Statement query(database, std::string("SELECT count(*), max(number), max(\"end\") FROM (SELECT ") +
+                                  numbering.number + " / 2 AS number, " + numbering.number +
+                                  " % 2 AS thread, \"end\" FROM " + numbering.table +
+                                  ") WHERE thread = " + std::to_string(thread));
+    query.step();
+    return {query.integer(0), query.integer_or(1, 0), query.integer_or(2, 0)};
+}
+
+std::vector<Stored> all_stored(const std::string& path, const Numbering& numbering) {
+    Database database(path, Database::Mode::read_only);
+    std::vector<Stored> all;
+    for (int t = 0; t < kJobThreads; ++t) all.push_back(stored(database, numbering, t));
+    return all;
+}
+
+// The age in seconds of what was committed last, after it was found to be whole.
+double expect_whole_up_to_the_last_commit(const std::string& path, const Numbering& numbering,
+                                          const JobMoments& job) {
+    Database database(path, Database::Mode::read_only);
+    {
+        Statement integrity(database, "PRAGMA integrity_check");
+        EXPECT_TRUE(integrity.step());
+        EXPECT_EQ(integrity.text(0), "ok");
+    }
+    EXPECT_EQ(database.integer("SELECT ended FROM SHARD_STATE"), 0);
+    const std::int64_t origin = database.integer("SELECT systemClockNs FROM TARGET_INFO_SESSION_START_TIME");
+    EXPECT_GT(origin, 0);
+
+    // Committed up to the earlier of the threads' last events.
+    std::int64_t watermark = INT64_MAX, killed_at = 0;
+    std::vector<Stored> rows;
+    for (int t = 0; t < kJobThreads; ++t) {
+        rows.push_back(stored(database, numbering, t));
+        watermark = std::min(watermark, origin + rows.back().last_end);
+        killed_at = std::max(killed_at, job.threads[static_cast<std::size_t>(t)].last().time_ns);
+    }
+    for (int t = 0; t < kJobThreads; ++t) {
+        const ThreadMoments& thread = job.threads[static_cast<std::size_t>(t)];
+        const Stored& row = rows[static_cast<std::size_t>(t)];
+        EXPECT_EQ(row.count, row.last) << "events 1 to " << row.last << " of thread " << t << ", each once";
+        // What the thread itself says it had done by then. The two clocks are a few microseconds apart at
+        // most.
+        EXPECT_GE(row.last, thread.count_at(watermark - 100'000)) << "thread " << t;
+        constexpr std::int64_t kBurst = 20;  // that may have been recorded but not yet noted
+        EXPECT_LE(row.last, thread.last().count + kBurst) << "thread " << t;
+    }
+    return static_cast<double>(killed_at - watermark) * 1e-9;
+}
+
+void expect_check_to_finalize(const std::string& path, const Numbering& numbering) {
+    const auto before = all_stored(path, numbering);
+    const Outcome unended = run_command({SHARDSCOPE_TRACE, "check", path});
+    EXPECT_EQ(unended.status, 1) << unended.err;
+    EXPECT_THAT(unended.out, HasSubstr("did not end"));
+    const Outcome finalized = run_command({SHARDSCOPE_TRACE, "check", "--finalize", path});
+    EXPECT_EQ(finalized.status, 0) << finalized.out << finalized.err;
+    EXPECT_THAT(finalized.out, HasSubstr("the run was killed"));
+    EXPECT_EQ(run_command({SHARDSCOPE_TRACE, "check", path}).status, 0);
+    for (const char* side : {"-wal", "-shm", "-journal", ".finalizing"})
+        EXPECT_FALSE(fs::exists(path + side)) << side;
+    const auto after = all_stored(path, numbering);
+    for (std::size_t t = 0; t < after.size(); ++t) {
+        EXPECT_EQ(after[t].count, before[t].count);
+        EXPECT_EQ(after[t].last_end, before[t].last_end);
+    }
+    EXPECT_TRUE(traces::load_trace(path)->ended);
+}
+
+class CrashTest : public ::testing::Test {
+  protected:
+    // Kills `moments` jobs, some at a time, each 0.2 to 2 s after both its threads have begun. The first two
+    // words that `command` gives are the program that is killed.
+    template <typename Command>
+    void kill_at_random_moments(int moments, const Numbering& numbering, Command command) {
+        std::mt19937 random(20'231'124);
+        std::uniform_real_distribution<double> moment(0.2, 2);
+        std::vector<double> delays;
+        for (int i = 0; i < moments; ++i) delays.push_back(moment(random));
+        std::atomic<int> next = 0;
+        std::vector<std::thread> workers;
+        for (int w = 0; w < kAtOnce; ++w) {
+            workers.emplace_back([&] {
+                for (int i = next++; i < moments; i = next++) {
+                    SCOPED_TRACE("killed after " + std::to_string(delays[static_cast<std::size_t>(i)]) +
+                                 " s");
+                    kill_one(i, delays[static_cast<std::size_t>(i)], numbering, command);
+                }
+            });
+        }
+        for (std::thread& worker : workers) worker.join();
+
+        ASSERT_EQ(ages_.size(), static_cast<std::size_t>(moments));
+        std::sort(ages_.begin(), ages_.end());
+        const auto older =
+            std::count_if(ages_.begin(), ages_.end(), [](double age) { return age > kUsualAge; });
+        EXPECT_LE(older, std::max(1, kMayBeOlder * moments / 50));
+        EXPECT_LE(ages_.back(), kLargestAge);
+        std::printf("  last commit before the kill: median %.2f s, longest %.2f s\n", ages_[ages_.size() / 2],
+                    ages_.back());
+    }
+
+  private:
+    template <typename Command>
+    void kill_one(int number, double delay, const Numbering& numbering, Command command) {
+        using Clock = std::chrono::steady_clock;
+        const std::string name = std::to_string(number);
+        const std::string trace = folder_ / (name + ".sqlite"), marks = folder_ / (name + ".marks");
+        const Watermarks job(marks);
+        Running running(command(trace, marks));
+        const auto deadline = Clock::now() + std::chrono::seconds(20);
+        while (!job->started() && Clock::now() < deadline) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        }
+        std::this_thread::sleep_for(std::chrono::duration<double>(delay));
+        const bool was_killed = running.kill();
+        // Of shardscope-record it is the tool that was killed; its command runs on, until here.
+        const Moment at_kill = job->threads[0].last();
+        if (job->pid != 0 && ::kill(job->pid, 0) == 0) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            EXPECT_GT(job->threads[0].last().count, at_kill.count) << "the command runs on";
+            ::kill(job->pid, SIGKILL);
+        }
+        ASSERT_TRUE(was_killed) << "it ended by itself";
+        ASSERT_TRUE(job->started());
+        const double age = expect_whole_up_to_the_last_commit(trace, numbering, *job);
+        expect_check_to_finalize(trace, numbering);
+        std::lock_guard lock(mutex_);
+        ages_.push_back(age);
+    }
+
+    TemporaryFolder folder_;
+    std::mutex mutex_;
+    std::vector<double> ages_;
+};
+
+TEST_F(CrashTest, AKilledJobLosesOnlyWhatItDidSinceItsLastCommit) {
+    kill_at_random_moments(kRecorderMoments, kCalls, [](const std::string& trace, const std::string& marks) {
+        return std::vector<std::string>{CRASH_JOB, "recorder", marks, trace};
+    });
+}
+
+TEST_F(CrashTest, AKilledRecordingToolLosesOnlyWhatItsCommandDidSinceTheLastCommit) {
+    kill_at_random_moments(kToolMoments, kRanges, [](const std::string& trace, const std::string& marks) {
+        return std::vector<std::string>{SHARDSCOPE_RECORD, "-o", trace, "--", CRASH_JOB, "nvtx", marks};
+    });
+}
+
+}  // namespace
+}  // namespace shardscope::tools

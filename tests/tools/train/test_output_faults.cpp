@@ -1,0 +1,241 @@
+// What may happen to the file that a training run writes: a disk that fills up, a folder that goes away or
+// cannot be written, a second run on the same path. Training goes on, or never starts; what is there opens
+// and says what is missing.
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include "tests/tools/train/train_tool.h"
+#include "traces/store/error.h"
+
+extern char** environ;
+
+namespace shardscope::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+int lines(const std::string& text) {
+    return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+}
+
+// A run of endless steps beside the test; gone with the scope.
+class EndlessRun {
+  public:
+    EndlessRun(const std::string& trace, std::string err) : trace_(trace), err_(std::move(err)) {
+        Words words = {train_binary(),     sample("mlp.toml"),
+                       "--model.width=64", "--run.steps=100000000",
+                       "--trace",          trace,
+                       "--format",         "json"};
+        std::vector<char*> pointers;
+        for (std::string& word : words) pointers.push_back(word.data());
+        pointers.push_back(nullptr);
+        posix_spawn_file_actions_t actions;
+        posix_spawn_file_actions_init(&actions);
+        posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+        posix_spawn_file_actions_addopen(&actions, 2, err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        const int failed = posix_spawnp(&pid_, pointers[0], &actions, nullptr, pointers.data(), environ);
+        posix_spawn_file_actions_destroy(&actions);
+        if (failed != 0) throw std::system_error(failed, std::generic_category(), words[0]);
+    }
+    ~EndlessRun() {
+        if (pid_ > 0) end(SIGKILL);
+    }
+    EndlessRun(const EndlessRun&) = delete;
+    EndlessRun& operator=(const EndlessRun&) = delete;
+
+    pid_t pid() const { return pid_; }
+    std::string said() const { return read_file(err_); }
+
+    // Waits until some steps are in its trace.
+    void wait_for_steps() const {
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+        while (std::chrono::steady_clock::now() < deadline) {
+            try {
+                if (number(trace_, "SELECT count(*) FROM SHARD_STEPS") > 0) return;
+            } catch (const traces::StoreError&) {  // not there yet
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        }
+        ADD_FAILURE() << "no step after a minute";
+    }
+    // Its exit status; 128 + n if signal n ended it.
+    int end(int signal) {
+        int status = 0;
+        ::kill(pid_, signal);
+        ::waitpid(pid_, &status, 0);
+        pid_ = 0;
+        return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    }
+
+  private:
+    const std::string trace_, err_;
+    pid_t pid_ = 0;
+};
+
+// A small file system of a test's own, in a namespace of a shell script: $disk is its mount point, $train,
+// $job and $trace_tool what to run. `keep NAME COMMAND...` runs a command and keeps NAME.out, NAME.err and
+// NAME.status.
+class SmallDisk : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        const Outcome outcome =
+            run_command({"unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", folder_.path()});
+        if (outcome.status != 0) GTEST_SKIP() << "no file system can be mounted here: " << outcome.err;
+        fs::create_directory(folder_ / "disk");
+    }
+    void run(const std::string& size, const std::string& script) const {
+        const Outcome outcome = run_command({"unshare", "-rm", "sh", "-c",
+                                             "folder=$1; disk=$1/disk; train=$2; job=$3; trace_tool=$4\n"
+                                             "mount -t tmpfs -o size=$5 tmpfs \"$disk\" || exit 9\n"
+                                             "keep() { name=$folder/$1; shift; \"$@\" >\"$name.out\" "
+                                             "2>\"$name.err\"; echo $? >\"$name.status\"; }\n" +
+                                                 script,
+                                             "sh", folder_.path(), train_binary(), sample("mlp.toml"),
+                                             trace_tool_binary(), size});
+        ASSERT_EQ(outcome.status, 0) << outcome.err;
+    }
+    std::string out(const std::string& name) const { return read_file(folder_ / (name + ".out")); }
+    std::string err(const std::string& name) const { return read_file(folder_ / (name + ".err")); }
+    int status(const std::string& name) const { return std::stoi(read_file(folder_ / (name + ".status"))); }
+
+    TemporaryFolder folder_;
+};
+
+TEST_F(SmallDisk, ThatIsFullStopsTheTraceAndNotTheTraining) {
+    run("1536k", R"(
+        keep train "$train" "$job" --model.width=64 --run.steps=100 --format json --trace "$disk/full.sqlite"
+        keep check "$trace_tool" check "$disk/full.sqlite"
+        keep no_room "$trace_tool" check --finalize "$disk/full.sqlite"
+        ls "$disk" > "$folder/left"
+        mount -o remount,size=64m "$disk" || exit 8
+        keep finalize "$trace_tool" check --finalize "$disk/full.sqlite"
+        keep info "$trace_tool" info --format json "$disk/full.sqlite"
+        ls "$disk" > "$folder/left_after"
+        )");
+    EXPECT_EQ(status("train"), 1);
+    const Json result = Json::parse(out("train"), nullptr, false);
+    ASSERT_FALSE(result.is_discarded()) << out("train");
+    EXPECT_EQ(result.at("losses").size(), 100u);
+    EXPECT_THAT(err("train"), AllOf(HasSubstr("warning: the trace is incomplete"), HasSubstr("full.sqlite")));
+    EXPECT_THAT(err("train"), ::testing::AnyOf(HasSubstr("no space"), HasSubstr("disk is full")));
+    EXPECT_EQ(status("check"), 1);
+    EXPECT_THAT(out("check"), HasSubstr("did not end"));
+
+    // There is no room to finalize it: a sentence, and the file is as it was.
+    EXPECT_EQ(status("no_room"), 1);
+    EXPECT_THAT(err("no_room"), AllOf(HasSubstr("full.sqlite"), HasSubstr("space")));
+    EXPECT_EQ(lines(err("no_room")), 1) << err("no_room");
+    EXPECT_THAT(read_file(folder_ / "left"),
+                AllOf(HasSubstr("full.sqlite\n"), Not(HasSubstr(".finalizing"))));
+
+    EXPECT_EQ(status("finalize"), 0) << out("finalize") << err("finalize");
+    const Json info = Json::parse(out("info"), nullptr, false);
+    EXPECT_EQ(info.at("ended"), true);
+    EXPECT_EQ(info.at("ranks"), 4);
+    EXPECT_EQ(read_file(folder_ / "left_after"), "full.sqlite\n");
+}
+
+TEST_F(SmallDisk, ThatIsReadOnlyIsRefusedBeforeTheTraining) {
+    run("8m", R"(
+        keep good "$train" "$job" --model.width=64 --run.steps=2 --format json --trace "$disk/good.sqlite"
+        mount -o remount,ro "$disk" || exit 8
+        keep train "$train" "$job" --model.width=64 --run.steps=2 --format json --trace "$disk/run.sqlite"
+        keep check "$trace_tool" check "$disk/good.sqlite"
+        )");
+    EXPECT_EQ(status("good"), 0) << err("good");
+    EXPECT_EQ(status("train"), 2);
+    EXPECT_EQ(out("train"), "");
+    EXPECT_THAT(err("train"), AllOf(HasSubstr("run.sqlite"), HasSubstr("not writable")));
+    EXPECT_EQ(lines(err("train")), 1) << err("train");
+    EXPECT_EQ(status("check"), 0) << out("check");  // a finished one can be read there
+}
+
+// A killed run on a disk that is read-only by now: the tool says that it reads a copy; finalizing is refused.
+TEST_F(SmallDisk, ThatIsReadOnlyHoldsAnUnfinishedRun) {
+    run("64m", R"(
+        "$train" "$job" --model.width=64 --run.steps=100000000 --trace "$disk/run.sqlite" >/dev/null 2>&1 &
+        p=$!
+        until "$trace_tool" query "$disk/run.sqlite" "SELECT 'steps' FROM SHARD_STEPS LIMIT 1" 2>&1 | grep -q '^steps'
+        do sleep 0.05; done
+        kill -9 $p; wait $p
+        rm -f "$disk/run.sqlite-shm"
+        mount -o remount,ro "$disk" || exit 8
+        keep info "$trace_tool" info --format json "$disk/run.sqlite"
+        keep finalize "$trace_tool" check --finalize "$disk/run.sqlite"
+        )");
+    EXPECT_EQ(status("info"), 0) << err("info");
+    EXPECT_THAT(err("info"), AllOf(HasSubstr("run.sqlite"), HasSubstr("temporary copy")));
+    EXPECT_EQ(lines(err("info")), 1) << err("info");
+    EXPECT_EQ(Json::parse(out("info")).at("ended"), false);
+    EXPECT_GE(Json::parse(out("info")).at("steps").get<int>(), 1);
+    EXPECT_EQ(status("finalize"), 1);
+    EXPECT_THAT(err("finalize"), HasSubstr("run.sqlite cannot be written"));
+}
+
+TEST(OutputFaults, AFolderThatIsRemovedTakesTheTraceAndNotTheTraining) {
+    const TemporaryFolder folder;
+    fs::create_directory(folder / "runs");
+    EndlessRun run(folder / "runs/run.sqlite", folder / "err");
+    run.wait_for_steps();
+    fs::remove_all(folder / "runs");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1200));  // more than a commit
+    EXPECT_EQ(run.end(SIGINT), 128 + SIGINT);                      // it still ran, and ends as it would
+    EXPECT_THAT(run.said(), AllOf(HasSubstr("warning: the trace is incomplete"), HasSubstr("run.sqlite")));
+    EXPECT_FALSE(fs::exists(folder / "runs"));
+}
+
+TEST(OutputFaults, ASecondRunOnTheSamePathIsRefused) {
+    const TemporaryFolder folder;
+    const std::string trace = folder / "run.sqlite";
+    EndlessRun first(trace, folder / "err");
+    first.wait_for_steps();
+    const Words second = {sample("mlp.toml"), "--model.width=64", "--run.steps=2", "--trace", trace};
+    Words replacing = second;
+    replacing.emplace_back("--overwrite");
+    const Outcome exists = train(second), written = train(replacing);
+    EXPECT_EQ(exists.status, 2);
+    EXPECT_THAT(exists.err, HasSubstr("run.sqlite exists"));
+    EXPECT_EQ(written.status, 2);
+    EXPECT_THAT(written.err, AllOf(HasSubstr("run.sqlite is being recorded"),
+                                   HasSubstr("process " + std::to_string(first.pid()))));
+    EXPECT_EQ(lines(written.err), 1) << written.err;
+
+    // The first never noticed.
+    EXPECT_EQ(first.end(SIGINT), 128 + SIGINT);
+    EXPECT_EQ(trace_tool({"check", trace}).status, 0);
+    EXPECT_EQ(train(replacing).status, 0) << "now it may be replaced";
+    EXPECT_EQ(trace_json({"info", trace}).at("steps"), 2);
+}
+
+// The file of a killed run is nobody's.
+TEST(OutputFaults, TheFileOfAKilledRunIsReplacedWhereAsked) {
+    const TemporaryFolder folder;
+    const std::string trace = folder / "run.sqlite";
+    {
+        EndlessRun first(trace, folder / "err");
+        first.wait_for_steps();
+        first.end(SIGKILL);
+    }
+    EXPECT_EQ(
+        train({sample("mlp.toml"), "--model.width=64", "--run.steps=2", "--overwrite", "--trace", trace})
+            .status,
+        0);
+    EXPECT_EQ(trace_json({"info", trace}).at("steps"), 2);
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 2)
+        << "the trace and what the first said";
+}
+
+}  // namespace
+}  // namespace shardscope::tools
