@@ -69,8 +69,9 @@ struct Cuda {
     bool enabled = false;  // worker, and before it runs
     std::uint64_t dropped = 0;
 
-    std::atomic<std::uint32_t> ending{0};  // 1: the program ends
-    std::atomic<std::uint32_t> ended{1};   // 0 while the worker runs
+    std::atomic<std::uint32_t> calls_for_worker{0};  // counts; it waits for a change
+    std::atomic<bool> ending{false};                 // the program ends
+    std::atomic<std::uint32_t> ended{1};             // 0 while the worker runs
 };
 constinit Cuda cuda;
 
@@ -91,9 +92,13 @@ void set_and_wake(std::atomic<std::uint32_t>& word, std::uint32_t value) {
     ::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
+void call_worker() {
+    set_and_wake(cuda.calls_for_worker, cuda.calls_for_worker.load(std::memory_order_relaxed) + 1);
+}
+
 // Tells the user something; severity as traces::Severity numbers it.
 void notice(std::uint64_t severity, const char* text) {
-    write_text(kCudaNotice, 0, severity, narrow_text(text));
+    write_text(record_kind(CudaKind::notice), 0, severity, narrow_text(text));
 }
 constexpr std::uint64_t kWarning = 2;
 
@@ -278,8 +283,10 @@ void* work(void*) {
     CudaActivity::write_clock();
     std::int64_t flushed = now_of(CLOCK_MONOTONIC);
     int flushes_after_stop = 0;
-    while (cuda.ending.load(std::memory_order_acquire) == 0 && flushes_after_stop < kFlushesAfterStop) {
-        wait_while(cuda.ending, 0, kLookNs);
+    std::uint32_t calls = 0;
+    while (!cuda.ending.load(std::memory_order_acquire) && flushes_after_stop < kFlushesAfterStop) {
+        wait_while(cuda.calls_for_worker, calls, kLookNs);
+        calls = cuda.calls_for_worker.load(std::memory_order_acquire);
         if (!cuda.enabled && recording()) enable();
         cuda.buffers.provide_spare();
         take_buffers();
@@ -319,7 +326,8 @@ void end() {
     if (cuda.ended.load(std::memory_order_acquire) != 0) return;
     const int saved = errno;
     cuda.cupti.ActivityFlushAll(cupti::kFlushForced);
-    set_and_wake(cuda.ending, 1);
+    cuda.ending.store(true, std::memory_order_release);
+    call_worker();
     const std::int64_t until = now_of(CLOCK_MONOTONIC) + kLastWaitNs;
     while (cuda.ended.load(std::memory_order_acquire) == 0) {
         const std::int64_t left = until - now_of(CLOCK_MONOTONIC);

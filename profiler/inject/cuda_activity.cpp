@@ -55,9 +55,9 @@ void write(const Record& record) {
 }
 
 template <typename Record>
-Record make(RecordKind kind, std::uint32_t name = 0, std::uint8_t flags = 0) {
+Record make(CudaKind kind, std::uint32_t name = 0, std::uint8_t flags = 0) {
     Record record{};
-    record.header = {sizeof(Record), kind, flags, name};
+    record.header = {sizeof(Record), record_kind(kind), flags, name};
     return record;
 }
 
@@ -209,7 +209,7 @@ void CudaActivity::convert_one(const void* record) {
             return convert_device(read<cupti::Device>(record));
         case cupti::kKindContext: {
             const auto from = read<cupti::Context>(record);
-            auto r = make<CudaContextRecord>(kCudaContext);
+            auto r = make<CudaContextRecord>(CudaKind::context);
             r.context = small(from.context);
             r.device = small(from.device);
             r.null_stream = from.null_stream;
@@ -217,7 +217,7 @@ void CudaActivity::convert_one(const void* record) {
         }
         case cupti::kKindStream: {
             const auto from = read<cupti::Stream>(record);
-            auto r = make<CudaStreamRecord>(kCudaStream);
+            auto r = make<CudaStreamRecord>(CudaKind::stream);
             r.context = small(from.context);
             r.stream = small(from.stream);
             r.priority = static_cast<std::int32_t>(from.priority);
@@ -235,7 +235,8 @@ void CudaActivity::convert_api(const cupti::Api& api, int domain) {
     if (call != nullptr && !call->wanted) return;
     if (!is_timed(api.start, api.end) || !launches_.was_on(signed_time(api.start))) return;
     if (call != nullptr && call->id == 0) call->id = name_id(narrow_text(call->name));
-    auto r = make<CudaApiRecord>(kCudaApi, call != nullptr ? call->id : 0, domain == cupti::kDomainDriver);
+    auto r =
+        make<CudaApiRecord>(CudaKind::api, call != nullptr ? call->id : 0, domain == cupti::kDomainDriver);
     r.start = signed_time(api.start);
     r.end = signed_time(api.end);
     r.tid = api.tid;
@@ -260,7 +261,7 @@ std::uint32_t CudaActivity::kernel_name(const char* name) {
 void CudaActivity::convert_kernel(const cupti::Kernel& kernel) {
     if (!is_timed(kernel.start, kernel.end)) return;
     const std::uint32_t version = cupti_->version;
-    auto r = make<CudaKernelRecord>(kCudaKernel, kernel_name(kernel.name));
+    auto r = make<CudaKernelRecord>(CudaKind::kernel, kernel_name(kernel.name));
     r.start = signed_time(kernel.start);
     r.end = signed_time(kernel.end);
     r.correlation = kernel.correlation;
@@ -293,7 +294,7 @@ void CudaActivity::convert_kernel(const cupti::Kernel& kernel) {
 
 void CudaActivity::convert_memcpy(const cupti::Memcpy& copy) {
     if (!is_timed(copy.start, copy.end)) return;
-    auto r = make<CudaMemcpyRecord>(kCudaMemcpy);
+    auto r = make<CudaMemcpyRecord>(CudaKind::memcpy);
     r.start = signed_time(copy.start);
     r.end = signed_time(copy.end);
     r.bytes = static_cast<std::int64_t>(copy.bytes);
@@ -312,7 +313,7 @@ void CudaActivity::convert_memcpy(const cupti::Memcpy& copy) {
 
 void CudaActivity::convert_peer(const cupti::MemcpyPeer& copy) {
     if (!is_timed(copy.start, copy.end)) return;
-    auto r = make<CudaMemcpyRecord>(kCudaMemcpy);
+    auto r = make<CudaMemcpyRecord>(CudaKind::memcpy);
     r.start = signed_time(copy.start);
     r.end = signed_time(copy.end);
     r.bytes = static_cast<std::int64_t>(copy.bytes);
@@ -333,7 +334,7 @@ void CudaActivity::convert_peer(const cupti::MemcpyPeer& copy) {
 
 void CudaActivity::convert_memset(const cupti::Memset& set) {
     if (!is_timed(set.start, set.end)) return;
-    auto r = make<CudaMemsetRecord>(kCudaMemset);
+    auto r = make<CudaMemsetRecord>(CudaKind::memset);
     r.start = signed_time(set.start);
     r.end = signed_time(set.end);
     r.bytes = static_cast<std::int64_t>(set.bytes);
@@ -349,7 +350,7 @@ void CudaActivity::convert_memset(const cupti::Memset& set) {
 
 void CudaActivity::convert_synchronization(const cupti::Synchronization& sync) {
     if (!is_timed(sync.start, sync.end)) return;
-    auto r = make<CudaSynchronizationRecord>(kCudaSynchronization);
+    auto r = make<CudaSynchronizationRecord>(CudaKind::synchronization);
     r.start = signed_time(sync.start);
     r.end = signed_time(sync.end);
     r.correlation = sync.correlation;
@@ -363,7 +364,7 @@ void CudaActivity::convert_synchronization(const cupti::Synchronization& sync) {
 
 void CudaActivity::convert_event(const cupti::CudaEvent& event) {
     const bool is_complete = cupti_->version >= cupti::kVersion12_8;
-    auto r = make<CudaEventRecord>(kCudaEvent);
+    auto r = make<CudaEventRecord>(CudaKind::event);
     r.time = signed_time(event.device_time);
     r.correlation = event.correlation;
     r.device = is_complete ? small(event.device) : -1;
@@ -376,8 +377,8 @@ void CudaActivity::convert_event(const cupti::CudaEvent& event) {
 
 void CudaActivity::convert_memory(const cupti::Memory& memory) {
     if (!is_timed(memory.time, memory.time) || !launches_.was_on(signed_time(memory.time))) return;
-    auto r =
-        make<CudaMemoryRecord>(kCudaMemory, memory.name != nullptr ? name_id(narrow_text(memory.name)) : 0);
+    auto r = make<CudaMemoryRecord>(CudaKind::memory,
+                                    memory.name != nullptr ? name_id(narrow_text(memory.name)) : 0);
     r.time = signed_time(memory.time);
     r.address = memory.address;
     r.pc = memory.pc;
@@ -399,7 +400,7 @@ void CudaActivity::convert_memory(const cupti::Memory& memory) {
 
 void CudaActivity::convert_pool(const cupti::MemoryPool& pool) {
     if (!is_timed(pool.time, pool.time) || !launches_.was_on(signed_time(pool.time))) return;
-    auto r = make<CudaPoolRecord>(kCudaPool);
+    auto r = make<CudaPoolRecord>(CudaKind::pool);
     r.time = signed_time(pool.time);
     r.address = pool.address;
     r.correlation = pool.correlation;
@@ -415,7 +416,7 @@ void CudaActivity::convert_pool(const cupti::MemoryPool& pool) {
 
 void CudaActivity::convert_overhead(const cupti::Overhead& overhead) {
     if (!is_timed(overhead.start, overhead.end) || !launches_.was_on(signed_time(overhead.start))) return;
-    auto r = make<CudaOverheadRecord>(kCudaOverhead);
+    auto r = make<CudaOverheadRecord>(CudaKind::overhead);
     r.start = signed_time(overhead.start);
     r.end = signed_time(overhead.end);
     r.correlation = overhead.correlation;
@@ -426,7 +427,7 @@ void CudaActivity::convert_overhead(const cupti::Overhead& overhead) {
 
 void CudaActivity::convert_graph(const cupti::GraphTrace& graph) {
     if (!is_timed(graph.start, graph.end)) return;
-    auto r = make<CudaGraphRecord>(kCudaGraph);
+    auto r = make<CudaGraphRecord>(CudaKind::graph);
     r.start = signed_time(graph.start);
     r.end = signed_time(graph.end);
     r.correlation = graph.correlation;
@@ -438,8 +439,8 @@ void CudaActivity::convert_graph(const cupti::GraphTrace& graph) {
 }
 
 void CudaActivity::convert_device(const cupti::Device& device) {
-    auto r =
-        make<CudaDeviceRecord>(kCudaDevice, device.name != nullptr ? name_id(narrow_text(device.name)) : 0);
+    auto r = make<CudaDeviceRecord>(CudaKind::device,
+                                    device.name != nullptr ? name_id(narrow_text(device.name)) : 0);
     r.memory = static_cast<std::int64_t>(device.memory);
     r.memory_bandwidth = static_cast<std::int64_t>(device.memory_bandwidth) * 1000;
     r.clock_hz = std::int64_t{device.clock} * 1000;
@@ -465,7 +466,7 @@ void CudaActivity::convert_device(const cupti::Device& device) {
 // --- clock and counts --------------------------------------------------------------------------------------
 
 void CudaActivity::write_clock() {
-    auto r = make<CudaClockRecord>(kCudaClock);
+    auto r = make<CudaClockRecord>(CudaKind::clock);
     std::uint64_t tightest = ~std::uint64_t{0};
     const SessionHeader* joined = session();
     for (int i = 0; i < 8; ++i) {
@@ -487,7 +488,7 @@ void CudaActivity::write_loss(std::uint64_t dropped_by_cupti) {
     told_[0] = dropped_;
     told_[1] = untimed_;
     told_[2] = misplaced_;
-    auto r = make<CudaLossRecord>(kCudaLoss);
+    auto r = make<CudaLossRecord>(CudaKind::loss);
     r.dropped = dropped_;
     r.untimed = untimed_;
     r.misplaced = misplaced_;

@@ -33,6 +33,9 @@ class CudaBuffers {
         return buffer != nullptr ? buffer->data : nullptr;
     }
 
+    // So many are with CUPTI or wait that a refusal is near.
+    bool are_many() const { return count_.load(std::memory_order_relaxed) > kMost / 2; }
+
     // From CUPTI; any thread.
     void give_back(std::uint8_t* data, std::size_t valid) {
         Filled* buffer = of(data);

@@ -12,22 +12,29 @@
 
 namespace shardscope::profiler {
 
-inline constexpr auto kCudaClock = static_cast<RecordKind>(64);
-inline constexpr auto kCudaNotice = static_cast<RecordKind>(65);
-inline constexpr auto kCudaLoss = static_cast<RecordKind>(66);
-inline constexpr auto kCudaDevice = static_cast<RecordKind>(67);
-inline constexpr auto kCudaContext = static_cast<RecordKind>(68);
-inline constexpr auto kCudaStream = static_cast<RecordKind>(69);
-inline constexpr auto kCudaApi = static_cast<RecordKind>(70);
-inline constexpr auto kCudaKernel = static_cast<RecordKind>(71);
-inline constexpr auto kCudaMemcpy = static_cast<RecordKind>(72);
-inline constexpr auto kCudaMemset = static_cast<RecordKind>(73);
-inline constexpr auto kCudaSynchronization = static_cast<RecordKind>(74);
-inline constexpr auto kCudaEvent = static_cast<RecordKind>(75);
-inline constexpr auto kCudaMemory = static_cast<RecordKind>(76);
-inline constexpr auto kCudaPool = static_cast<RecordKind>(77);
-inline constexpr auto kCudaOverhead = static_cast<RecordKind>(78);
-inline constexpr auto kCudaGraph = static_cast<RecordKind>(79);
+enum class CudaKind : std::uint8_t {
+    clock = static_cast<std::uint8_t>(RecordKind::cuda_first),
+    notice,
+    loss,
+    device,
+    context,
+    stream,
+    api,
+    kernel,
+    memcpy,
+    memset,
+    synchronization,
+    event,
+    memory,
+    pool,
+    overhead,
+    graph,
+};
+
+// As RecordHeader::kind says it.
+constexpr RecordKind record_kind(CudaKind kind) {
+    return static_cast<RecordKind>(kind);
+}
 
 // Both clocks, read together. Every record that follows tells of something that had happened by then.
 struct CudaClockRecord {
@@ -36,7 +43,7 @@ struct CudaClockRecord {
     std::int64_t realtime;
 };
 
-// kCudaNotice is a TextRecord: `owner` is a traces::Severity, the text a sentence for the user.
+// A notice is a TextRecord: `owner` is a traces::Severity, the text a sentence for the user.
 
 // What did not become a record, so far.
 struct CudaLossRecord {

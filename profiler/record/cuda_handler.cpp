@@ -76,42 +76,41 @@ class CudaHandler final : public RecordHandler {
 
     bool convert(RecordConverter& to, std::uint32_t, RecordKind kind, const std::byte* bytes,
                  std::size_t size) override {
-        switch (kind) {
-            case kCudaClock:
+        switch (static_cast<CudaKind>(kind)) {
+            case CudaKind::clock:
                 return take<CudaClockRecord>(to, bytes, size, &CudaHandler::clock);
-            case kCudaNotice:
+            case CudaKind::notice:
                 return notice(to, bytes, size);
-            case kCudaLoss:
+            case CudaKind::loss:
                 return take<CudaLossRecord>(to, bytes, size, &CudaHandler::loss);
-            case kCudaDevice:
+            case CudaKind::device:
                 return take<CudaDeviceRecord>(to, bytes, size, &CudaHandler::device);
-            case kCudaContext:
+            case CudaKind::context:
                 return take<CudaContextRecord>(to, bytes, size, &CudaHandler::context);
-            case kCudaStream:
+            case CudaKind::stream:
                 return take<CudaStreamRecord>(to, bytes, size, &CudaHandler::stream);
-            case kCudaApi:
+            case CudaKind::api:
                 return take<CudaApiRecord>(to, bytes, size, &CudaHandler::api);
-            case kCudaKernel:
+            case CudaKind::kernel:
                 return take<CudaKernelRecord>(to, bytes, size, &CudaHandler::kernel);
-            case kCudaMemcpy:
+            case CudaKind::memcpy:
                 return take<CudaMemcpyRecord>(to, bytes, size, &CudaHandler::memcpy);
-            case kCudaMemset:
+            case CudaKind::memset:
                 return take<CudaMemsetRecord>(to, bytes, size, &CudaHandler::memset);
-            case kCudaSynchronization:
+            case CudaKind::synchronization:
                 return take<CudaSynchronizationRecord>(to, bytes, size, &CudaHandler::synchronization);
-            case kCudaEvent:
+            case CudaKind::event:
                 return take<CudaEventRecord>(to, bytes, size, &CudaHandler::event);
-            case kCudaMemory:
+            case CudaKind::memory:
                 return take<CudaMemoryRecord>(to, bytes, size, &CudaHandler::memory);
-            case kCudaPool:
+            case CudaKind::pool:
                 return take<CudaPoolRecord>(to, bytes, size, &CudaHandler::pool);
-            case kCudaOverhead:
+            case CudaKind::overhead:
                 return take<CudaOverheadRecord>(to, bytes, size, &CudaHandler::overhead);
-            case kCudaGraph:
+            case CudaKind::graph:
                 return take<CudaGraphRecord>(to, bytes, size, &CudaHandler::graph);
-            default:
-                return false;
         }
+        return false;
     }
 
     void close(RecordConverter& to, std::int64_t end_ns) override {

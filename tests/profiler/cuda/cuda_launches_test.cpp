@@ -1,0 +1,84 @@
+// Device work belongs to the part of the run in which it was launched.
+#include "profiler/inject/cuda_launches.h"
+
+#include <gtest/gtest.h>
+
+namespace shardscope::profiler::inject {
+namespace {
+
+using Verdict = CudaLaunches::Verdict;
+
+TEST(CudaLaunches, keeps_everything_where_nothing_was_ever_turned) {
+    CudaLaunches launches;
+    launches.begin(true);
+    EXPECT_TRUE(launches.always_on());
+    EXPECT_EQ(launches.of_launch(5), Verdict::keep);
+    launches.begin(false);
+    EXPECT_FALSE(launches.always_on());
+    EXPECT_EQ(launches.of_launch(5), Verdict::drop);
+}
+
+TEST(CudaLaunches, learns_from_calls_where_a_turn_lies) {
+    CudaLaunches launches;
+    launches.begin(false);
+    launches.turn(1000, true);
+    launches.turn(2000, false);
+    EXPECT_EQ(launches.of_launch(10), Verdict::unknown);
+    launches.saw_call(10, 990);
+    launches.saw_call(20, 1010);
+    launches.saw_call(30, 1990);
+    launches.saw_call(40, 2010);
+    EXPECT_EQ(launches.of_launch(9), Verdict::drop);
+    EXPECT_EQ(launches.of_launch(10), Verdict::drop);
+    EXPECT_EQ(launches.of_launch(15), Verdict::unknown);  // between two calls around the turn
+    EXPECT_EQ(launches.of_launch(20), Verdict::keep);
+    EXPECT_EQ(launches.of_launch(30), Verdict::keep);
+    EXPECT_EQ(launches.of_launch(40), Verdict::drop);
+    EXPECT_EQ(launches.of_launch(1000), Verdict::drop);
+    launches.saw_call(15, 1001);  // and now it is known
+    EXPECT_EQ(launches.of_launch(15), Verdict::keep);
+}
+
+TEST(CudaLaunches, knows_times_without_calls) {
+    CudaLaunches launches;
+    launches.begin(true);
+    launches.turn(1000, false);
+    launches.turn(2000, true);
+    EXPECT_TRUE(launches.was_on(999));
+    EXPECT_FALSE(launches.was_on(1000));
+    EXPECT_FALSE(launches.was_on(1999));
+    EXPECT_TRUE(launches.was_on(2000));
+}
+
+TEST(CudaLaunches, takes_what_was_seen_before_a_turn_as_before_it) {
+    CudaLaunches launches;
+    launches.begin(true);
+    launches.saw_call(7, 900);
+    launches.turn(1000, false);
+    EXPECT_EQ(launches.of_launch(7), Verdict::keep);
+    EXPECT_EQ(launches.of_launch(8), Verdict::unknown);
+}
+
+TEST(CudaLaunches, goes_on_when_the_numbers_wrap) {
+    CudaLaunches launches;
+    launches.begin(true);
+    launches.turn(1000, false);
+    launches.saw_call(0xFFFFFFF0, 900);
+    launches.saw_call(0x10, 1100);
+    EXPECT_EQ(launches.of_launch(0xFFFFFF00), Verdict::keep);
+    EXPECT_EQ(launches.of_launch(0x20), Verdict::drop);
+}
+
+TEST(CudaLaunches, forgets_the_oldest_of_many_turns) {
+    CudaLaunches launches;
+    launches.begin(false);
+    for (std::uint32_t i = 0; i < 1000; ++i) {
+        launches.turn(i * 100, i % 2 == 0);
+        launches.saw_call(i * 10 + 5, i * 100 + 50);
+    }
+    EXPECT_EQ(launches.of_launch(9985), Verdict::keep);  // 998 is even
+    EXPECT_EQ(launches.of_launch(9995), Verdict::drop);
+}
+
+}  // namespace
+}  // namespace shardscope::profiler::inject
