@@ -8,6 +8,8 @@ namespace shardscope::traces {
 
 namespace {
 
+constexpr int kPolishings = 10;
+
 struct Point {
     double time = 0, difference = 0;
 };
@@ -18,13 +20,27 @@ double middle(std::vector<double> values) {
     return *at;
 }
 
-Point middle(std::span<const ClockPair> pairs, std::int64_t from) {
+// The middle of what is left of the differences beside a line through `from` with that slope.
+Point middle(std::span<const ClockPair> pairs, std::int64_t from, double slope) {
     std::vector<double> times, differences;
     for (const ClockPair& pair : pairs) {
         times.push_back(static_cast<double>(pair.own - from));
-        differences.push_back(static_cast<double>(pair.other - pair.own));
+        differences.push_back(static_cast<double>(pair.other - pair.own) - slope * times.back());
     }
     return {middle(std::move(times)), middle(std::move(differences))};
+}
+
+// Polished until what is left has no slope: with the first slope alone, outliers shift the thirds' middles.
+double resistant_slope(std::span<const ClockPair> pairs, std::int64_t from) {
+    const std::size_t third = pairs.size() / 3;
+    double slope = 0;
+    for (int round = 0; round < kPolishings; ++round) {
+        const Point left = middle(pairs.first(third), from, slope);
+        const Point right = middle(pairs.last(third), from, slope);
+        if (right.time <= left.time) return 0;
+        slope += (right.difference - left.difference) / (right.time - left.time);
+    }
+    return slope;
 }
 
 std::int64_t spread_of(std::span<const ClockPair> pairs, const ClockFit& fit) {
@@ -56,12 +72,8 @@ ClockFit fit_clock(std::span<const ClockPair> pairs, bool may_drift) {
 
     const std::int64_t span = sorted.back().own - sorted.front().own;
     if (!may_drift || sorted.size() < kPairsForDrift || span < kSpanForDrift) return flat;
-    const std::size_t third = sorted.size() / 3;
-    const std::span<const ClockPair> all = sorted;
-    const Point left = middle(all.first(third), flat.from), right = middle(all.last(third), flat.from);
-    if (right.time <= left.time) return flat;
     ClockFit line = flat;
-    line.drift = (right.difference - left.difference) / (right.time - left.time);
+    line.drift = resistant_slope(sorted, line.from);
     std::vector<std::int64_t> at_from;
     for (const ClockPair& pair : sorted) {
         const auto drifted = std::llround(line.drift * static_cast<double>(pair.own - line.from));

@@ -5,7 +5,8 @@
 // difference of the ends that two parts tell, less the jitter of each, is the offset of their clocks. The
 // offset is the median of the differences, which half of the pairs may spoil without harm. Where there are
 // pairs enough over time enough, clocks are also seen to run at other speeds; the line is Tukey's resistant
-// one: the pairs in three thirds by time, the slope between the medians of the outer two. Source: J. W.
+// one: the pairs in three thirds by time, the slope between the medians of the outer two,
+// repeated on what is left. Source: J. W.
 // Tukey, Exploratory Data Analysis (1977), chapter 5; D. C. Hoaglin, F. Mosteller, J. W. Tukey, Understanding
 // Robust and Exploratory Data Analysis (1983), chapter 5.
 #pragma once

@@ -1,0 +1,115 @@
+// Clocks from events that end together: pure arithmetic, in nanoseconds.
+#include "traces/merge/clock_fit.h"
+
+#include <gtest/gtest.h>
+
+#include "traces/merge/part_clocks.h"
+
+namespace shardscope::traces {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000, kSecond = 1'000'000'000;
+
+TEST(ClockFit, IsTheMedianOfTheDifferences) {
+    // Differences 10, 12, 14, 1000000 and -5: in the middle is 12; their distances 2, 0, 2, 999988, 17 -> 2.
+    const std::vector<ClockPair> pairs = {{100, 110}, {200, 212}, {300, 314}, {400, 1'000'400}, {500, 495}};
+    const ClockFit fit = fit_clock(pairs, true);
+    EXPECT_EQ(fit.offset, 12);
+    EXPECT_EQ(fit.drift, 0);
+    EXPECT_EQ(fit.spread, 2);
+}
+
+TEST(ClockFit, SeesDriftOnlyOverTimeEnough) {
+    // A clock that gains 10 us a second on the other, which is 3 ms ahead at the start; 24 pairs, one a
+    // second, every fifth of them late by 1 ms.
+    std::vector<ClockPair> pairs;
+    for (int i = 0; i < 24; ++i) {
+        const std::int64_t own = i * kSecond;
+        pairs.push_back({own, own + 3 * kMs - i * 10'000 + (i % 5 == 4 ? kMs : 0)});
+    }
+    const ClockFit line = fit_clock(pairs, true);
+    EXPECT_NEAR(line.drift * 1e6, -10, 0.01);
+    EXPECT_NEAR(static_cast<double>(line.offset), 3e6, 100);
+    EXPECT_LE(line.spread, 100);
+
+    EXPECT_EQ(fit_clock(pairs, false).drift, 0);
+    EXPECT_EQ(fit_clock(std::span(pairs).first(kPairsForDrift - 1), true).drift, 0);
+    for (ClockPair& pair : pairs) {  // the same within 2.3 s
+        const std::int64_t difference = pair.other - pair.own;
+        pair.own /= 10;
+        pair.other = pair.own + difference;
+    }
+    EXPECT_EQ(fit_clock(pairs, true).drift, 0);
+}
+
+TEST(ClockFit, TakesNoDriftFromJitter) {
+    std::vector<ClockPair> pairs;  // ends that differ by up to 40 us, with no direction
+    for (int i = 0; i < 60; ++i) pairs.push_back({i * kSecond, i * kSecond + (i * 7919) % 40'000});
+    EXPECT_EQ(fit_clock(pairs, true).drift, 0);
+}
+
+CollectiveEnds ends(std::int64_t clock, std::initializer_list<std::int64_t> times) {
+    CollectiveEnds result;
+    std::int64_t sequence = 0;
+    for (const std::int64_t time : times) result[{7, 0, sequence++}] = time + clock;
+    return result;
+}
+
+TEST(Clocks, GoByTheWallWhereNothingElseIsInCommon) {
+    const Alignment alignment = align_clocks({{.utc_ns = 1000, .host = "a"}, {.utc_ns = 4000, .host = "b"}});
+    EXPECT_EQ(alignment.parts[1].clock(0), 3000);
+    EXPECT_FALSE(alignment.parts[1].by_collectives);
+    EXPECT_EQ(alignment.collectives, 0);
+}
+
+TEST(Clocks, GoByTheUnadjustedClockOnOneHost) {
+    // The wall clock was set by 5 us between the two starts; the machine's own says 3000.
+    const Alignment alignment = align_clocks(
+        {{.utc_ns = 1000, .system_ns = 100, .host = "a"}, {.utc_ns = 9000, .system_ns = 3100, .host = "a"}});
+    EXPECT_EQ(alignment.parts[1].clock(0), 3000);
+    // After another start of the machine its clock is another one.
+    const Alignment rebooted = align_clocks({{.utc_ns = 1000, .system_ns = 100 * kSecond, .host = "a"},
+                                             {.utc_ns = 9000, .system_ns = 3 * kSecond, .host = "a"}});
+    EXPECT_EQ(rebooted.parts[1].clock(0), 8000);
+}
+
+TEST(Clocks, AreMovedUntilCollectivesEndTogether) {
+    // Host b's clock is 3 ms ahead, which the wall clock does not know.
+    const Alignment alignment =
+        align_clocks({{.utc_ns = 1, .host = "a", .ends = ends(0, {kMs, 2 * kMs, 3 * kMs})},
+                      {.utc_ns = 1, .host = "b", .ends = ends(3 * kMs, {kMs, 2 * kMs, 3 * kMs + 10})}});
+    EXPECT_TRUE(alignment.parts[1].by_collectives);
+    EXPECT_EQ(alignment.parts[1].clock.shift, -3 * kMs);
+    EXPECT_EQ(alignment.residual_by_wall_ns, 3 * kMs);
+    EXPECT_EQ(alignment.residual_ns, 0);
+    EXPECT_EQ(alignment.worst_ns, 10);
+    EXPECT_EQ(alignment.collectives, 3);
+}
+
+TEST(Clocks, ReachPartsThroughOthers) {
+    // a and c share nothing; b is 3 ms ahead of a, c another 4 ms.
+    PartClock a{.utc_ns = 1, .host = "a", .ends = ends(0, {kMs, 2 * kMs})};
+    PartClock b{.utc_ns = 1, .host = "b", .ends = ends(3 * kMs, {kMs, 2 * kMs})};
+    PartClock c{.utc_ns = 1, .host = "c", .ends = {}};
+    for (std::int64_t i = 0; i < 3; ++i) {
+        b.ends[{9, 0, i}] = i * kMs + 3 * kMs;
+        c.ends[{9, 0, i}] = i * kMs + 7 * kMs;
+    }
+    const Alignment alignment = align_clocks({a, b, c});
+    EXPECT_EQ(alignment.parts[0].clock(0), 0);
+    EXPECT_EQ(alignment.parts[1].clock(0), -3 * kMs);
+    EXPECT_EQ(alignment.parts[2].clock(0), -7 * kMs);
+    EXPECT_EQ(alignment.worst_ns, 0);
+}
+
+TEST(Clocks, ThatAreSharedStayWhereTheEndsAgreeWithinTheirSpread) {
+    // Differences -300, 100 and 200: the median 100 is within the spread 100.
+    const PartClock a{.utc_ns = 1000, .system_ns = 1000, .host = "a", .ends = ends(0, {1000, 2000, 3000})};
+    PartClock b{.utc_ns = 1000, .system_ns = 1000, .host = "a", .ends = ends(0, {700, 2100, 3200})};
+    EXPECT_EQ(align_clocks({a, b}).parts[1].clock(0), 0);
+    for (auto& [key, end] : b.ends) end += 3 * kMs;  // something else moved its times
+    EXPECT_EQ(align_clocks({a, b}).parts[1].clock(0), -3 * kMs - 100);
+}
+
+}  // namespace
+}  // namespace shardscope::traces

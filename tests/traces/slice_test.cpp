@@ -1,0 +1,245 @@
+// A part of a trace: what belongs to it, and that what it says is what the whole says. part_files.h has the
+// job.
+#include "traces/merge/slice.h"
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/traces/part_files.h"
+#include "tests/traces/temporary_folder.h"
+#include "traces/analysis/collectives.h"
+#include "traces/analysis/info.h"
+#include "traces/analysis/memory.h"
+#include "traces/analysis/summary.h"
+#include "traces/merge/merge.h"
+#include "traces/store/loader.h"
+#include "traces/store/sqlite.h"
+
+namespace shardscope::traces {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class SliceTest : public ::testing::Test {
+  protected:
+    // Ranks 0 and 1 in one process, 5 steps.
+    SliceTest() {
+        spec_.path = folder_ / "run.sqlite";
+        spec_.ranks = {0, 1};
+        spec_.steps = 5;
+        write_part(spec_);
+    }
+    SliceResult slice(const SliceChoice& choice, const std::string& name = "out.sqlite") {
+        const SliceResult result =
+            slice_trace({.input = spec_.path, .output = folder_ / name, .overwrite = true, .choice = choice});
+        database_.emplace(folder_ / name, Database::Mode::read_only);
+        return result;
+    }
+    std::string refusal(const SliceChoice& choice, const std::string& output = "out.sqlite") const {
+        try {
+            slice_trace({.input = spec_.path, .output = folder_ / output, .choice = choice});
+            return "";
+        } catch (const StoreError& error) {
+            return error.what();
+        }
+    }
+    std::int64_t number(const std::string& sql) { return database_->integer(sql); }
+    std::vector<std::int64_t> numbers(const std::string& sql) {
+        std::vector<std::int64_t> result;
+        for (Statement row(*database_, sql); row.step();) result.push_back(row.integer(0));
+        return result;
+    }
+
+    TemporaryFolder folder_;
+    PartSpec spec_;
+    std::optional<Database> database_;
+};
+
+TEST_F(SliceTest, OfStepsHasWhatWasLaunchedInThem) {
+    const SliceResult result = slice({.first_step = 1, .last_step = 2});
+    EXPECT_THAT(result.steps, ElementsAre(1, 2));
+    EXPECT_THAT(numbers("SELECT step FROM SHARD_STEPS WHERE rank = 0 ORDER BY start"), ElementsAre(1, 2));
+    // In each of 2 steps each of 2 ranks launches a gather and a gemm. The gemm of step 0 runs until 50 us of
+    // step 1 and stays out; that of step 2 runs until 50 us after it and is in.
+    EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 8);
+    EXPECT_EQ(
+        number("SELECT min(start) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = k.shortName "
+               "WHERE s.value = 'gemm'"),
+        kStepNs + 950 * kUs);
+    EXPECT_EQ(number("SELECT max(\"end\") FROM CUPTI_ACTIVITY_KIND_KERNEL"), 3 * kStepNs + 50 * kUs);
+    EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME"), 8);
+    EXPECT_EQ(number("SELECT count(*) FROM SHARD_COLLECTIVES"), 4);
+    EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE text LIKE 'ProfilerStep#%'"), 4);
+    EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 75 AND text = 'NCCL'"), 1);
+    EXPECT_THAT(check_trace(*load_trace(folder_ / "out.sqlite")), IsEmpty());
+}
+
+TEST_F(SliceTest, KeepsTimesAndIds) {
+    slice({.first_step = 1, .last_step = 2});
+    EXPECT_EQ(number("SELECT min(start) FROM SHARD_STEPS"), kStepNs);
+    EXPECT_EQ(number("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME"), kJobUtc);
+    database_->execute("ATTACH '" + spec_.path + "' AS whole");
+    EXPECT_EQ(
+        number("SELECT count(*) FROM (SELECT * FROM main.CUPTI_ACTIVITY_KIND_KERNEL EXCEPT SELECT * FROM "
+               "whole.CUPTI_ACTIVITY_KIND_KERNEL)"),
+        0);
+    EXPECT_EQ(
+        number("SELECT count(*) FROM (SELECT * FROM main.StringIds EXCEPT SELECT * FROM whole.StringIds)"),
+        0);
+    EXPECT_LT(number("SELECT count(*) FROM main.StringIds"), number("SELECT count(*) FROM whole.StringIds"));
+    EXPECT_EQ(number("SELECT count(*) FROM main.StringIds WHERE value = 'ProfilerStep#4'"), 0);
+}
+
+TEST_F(SliceTest, BeginsWithTheMemoryThatIsLive) {
+    slice({.first_step = 1, .last_step = 2});
+    // 1000 bytes of parameters since step 0: they are allocated where step 1 begins.
+    EXPECT_THAT(numbers("SELECT time FROM SHARD_MEMORY WHERE rank = 0 ORDER BY time"),
+                ElementsAre(kStepNs, kStepNs + 20 * kUs, kStepNs + 800 * kUs, 2 * kStepNs + 20 * kUs,
+                            2 * kStepNs + 800 * kUs));
+    const auto trace = load_trace(folder_ / "out.sqlite");
+    EXPECT_EQ(memory_report(*trace).ranks.at(0).peak_bytes, 5096);
+    EXPECT_EQ(number("SELECT count(*) FROM CUDA_GPU_MEMORY_USAGE_EVENTS WHERE start = 1000000"), 2);
+    // A range that begins while 4096 more are live has both, and the free that follows.
+    slice({.from_ns = kStepNs + 500 * kUs, .to_ns = 2 * kStepNs}, "range.sqlite");
+    EXPECT_THAT(numbers("SELECT bytes FROM SHARD_MEMORY WHERE rank = 1 ORDER BY time, rowid"),
+                ElementsAre(1000, 4096, -4096));
+}
+
+TEST_F(SliceTest, BeginsWithTheLastValueOfCounters) {
+    slice({.from_ns = 2 * kStepNs + 500 * kUs, .to_ns = 3 * kStepNs + 500 * kUs});
+    EXPECT_THAT(numbers("SELECT value FROM SHARD_COUNTERS WHERE rank = 0 ORDER BY time"),
+                ElementsAre(300, 400));
+    EXPECT_THAT(numbers("SELECT time FROM SHARD_COUNTERS WHERE rank = 0 ORDER BY time"),
+                ElementsAre(2 * kStepNs + 500 * kUs, 3 * kStepNs));
+}
+
+TEST_F(SliceTest, OfTimeHasWhatRunsInIt) {
+    // From 20 to 60 us of step 1: in it still runs gemm of step 0, launched before: it and its call are kept.
+    slice({.from_ns = kStepNs + 20 * kUs, .to_ns = kStepNs + 60 * kUs});
+    EXPECT_EQ(number("SELECT count(*) FROM kernels WHERE name = 'gemm' AND rank = 0"), 1);
+    EXPECT_EQ(
+        number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON "
+               "r.correlationId = k.correlationId"),
+        4);
+    EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'rank 0 alone'"), 0);
+    EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'ProfilerStep#1'"), 2);
+    EXPECT_EQ(number("SELECT count(*) FROM SHARD_LOSSES"), 0);  // step 0's
+}
+
+TEST_F(SliceTest, OfARankHasItsOwnOnly) {
+    const SliceResult result = slice({.ranks = {{1, 1}}});
+    EXPECT_THAT(result.ranks, ElementsAre(1));
+    EXPECT_THAT(numbers("SELECT rank FROM SHARD_RANKS"), ElementsAre(1));
+    EXPECT_THAT(numbers("SELECT DISTINCT deviceId FROM CUPTI_ACTIVITY_KIND_KERNEL"), ElementsAre(1));
+    EXPECT_THAT(numbers("SELECT id FROM TARGET_INFO_GPU"), ElementsAre(1));
+    EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 10);
+    EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'rank 0 alone'"), 0);
+    // The process is that of both ranks, and rank 0's thread was the first to name the domain.
+    EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 75 AND text = 'NCCL'"), 1);
+    EXPECT_EQ(number("SELECT count(*) FROM PROCESSES"), 1);
+    EXPECT_EQ(number("SELECT count(*) FROM SHARD_PREDICTION"), 1);
+}
+
+TEST_F(SliceTest, SaysWhatItIsOf) {
+    slice({.ranks = {{0, 0}}, .first_step = 3, .last_step = {}});
+    const auto value = [&](const std::string& key) {
+        Statement row(*database_, "SELECT value FROM SHARD_RUN WHERE key = '" + key + "'");
+        return row.step() ? std::string(row.text(0)) : "";
+    };
+    EXPECT_EQ(value("slice.of"), "run.sqlite");
+    EXPECT_EQ(value("slice.ranks"), "0");
+    EXPECT_EQ(value("slice.steps"), "3:");
+    EXPECT_EQ(value("model.width"), "256");
+}
+
+TEST_F(SliceTest, RefusesWhatIsNotThere) {
+    EXPECT_THAT(refusal({.ranks = {{4, 9}}}), HasSubstr("no such rank; it has 0 to 1"));
+    EXPECT_THAT(refusal({.first_step = 7}), HasSubstr("no such step; it has 0 to 4"));
+    EXPECT_THAT(refusal({.ranks = {{0, 0}}}, "run.sqlite"), HasSubstr("both read and written"));
+    EXPECT_FALSE(fs::exists(folder_ / "out.sqlite"));
+}
+
+TEST_F(SliceTest, TakesStepsFromRangesWhereNoTableHasThem) {
+    Database(spec_.path, Database::Mode::read_write).execute("DELETE FROM SHARD_STEPS");
+    const SliceResult result = slice({.first_step = 1, .last_step = 2});
+    EXPECT_THAT(result.steps, ElementsAre(1, 2));
+    EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 8);
+}
+
+TEST_F(SliceTest, OfAnUnfinishedRunSaysSo) {
+    spec_.finished = false;
+    write_part(spec_);
+    const SliceResult result = slice({.first_step = 1, .last_step = 2});
+    EXPECT_THAT(result.notes, ElementsAre(HasSubstr("did not end")));
+    EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 8);
+}
+
+// Cut by rank, one with another clock and another pid, and put together again: each rank has its numbers.
+TEST_F(SliceTest, AndMergeGiveTheWholeBack) {
+    slice({.ranks = {{0, 0}}}, "r0.sqlite");
+    slice({.ranks = {{1, 1}}}, "r1.sqlite");
+    {
+        Database moved(folder_ / "r1.sqlite", Database::Mode::read_write);
+        for (const auto& [table, columns] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+                 {"CUPTI_ACTIVITY_KIND_KERNEL", {"start", "end"}},
+                 {"CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "end"}},
+                 {"NVTX_EVENTS", {"start", "end"}},
+                 {"SHARD_STEPS", {"start", "end"}},
+                 {"SHARD_MEMORY", {"time"}},
+                 {"SHARD_COUNTERS", {"time"}},
+                 {"CUDA_GPU_MEMORY_USAGE_EVENTS", {"start"}}}) {
+            for (const std::string& column : columns)
+                moved.execute("UPDATE " + table + " SET \"" + column + "\" = \"" + column + "\" + 3000000");
+        }
+        for (const char* table :
+             {"CUPTI_ACTIVITY_KIND_KERNEL", "CUDA_GPU_MEMORY_USAGE_EVENTS", "PROCESSES", "SHARD_RANKS"})
+            moved.execute(std::string("UPDATE ") + table + " SET globalPid = globalPid + (9 << 24)");
+        for (const char* table : {"CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "SHARD_RANKS",
+                                  "SHARD_THREADS", "ThreadNames", "SHARD_STEPS"})
+            moved.execute(std::string("UPDATE ") + table + " SET globalTid = globalTid + (9 << 24)");
+    }
+    const MergeResult merged = merge_traces(
+        {.inputs = {folder_ / "r0.sqlite", folder_ / "r1.sqlite"}, .output = folder_ / "both.sqlite"});
+    EXPECT_EQ(merged.residual_by_wall_ns, 3'000'000);
+    EXPECT_LE(merged.worst_ns, 50 * kUs);
+
+    const auto before = load_trace(spec_.path), after = load_trace(folder_ / "both.sqlite");
+    for (const int rank : {0, 1}) {
+        const auto a = summarize(*before, {.rank = rank}).ranks.at(0),
+                   b = summarize(*after, {.rank = rank}).ranks.at(0);
+        EXPECT_EQ(a.average_us, b.average_us);
+        const auto memory_a = memory_report(*before, {.rank = rank}).ranks.at(0);
+        const auto memory_b = memory_report(*after, {.rank = rank}).ranks.at(0);
+        EXPECT_EQ(memory_a.at_peak, memory_b.at_peak);
+        // The part that was moved began 3 ms earlier than the other, by its collectives: there is time 0.
+        EXPECT_EQ(memory_a.peak_time_ns + 3'000'000, memory_b.peak_time_ns);
+        const auto collectives_a = collectives_report(*before, {.rank = rank}).ranks.at(0).operations.at(0);
+        const auto collectives_b = collectives_report(*after, {.rank = rank}).ranks.at(0).operations.at(0);
+        EXPECT_EQ(collectives_a.count, collectives_b.count);
+        EXPECT_EQ(collectives_a.transfer_us, collectives_b.transfer_us);
+        EXPECT_EQ(collectives_a.waiting_us, collectives_b.waiting_us);
+    }
+    EXPECT_THAT(check_trace(*after), IsEmpty());
+}
+
+// Steps 0 to 1 and 3 to 4 of the same ranks are pieces of one run.
+TEST_F(SliceTest, OfDifferentTimesMergeIntoOneRun) {
+    slice({.last_step = 1}, "early.sqlite");
+    slice({.first_step = 3}, "late.sqlite");
+    merge_traces(
+        {.inputs = {folder_ / "early.sqlite", folder_ / "late.sqlite"}, .output = folder_ / "both.sqlite"});
+    database_.emplace(folder_ / "both.sqlite", Database::Mode::read_only);
+    EXPECT_THAT(numbers("SELECT step FROM SHARD_STEPS WHERE rank = 1 ORDER BY start"),
+                ElementsAre(0, 1, 3, 4));
+    EXPECT_EQ(number("SELECT count(*) FROM SHARD_RANKS"), 2);
+    EXPECT_EQ(number("SELECT count(DISTINCT globalPid) FROM PROCESSES"), 1);
+}
+
+}  // namespace
+}  // namespace shardscope::traces

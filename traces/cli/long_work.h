@@ -1,0 +1,33 @@
+// A person in front of work that takes long: they see how far it is, and Ctrl-C stops it cleanly.
+#pragma once
+
+#include <csignal>
+#include <string>
+
+#include "traces/merge/work.h"
+
+namespace shardscope::traces {
+
+// While it lives, Ctrl-C and a polite kill ask the work to stop instead of ending the program. One at a time.
+class LongWork {
+  public:
+    explicit LongWork(std::string name);  // "merging", for the line on a terminal
+    ~LongWork();
+    LongWork(const LongWork&) = delete;
+    LongWork& operator=(const LongWork&) = delete;
+
+    const WorkOptions& options() const { return options_; }
+    // 128 + the signal that stopped it, as a shell would say; 0 where none did.
+    static int stopped_status();
+
+  private:
+    void show(double share);
+
+    std::string name_;
+    WorkOptions options_;
+    bool watched_;
+    int shown_ = -1;
+    struct sigaction interrupt_before_ = {}, terminate_before_ = {};
+};
+
+}  // namespace shardscope::traces

@@ -1,0 +1,158 @@
+#include "traces/cli/merge_verbs.h"
+
+#include <charconv>
+#include <cstdio>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "traces/cli/long_work.h"
+#include "traces/cli/verbs.h"
+#include "traces/merge/merge.h"
+#include "traces/merge/slice.h"
+#include "traces/store/writer.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+constexpr std::int64_t kRanksAtMost = 1 << 20;
+
+double us(std::int64_t ns) {
+    return static_cast<double>(ns) * 1e-3;
+}
+
+std::string joined(const std::vector<std::int64_t>& numbers) {
+    std::string text;
+    for (const std::int64_t number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
+    return text;
+}
+
+// What is wrong with the command line is told before anything is read.
+void check_output(const std::string& output, bool overwrite) {
+    try {
+        DatabaseWriter::check_output(output, overwrite);
+    } catch (const StoreError& error) {
+        throw UsageError(error.what());
+    }
+}
+
+void tell_notes(const std::vector<std::string>& notes) {
+    for (const std::string& note : notes) fmt::print(stderr, "shardscope-trace: note: {}\n", note);
+}
+
+// A table's last lines; beside JSON and CSV they go to standard error.
+void tell(const std::string& sentence, Format format) {
+    if (format == Format::table) return print(sentence + "\n");
+    fmt::print(stderr, "shardscope-trace: {}\n", sentence);
+}
+
+// `work` until it is done or a signal stops it.
+template <typename Work>
+int stoppable(const std::string& name, const std::string& output, Work work) {
+    try {
+        const LongWork long_work(name);
+        work(long_work.options());
+        return kDone;
+    } catch (const Cancelled&) {
+        fmt::print(stderr, "shardscope-trace: {} was stopped; {} was not written\n", name, output);
+        return LongWork::stopped_status() != 0 ? LongWork::stopped_status() : kFailed;
+    }
+}
+
+std::string clocks(const MergeResult& result) {
+    if (result.parts.size() < 2) return "";
+    if (result.collectives == 0)
+        return "; clocks: by the wall clock alone, since the parts have no collectives in common";
+    return fmt::format(
+        "; clocks: {} collectives in common end within {:.3f} us (median; {:.3f} us at worst; {:.3f} us "
+        "by the wall clock alone)",
+        result.collectives, us(result.residual_ns), us(result.worst_ns), us(result.residual_by_wall_ns));
+}
+
+}  // namespace
+
+std::vector<std::pair<std::int64_t, std::int64_t>> parse_rank_list(const std::string& text) {
+    const auto wrong = [&] {
+        return UsageError(
+            fmt::format("--rank {}: it is no list of ranks; write for example 0,8 or 0-3", text));
+    };
+    const auto number = [&](std::string_view digits) {
+        std::int64_t value = 0;
+        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+        if (error != std::errc() || end != digits.data() + digits.size() || value < 0 || value > kRanksAtMost)
+            throw wrong();
+        return value;
+    };
+    std::vector<std::pair<std::int64_t, std::int64_t>> ranks;
+    std::string_view rest = text;
+    for (bool more = !text.empty(); more;) {
+        const auto comma = rest.find(',');
+        const std::string_view item = rest.substr(0, comma);
+        more = comma != std::string_view::npos;
+        rest = more ? rest.substr(comma + 1) : std::string_view();
+        const auto dash = item.find('-');
+        const std::int64_t first = number(item.substr(0, dash));
+        const std::int64_t last = dash == std::string_view::npos ? first : number(item.substr(dash + 1));
+        if (last < first) throw wrong();
+        ranks.emplace_back(first, last);
+    }
+    return ranks;
+}
+
+int run_merge(const std::vector<std::string>& files, const std::string& output, bool overwrite,
+              Format format) {
+    for (const std::string& file : files) check_input(file);
+    check_output(output, overwrite);
+    MergeResult result;
+    const int status = stoppable("merging", output, [&](const WorkOptions& work) {
+        result = merge_traces({.inputs = files, .output = output, .overwrite = overwrite}, work);
+    });
+    if (status != kDone) return status;
+    tell_notes(result.notes);
+    std::vector<std::vector<Cell>> rows;
+    for (const MergedPart& part : result.parts) {
+        rows.push_back({part.file, joined(part.ranks), part.rows, us(part.shift_ns), us(part.by_wall_ns),
+                        part.drift_ppm, part.collectives});
+    }
+    print(render_rows({{"part"},
+                       {"ranks"},
+                       {"rows"},
+                       {"shift_us"},
+                       {"wall_clock_shift_us"},
+                       {"drift_ppm"},
+                       {"collectives_in_common"}},
+                      rows, format));
+    tell(fmt::format("{}: {} rows of {} parts{}", output, result.rows, result.parts.size(), clocks(result)),
+         format);
+    return kDone;
+}
+
+int run_slice(const std::string& file, const std::string& output, bool overwrite, const std::string& ranks,
+              const SelectionText& selection, Format format) {
+    const Selection parsed = parse_selection(selection);
+    const SliceOptions options{.input = file,
+                               .output = output,
+                               .overwrite = overwrite,
+                               .choice = {.ranks = parse_rank_list(ranks),
+                                          .first_step = parsed.first_step,
+                                          .last_step = parsed.last_step,
+                                          .from_ns = parsed.from_ns,
+                                          .to_ns = parsed.to_ns}};
+    if (options.choice.ranks.empty() && !options.choice.cuts_time())
+        throw UsageError("slice: nothing says what to keep; give --rank, --step or --range");
+    check_input(file);
+    check_output(output, overwrite);
+    SliceResult result;
+    const int status =
+        stoppable("slicing", output, [&](const WorkOptions& work) { result = slice_trace(options, work); });
+    if (status != kDone) return status;
+    tell_notes(result.notes);
+    print(render_rows({{"file"}, {"ranks"}, {"steps"}, {"from_us"}, {"to_us"}, {"rows"}, {"rows_of_input"}},
+                      {{output, joined(result.ranks), joined(result.steps), us(result.first_ns),
+                        us(result.last_ns), result.rows, result.rows_of_input}},
+                      format));
+    return kDone;
+}
+
+}  // namespace shardscope::traces
