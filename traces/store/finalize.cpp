@@ -47,6 +47,7 @@ class Progress {
             options_.progress(kShareOfRows * std::min(1.0, share));
         }
     }
+    const FinalizeOptions& options() const { return options_; }
     bool cancelled() const { return options_.cancel != nullptr && *options_.cancel; }
 
     // Long statements of this connection stop, too.
@@ -121,7 +122,7 @@ std::int64_t copy_tables(Database& database, Progress& progress, Totals& totals,
                 copy_table(database, table, columns);
                 progress(survey.rows);
             } else {
-                copy_sorted(database, table, columns, survey, done);
+                copy_sorted(database, table, columns, survey, progress.options().rows_at_once, done);
             }
         }
         result.rows += database.integer(fmt::format("SELECT max(rowid) FROM main.\"{}\"", table));
@@ -253,7 +254,13 @@ void replace(Database& recorded, Progress& progress, FinalizeResult& result) {
 
 FinalizeResult finalize(const std::string& path, const FinalizeOptions& options, bool ended) {
     FinalizeResult result;
-    Database recorded(fs::canonical(path).string(), Database::Mode::read_write);
+    std::error_code error;
+    const fs::path real = fs::canonical(path, error);
+    if (error) {
+        throw StoreError(
+            fmt::format("{} is gone ({}); it or its folder was moved or removed", path, error.message()));
+    }
+    Database recorded(real.string(), Database::Mode::read_write);
     Progress progress(options, 2 * count_rows(recorded));
     const bool alone = leave_journal(recorded);
     if (recorded.integer("SELECT ended FROM SHARD_STATE") != 0) {

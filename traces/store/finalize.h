@@ -16,6 +16,7 @@ namespace shardscope::traces {
 struct FinalizeOptions {
     const std::atomic<bool>* cancel = nullptr;   // set by another thread or a signal handler: stop soon
     std::function<void(double share)> progress;  // told now and then how much is done, 0 to 1
+    std::int64_t rows_at_once = 2 << 20;         // sorted in memory; 16 bytes each
 };
 
 struct FinalizeResult {

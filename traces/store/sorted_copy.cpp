@@ -1,6 +1,6 @@
-// A table that is out of order is cut into windows of time, each of about two million rows. A window's rows
-// are found in the blocks of neighbouring rows that reach into it (events come nearly in order, so that these
-// are few), their numbers are sorted, and one statement copies them.
+// A table that is out of order is cut into windows of time, each of about `rows_at_once` rows. A window's
+// rows are found in the blocks of neighbouring rows that reach into it (events come nearly in order, so that
+// these are few), their numbers are sorted, and one statement copies them.
 #include "traces/store/sorted_copy.h"
 
 #include <algorithm>
@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::int64_t kBlockRows = 65536;
 constexpr std::int64_t kRowsPerSample = 1024;
-constexpr std::size_t kSamplesPerWindow = 2048;
 constexpr std::int64_t kLongest = 4'000'000'000'000'000'000;  // ns; more is damage
 
 struct Place {
@@ -29,11 +28,12 @@ struct Window {  // both ends included
     std::int64_t first = 0, last = 0;
 };
 
-std::vector<Window> windows_of(const TableSurvey& survey) {
+std::vector<Window> windows_of(const TableSurvey& survey, std::int64_t rows_at_once) {
+    const auto samples = static_cast<std::size_t>(std::max<std::int64_t>(1, rows_at_once / kRowsPerSample));
     std::vector<std::int64_t> times = survey.samples;
     std::sort(times.begin(), times.end());
     std::vector<Window> windows = {{std::numeric_limits<std::int64_t>::min(), 0}};
-    for (std::size_t i = kSamplesPerWindow; i < times.size(); i += kSamplesPerWindow) {
+    for (std::size_t i = samples; i < times.size(); i += samples) {
         if (times[i] <= windows.back().first) continue;
         windows.back().last = times[i] - 1;
         windows.push_back({times[i], 0});
@@ -119,7 +119,7 @@ void copy_table(Database& database, const std::string& table, const std::vector<
 }
 
 void copy_sorted(Database& database, const std::string& table, const std::vector<std::string>& columns,
-                 const TableSurvey& survey, const RowsDone& done) {
+                 const TableSurvey& survey, std::int64_t rows_at_once, const RowsDone& done) {
     Statement find(database, fmt::format("SELECT rowid, \"{}\" FROM run.\"{}\" WHERE rowid BETWEEN ?1 AND ?2",
                                          time_column(columns), table));
     RowFeed order(database, "order_of_rows", kPlace, sizeof(Place));
@@ -128,7 +128,7 @@ void copy_sorted(Database& database, const std::string& table, const std::vector
                                "CROSS JOIN run.\"{0}\" t WHERE t.rowid = o.row",
                                table, list(columns, ""), list(columns, "t.")));
     std::vector<Place> places;
-    for (const Window& window : windows_of(survey)) {
+    for (const Window& window : windows_of(survey, rows_at_once)) {
         places.clear();
         for (const TableSurvey::Block& block : survey.blocks) {
             if (block.latest < window.first || block.earliest > window.last) continue;

@@ -39,8 +39,8 @@ TableSurvey survey_table(Database& database, std::string_view schema, const std:
 
 // Copies run.`table` to main.`table`, which is empty. `columns` are those that both have.
 void copy_table(Database& database, const std::string& table, const std::vector<std::string>& columns);
-// The same, sorted by time; rows of one time keep their order.
+// The same, sorted by time; rows of one time keep their order. About `rows_at_once` are sorted in memory.
 void copy_sorted(Database& database, const std::string& table, const std::vector<std::string>& columns,
-                 const TableSurvey& survey, const RowsDone& done);
+                 const TableSurvey& survey, std::int64_t rows_at_once, const RowsDone& done);
 
 }  // namespace shardscope::traces
