@@ -71,6 +71,11 @@ bool finish_file(const std::string& file) {
 }  // namespace
 
 int run_check(const std::string& file, bool finalize, Format format) {
+    if (finalize && !opening_note(file).empty()) {
+        throw StoreError(fmt::format(
+            "{0} cannot be finalized: its folder cannot be written; copy {0} and {0}-wal to one that can",
+            file));
+    }
     check_input(file);
     if (finalize && !finish_file(file)) {
         fmt::print(stderr, "shardscope-trace: {}: finalizing was stopped; the file is as it was\n", file);

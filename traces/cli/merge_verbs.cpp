@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kRanksAtMost = 1 << 20;
 
 double us(std::int64_t ns) {
-    return static_cast<double>(ns) * 1e-3;
+    return static_cast<double>(ns) / 1000;
 }
 
 std::string joined(const std::vector<std::int64_t>& numbers) {
