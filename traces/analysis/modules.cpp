@@ -10,6 +10,7 @@
 #include "traces/analysis/intervals.h"
 #include "traces/analysis/peak_index.h"
 #include "traces/analysis/step_windows.h"
+#include "traces/store/names.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -48,8 +49,10 @@ struct RangeState {
 };
 
 std::string_view shown_name(std::string_view range) {
-    constexpr std::string_view kPrefix = "nn.Module: ";
-    return range.starts_with(kPrefix) ? range.substr(kPrefix.size()) : range;
+    if (!range.starts_with(kModulePrefix)) return range;
+    range.remove_prefix(kModulePrefix.size());
+    if (range.ends_with(kBackwardSuffix)) range.remove_suffix(kBackwardSuffix.size());
+    return range;
 }
 
 class Builder {
@@ -60,6 +63,7 @@ class Builder {
         roots_.resize(trace.ranks.size());
         time_.resize(trace.ranks.size());
         by_module_.resize(trace.ranks.size());
+        by_name_.resize(trace.ranks.size());
         for (const int r : ranks_) {
             time_[static_cast<std::size_t>(r)] =
                 selected_host_time(steps_.ranks[static_cast<std::size_t>(r)], selection);
@@ -116,6 +120,7 @@ class Builder {
         const auto [at, added] = children_.try_emplace({rank, parent, name}, next);
         if (!added) return at->second;
         siblings.push_back(next);
+        by_name_[static_cast<std::size_t>(rank)].emplace(name, next);
         Node node;
         node.name = name;
         node.parent = parent;
@@ -155,6 +160,18 @@ class Builder {
         const int node = child(rank, parent, row->second->name);
         tie(node, module);
         return node;
+    }
+
+    // The row of a range's module. A range without a module's id tells it by its name, which is one module's
+    // alone ("Linear_0"): the first row of that name.
+    int known_node(int rank, std::size_t range) {
+        const int module = trace_.ranges.module[range];
+        if (module >= 0) return node_of_module(rank, module);
+        const std::string_view text = trace_.strings[trace_.ranges.name[range]];
+        if (!text.starts_with(kModulePrefix)) return kNone;
+        const auto& known = by_name_[static_cast<std::size_t>(rank)];
+        const auto at = known.find(shown_name(text));
+        return at != known.end() ? at->second : kNone;
     }
 
     void add_range(std::size_t i) {
@@ -201,11 +218,10 @@ class Builder {
     // The row whose time the range is, and whether as its backward part; no row: the range owns no time.
     std::pair<int, bool> row_of(std::size_t i, int rank, const RangeState& outer) {
         const HostRanges& ranges = trace_.ranges;
-        const int module = ranges.module[i];
         const bool in_backward = outer.node >= 0 && outer.backward;
         switch (ranges.kind[i]) {
             case RangeKind::module: {
-                const int known = in_backward && module >= 0 ? node_of_module(rank, module) : kNone;
+                const int known = in_backward ? known_node(rank, i) : kNone;
                 if (known >= 0) return {known, true};
                 return {child(rank, outer.node, shown_name(trace_.strings[ranges.name[i]])), in_backward};
             }
@@ -213,7 +229,7 @@ class Builder {
                 if (outer.node >= 0 && !outer.backward) return {kNone, false};
                 [[fallthrough]];
             case RangeKind::backward:
-                return {module >= 0 ? node_of_module(rank, module) : kNone, true};
+                return {known_node(rank, i), true};
             case RangeKind::step:
             case RangeKind::data_loader:
             case RangeKind::communication:
@@ -384,7 +400,8 @@ class Builder {
     std::vector<Node> nodes_;              // a parent stands before its children
     std::vector<std::vector<int>> roots_;  // by rank
     std::unordered_map<ChildKey, int, ChildHash> children_;
-    std::vector<std::unordered_map<int, int>> by_module_;  // by rank: ModuleRow::id -> row
+    std::vector<std::unordered_map<int, int>> by_module_;             // by rank: ModuleRow::id -> row
+    std::vector<std::unordered_map<std::string_view, int>> by_name_;  // by rank: the first row of that name
     std::unordered_map<int, const ModuleRow*> rows_;
     std::unordered_map<int, int> parents_;  // module -> its parent in the module table, without cycles
     std::vector<bool> limiter_, unshard_, synchronizes_;  // by string: what the name says

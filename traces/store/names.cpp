@@ -46,7 +46,9 @@ std::string_view without_version_suffix(std::string_view api_name) {
 
 RangeKind range_kind(std::string_view text, std::string_view domain, bool ours) {
     if (domain == "NCCL") return RangeKind::communication;
-    if (text.starts_with("nn.Module: ")) return RangeKind::module;
+    if (text.starts_with(kModulePrefix)) {
+        return text.ends_with(kBackwardSuffix) ? RangeKind::backward : RangeKind::module;
+    }
     if (text.starts_with(kStepPrefix)) return RangeKind::step;
     if (text.starts_with("enumerate(DataLoader)#") || text.starts_with("enumerate(DataPipe)#")) {
         return RangeKind::data_loader;

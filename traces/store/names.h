@@ -21,6 +21,10 @@ Operation operation_of_kernel(std::string_view name);
 // digits are part of the name and stay.
 std::string_view without_version_suffix(std::string_view api_name);
 
+// A module's call: "nn.Module: Linear_0"; its backward, where ranges have no ModuleRow::id: "nn.Module:
+// Linear_0 (backward)".
+inline constexpr std::string_view kModulePrefix = "nn.Module: ", kBackwardSuffix = " (backward)";
+
 // `ours`: the range carries a ModuleRow::id.
 RangeKind range_kind(std::string_view text, std::string_view domain, bool ours);
 
