@@ -57,7 +57,8 @@ struct Turns {
 
 struct Cuda {
     std::atomic<bool> started{false};
-    std::atomic<bool> dead{false};  // in a forked child
+    std::atomic<bool> dead{false};   // in a forked child
+    std::atomic<bool> asked{false};  // for a buffer: there is something to flush
     pid_t pid = 0;
     Cupti cupti;
     CudaBuffers buffers;
@@ -115,6 +116,7 @@ void notice_failure(const char* what, cupti::Result result, const char* advice) 
 // --- in the program's threads, called by CUPTI -------------------------------------------------------------
 
 void buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) {
+    cuda.asked.store(true, std::memory_order_relaxed);
     // Older libraries crash when they are refused one.
     const bool may_refuse = cuda.cupti.version >= cupti::kVersion12_9;
     *buffer = cuda.dead.load(std::memory_order_relaxed) ? nullptr : cuda.buffers.request(may_refuse);
@@ -268,8 +270,10 @@ void take_buffers() {
     }
 }
 
-void flush(std::uint32_t how) {
-    cuda.cupti.ActivityFlushAll(how);
+void flush() {
+    // Not while the program is still in its cuInit(), which may take seconds.
+    if (!cuda.asked.load(std::memory_order_relaxed)) return;
+    cuda.cupti.ActivityFlushAll(0);
     take_buffers();
     std::size_t dropped = 0;
     if (cuda.cupti.ActivityGetNumDroppedRecords(nullptr, 0, &dropped) == cupti::kSuccess) {
@@ -293,14 +297,14 @@ void* work(void*) {
         const std::int64_t now = now_of(CLOCK_MONOTONIC);
         const bool has_stopped = stopped();
         if (now - flushed < kFlushNs && !(has_stopped && flushes_after_stop == 0)) continue;
-        flush(0);
+        flush();
         cuda.activity.settle(false);
         flushed = now;
         if (has_stopped) ++flushes_after_stop;
     }
     if (flushes_after_stop == kFlushesAfterStop) disable();
     // The end of the program has flushed by force before it woke us.
-    flush(0);
+    flush();
     cuda.activity.settle(true);
     cuda.activity.write_loss(cuda.dropped);
     set_and_wake(cuda.ended, 1);
@@ -325,7 +329,7 @@ void end() {
     if (cuda.dead.load(std::memory_order_acquire) || cuda.pid != ::getpid()) return;
     if (cuda.ended.load(std::memory_order_acquire) != 0) return;
     const int saved = errno;
-    cuda.cupti.ActivityFlushAll(cupti::kFlushForced);
+    if (cuda.asked.load(std::memory_order_relaxed)) cuda.cupti.ActivityFlushAll(cupti::kFlushForced);
     cuda.ending.store(true, std::memory_order_release);
     call_worker();
     const std::int64_t until = now_of(CLOCK_MONOTONIC) + kLastWaitNs;

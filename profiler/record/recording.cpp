@@ -30,6 +30,8 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds kDrainPeriod{20};
 constexpr std::int64_t kCommitPeriodNs = 500'000'000;
 constexpr std::int64_t kRowsPerCommit = 100'000;
+// Device work that was launched before a stop: programs tell of it when it has ended, each second.
+constexpr std::int64_t kLateNs = 2'000'000'000;
 
 std::int64_t utc_ns() {
     timespec t;
@@ -248,7 +250,10 @@ void Recording::tick() {
         // Two in one go cancel each other out, but for --keep-last.
         if (recent_ != nullptr || signals % 2 == 1) on_signal(now);
     }
-    if (stopped_ns_ >= 0) return;
+    if (stopped_ns_ >= 0) {
+        take_late(now);
+        return;
+    }
     if (!started_ && options_.toggle_signal == 0 && now >= to_ns(options_.delay_s)) {
         set_recording(true, now);
     }
@@ -291,7 +296,16 @@ void Recording::stop(std::int64_t now) {
     stopped_ns_ = now;
     recording_ = false;
     session_.set_state(SessionState::stopped);
-    collector_->finish(now);
+    collector_->pause(now);
+    sink_->commit();
+}
+
+void Recording::take_late(std::int64_t now) {
+    if (took_late_) return;
+    collector_->drain();
+    if (now - stopped_ns_ < kLateNs) return;
+    took_late_ = true;
+    collector_->finish(stopped_ns_);
     sink_->commit();
 }
 
@@ -366,6 +380,8 @@ void Recording::finish(int status) {
     if (stopped_ns_ < 0) {
         if (recent_ != nullptr) recent_->advance(exited);
         collector_->finish(exited);
+    } else if (!took_late_) {
+        collector_->finish(stopped_ns_);
     }
     counters_.reset();
     if (!collector_->knows(command_->pid())) {
@@ -464,6 +480,7 @@ void Recording::report(std::int64_t duration_ns) {
     }
     if (collector_->dropped() != 0) line += fmt::format(", {} more were lost", collector_->dropped());
     tell(line);
+    for (const std::string& notice : collector_->findings().notices) tell(notice);
     if (announces()) report_next_steps(output_.path);
 }
 

@@ -48,6 +48,7 @@ class Recording {
     void on_signal(std::int64_t now);
     void set_recording(bool on, std::int64_t now);
     void stop(std::int64_t now);
+    void take_late(std::int64_t now);
     void sample_counters(std::int64_t now);
     void look_for_hang(std::int64_t now);
     void commit_when_due(std::int64_t now);
@@ -75,6 +76,7 @@ class Recording {
 
     std::int64_t origin_ns_ = 0, start_utc_ns_ = 0;
     std::int64_t stopped_ns_ = -1;  // when --duration or --max-size ended the recording
+    bool took_late_ = false;        // and what the device did until then had its time to come
     std::int64_t committed_ns_ = 0, committed_rows_ = 0;
     std::uint64_t activity_ = 0;  // for --hang: when it last changed
     std::int64_t active_ns_ = 0;

@@ -341,6 +341,17 @@ TEST_F(CudaRecording, begins_when_the_tool_says_so) {
     EXPECT_GT(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 10);
 }
 
+TEST_F(CudaRecording, takes_what_was_launched_before_the_tool_stopped) {
+    const Outcome outcome = record("goes_on", {"--duration", "0.7"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    // A launch each 10 ms, and no flush of its own until the stop.
+    const std::int64_t last = number("SELECT max(start) FROM CUPTI_ACTIVITY_KIND_RUNTIME");
+    EXPECT_GT(last, 500'000'000);
+    EXPECT_LT(last, 900'000'000);
+    EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"),
+              number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME"));
+}
+
 // --- ranks and devices -------------------------------------------------------------------------------------
 
 TEST_F(CudaRecording, gives_each_rank_a_device_and_ids_of_its_own) {
