@@ -399,10 +399,15 @@ class TableLoader {
         scan("SHARD_COUNTERS", {"time", "rank", "nameId", "value"}, [&](const Statement& r) {
             sink_.add(CounterRow{r.integer(0), narrow(r.integer(1)), string(r, 2), r.real(3)});
         });
-        if (!ours_) load_foreign_memory();
+        // What CUDA allocated in a program that knows no categories. Where there are any, these tell the same
+        // again.
+        if (!db_.has_table("SHARD_MEMORY") ||
+            db_.integer("SELECT count(*) FROM (SELECT 1 FROM SHARD_MEMORY LIMIT 1)") == 0) {
+            load_cuda_memory();
+        }
     }
 
-    void load_foreign_memory() {
+    void load_cuda_memory() {
         std::map<std::pair<int, std::int64_t>, int> rank_of;
         for (const RankRow& rank : ranks_) rank_of[{rank.device, rank.global_pid}] = rank.rank;
         scan("CUDA_GPU_MEMORY_USAGE_EVENTS",
