@@ -9,6 +9,7 @@
 #include "traces/cli/long_work.h"
 #include "traces/cli/verbs.h"
 #include "traces/merge/merge.h"
+#include "traces/merge/number_list.h"
 #include "traces/merge/slice.h"
 #include "traces/store/writer.h"
 
@@ -20,12 +21,6 @@ constexpr std::int64_t kRanksAtMost = 1 << 20;
 
 double us(std::int64_t ns) {
     return static_cast<double>(ns) / 1000;
-}
-
-std::string joined(const std::vector<std::int64_t>& numbers) {
-    std::string text;
-    for (const std::int64_t number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
-    return text;
 }
 
 // What is wrong with the command line is told before anything is read.
@@ -112,14 +107,14 @@ int run_merge(const std::vector<std::string>& files, const std::string& output, 
     tell_notes(result.notes);
     std::vector<std::vector<Cell>> rows;
     for (const MergedPart& part : result.parts) {
-        rows.push_back({part.file, joined(part.ranks), part.rows, us(part.shift_ns), us(part.by_wall_ns),
-                        part.drift_ppm, part.collectives});
+        rows.push_back({part.file, number_list(part.ranks), part.rows, us(part.shift_ns),
+                        us(part.shift_ns - part.by_wall_ns), part.drift_ppm, part.collectives});
     }
     print(render_rows({{"part"},
                        {"ranks"},
                        {"rows"},
                        {"shift_us"},
-                       {"wall_clock_shift_us"},
+                       {"by_collectives_us"},
                        {"drift_ppm"},
                        {"collectives_in_common"}},
                       rows, format));
@@ -149,7 +144,7 @@ int run_slice(const std::string& file, const std::string& output, bool overwrite
     if (status != kDone) return status;
     tell_notes(result.notes);
     print(render_rows({{"file"}, {"ranks"}, {"steps"}, {"from_us"}, {"to_us"}, {"rows"}, {"rows_of_input"}},
-                      {{output, joined(result.ranks), joined(result.steps), us(result.first_ns),
+                      {{output, number_list(result.ranks), number_list(result.steps), us(result.first_ns),
                         us(result.last_ns), result.rows, result.rows_of_input}},
                       format));
     return kDone;

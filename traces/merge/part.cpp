@@ -27,6 +27,8 @@ void NumberSpan::add(std::int64_t number) {
 Part::Part(const std::string& file) : path(file), database(open_trace(file)) {
     // The connection cannot write the trace; what is sorted on the way may be larger than the memory.
     database.execute("PRAGMA query_only = OFF; PRAGMA temp_store = FILE; PRAGMA cache_size = -65536;");
+    // All of it as it is now, also where the run still goes on.
+    database.execute("BEGIN");
     ours = database.has_table("SHARD_STATE");
     if (ours) {
         Statement state(database, "SELECT ended, dropped FROM SHARD_STATE");
@@ -69,7 +71,9 @@ void Part::read_ranks() {
     }
     Statement thread(database, "SELECT globalTid, rank FROM SHARD_THREADS");
     while (thread.step()) rank_of_thread[thread.integer(0)] = thread.integer(1);
-    for (const PartRank& rank : ranks) rank_of_thread.emplace(rank.global_tid, rank.rank);
+    for (const PartRank& rank : ranks) {
+        if (rank.global_tid != 0) rank_of_thread.emplace(rank.global_tid, rank.rank);
+    }
 }
 
 // As the loader does: each device of a process that did something is a rank.
@@ -123,7 +127,9 @@ void Part::read_extent() {
     for (const auto tables : {nsight_tables(), shard_tables()}) {
         for (const SchemaTable& table : tables) {
             if (table_role(table) == TableRole::made || !has_table(table.name)) continue;
-            rows += database.integer(fmt::format("SELECT max(rowid) FROM \"{}\"", table.name));
+            // Rows of events are numbered from 1; of facts the key may be the number.
+            if (table_role(table) == TableRole::events)
+                rows += database.integer(fmt::format("SELECT max(rowid) FROM \"{}\"", table.name));
             if (told || !database.has_column(table.name, "end")) continue;
             end_ns = std::max(end_ns,
                               database.integer(fmt::format("SELECT max(\"end\") FROM \"{}\"", table.name)));

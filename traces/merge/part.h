@@ -47,7 +47,7 @@ struct Part {
     std::int64_t dropped = 0;
     std::int64_t utc_ns = 0, system_ns = 0;  // clocks at its time 0; 0 unknown
     std::int64_t end_ns = 0;                 // of the capture, or of the last event
-    std::int64_t rows = 0;                   // about, of all its tables
+    std::int64_t rows = 0;                   // about, of its tables of events
 
     std::vector<PartRank> ranks;  // by rank; of an export: made up, one for each device of a process
     std::map<std::int64_t, std::int64_t> rank_of_thread;         // serialized thread -> rank

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "traces/merge/number_list.h"
 #include "traces/merge/output_file.h"
 #include "traces/merge/part.h"
 #include "traces/merge/state_at.h"
@@ -389,10 +390,8 @@ class Slice {
         for (const auto& [key, value] : part_.run_facts) output_->add_fact(key, value);
         output_->add_fact("slice.of", fs::path(options_.input).filename().string());
         if (!choice.ranks.empty()) {
-            std::string text;
-            for (const std::int64_t rank : windows_.ranks())
-                text += (text.empty() ? "" : ",") + std::to_string(rank);
-            output_->add_fact("slice.ranks", text);
+            const std::vector<std::int64_t> ranks(windows_.ranks().begin(), windows_.ranks().end());
+            output_->add_fact("slice.ranks", number_list(ranks));
         }
         const auto sides = [](const std::optional<std::int64_t>& from,
                               const std::optional<std::int64_t>& to) {
