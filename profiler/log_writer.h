@@ -43,6 +43,7 @@ class LogWriter {
         }
         auto* record = reinterpret_cast<Record*>(cursor_);
         cursor_ += bytes;
+        fetch_for_writing(cursor_ + kAhead);
         record->header = {static_cast<std::uint16_t>(bytes), kind, 0, name};
         return record;
     }
@@ -74,6 +75,17 @@ class LogWriter {
     }
 
   private:
+    // The reader's processor has touched the chunk since it was written last: taking its lines back takes
+    // longer than filling them, so it begins early.
+    static constexpr std::size_t kAhead = 512;
+    static void fetch_for_writing(const std::byte* address) {
+#if defined(__x86_64__)
+        asm volatile("prefetchw %0" : : "m"(*address));  // does nothing on processors that do not know it
+#else
+        __builtin_prefetch(address, 1);
+#endif
+    }
+
     // A new chunk with at least `bytes` free, behind the report of a gap if there was one.
     [[gnu::noinline]] bool make_room(std::size_t bytes) {
         if (closed_ || bytes + sizeof(GapRecord) > arena_->capacity()) return false;

@@ -18,7 +18,7 @@ std::uint32_t as_name(nvtx::StringHandle handle) {
     return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(handle));
 }
 
-Event describe(const char* text) {
+inline Event describe(const char* text) {
     Event event;
     event.text = narrow_text(text);
     return event;
@@ -30,7 +30,7 @@ Event describe(const wchar_t* text, char (&buffer)[kMaxText]) {
     return event;
 }
 
-Event describe(const EventAttributes* attributes, char (&buffer)[kMaxText]) {
+[[gnu::always_inline]] inline Event describe(const EventAttributes* attributes, char (&buffer)[kMaxText]) {
     Event event;
     if (attributes == nullptr || attributes->size < sizeof(EventAttributes)) return event;
     if (attributes->color_type == nvtx::kColorArgb) {

@@ -46,6 +46,12 @@ inline bool recording_nvtx() {
     return recording() && records_nvtx.load(std::memory_order_relaxed);
 }
 
+// The same in one look, and no: the hot path goes on only if nothing else has to be done.
+inline bool just_recording_nvtx() {
+    return nvtx_gate.load(std::memory_order_acquire)->load(std::memory_order_relaxed) ==
+           SessionState::recording;
+}
+
 // Copies payloads to the log, for the event that is written next (nvtx_payload.cpp).
 void write_payloads(ThreadState& thread, const Domain& domain, Payloads payloads);
 
@@ -94,11 +100,11 @@ void watch_pop(ThreadState& thread, const Domain& domain, std::uint32_t depth);
     if (!thread) return nvtx::kNoPushPopTracking;
     ThreadState::Stack& stack = thread->stacks[domain.ordinal];
     const std::uint32_t depth = stack.open++;
-    if (watches_ranges()) [[unlikely]]
-        watch_push(*thread, domain, event, depth);
-    if (recording_nvtx() && write_range(*thread, RecordKind::push, domain, event, depth, 0)) {
-        stack.recorded = depth + 1;
+    if (!just_recording_nvtx()) [[unlikely]] {
+        if (watches_ranges()) watch_push(*thread, domain, event, depth);
+        if (!recording_nvtx()) return static_cast<int>(depth);
     }
+    if (write_range(*thread, RecordKind::push, domain, event, depth, 0)) stack.recorded = depth + 1;
     return static_cast<int>(depth);
 }
 
@@ -109,19 +115,16 @@ void watch_pop(ThreadState& thread, const Domain& domain, std::uint32_t depth);
     if (stack.open == 0) return nvtx::kNoPushPopTracking;
     const std::uint64_t now = thread->writer.now();
     const std::uint32_t depth = --stack.open;
-    if (stack.recorded > depth) {
+    if (stack.recorded > depth) {  // also where nothing new is recorded any more
         stack.recorded = depth;
-        if (!stopped()) {
-            if (payloads.count != 0) [[unlikely]]
-                write_payloads(*thread, domain, payloads);
-            if (auto* r =
-                    thread->writer.begin<PopRecord>(RecordKind::pop, 0, sizeof(PopRecord), depth, false)) {
-                r->header.flags = kDomainStack;
-                r->ticks = now;
-                r->domain = domain.name;
-                r->depth = depth;
-                thread->writer.publish();
-            }
+        if (payloads.count != 0) [[unlikely]]
+            write_payloads(*thread, domain, payloads);
+        if (auto* r = thread->writer.begin<PopRecord>(RecordKind::pop, 0, sizeof(PopRecord), depth, false)) {
+            r->header.flags = kDomainStack;
+            r->ticks = now;
+            r->domain = domain.name;
+            r->depth = depth;
+            thread->writer.publish();
         }
     }
     if (thread->watched_ranges != 0) [[unlikely]]

@@ -86,13 +86,15 @@ struct Process {
 };
 constinit Process process;
 constinit const std::atomic<SessionState> kClosed{SessionState::waiting};
+constinit const std::atomic<SessionState> kNoSession{SessionState::stopped};
 
 }  // namespace
 
 constinit std::atomic<const std::atomic<SessionState>*> gate{&kClosed};
+constinit std::atomic<const std::atomic<SessionState>*> nvtx_gate{&kClosed};
+constinit std::atomic<const std::atomic<SessionState>*> session_state{&kNoSession};
 constinit std::atomic<bool> records_nvtx{false};
 constinit thread_local ThreadState* this_thread = nullptr;
-constinit const Domain kDefaultDomain{0, 0};
 
 namespace {
 
@@ -249,7 +251,7 @@ void end_thread(void*) {
     }
     const KeepErrno keep;
     if (auto* r = state->writer.begin<PopRecord>(RecordKind::thread_end, 0, sizeof(PopRecord),
-                                                             ~std::uint64_t{0}, false)) {
+                                                 ~std::uint64_t{0}, false)) {
         r->ticks = state->writer.now();
         r->domain = 0;
         r->depth = 0;
@@ -324,9 +326,12 @@ bool join_session() {
     const Locked locked(process.lock);
     if (!process.looked_for_session.load(std::memory_order_relaxed)) {
         SessionHeader* session = find_session();
+        if (session != nullptr) {
+            records_nvtx.store((session->sources & kSourceNvtx) != 0, std::memory_order_relaxed);
+        }
         if (session != nullptr && prepare_window(*session, rank_from_environment())) {
             ::pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
-            records_nvtx.store((session->sources & kSourceNvtx) != 0, std::memory_order_relaxed);
+            session_state.store(&session->state, std::memory_order_release);
             process.session.store(session, std::memory_order_release);
         }
         process.looked_for_session.store(true, std::memory_order_release);
@@ -338,7 +343,9 @@ const SessionHeader* session() {
     return process.session.load(std::memory_order_acquire);
 }
 
-void set_gate(const std::atomic<SessionState>* state) {
+void set_gate(const std::atomic<SessionState>* state, bool watches) {
+    const bool plain = state != nullptr && !watches && records_nvtx.load(std::memory_order_relaxed);
+    nvtx_gate.store(plain ? state : &kClosed, std::memory_order_release);
     gate.store(state != nullptr ? state : &kClosed, std::memory_order_release);
 }
 

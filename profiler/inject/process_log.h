@@ -51,18 +51,21 @@ const SessionHeader* session();
 
 // What the gate leads to: the session's state while the window is open, a constant `waiting` otherwise.
 extern std::atomic<const std::atomic<SessionState>*> gate;
-extern std::atomic<bool> records_nvtx;                  // the session asks for the source
-void set_gate(const std::atomic<SessionState>* state);  // for window.cpp; null: closed
+extern std::atomic<bool> records_nvtx;  // the session asks for the source
+// As `gate` for NVTX events alone; leads elsewhere than to `recording` also while the window watches them.
+extern std::atomic<const std::atomic<SessionState>*> nvtx_gate;
+void set_gate(const std::atomic<SessionState>* state, bool watches);  // for window.cpp; null: closed
 
 // Whether events are wanted now: the session records and its window is open. Also right without a session.
 inline bool recording() {
     return gate.load(std::memory_order_acquire)->load(std::memory_order_relaxed) == SessionState::recording;
 }
 
-// Whether the tool takes nothing more, also not the ends of what was begun.
+// Whether the tool takes nothing more, also not the ends of what was begun. Also right without a session.
+extern std::atomic<const std::atomic<SessionState>*> session_state;
 inline bool stopped() {
-    const SessionHeader* joined = session();
-    return joined == nullptr || joined->state.load(std::memory_order_relaxed) == SessionState::stopped;
+    return session_state.load(std::memory_order_acquire)->load(std::memory_order_relaxed) ==
+           SessionState::stopped;
 }
 
 // Of this thread: null before its first event; no_thread_state() while it is being made and when there can be
@@ -83,7 +86,7 @@ inline ThreadState* thread_state() {
 
 // The domain of that name, made once; the default domain when there are too many.
 const Domain* domain(Text name);
-extern const Domain kDefaultDomain;
+inline constexpr Domain kDefaultDomain{0, 0};
 inline const Domain* default_domain() {
     return &kDefaultDomain;
 }

@@ -48,7 +48,8 @@ class Held {
 bool set_open(bool open) {
     if (open == window.is_open || (open && window.over)) return false;
     window.is_open = open;
-    set_gate(open ? &window.session->state : nullptr);
+    set_gate(open ? &window.session->state : nullptr,
+             window.kind == WindowKind::steps || window.kind == WindowKind::range);
     return true;
 }
 
