@@ -1,0 +1,142 @@
+// A program with NVTX ranges that behaves in the ways that jobs do, for tests to record:
+// job_program SCENARIO [NUMBER]. Its rank, as everybody's, is in RANK.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/profiler/nvtx_calls.h"
+
+namespace {
+
+using namespace nvtx_calls;
+using Clock = std::chrono::steady_clock;
+
+void sleep_ms(int ms) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+}
+
+// Steps of 20 ms, one after another.
+void steps(int milliseconds) {
+    const auto until = Clock::now() + std::chrono::milliseconds(milliseconds);
+    for (int step = 0; Clock::now() < until; ++step) {
+        push_a("step");
+        push_a(("forward of step " + std::to_string(step)).c_str());
+        sleep_ms(20);
+        pop();
+        pop();
+    }
+}
+
+// Becomes a process of its own, as servers do: the parent exits, the child's child is nobody's.
+bool become_daemon() {
+    if (const pid_t child = ::fork(); child != 0) {
+        ::waitpid(child, nullptr, 0);
+        return false;
+    }
+    ::setsid();
+    if (::fork() != 0) ::_exit(0);
+    return true;
+}
+
+int run(const std::string& scenario, int number, const char* file) {
+    if (scenario == "steps") {
+        steps(number);
+        return 0;
+    }
+    if (scenario == "fails_in_allreduce") {  // of `number` ms
+        push_a("epoch");
+        steps(number);
+        push_a("ncclAllReduce");
+        sleep_ms(50);
+        std::abort();
+    }
+    if (scenario == "crashes") {
+        steps(number);
+        push_a("reads what is not there");
+        *static_cast<volatile int*>(nullptr) = 1;
+    }
+    if (scenario == "hangs") {  // and comes to itself after `number` ms
+        steps(200);
+        push_a("waits for nobody");
+        sleep_ms(number);
+        pop();
+        steps(100);
+        return 0;
+    }
+    if (scenario == "is_killed_after") {  // `number` marks
+        for (int i = 0; i < number; ++i) mark_a("m");
+        ::raise(SIGKILL);
+    }
+    if (scenario == "forks") {
+        std::vector<pid_t> children;
+        for (int i = 0; i < number; ++i) {
+            const pid_t child = ::fork();
+            if (child == 0) {
+                push_a("child");
+                pop();
+                ::_exit(0);
+            }
+            children.push_back(child);
+        }
+        int failures = 0;
+        for (const pid_t child : children) {
+            int status = 1;
+            if (::waitpid(child, &status, 0) != child || status != 0) ++failures;
+        }
+        return failures;
+    }
+    if (scenario == "daemon") {
+        push_a("before the daemon");
+        pop();
+        if (!become_daemon()) return 0;
+        // Records more than a chunk holds, long after the recording has ended.
+        for (int i = 0; i < number; ++i) {
+            for (int k = 0; k < 2000; ++k) mark_a("the daemon lives");
+            sleep_ms(10);
+        }
+        std::ofstream(file) << "unharmed";
+        return 0;
+    }
+    if (scenario == "writes_when_done") {  // after `number` ms of many marks
+        const auto until = Clock::now() + std::chrono::milliseconds(number);
+        while (Clock::now() < until) {
+            for (int k = 0; k < 2000; ++k) mark_a("mark");
+            sleep_ms(10);
+        }
+        std::ofstream(file) << "unharmed";
+        return 5;
+    }
+    if (scenario == "burns") {  // a whole core
+        const auto until = Clock::now() + std::chrono::milliseconds(number);
+        std::vector<char> memory(std::size_t{64} << 20, 'x');
+        volatile int sum = 0;
+        while (Clock::now() < until) sum = sum + memory[static_cast<std::size_t>(sum & 0xFFFF)];
+        return 0;
+    }
+    if (scenario == "counts_signals") {  // USR1 and INT, until TERM
+        static volatile sig_atomic_t usr1 = 0, interrupts = 0, ended = 0;
+        ::signal(SIGUSR1, [](int) { usr1 = usr1 + 1; });
+        ::signal(SIGINT, [](int) { interrupts = interrupts + 1; });
+        ::signal(SIGTERM, [](int) { ended = 1; });
+        std::ofstream(file) << "ready" << std::flush;
+        while (ended == 0) sleep_ms(5);
+        return usr1 * 10 + interrupts;
+    }
+    return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc < 2) return 2;
+    return run(argv[1], argc > 2 ? std::atoi(argv[2]) : 0, argc > 3 ? argv[3] : "");
+}

@@ -1,0 +1,98 @@
+// --keep-last: nothing on disk while all is well; the last seconds of a job that goes wrong.
+#include <string>
+
+#include "tests/tools/record/record_tool.h"
+
+namespace shardscope::tools {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+using KeepLast = RecordTool;
+
+TEST_F(KeepLast, writes_nothing_for_a_command_that_ends_well) {
+    const Outcome outcome = record({kJob, "steps", "300"}, {"--keep-last", "1"});
+    EXPECT_EQ(outcome.status, 0);
+    EXPECT_FALSE(exists("out.sqlite"));
+    EXPECT_THAT(outcome.err, HasSubstr("not written"));
+}
+
+TEST_F(KeepLast, shows_where_every_rank_was_when_the_job_aborted) {
+    // Rank 0 aborts within an allreduce after 3 s, rank 1 still steps when all is torn down.
+    const Outcome outcome = shell(
+        "\"$record\" -o \"$out\" --keep-last 1 -- bash -c '"
+        "RANK=1 \"$0\" steps 60000 & other=$!; RANK=0 \"$0\" fails_in_allreduce 3000; s=$?; "
+        "kill -9 $other; wait $other; exit $s' \"$job\"");
+    EXPECT_EQ(outcome.status, 128 + 6) << outcome.err;
+    // The last second and a bit: nothing that ended before, but the epoch that was open all the time.
+    EXPECT_GT(number("SELECT min(\"end\") / 1e9 FROM NVTX_EVENTS"), 1.8);
+    EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE start < 1500000000"), "1");
+    EXPECT_EQ(value("SELECT text FROM NVTX_EVENTS WHERE start < 1500000000"), "epoch");
+    EXPECT_GT(number("SELECT startTime / 1e9 FROM ANALYSIS_DETAILS"), 1.8);
+    EXPECT_LT(number("SELECT duration / 1e9 FROM ANALYSIS_DETAILS"), 2.5);
+    // Both ranks are there, and where they were.
+    EXPECT_EQ(value("SELECT count(DISTINCT rank) FROM SHARD_RANKS"), "2");
+    EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'ncclAllReduce'"), "1");
+    EXPECT_EQ(value("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE "
+                    "'rank 0, main thread: in ncclAllReduce since %'"),
+              "1");
+    EXPECT_EQ(value("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE "
+                    "'rank 1, main thread: in %step% since %'"),
+              "1");
+    EXPECT_EQ(setting("kept_because"), "the command ended with status 134 (SIGABRT)");
+    EXPECT_EQ(setting("exit_status"), "134");
+    EXPECT_THAT(outcome.err, HasSubstr("(SIGABRT); wrote " + out_));
+    EXPECT_EQ(run_command({kTrace, "info", out_}).status, 0);
+}
+
+TEST_F(KeepLast, catches_a_kill_and_a_crash) {
+    EXPECT_EQ(record({kJob, "is_killed_after", "1000"}, {"--keep-last", "5"}).status, 137);
+    EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'm'"), "1000");
+    EXPECT_EQ(record({kJob, "crashes", "100"}, {"--keep-last", "5", "--overwrite"}).status, 139);
+    EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'reads what is not there'"), "1");
+}
+
+TEST_F(KeepLast, finds_a_job_that_hangs_while_it_goes_on) {
+    const Outcome outcome = record({kJob, "hangs", "1500"}, {"--keep-last", "5", "--hang", "0.5"});
+    EXPECT_EQ(outcome.status, 0);  // it came to itself
+    EXPECT_EQ(setting("kept_because"), "nothing was recorded for 0.5 s: the command hangs");
+    EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'waits for nobody'"), "1");
+    EXPECT_EQ(
+        value("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE '%main thread: in waits for nobody %'"),
+        "1");
+    EXPECT_GT(number("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'step'"), 3);
+    EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'waits for nobody' AND \"end\" - start > "
+                    "400000000 AND \"end\" - start < 1400000000"),
+              "1");
+    EXPECT_FALSE(exists("out-2.sqlite"));  // told once
+}
+
+TEST_F(KeepLast, writes_a_trace_for_each_signal_that_asks_for_one) {
+    const Outcome outcome = shell(
+        "\"$record\" -o \"$out\" --keep-last 5 --toggle USR2 -- \"$job\" steps 1600 & tool=$!; "
+        "sleep 0.5; kill -USR2 $tool; sleep 0.5; kill -USR2 $tool; wait $tool");
+    EXPECT_EQ(outcome.status, 0);
+    ASSERT_TRUE(exists("out-2.sqlite")) << outcome.err;
+    EXPECT_FALSE(exists("out-3.sqlite"));
+    const std::string steps = "SELECT count(*) FROM NVTX_EVENTS WHERE text = 'step'";
+    EXPECT_GT(number(steps), 2);
+    EXPECT_GT(std::stod(value_in(folder_ / "out-2.sqlite", steps)), number(steps));
+    EXPECT_EQ(run_command({kTrace, "info", folder_ / "out-2.sqlite"}).status, 0);
+}
+
+TEST_F(KeepLast, holds_no_more_than_it_may) {
+    // 200,000 marks need more than 4 MB; the last ones are kept, and the file says what is missing.
+    ASSERT_EQ(record({kJob, "is_killed_after", "200000"}, {"--keep-last", "60", "--max-size", "4M"}).status,
+              137);
+    const double kept = number("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'm'");
+    EXPECT_GT(kept, 10'000);
+    EXPECT_LT(kept, 150'000);
+    EXPECT_EQ(
+        value("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE 'memory for what is kept was full: " +
+              std::to_string(200'000 - static_cast<int>(kept)) + " events %'"),
+        "1");
+}
+
+}  // namespace
+}  // namespace shardscope::tools

@@ -1,0 +1,212 @@
+// samples/pytorch: an unmodified PyTorch program under shardscope-record shows its module tree and its steps.
+// Needs a Python with PyTorch: $SHARDSCOPE_PYTHON, python3, or the system's.
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/run_command.h"
+
+namespace shardscope::tools {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int kSteps = 10;  // of samples/pytorch/train.py
+
+std::string find_python() {
+    std::vector<std::string> candidates = {"python3", "/usr/bin/python3"};
+    if (const char* given = std::getenv("SHARDSCOPE_PYTHON")) candidates.insert(candidates.begin(), given);
+    for (const std::string& python : candidates) {
+        if (run_command({"env", python, "-c", "import torch"}).status == 0) return python;
+    }
+    return {};
+}
+
+class PytorchSample : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        static const std::string python = find_python();
+        if (python.empty()) GTEST_SKIP() << "no Python with PyTorch; set SHARDSCOPE_PYTHON to one";
+        python_ = python;
+    }
+
+    // Runs Python in a way that leaves nothing in the samples' folder, and finds the helper there.
+    std::vector<std::string> python(std::vector<std::string> arguments) const {
+        std::vector<std::string> command = {"env", "PYTHONPATH=" SHARDSCOPE_PYTORCH_SAMPLE,
+                                            "OMP_NUM_THREADS=1", python_, "-B"};
+        command.insert(command.end(), arguments.begin(), arguments.end());
+        return command;
+    }
+    Outcome record(const std::vector<std::string>& arguments) {
+        std::vector<std::string> command = {SHARDSCOPE_RECORD, "--overwrite", "-o", trace_, "--"};
+        for (const std::string& word : python(arguments)) command.push_back(word);
+        return run_command(command);
+    }
+    Outcome record_script(const std::string& script) {
+        std::ofstream(folder_ / "script.py") << script;
+        return record({folder_ / "script.py"});
+    }
+    Json answer(std::vector<std::string> arguments) const {
+        arguments.insert(arguments.begin(), SHARDSCOPE_TRACE);
+        arguments.insert(arguments.end(), {"--format", "json"});
+        const Outcome outcome = run_command(arguments);
+        EXPECT_EQ(outcome.status, 0) << outcome.err;
+        return Json::parse(outcome.out);
+    }
+    // The first column of a query's rows.
+    std::vector<std::string> texts(const std::string& sql) const {
+        std::vector<std::string> found;
+        const Json result = answer({"query", trace_, sql});
+        for (const Json& row : result.at("rows")) {
+            found.push_back(row.at(0).is_string() ? row.at(0).get<std::string>() : row.at(0).dump());
+        }
+        return found;
+    }
+
+    TemporaryFolder folder_;
+    std::string trace_ = folder_ / "run.sqlite", python_;
+};
+
+TEST_F(PytorchSample, AnUnmodifiedScriptShowsItsModulesAndSteps) {
+    const Outcome outcome = record({"-m", "shardscope_torch", SHARDSCOPE_PYTORCH_SAMPLE "/train.py"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("loss "));
+
+    const Json ranks = answer({"modules", trace_}).at("ranks");
+    ASSERT_EQ(ranks.size(), 1u);
+    const Json& roots = ranks[0].at("modules");
+    ASSERT_EQ(roots.size(), 1u);
+    EXPECT_EQ(roots[0].at("name"), "Perceptron_0");
+    EXPECT_EQ(roots[0].at("occurrences"), kSteps);
+    std::vector<std::string> children;
+    for (const Json& child : roots[0].at("children")) {
+        children.push_back(child.at("name"));
+        EXPECT_EQ(child.at("occurrences"),
+                  child.at("name") == "ReLU_0" ? 3 * kSteps : kSteps);  // one object, thrice
+        EXPECT_GT(child.at("host_us").get<double>(), 0);
+        EXPECT_GT(child.at("backward_host_us").get<double>(), 0);
+        EXPECT_LT(child.at("backward_host_us").get<double>(), roots[0].at("host_us").get<double>());
+    }
+    EXPECT_THAT(children, ElementsAre("Linear_0", "ReLU_0", "Linear_1", "Linear_2"));
+
+    // A step is from the forward to the optimizer's end.
+    std::vector<std::string> steps;
+    for (int i = 0; i < kSteps; ++i) steps.push_back("ProfilerStep#" + std::to_string(i));
+    EXPECT_EQ(texts("SELECT name FROM ranges WHERE name LIKE 'ProfilerStep%' ORDER BY start_ns"), steps);
+    EXPECT_EQ(answer({"summary", trace_}).at("ranks").at(0).at("steps"), kSteps);
+    // Each holds one forward, each layer's backward, and the optimizer; the optimizer's end is its end.
+    EXPECT_THAT(texts("SELECT count(*) FROM ranges s JOIN ranges r ON r.start_ns >= s.start_ns AND r.end_ns "
+                      "<= s.end_ns "
+                      "WHERE s.name LIKE 'ProfilerStep%' AND (r.name IN ('nn.Module: Perceptron_0', "
+                      "'Optimizer.step#SGD.step') OR r.name LIKE '%Linear%(backward)')"),
+                ElementsAre(std::to_string(kSteps * (1 + 1 + 3))));
+    EXPECT_THAT(texts("SELECT count(*) FROM ranges WHERE name LIKE 'enumerate(DataLoader)#%'"),
+                ElementsAre(std::to_string(kSteps + 1)));  // the last finds the end
+}
+
+TEST_F(PytorchSample, AttachesToOneModelAndIsGoneAfterwards) {
+    const Outcome outcome = record_script(R"(
+import torch, shardscope_torch
+model, other = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh()), torch.nn.Linear(4, 4)
+optimizer = torch.optim.Adam(model.parameters())
+before = torch.autograd.profiler.record_function.__enter__
+def step():
+    other(torch.randn(2, 4))
+    model(torch.randn(2, 4)).sum().backward()
+    optimizer.step()
+step()
+with shardscope_torch.attach(model, optimizer):
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    for _ in range(2):
+        step()
+        scheduler.step()
+    model.eval()
+    with torch.no_grad():
+        model(torch.randn(2, 4))
+step()
+assert torch.autograd.profiler.record_function.__enter__ is before
+assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+)");
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const auto count = [&](const std::string& name) {
+        return texts("SELECT count(*) FROM ranges WHERE name = '" + name + "'").at(0);
+    };
+    EXPECT_EQ(count("nn.Module: Sequential_0"), "3");
+    EXPECT_EQ(count("nn.Module: Linear_0"), "3");  // the other model's layer is not watched
+    EXPECT_EQ(count("nn.Module: Linear_0 (backward)"), "2");
+    EXPECT_EQ(count("nn.Module: Tanh_0 (backward)"), "2");
+    EXPECT_EQ(texts("SELECT name FROM ranges WHERE name LIKE 'ProfilerStep%'"),
+              (std::vector<std::string>{"ProfilerStep#0", "ProfilerStep#1"}));  // evaluation is no step
+}
+
+TEST_F(PytorchSample, AForwardThatRaisesLeavesNoRangeOpen) {
+    const Outcome outcome = record_script(R"(
+import torch, shardscope_torch
+class Fails(torch.nn.Module):
+    def forward(self, x):
+        raise ValueError("no")
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fails, self.good = Fails(), torch.nn.Linear(2, 2)
+    def forward(self, x):
+        try:
+            self.fails(x)
+        except ValueError:
+            pass
+        return self.good(x)
+with shardscope_torch.attach():
+    net = Net()
+    net(torch.randn(1, 2))
+    with torch.autograd.profiler.record_function("after"):
+        pass
+)");
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const Json roots = answer({"modules", trace_}).at("ranks").at(0).at("modules");
+    ASSERT_EQ(roots.size(), 1u);
+    EXPECT_EQ(roots[0].at("name"), "Net_0");
+    // "after" is within no module.
+    EXPECT_THAT(
+        texts("SELECT count(*) FROM ranges a JOIN ranges m ON m.name LIKE 'nn.Module%' AND m.start_ns < "
+              "a.start_ns AND m.end_ns > a.start_ns WHERE a.name = 'after'"),
+        ElementsAre("0"));
+}
+
+TEST_F(PytorchSample, StepsThatAProgramNamesItselfAreTheSteps) {
+    const Outcome outcome = record_script(R"(
+import torch, shardscope_torch
+model = torch.nn.Linear(2, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+with shardscope_torch.attach():
+    for number in (7, 8):
+        with torch.autograd.profiler.record_function("ProfilerStep#%d" % number):
+            model(torch.randn(1, 2)).sum().backward()
+            optimizer.step()
+)");
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(texts("SELECT name FROM ranges WHERE name LIKE 'ProfilerStep%' ORDER BY start_ns"),
+              (std::vector<std::string>{"ProfilerStep#7", "ProfilerStep#8"}));
+}
+
+TEST_F(PytorchSample, IsNothingWhenNobodyRecords) {
+    const Outcome outcome =
+        run_command(python({"-c",
+                            "import torch, shardscope_torch as s\n"
+                            "before = torch.autograd.profiler.record_function.__enter__\n"
+                            "model = torch.nn.Linear(2, 2)\n"
+                            "with s.attach(model):\n"
+                            "    assert not model._forward_hooks\n"
+                            "    now = torch.autograd.profiler.record_function.__enter__\n"
+                            "    assert now is before\n"}));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
+}  // namespace
+}  // namespace shardscope::tools
