@@ -278,6 +278,21 @@ TEST_F(EveryRow, KeepsAPayloadInTheColumnOfItsType) {
                             "NULL|12|NULL|NULL|NULL|NULL"));
 }
 
+// Ours carry a module's id in the same column; a program's own number is none.
+TEST_F(EveryRow, DoesNotTakeAProgramsNumberForAModule) {
+    writer_.add(ModuleRow{.id = 3, .name = "Linear_0", .class_name = "Linear", .path = "net.0"});
+    const auto add = [&](std::int64_t start, std::int64_t value) {
+        RangeRow row{.start = start, .end = start + 1, .text = name("r")};
+        row.payload = {RangePayload::Type::int64, static_cast<std::uint64_t>(value)};
+        writer_.add(row);
+    };
+    add(1, 4);
+    add(2, -4);
+    writer_.add(RangeRow{.start = 3, .end = 4, .text = name("r"), .module = 3});
+    writer_.finish(10, 0);
+    EXPECT_THAT(load_trace(path_)->ranges.module, ElementsAre(-1, -1, 3));
+}
+
 TEST_F(EveryRow, KeepsAllOfARange) {
     RangeRow row{.start = 1, .end = 2, .event_type = kNvtxStartEnd, .text = name("work")};
     row.global_tid = global_tid(4, 5);

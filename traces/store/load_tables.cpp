@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -207,6 +208,7 @@ class TableLoader {
     void load_model() {
         scan("SHARD_MODULES", {"id", "parent", "name", "className", "path", "unit", "parameters"},
              [&](const Statement& r) {
+                 modules_.insert(r.integer(0));
                  sink_.add(ModuleRow{.id = narrow(r.integer(0)),
                                      .parent = narrow(r.integer_or(1, -1)),
                                      .name = std::string(r.text(2)),
@@ -372,8 +374,8 @@ class TableLoader {
                  }
                  row.text = text(r, 5, 6);
                  if (!r.is_null(7)) row.color = static_cast<std::uint32_t>(r.integer(7));
-                 // In a foreign file the payload is the program's own.
-                 if (ours_) row.module = narrow(r.integer_or(8, -1));
+                 // A payload that names no module is the program's own.
+                 if (modules_.contains(r.integer_or(8, -1))) row.module = narrow(r.integer(8));
                  sink_.add(row);
              });
     }
@@ -435,6 +437,7 @@ class TableLoader {
     const bool ours_;
     std::unordered_map<std::int64_t, StringId> strings_;  // StringIds.id -> the sink's
     std::vector<RankRow> ranks_;
+    std::unordered_set<std::int64_t> modules_;  // SHARD_MODULES.id
     std::int64_t rows_ = 0, total_ = 0;
 };
 
