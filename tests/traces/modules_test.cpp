@@ -240,5 +240,28 @@ TEST(Modules, VeryDeepNestingIsFoldedInsteadOfFollowed) {
     EXPECT_DOUBLE_EQ(view.ranks[0].modules[0].host_us, us(2 * kDeep));
 }
 
+// As a program without our module ids names them: the backward part is found by its module's name.
+TEST(Modules, TheBackwardOfAForeignProgramsModuleBelongsToTheModulesRow) {
+    RunBuilder run;
+    run.range(0, 0, 100, "nn.Module: Net_0");
+    run.range(0, 10, 40, "nn.Module: Linear_0");
+    run.range(0, 50, 90, "nn.Module: Linear_1");
+    run.range(0, 200, 230, "nn.Module: Linear_1 (backward)");
+    run.range(0, 210, 220, "nn.Module: Linear_0");  // computed once more, by a checkpoint
+    run.range(0, 240, 245, "nn.Module: Linear_0 (backward)");
+    run.range(0, 250, 255, "nn.Module: Gone_0 (backward)");  // its forward was not recorded
+    run.range(0, 260, 265, "Linear_0");                      // no module's
+    const auto trace = run.take();
+    const ModuleView view = module_view(*trace);
+    ASSERT_THAT(names(view.ranks[0].modules), ElementsAre("Net_0"));
+    const ModuleNode& net = view.ranks[0].modules[0];
+    ASSERT_THAT(names(net.children), ElementsAre("Linear_0", "Linear_1"));
+    EXPECT_EQ(net.children[0].occurrences, 1);
+    EXPECT_DOUBLE_EQ(net.children[0].backward_host_us, us(10 + 5));
+    EXPECT_DOUBLE_EQ(net.children[1].backward_host_us, us(30 - 10));
+    EXPECT_DOUBLE_EQ(net.backward_host_us, us(10 + 5 + 20));
+    EXPECT_DOUBLE_EQ(net.host_us, us(100 + 35));
+}
+
 }  // namespace
 }  // namespace shardscope::traces

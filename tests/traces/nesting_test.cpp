@@ -100,6 +100,7 @@ TEST(Names, LoseCudasVersionSuffixOnly) {
 TEST(Names, TellKindsOfRange) {
     EXPECT_EQ(range_kind("ncclAllGather", "NCCL", false), RangeKind::communication);
     EXPECT_EQ(range_kind("nn.Module: Linear_0", "", true), RangeKind::module);
+    EXPECT_EQ(range_kind("nn.Module: Linear_0 (backward)", "", false), RangeKind::backward);
     EXPECT_EQ(range_kind("ProfilerStep#3", "", false), RangeKind::step);
     EXPECT_EQ(range_kind("enumerate(DataLoader)#_SingleProcess.__next__", "", false), RangeKind::data_loader);
     EXPECT_EQ(range_kind("enumerate(DataPipe)#Shuffler", "", false), RangeKind::data_loader);
