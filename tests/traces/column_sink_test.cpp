@@ -83,6 +83,39 @@ TEST(ColumnSink, FindsTheLaunchAndTheRangeAroundIt) {
     EXPECT_EQ(trace->ranges.kind[static_cast<std::size_t>(trace->ranges.parent[parent])], RangeKind::step);
 }
 
+TEST(ColumnSink, SortsMarksByTime) {
+    const auto trace = sample();
+    const Marks& m = trace->marks;
+    // One in each step, 500 us after its start; rank 1 is 10 us later.
+    EXPECT_THAT(m.time, ElementsAre(500'000, 510'000, 1'500'000, 1'510'000));
+    EXPECT_EQ(trace->strings[m.name[0]], "a mark");
+    EXPECT_EQ(trace->threads[m.thread[1]].global_tid, sample_tid(1));
+}
+
+TEST(ColumnSink, LinksSynchronizationsWithTheirCalls) {
+    ColumnSink sink;
+    write_sample_run(sink);
+    SynchronizationRow of_stream{.start = 0, .end = 5, .device = 1, .stream = 2, .correlation = 4711};
+    of_stream.global_pid = sample_pid();
+    of_stream.sync_type = 3;
+    sink.add(of_stream);
+    sink.add(SynchronizationRow{.start = 0, .end = 5, .device = 99});  // a device that nobody used
+    const auto trace = sink.take();
+    const Synchronizations& s = trace->synchronizations;
+    ASSERT_EQ(s.size(), 5u);  // one in each of 2 steps of 2 ranks, and that of the stream
+    EXPECT_EQ(s.start, (std::vector<std::int64_t>{0, 800'000, 810'000, 1'800'000, 1'810'000}));
+    EXPECT_THAT(s.rank, ElementsAre(1, 0, 1, 0, 1));
+    EXPECT_THAT(s.type, ElementsAre(3, 1, 1, 1, 1));  // stream, then events
+    ASSERT_GE(s.stream[0], 0);
+    EXPECT_EQ(trace->streams[static_cast<std::size_t>(s.stream[0])].id, 2);
+    EXPECT_EQ(s.stream[1], -1);
+    EXPECT_EQ(s.call[0], -1);  // nobody recorded that call
+    ASSERT_GE(s.call[1], 0);
+    const auto call = static_cast<std::size_t>(s.call[1]);
+    EXPECT_EQ(trace->strings[trace->runtime.name[call]], "cudaEventSynchronize");
+    EXPECT_EQ(trace->runtime.start[call], 800'000);
+}
+
 TEST(ColumnSink, KeepsWhatDescribesTheRun) {
     const auto trace = sample();
     EXPECT_EQ(trace->config_value("model.width"), "256");

@@ -90,6 +90,17 @@ TEST_F(RoundTrip, LoadsTheColumnsThatMemoryWouldHold) {
     EXPECT_EQ(loaded->runtime.range, expected->runtime.range);
     EXPECT_EQ(texts(*loaded, loaded->runtime.name), texts(*expected, expected->runtime.name));
 
+    EXPECT_EQ(loaded->marks.time, expected->marks.time);
+    EXPECT_EQ(loaded->marks.thread, expected->marks.thread);
+    EXPECT_EQ(texts(*loaded, loaded->marks.name), texts(*expected, expected->marks.name));
+
+    EXPECT_EQ(loaded->synchronizations.start, expected->synchronizations.start);
+    EXPECT_EQ(loaded->synchronizations.end, expected->synchronizations.end);
+    EXPECT_EQ(loaded->synchronizations.call, expected->synchronizations.call);
+    EXPECT_EQ(loaded->synchronizations.stream, expected->synchronizations.stream);
+    EXPECT_EQ(loaded->synchronizations.rank, expected->synchronizations.rank);
+    EXPECT_EQ(loaded->synchronizations.type, expected->synchronizations.type);
+
     EXPECT_EQ(loaded->collectives.correlation, expected->collectives.correlation);
     EXPECT_EQ(loaded->collectives.bytes, expected->collectives.bytes);
     EXPECT_EQ(loaded->collectives.padding, expected->collectives.padding);

@@ -67,7 +67,9 @@ const SchemaTable* find_table(std::string_view name) {
 
 std::string migration_sql(int version) {
     std::string sql;
-    for (const auto tables : {shard_tables(), shard_enums()}) append_tables(sql, tables, version, "TEMP ");
+    for (const auto tables : {nsight_tables(), nsight_enums(), shard_tables(), shard_enums()}) {
+        append_tables(sql, tables, version, "TEMP ");
+    }
     for (const SchemaView& view : views()) {
         if (view.since <= version) continue;
         fmt::format_to(std::back_inserter(sql), "CREATE TEMP VIEW {} AS\n{};\n", view.name, view.select);

@@ -99,6 +99,7 @@ class RankIndex {
         }
         return first->second;
     }
+    bool knows_device(int device) const { return by_device_.contains(device); }
 
     // The rank of a process that has only one, else -1.
     int of_pid(std::int64_t pid) const {
@@ -215,6 +216,7 @@ class ThreadIndex {
   public:
     ThreadIndex(const PendingRows& rows, const RankIndex& ranks, Trace& trace) {
         for (const auto& r : rows.ranges) seen_.try_emplace(r.global_tid);
+        for (const auto& r : rows.marks) seen_.try_emplace(r.global_tid);
         for (const auto& r : rows.runtime) seen_.try_emplace(r.global_tid);
         for (const auto& t : rows.threads) {
             if (t.rank < 0 && !seen_.contains(t.global_tid)) continue;
@@ -298,6 +300,40 @@ void build_runtime(const std::vector<RuntimeRow>& rows, const ThreadIndex& threa
         c.correlation.push_back(r.correlation);
         c.name.push_back(r.name);
         c.thread.push_back(threads[r.global_tid]);
+    }
+}
+
+void build_marks(std::vector<RangeRow>& rows, const ThreadIndex& threads, Trace& trace) {
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const RangeRow& a, const RangeRow& b) { return a.start < b.start; });
+    for (const RangeRow& r : rows) {
+        trace.marks.time.push_back(r.start);
+        trace.marks.name.push_back(r.text);
+        trace.marks.thread.push_back(threads[r.global_tid]);
+    }
+}
+
+// Those of devices on which nothing ran belong to no rank and are left out.
+void build_synchronizations(std::vector<SynchronizationRow>& rows, const RankIndex& ranks,
+                            const CorrelationIndex& calls, Trace& trace) {
+    std::erase_if(rows, [&](const SynchronizationRow& r) { return !ranks.knows_device(r.device); });
+    std::stable_sort(rows.begin(), rows.end(), [](const SynchronizationRow& a, const SynchronizationRow& b) {
+        return std::tie(a.start, a.end) < std::tie(b.start, b.end);
+    });
+    std::map<std::pair<int, int>, std::int32_t> streams;
+    for (std::size_t i = 0; i < trace.streams.size(); ++i) {
+        streams.emplace(std::pair(trace.streams[i].rank, trace.streams[i].id), static_cast<std::int32_t>(i));
+    }
+    Synchronizations& s = trace.synchronizations;
+    for (const SynchronizationRow& r : rows) {
+        const std::uint16_t rank = ranks.of_device(r.device, r.global_pid, trace);
+        const auto stream = streams.find({rank, r.stream});
+        s.start.push_back(r.start);
+        s.end.push_back(r.end);
+        s.call.push_back(calls.find(r.correlation, r.global_pid, [](std::int32_t) { return true; }));
+        s.stream.push_back(r.stream >= 0 && stream != streams.end() ? stream->second : -1);
+        s.rank.push_back(rank);
+        s.type.push_back(static_cast<std::uint8_t>(std::clamp(r.sync_type, 0, 255)));
     }
 }
 
@@ -396,6 +432,8 @@ void build_columns(PendingRows&& rows, Trace& trace) {
     threads.finish(trace);
     build_runtime(rows.runtime, threads, trace);
     build_ranges(rows.ranges, threads, trace);
+    build_marks(rows.marks, threads, trace);
+    build_synchronizations(rows.synchronizations, ranks, launches, trace);
     build_memory(rows.memory, ranks, trace);
     build_counters(rows.counters, ranks, trace);
     build_steps(rows, ranks, trace);

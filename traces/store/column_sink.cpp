@@ -120,12 +120,16 @@ void ColumnSink::add(const RuntimeRow& row) {
 }
 
 void ColumnSink::add(const SynchronizationRow& row) {
-    impl_->accept(row.start, row.end);
+    if (impl_->accept(row.start, row.end)) impl_->rows.synchronizations.push_back(row);
 }
 
 void ColumnSink::add(const RangeRow& row) {
-    if (!impl_->accept(row.start, row.end.value_or(row.start)) || !row.end) return;
-    impl_->rows.ranges.push_back(row);
+    if (!impl_->accept(row.start, row.end.value_or(row.start))) return;
+    if (row.end) {
+        impl_->rows.ranges.push_back(row);
+    } else if (row.event_type == kNvtxMark) {
+        impl_->rows.marks.push_back(row);
+    }
 }
 
 void ColumnSink::add(const CollectiveRow& row) {

@@ -24,7 +24,9 @@ struct PendingDeviceEvent {
 struct PendingRows {
     std::vector<PendingDeviceEvent> device;
     std::vector<RuntimeRow> runtime;  // names already without their suffix
-    std::vector<RangeRow> ranges;     // without marks
+    std::vector<RangeRow> ranges;     // with an end
+    std::vector<RangeRow> marks;
+    std::vector<SynchronizationRow> synchronizations;
     std::vector<CollectiveRow> collectives;
     std::vector<MemoryRow> memory;
     std::vector<CounterRow> counters;

@@ -88,12 +88,30 @@ struct HostRanges {
     std::size_t size() const { return start.size(); }
 };
 
+// NVTX marks, sorted by time.
+struct Marks {
+    std::vector<std::int64_t> time;
+    std::vector<StringId> name;
+    std::vector<std::uint16_t> thread;  // index into Trace::threads
+    std::size_t size() const { return time.size(); }
+};
+
 struct RuntimeCalls {
     std::vector<std::int64_t> start, end;
     std::vector<std::int64_t> correlation;
     std::vector<StringId> name;  // without CUDA's version suffix: "cudaLaunchKernel"
     std::vector<std::uint16_t> thread;
     std::vector<std::int32_t> range;  // the innermost HostRanges row around the call's start, -1 none
+    std::size_t size() const { return start.size(); }
+};
+
+// Waiting for events, streams and devices, sorted by (start, end).
+struct Synchronizations {
+    std::vector<std::int64_t> start, end;
+    std::vector<std::int32_t> call;    // index into RuntimeCalls, -1 none
+    std::vector<std::int32_t> stream;  // index into Trace::streams, -1 not applicable or not known
+    std::vector<std::uint16_t> rank;
+    std::vector<std::uint8_t> type;  // ENUM_CUPTI_SYNC_TYPE
     std::size_t size() const { return start.size(); }
 };
 
@@ -180,7 +198,9 @@ struct Trace {
 
     DeviceEvents device;
     HostRanges ranges;
+    Marks marks;
     RuntimeCalls runtime;
+    Synchronizations synchronizations;
     Collectives collectives;
     MemoryEvents memory;
     Counters counters;

@@ -1,0 +1,79 @@
+// Files of earlier schema versions: they load, every documented table and view answers on them (empty where
+// they lack it), and they are left as they are.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/traces/sample_run.h"
+#include "tests/traces/temporary_folder.h"
+#include "traces/schema/schema.h"
+#include "traces/store/loader.h"
+#include "traces/store/query.h"
+#include "traces/store/sqlite.h"
+#include "traces/store/writer.h"
+
+namespace shardscope::traces {
+namespace {
+
+class OldSchema : public ::testing::TestWithParam<int> {
+  protected:
+    OldSchema() : path_(folder_ / "run.sqlite") {
+        {
+            DatabaseWriter writer({.path = path_});
+            write_sample_run(writer);
+            writer.finish(3 * kSampleMs, 0);
+        }
+        // Everything that came later goes.
+        Database database(path_, Database::Mode::read_write);
+        for (const SchemaView& view : views()) {
+            if (view.since > GetParam()) database.execute(fmt::format("DROP VIEW \"{}\"", view.name));
+        }
+        for (const auto tables : {nsight_tables(), nsight_enums(), shard_tables(), shard_enums()}) {
+            for (const SchemaTable& table : tables) {
+                if (table.since > GetParam()) database.execute(fmt::format("DROP TABLE \"{}\"", table.name));
+            }
+        }
+        database.execute(fmt::format("PRAGMA user_version = {}", GetParam()));
+    }
+    std::string content() const {
+        std::ifstream file(path_, std::ios::binary);
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
+
+    TemporaryFolder folder_;
+    const std::string path_;
+};
+
+TEST_P(OldSchema, Loads) {
+    const std::string before = content();
+    const auto trace = load_trace(path_);
+    EXPECT_EQ(trace->schema_version, GetParam());
+    EXPECT_TRUE(trace->ended);
+    EXPECT_EQ(trace->device.size(), 16u);
+    EXPECT_EQ(trace->ranges.size(), 16u);
+    EXPECT_EQ(trace->collectives.size(), 4u);
+    EXPECT_TRUE(content() == before);
+}
+
+TEST_P(OldSchema, EveryDocumentedTableAndViewAnswers) {
+    for (const SchemaView& view : views()) {
+        EXPECT_NO_THROW(run_query(path_, fmt::format("SELECT * FROM \"{}\" LIMIT 1", view.name)))
+            << view.name;
+    }
+    for (const auto tables : {nsight_tables(), nsight_enums(), shard_tables(), shard_enums()}) {
+        for (const SchemaTable& table : tables) {
+            EXPECT_NO_THROW(run_query(path_, fmt::format("SELECT * FROM \"{}\" LIMIT 1", table.name)))
+                << table.name;
+            EXPECT_EQ(Database(path_, Database::Mode::read_only).has_table(table.name),
+                      table.since <= GetParam());
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Versions, OldSchema, ::testing::Range(1, kSchemaVersion + 1));
+
+}  // namespace
+}  // namespace shardscope::traces
