@@ -94,8 +94,10 @@ constexpr std::array kCollectives = {
     SchemaColumn{"padding", kIntNN, "bytes", "Of that: padding."},
     SchemaColumn{"groupId", kIntNN, "id", "The communicator."},
     SchemaColumn{"groupSize", kIntNN, "ranks", "Ranks in it."},
-    SchemaColumn{"sequence", kIntNN, "",
-                 "Number in the communicator, in the order of issue; equal on all its ranks."},
+    SchemaColumn{
+        "sequence", kIntNN, "",
+        "Number in the communicator, equal on all its ranks: in the order of issue or, where NCCL told its "
+        "own, among the operations of that kind; -1: not known."},
     kUnit,
     kPhase,
 };
