@@ -213,6 +213,10 @@ void enable_calls() {
     }
 }
 
+bool wants_whole_graphs() {
+    return (session()->sources & kSourceWholeGraphs) != 0;
+}
+
 void enable() {
     cuda.enabled = true;
     for (const std::uint32_t kind : kKinds) {
@@ -222,6 +226,7 @@ void enable() {
             notice_failure("cuptiActivityEnable", result, "may this user profile the GPU?");
         }
     }
+    if (wants_whole_graphs()) cuda.cupti.ActivityEnable(cupti::kKindGraphTrace);
     enable_calls();
 }
 
@@ -230,6 +235,7 @@ void disable() {
     if (!cuda.enabled || cuda.cupti.version == cupti::kVersion13_0) return;
     cuda.enabled = false;
     for (const std::uint32_t kind : kKinds) cuda.cupti.ActivityDisable(kind);
+    if (wants_whole_graphs()) cuda.cupti.ActivityDisable(cupti::kKindGraphTrace);
     if (cuda.cupti.ActivityEnableDriverApi == nullptr) {
         cuda.cupti.ActivityDisable(cupti::kKindDriver);
         return;

@@ -25,6 +25,8 @@ enum class SessionState : std::uint32_t { waiting = 0, recording = 1, stopped = 
 inline constexpr std::uint32_t kSourceNvtx = 1;
 inline constexpr std::uint32_t kSourceCuda = 2;
 inline constexpr std::uint32_t kSourceNccl = 4;
+inline constexpr std::uint32_t kSourceWholeGraphs =
+    8;  // CUDA graphs as one event each, without their kernels
 
 // The part of the run that is recorded, as each process finds it for itself while the state is `recording`.
 enum class WindowKind : std::uint32_t {

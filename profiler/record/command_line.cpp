@@ -57,6 +57,8 @@ void add_options(CLI::App& app, RecordOptions& options, Texts& texts) {
     app.add_flag("--overwrite", options.overwrite, "Replace the file if it exists");
     app.add_flag("--nvtx,!--no-nvtx", options.nvtx, "Record NVTX ranges and marks [on]");
     app.add_flag("--cuda,!--no-cuda", options.cuda, "Record CUDA's kernels, copies, calls and memory [on]");
+    app.add_flag("--whole-graphs", options.whole_graphs,
+                 "Record each launch of a CUDA graph as one event, without its kernels, which costs less");
     app.add_flag("--nccl,!--no-nccl", options.nccl, "Record NCCL's own account of its operations [on]");
     app.add_flag("--counters,!--no-counters", options.counters,
                  "Record processor, memory and GPU use ten times a second [on]");

@@ -16,7 +16,8 @@ struct RecordOptions {
     std::string output;  // may be a pattern (output_name.h); empty: a name made from the command, announced
     bool overwrite = false;
     bool nvtx = true, cuda = true, nccl = true;
-    bool counters = true;  // of processes and GPUs
+    bool whole_graphs = false;  // CUDA graphs as one event each, without their kernels
+    bool counters = true;       // of processes and GPUs
 
     // Which part is recorded. The first three are decided by each process for itself.
     WindowKind window = WindowKind::always;

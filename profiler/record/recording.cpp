@@ -106,7 +106,7 @@ std::string ending(int status) {
 
 std::uint32_t sources(const RecordOptions& options) {
     return (options.nvtx ? kSourceNvtx : 0) | (options.cuda ? kSourceCuda : 0) |
-           (options.nccl ? kSourceNccl : 0);
+           (options.cuda && options.whole_graphs ? kSourceWholeGraphs : 0) | (options.nccl ? kSourceNccl : 0);
 }
 
 SessionOptions session_options(const RecordOptions& options) {

@@ -278,6 +278,20 @@ void every_kind(std::int64_t t) {
     FAKE(fake_emit)(0, &overhead, sizeof overhead, nullptr);
 }
 
+// CUPTI tells of a graph, or of its kernel, as it was asked.
+void graph(std::int64_t t) {
+    emit_device(0);
+    emit_api(1, "cudaGraphLaunch_v10000", 5, t, t + 1000);
+    auto whole = of<cupti::GraphTrace>(cupti::kKindGraphTrace);
+    whole.correlation = 5;
+    whole.start = static_cast<std::uint64_t>(t + 2000);
+    whole.end = static_cast<std::uint64_t>(t + 9000);
+    whole.context = 1;
+    whole.stream = 13;
+    whole.graph = 4;
+    if (FAKE(fake_emit)(0, &whole, sizeof whole, nullptr) == 0) emit_kernel(0, kFill, 5, t + 2000, t + 9000);
+}
+
 // Four threads of 5,000 launches. Kernels arrive before their calls and in no order; each 100th has no times,
 // each 100th ends before it starts.
 void many(std::int64_t t) {
@@ -441,6 +455,7 @@ int main(int argc, char** argv) {
     }
     if (scenario == "nothing") return 0;
     if (scenario == "every_kind") every_kind(t);
+    if (scenario == "graph") graph(t);
     if (scenario == "many") many(t);
     if (scenario == "refused") refused(t);
     if (scenario == "forks") forks(t);

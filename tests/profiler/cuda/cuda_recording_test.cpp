@@ -184,6 +184,18 @@ TEST_F(CudaRecording, knows_the_device_and_the_thread) {
         "1|1");
 }
 
+TEST_F(CudaRecording, shows_graphs_by_their_kernels_or_as_a_whole) {
+    ASSERT_EQ(record("graph").status, 0);
+    EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 1);
+    EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_GRAPH_TRACE"), 0);
+    ASSERT_EQ(record("graph", {"--whole-graphs", "--overwrite"}).status, 0);
+    EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 0);
+    EXPECT_EQ(row("SELECT g.end - g.start, deviceId, contextId, streamId, graphId FROM "
+                  "CUPTI_ACTIVITY_KIND_GRAPH_TRACE "
+                  "g JOIN CUPTI_ACTIVITY_KIND_RUNTIME r USING (correlationId)"),
+              "7000|0|1|13|4");
+}
+
 TEST_F(CudaRecording, takes_records_of_many_threads_in_any_order) {
     const Outcome outcome = record("many");
     ASSERT_EQ(outcome.status, 0) << outcome.err;
