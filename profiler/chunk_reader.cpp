@@ -32,16 +32,22 @@ void ChunkReader::look(bool names) {
 
 void ChunkReader::snapshot() {
     seen_.clear();
+    next_seen_ = bytes_past_ = bytes_seen_ = 0;
     lost_ = control_->lost.load(std::memory_order_relaxed);
     look(false);
     look(true);
     std::sort(seen_.begin(), seen_.end(), [](const Seen& a, const Seen& b) {
         return std::tie(a.log, a.sequence) < std::tie(b.log, b.sequence);
     });
+    for (const Seen& seen : seen_) bytes_seen_ += seen.used;
 }
 
-void ChunkReader::drain(const Visit& visit) {
-    for (const Seen& seen : seen_) {
+void ChunkReader::drain(const Visit& visit, double share) {
+    const double until = share * static_cast<double>(bytes_seen_);
+    for (; next_seen_ < seen_.size(); ++next_seen_) {
+        if (share < 1 && static_cast<double>(bytes_past_) >= until) return;
+        const Seen& seen = seen_[next_seen_];
+        bytes_past_ += seen.used;
         Log& log = logs_[seen.log];
         // The owner may have moved on while we looked: then an earlier chunk, or its end, waits for the next
         // time, and so must everything behind it.
@@ -56,7 +62,6 @@ void ChunkReader::drain(const Visit& visit) {
         chunk(seen.index)->state.store(ChunkState::free, std::memory_order_release);
         control_->released.fetch_add(1, std::memory_order_release);
     }
-    seen_.clear();
 }
 
 void ChunkReader::open_gaps(const VisitGap& visit) const {

@@ -31,8 +31,11 @@ class ChunkReader {
     // Whole records of one log, in order of time; `tid` is the thread that wrote them.
     using Visit =
         std::function<void(std::uint32_t log, std::uint32_t tid, std::span<const std::byte> records)>;
-    // Hands over what the last snapshot saw and was not handed over before; log 0 first.
-    void drain(const Visit& visit);
+    // Hands over what the last snapshot saw and was not handed over before; log 0 first. With a `share` below
+    // 1 only so much of the snapshot's bytes (whole chunks), and the rest in later calls.
+    void drain(const Visit& visit, double share = 1);
+    // Bytes that the last snapshot saw.
+    std::size_t bytes_seen() const { return bytes_seen_; }
 
     // Logs that are losing records at this moment: since when, and down to which depth ranges are in doubt.
     using VisitGap = std::function<void(std::uint32_t log, std::uint64_t ticks, std::uint64_t min_depth)>;
@@ -65,6 +68,8 @@ class ChunkReader {
     std::uint32_t max_chunks_;
     ArenaControl* control_;
     std::vector<Seen> seen_;
+    std::size_t next_seen_ = 0;                    // of seen_, to be handed over
+    std::size_t bytes_seen_ = 0, bytes_past_ = 0;  // of all of seen_, and of those before next_seen_
     std::unordered_map<std::uint32_t, Log> logs_;
     std::uint64_t lost_ = 0;
 };

@@ -33,6 +33,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kRowsPerCommit = 100'000;
+constexpr std::size_t kBytesPerRound = std::size_t{2} << 20;  // some 50,000 rows
 
 // Whether the thread that owns a log is still there. Shared by the thread and the recorder, since either may
 // go first.
@@ -116,7 +117,7 @@ struct Recorder::Impl {
     void drain();
     void drain_threads();
     void let_go_of_ended_threads();
-    void commit_if_due(bool now);
+    void commit_if_due();
     void end_run();
     void fail(std::exception_ptr reason);
 
@@ -214,7 +215,6 @@ void Recorder::Impl::drain() {
     for (const auto& row : rows) row(*sink);
     drain_threads();
     let_go_of_ended_threads();
-    commit_if_due(false);
 }
 
 void Recorder::Impl::drain_threads() {
@@ -224,13 +224,22 @@ void Recorder::Impl::drain_threads() {
             sink->add(traces::ThreadRow{thread->global_tid, thread->name, thread->rank});
         }
     }
-    for (std::size_t i = 0; i < known_threads.size(); ++i) {
-        AttachedThread& thread = *known_threads[i];
-        thread.reader.drain([&](std::uint32_t log, std::uint32_t tid, std::span<const std::byte> records) {
-            converter.convert(log, tid, records);
-            if (converter.rows() - rows_committed >= kRowsPerCommit) commit_if_due(true);
-        });
-        thread.arena.arena().provide_spare();
+    // In rounds: the threads advance together, so that what is committed after a round is of about the same
+    // time for all, also where the writer has fallen behind and a snapshot holds much.
+    std::size_t bytes = 0;
+    for (const AttachedThread* thread : known_threads) bytes += thread->reader.bytes_seen();
+    const std::size_t rounds = 1 + bytes / kBytesPerRound;
+    for (std::size_t round = 1; round <= rounds; ++round) {
+        const double share = static_cast<double>(round) / static_cast<double>(rounds);
+        for (AttachedThread* thread : known_threads) {
+            thread->reader.drain(
+                [&](std::uint32_t log, std::uint32_t tid, std::span<const std::byte> records) {
+                    converter.convert(log, tid, records);
+                },
+                share);
+            thread->arena.arena().provide_spare();
+        }
+        commit_if_due();
     }
 }
 
@@ -246,8 +255,9 @@ void Recorder::Impl::let_go_of_ended_threads() {
     ended_threads.clear();
 }
 
-void Recorder::Impl::commit_if_due(bool now) {
-    if (!now && Clock::now() - last_commit < options.commit_period) return;
+void Recorder::Impl::commit_if_due() {
+    const bool many = converter.rows() - rows_committed >= kRowsPerCommit;
+    if (!many && Clock::now() - last_commit < options.commit_period) return;
     sink->commit();
     rows_committed = converter.rows();
     last_commit = Clock::now();
