@@ -158,7 +158,7 @@ constexpr std::array kCommunicators = {
                  "NCCL's hash of the communicator, equal on all its ranks. SHARD_COLLECTIVES.groupId"},
     SchemaColumn{"globalPid", kIntNN, "id", "The process, serialized."},
     SchemaColumn{"rank", kIntNN, "", "The process's rank in the communicator."},
-    SchemaColumn{"ranks", kIntNN, "ranks", "Ranks in it."},
+    SchemaColumn{"ranks", kIntNN, "ranks", "Ranks in it; 0 where NCCL is too old to tell (before 2.26)."},
     SchemaColumn{"nodes", kInt, "count", "Machines in it."},
     SchemaColumn{"name", kText, "", "Its name, where the program gave one."},
 };
