@@ -33,7 +33,7 @@ namespace {
 constexpr std::int64_t kLookNs = 20'000'000;          // how often the worker looks for buffers and orders
 constexpr std::int64_t kFlushNs = 1'000'000'000;      // what a crash can lose
 constexpr std::int64_t kLastWaitNs = 10'000'000'000;  // for the worker, when the program ends
-constexpr int kFlushesAfterStop = 3;
+constexpr int kFlushesAfterStop = 2;                  // at once, and a second later
 
 constexpr std::uint32_t kKinds[] = {
     cupti::kKindDevice,           cupti::kKindContext,   cupti::kKindStream,
@@ -288,17 +288,24 @@ void flush() {
     cuda.activity.write_loss(cuda.dropped);
 }
 
+// Whatever the window is.
+bool tool_records() {
+    return session()->state.load(std::memory_order_relaxed) == SessionState::recording;
+}
+
 void* work(void*) {
     ::prctl(PR_SET_NAME, "shardscope-cuda");
     CudaActivity::write_clock();
     std::int64_t flushed = now_of(CLOCK_MONOTONIC);
     int flushes_after_stop = 0;
     std::uint32_t calls = 0;
-    while (!cuda.ending.load(std::memory_order_acquire) && flushes_after_stop < kFlushesAfterStop) {
+    // Where CUPTI cannot be turned off, its buffers have to be emptied for ever.
+    while (!cuda.ending.load(std::memory_order_acquire) &&
+           (flushes_after_stop < kFlushesAfterStop || cuda.enabled)) {
         wait_while(cuda.calls_for_worker, calls, kLookNs);
         calls = cuda.calls_for_worker.load(std::memory_order_acquire);
-        if (!cuda.enabled && recording()) enable();
-        cuda.buffers.provide_spare();
+        if (!cuda.enabled && tool_records()) enable();
+        if (cuda.asked.load(std::memory_order_relaxed)) cuda.buffers.provide_spare();
         take_buffers();
         const std::int64_t now = now_of(CLOCK_MONOTONIC);
         const bool has_stopped = stopped();
@@ -306,9 +313,8 @@ void* work(void*) {
         flush();
         cuda.activity.settle(false);
         flushed = now;
-        if (has_stopped) ++flushes_after_stop;
+        if (has_stopped && ++flushes_after_stop == kFlushesAfterStop) disable();
     }
-    if (flushes_after_stop == kFlushesAfterStop) disable();
     // The end of the program has flushed by force before it woke us.
     flush();
     cuda.activity.settle(true);
@@ -389,7 +395,7 @@ void start() {
     ::pthread_atfork(nullptr, nullptr, &after_fork_in_child);
     // A recording that is to begin later costs nothing until then. A window that the program opens has to
     // find everything running.
-    if (session()->state.load(std::memory_order_relaxed) != SessionState::waiting) enable();
+    if (tool_records()) enable();
     cuda.ended.store(0, std::memory_order_release);
     if (!start_worker()) {
         cuda.ended.store(1, std::memory_order_release);

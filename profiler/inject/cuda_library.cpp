@@ -30,6 +30,25 @@ const char* program_version() {
     return "";
 }
 
+// The newest CUDA that the kernel's driver serves ("13"), by the number of its branch; "" where it does not
+// tell. Source: the table of CUDA and driver versions in the CUDA Toolkit's release notes.
+const char* driver_version() {
+    FILE* file = ::fopen("/proc/driver/nvidia/version", "re");
+    if (file == nullptr) return "";
+    char text[512] = {};
+    const std::size_t size = ::fread(text, 1, sizeof text - 1, file);
+    ::fclose(file);
+    text[size] = '\0';
+    // "… Kernel Module  570.86.15  …" or "… Open Kernel Module for x86_64  580.65.06  …"
+    for (const char* at = text; *(at += ::strcspn(at, "0123456789")) != '\0';) {
+        char* end = nullptr;
+        const long branch = ::strtol(at, &end, 10);
+        if (*end == '.') return branch >= 580 ? "13" : branch >= 525 ? "12" : branch >= 450 ? "11" : "";
+        at = end;
+    }
+    return "";
+}
+
 // Of that major version.
 bool is_of_version(const char* name, const char* version) {
     constexpr std::size_t kStem = sizeof "libcupti.so." - 1;
@@ -59,7 +78,9 @@ void* find_library() {
     for (const char* name : kNames) {
         if (void* library = ::dlopen(name, RTLD_LAZY | RTLD_NOLOAD)) return library;
     }
+    // A library that is newer than the driver does not start.
     const char* version = program_version();
+    if (*version == 0) version = driver_version();
     for (const char* name : kNames) {
         if (*version == 0 || !is_of_version(name, version)) continue;
         if (void* library = open_anywhere(name)) return library;

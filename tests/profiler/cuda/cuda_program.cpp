@@ -463,6 +463,10 @@ int main(int argc, char** argv) {
     if (scenario == "profiler_api") profiler_api();
     if (scenario == "two_devices") two_devices(t);
     if (scenario == "goes_on") goes_on(t, 1500);
+    if (scenario == "outlives") {
+        goes_on(t, 2500);
+        std::printf("%d kinds\n", FAKE(fake_counts)().enabled_kinds);
+    }
     if (scenario == "crashes") {
         goes_on(t, 2500);
         ::_exit(9);

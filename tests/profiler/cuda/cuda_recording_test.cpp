@@ -364,6 +364,20 @@ TEST_F(CudaRecording, takes_what_was_launched_before_the_tool_stopped) {
               number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME"));
 }
 
+TEST_F(CudaRecording, turns_cupti_off_when_the_recording_is_over) {
+    const Outcome outcome = record("outlives", {"--duration", "0.3"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, "0 kinds\n");
+    EXPECT_LT(number("SELECT max(start) FROM CUPTI_ACTIVITY_KIND_RUNTIME"), 900'000'000);
+}
+
+TEST_F(CudaRecording, turns_nothing_off_where_that_can_hang) {
+    const Outcome outcome = record("outlives", {"--duration", "0.3"}, {"FAKE_CUPTI_VERSION=130000"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, "13 kinds\n");
+    EXPECT_LT(number("SELECT max(start) FROM CUPTI_ACTIVITY_KIND_RUNTIME"), 900'000'000);
+}
+
 // --- ranks and devices -------------------------------------------------------------------------------------
 
 TEST_F(CudaRecording, gives_each_rank_a_device_and_ids_of_its_own) {
