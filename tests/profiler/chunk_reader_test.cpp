@@ -1,0 +1,84 @@
+// The reading end of a log: what a snapshot saw is handed over in order, whole or in parts.
+#include "profiler/chunk_reader.h"
+
+#include <cstring>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "profiler/thread_arena.h"
+#include "profiler/thread_log.h"
+
+namespace shardscope::profiler {
+namespace {
+
+class Reading : public ::testing::Test {
+  protected:
+    // Events numbered on from the last, by their correlation.
+    void record(int events) {
+        for (int i = 0; i < events; ++i) log_.runtime(NameId::none, 1, 2, ++recorded_);
+    }
+    // What drain() hands over: the number of bytes.
+    std::size_t drain(double share = 1) {
+        std::size_t bytes = 0;
+        reader_.drain(
+            [&](std::uint32_t log, std::uint32_t tid, std::span<const std::byte> records) {
+                EXPECT_EQ(log, 1u);
+                EXPECT_EQ(tid, 42u);
+                bytes += records.size();
+                const auto* first = reinterpret_cast<const RuntimeRecord*>(records.data());
+                EXPECT_EQ(first->correlation, next_) << "in order";
+                next_ += static_cast<std::int64_t>(records.size() / sizeof(RuntimeRecord));
+            },
+            share);
+        return bytes;
+    }
+
+    MemoryBudget budget_{std::size_t{64} << 20};
+    ThreadArena arena_{std::size_t{64} << 20, budget_};
+    ThreadLog log_{&arena_.arena(), 1, 42};
+    ChunkReader reader_{arena_.base(), ThreadArena::kChunkBytes, arena_.max_chunks(), arena_.control()};
+    std::int64_t recorded_ = 0, next_ = 1;
+};
+
+constexpr int kPerChunk = ThreadArena::kChunkBytes / sizeof(RuntimeRecord);
+
+TEST_F(Reading, hands_over_all_that_a_snapshot_saw) {
+    record(10);
+    reader_.snapshot();
+    record(5);  // after it
+    EXPECT_EQ(drain(), 10 * sizeof(RuntimeRecord));
+    EXPECT_EQ(drain(), 0u);
+    reader_.snapshot();
+    EXPECT_EQ(drain(), 5 * sizeof(RuntimeRecord));
+}
+
+TEST_F(Reading, hands_over_a_snapshot_in_parts) {
+    record(10 * kPerChunk);
+    reader_.snapshot();
+    const std::size_t all = reader_.bytes_seen();
+    EXPECT_EQ(all, 10 * kPerChunk * sizeof(RuntimeRecord));
+    // Whole chunks: a part may be larger than asked for by less than one.
+    std::size_t bytes = 0;
+    for (const double share : {0.25, 0.5, 0.75}) {
+        bytes += drain(share);
+        EXPECT_GE(static_cast<double>(bytes), share * static_cast<double>(all));
+        EXPECT_LT(static_cast<double>(bytes), share * static_cast<double>(all) + ThreadArena::kChunkBytes);
+    }
+    EXPECT_EQ(bytes + drain(1), all);
+    EXPECT_EQ(next_, recorded_ + 1);
+}
+
+// What was left of a snapshot comes with the next one.
+TEST_F(Reading, goes_on_where_a_part_ended) {
+    record(4 * kPerChunk);
+    reader_.snapshot();
+    EXPECT_GT(drain(0.3), 0u);
+    record(kPerChunk);
+    reader_.snapshot();
+    drain();
+    EXPECT_EQ(next_, recorded_ + 1);
+}
+
+}  // namespace
+}  // namespace shardscope::profiler
