@@ -112,7 +112,8 @@ void Collector::drain(std::int64_t end_ns) {
 }
 
 void Collector::close(ProcessRecords& process, std::int64_t end_ns) {
-    if (places_.size() < kMostPlaces) add_places(process, end_ns, &places_);
+    add_places(process, end_ns, &places_);
+    if (places_.size() > 2 * kMostPlaces) places_.erase(places_.begin(), places_.end() - kMostPlaces);
     process.close(end_ns);
     describe_threads(process, sink_);
     for (const auto& [tid, name] : process.converter().threads()) {
@@ -155,6 +156,15 @@ void Collector::add_places(const ProcessRecords& process, std::int64_t until_ns,
     for (std::size_t i = first; i < places->size(); ++i) {
         (*places)[i].text = sink_.text((*places)[i].range);
     }
+}
+
+std::vector<Collector::Place> Collector::places_at_end(std::int64_t after_ns) const {
+    std::vector<Place> places;
+    const std::size_t first = places_.size() > kMostPlaces ? places_.size() - kMostPlaces : 0;
+    for (std::size_t i = first; i < places_.size(); ++i) {
+        if (places_[i].until_ns >= after_ns) places.push_back(places_[i]);
+    }
+    return places;
 }
 
 std::vector<Collector::Place> Collector::places_now(std::int64_t now_ns) const {

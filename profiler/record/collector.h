@@ -45,9 +45,10 @@ class Collector {
         std::string text;  // of the range
         std::int64_t since_ns = 0, until_ns = 0;
     };
-    // Of threads of processes that ended while ranges were open, the first kMostPlaces of them.
+    // Of threads of processes that ended while ranges were open, after that time: the last kMostPlaces of
+    // them.
     static constexpr std::size_t kMostPlaces = 1024;
-    const std::vector<Place>& places_at_end() const { return places_; }
+    std::vector<Place> places_at_end(std::int64_t after_ns) const;
     // Of threads of living processes that are in a range.
     std::vector<Place> places_now(std::int64_t now_ns) const;
 

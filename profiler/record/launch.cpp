@@ -27,12 +27,13 @@ sigset_t handled_signals(int own_signal) {
 
 // In the child: becomes the command, or tells through the pipe why not.
 [[noreturn]] void execute(const std::vector<std::string>& arguments, const Command::Variables& variables,
-                          const sigset_t& mask, int tell) {
+                          const sigset_t& mask, const struct sigaction& on_child, int tell) {
     for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
     std::vector<char*> argv;
     argv.reserve(arguments.size() + 1);
     for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
+    ::sigaction(SIGCHLD, &on_child, nullptr);
     ::sigprocmask(SIG_SETMASK, &mask, nullptr);
     ::execvp(argv[0], argv.data());
     const int reason = errno;
@@ -58,9 +59,13 @@ Command::Command(const std::vector<std::string>& arguments, const Variables& var
     const sigset_t handled = handled_signals(own_signal);
     sigset_t before;
     ::sigprocmask(SIG_BLOCK, &handled, &before);
+    // Where whoever started us ignores this signal, the command's status could not be waited for.
+    struct sigaction on_child_before, on_child{};
+    on_child.sa_handler = SIG_DFL;
+    ::sigaction(SIGCHLD, &on_child, &on_child_before);
     signals_ = ::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
     pid_ = ::fork();
-    if (pid_ == 0) execute(arguments, variables, before, ends[1]);
+    if (pid_ == 0) execute(arguments, variables, before, on_child_before, ends[1]);
     const int fork_failure = errno;
     ::close(ends[1]);
     int reason = pid_ < 0 ? fork_failure : 0;
@@ -113,12 +118,15 @@ void Command::pass_signals_on() {
     signalfd_siginfo info;
     while (::read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
         const auto signal = static_cast<int>(info.ssi_signo);
-        // A key of the terminal (^C) has reached the command already: it is in our process group.
         if (signal == own_signal_) {
             ++own_signals_;
             continue;
         }
-        if (signal == SIGCHLD || info.ssi_code == SI_KERNEL) continue;
+        if (signal == SIGCHLD) continue;
+        // A key of the terminal (^C) has reached the command already: it is in our process group. That the
+        // terminal is gone is told to its session's first process alone, which may be this one.
+        const bool told_by_terminal = info.ssi_code == SI_KERNEL;
+        if (told_by_terminal && (signal != SIGHUP || ::getsid(0) != ::getpid())) continue;
         ::kill(pid_, signal);
     }
 }

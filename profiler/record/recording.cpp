@@ -153,7 +153,9 @@ void Recording::guarded(Work work) {
     } catch (const std::exception& failure) {
         failed_ = true;
         session_.set_state(SessionState::stopped);
-        std::string line = fmt::format("recording has stopped, the command goes on: {}", failure.what());
+        std::string line = fmt::format(
+            "{}: {}", ended_ ? "the trace is not whole" : "recording has stopped, the command goes on",
+            failure.what());
         if (writer_ != nullptr && fs::exists(output_.path)) {
             line += fmt::format(
                 "; what was recorded before is in {}, shardscope-trace check --finalize makes "
@@ -196,6 +198,7 @@ int Recording::run() {
     guarded([&] { open_output(); });
     std::optional<int> status;
     while (!(status = command_->wait(kDrainPeriod))) guarded([&] { tick(); });
+    ended_ = true;
     guarded([&] { finish(*status); });
     return *status;
 }
@@ -406,7 +409,7 @@ void Recording::finish(int status) {
         }
         return;
     }
-    if (status != 0) add_places(*sink_, collector_->places_at_end(), end);
+    if (status != 0) add_places(*sink_, collector_->places_at_end(0), end);
     std::atomic<bool> cancel{false};
     traces::FinalizeOptions finalize;
     finalize.cancel = &cancel;
@@ -442,7 +445,7 @@ void Recording::write_kept(const std::string& reason, std::int64_t end_ns, bool 
     writer.add(traces::RunInfoRow{"kept_because", reason});
     writer.add(traces::RunInfoRow{"kept_from_s", fmt::format("{:.3f}", static_cast<double>(from) * 1e-9)});
     writer.add(traces::DiagnosticRow{end_ns, traces::Severity::warning, reason});
-    std::vector<Collector::Place> places = collector_->places_at_end();
+    std::vector<Collector::Place> places = collector_->places_at_end(from);
     if (goes_on) {
         collector_->write_open(*translated, end_ns);
         places = collector_->places_now(end_ns);
@@ -461,7 +464,7 @@ void Recording::write_kept(const std::string& reason, std::int64_t end_ns, bool 
                      human_bytes(file_bytes(path)), listed(counts).empty() ? "no events" : listed(counts),
                      plural(collector_->processes(), "process", "processes"), seconds(from),
                      seconds(end_ns)));
-    report_next_steps(path);
+    if (announces()) report_next_steps(path);
 }
 
 void Recording::report(std::int64_t duration_ns) {
@@ -470,7 +473,7 @@ void Recording::report(std::int64_t duration_ns) {
     std::string line = fmt::format("wrote {} ({}): ", output_.path, human_bytes(file_bytes(output_.path)));
     if (collector_->rows() == 0) {
         line += sources(options_) == 0 ? "no events; nothing was asked for (--no-nvtx --no-cuda --no-nccl)"
-                : options_.window != WindowKind::always
+                : options_.window != WindowKind::always || !options_.ranks.empty()
                     ? "no events; the command did not come to what was to be recorded"
                     : "no events; the command made no NVTX, CUDA or NCCL call";
     } else {

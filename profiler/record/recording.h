@@ -83,6 +83,7 @@ class Recording {
     bool hung_ = false;
     int kept_files_ = 0;
     bool recording_ = false, started_ = false, failed_ = false;
+    bool ended_ = false;  // the command has
 };
 
 }  // namespace shardscope::profiler

@@ -112,7 +112,7 @@ TEST_F(Faults, a_full_disk_ends_the_recording_alone) {
     if (!can_mount()) GTEST_SKIP() << "needs user namespaces (unshare -rm)";
     const Outcome outcome = shell(
         "mkdir \"$folder/small\"; export record out job folder; unshare -rm bash -c '"
-        "mount -t tmpfs -o size=1200k none \"$folder/small\"; "
+        "mount -t tmpfs -o size=3m none \"$folder/small\"; "
         "\"$record\" -o \"$folder/small/out.sqlite\" -- \"$job\" writes_when_done 700 \"$folder/job\"; s=$?; "
         "cp \"$folder\"/small/out.sqlite* \"$folder\"; exit $s'");
     EXPECT_EQ(outcome.status, 5);
@@ -175,6 +175,12 @@ TEST_F(Faults, a_closed_standard_error_changes_nothing) {
     const Outcome outcome = shell("\"$record\" -o \"$out\" -- bash -c 'exit 7' 2>&-");
     EXPECT_EQ(outcome.status, 7);
     EXPECT_EQ(setting("exit_status"), "7");
+}
+
+TEST_F(Faults, an_ignored_child_signal_does_not_hide_the_end) {
+    const Outcome outcome = run_command(
+        {"timeout", "20", "env", "--ignore-signal=CHLD", kRecord, "-o", out_, "--", "sh", "-c", "exit 7"});
+    EXPECT_EQ(outcome.status, 7);
 }
 
 TEST_F(Faults, a_size_that_is_reached_ends_the_recording_alone) {
