@@ -102,6 +102,19 @@ TEST(Clocks, ReachPartsThroughOthers) {
     EXPECT_EQ(alignment.worst_ns, 0);
 }
 
+TEST(Clocks, FollowADriftOverTime) {
+    // Host b's clock is 3 ms ahead and gains 20 us a second; a collective each second for half a minute.
+    PartClock a{.utc_ns = 1, .host = "a", .ends = {}}, b{.utc_ns = 1, .host = "b", .ends = {}};
+    for (std::int64_t i = 0; i < 30; ++i) {
+        a.ends[{7, 0, i}] = i * kSecond;
+        b.ends[{7, 0, i}] = i * kSecond + 3 * kMs + i * 20'000;
+    }
+    const Alignment alignment = align_clocks({a, b});
+    EXPECT_NEAR(alignment.parts[1].clock.drift * 1e6, -20, 0.01);
+    EXPECT_LE(alignment.worst_ns, 100);
+    EXPECT_GT(alignment.residual_by_wall_ns, 3 * kMs);
+}
+
 TEST(Clocks, ThatAreSharedStayWhereTheEndsAgreeWithinTheirSpread) {
     // Differences -300, 100 and 200: the median 100 is within the spread 100.
     const PartClock a{.utc_ns = 1000, .system_ns = 1000, .host = "a", .ends = ends(0, {1000, 2000, 3000})};

@@ -391,6 +391,32 @@ TEST_F(MergeTest, LeavesNothingOnAFullDisk) {
     EXPECT_THAT(files(), SizeIs(2));
 }
 
+TEST_F(MergeTest, TakesFilesOfOlderSchemas) {
+    const std::string a = write_part(spec("a.sqlite", 0)), b = write_part(spec("b.sqlite", 1));
+    {
+        Database old(b, Database::Mode::read_write);  // as version 1 wrote it
+        std::vector<std::string> newer;
+        for (const auto tables : {nsight_tables(), shard_tables(), shard_enums()}) {
+            for (const SchemaTable& table : tables) {
+                if (table.since > 1) newer.emplace_back(table.name);
+            }
+        }
+        for (const SchemaView& view : views()) old.execute("DROP VIEW " + std::string(view.name));
+        for (const std::string& table : newer) old.execute("DROP TABLE " + table);
+        old.execute("PRAGMA user_version = 1");
+    }
+    merge({a, b});
+    EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 12);
+    EXPECT_EQ(number("PRAGMA user_version"), kSchemaVersion);
+}
+
+TEST_F(MergeTest, WondersAboutPartsOfDifferentTimes) {
+    PartSpec a = spec("a.sqlite", 0), b = spec("b.sqlite", 1);
+    b.clock_ns = 7200 * 1'000'000'000LL;
+    b.group = 8;  // they have no collective in common
+    EXPECT_THAT(merge({write_part(a), write_part(b)}).notes, Contains(HasSubstr("7199 s apart")));
+}
+
 // An export of Nsight Systems: its own tables only, older columns, domains by process.
 TEST_F(MergeTest, TakesExportsOfNsightSystems) {
     const std::string path = folder_ / "nsight.sqlite";

@@ -146,6 +146,19 @@ TEST_F(SliceTest, OfARankHasItsOwnOnly) {
     EXPECT_EQ(number("SELECT count(*) FROM SHARD_PREDICTION"), 1);
 }
 
+TEST_F(SliceTest, OfRanksLeavesOutProcessesOfNone) {
+    Database(spec_.path, Database::Mode::read_write)
+        .execute(
+            "INSERT INTO PROCESSES VALUES (281485043040256, 600, 'helper');"
+            "INSERT INTO NVTX_EVENTS (start, \"end\", eventType, text, globalTid, domainId) VALUES "
+            "(5, 9, 59, 'help', 281485043040257, 0)");  // process 600 of the same machine
+    slice({.ranks = {{0, 1}}});
+    EXPECT_EQ(number("SELECT count(*) FROM PROCESSES"), 1);
+    EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'help'"), 0);
+    slice({.from_ns = 0, .to_ns = kStepNs}, "range.sqlite");
+    EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'help'"), 1);
+}
+
 TEST_F(SliceTest, SaysWhatItIsOf) {
     slice({.ranks = {{0, 0}}, .first_step = 3, .last_step = {}});
     const auto value = [&](const std::string& key) {

@@ -118,7 +118,8 @@ int run_merge(const std::vector<std::string>& files, const std::string& output, 
                        {"drift_ppm"},
                        {"collectives_in_common"}},
                       rows, format));
-    tell(fmt::format("{}: {} rows of {} parts{}", output, result.rows, result.parts.size(), clocks(result)),
+    tell(fmt::format("{}: {} rows of {} part{}{}", output, result.rows, result.parts.size(),
+                     result.parts.size() == 1 ? "" : "s", clocks(result)),
          format);
     return kDone;
 }

@@ -41,15 +41,15 @@ class Assigner {
     // Whether a thread of the part is, by its ids, an earlier part's but works for another rank; or a process
     // has another name.
     bool clashes(const Part& part, std::int64_t from, std::int64_t to) const {
-        const auto moved = [&](std::int64_t id) { return to << 48 | (id & 0xFFFFFFFFFFFF); };
+        const auto there = [&](std::int64_t id) { return to << 48 | (id & 0xFFFFFFFFFFFF); };
         for (const auto& [thread, rank] : part.rank_of_thread) {
             if (machine_of(thread) != from) continue;
-            const auto it = threads_.find(moved(thread));
+            const auto it = threads_.find(there(thread));
             if (it != threads_.end() && it->second != rank) return true;
         }
         for (const auto& [process, name] : part.processes) {
             if (machine_of(process) != from) continue;
-            const auto it = processes_.find(moved(process));
+            const auto it = processes_.find(there(process));
             if (it != processes_.end() && !name.empty() && !it->second.empty() && it->second != name)
                 return true;
         }
@@ -104,8 +104,8 @@ class Assigner {
                 known.last = steps.integer(1);
             }
         }
-        known.first += part.utc_ns;
-        known.last += part.utc_ns;
+        known.first = moved(known.first, part.utc_ns);
+        known.last = moved(known.last, part.utc_ns);
         return known;
     }
 
@@ -318,15 +318,14 @@ class Assigner {
         for (const auto& [id, row] : model.modules) ids.known_modules.insert(id);
         if (model.modules.empty() && model.units.empty()) return;
         for (std::size_t i = 0; i < models_.size(); ++i) {
-            MovedModel& known = models_[i];
-            if (!agree(model.modules, known.model.modules) || !agree(model.units, known.model.units))
-                continue;
+            KnownModel& known = models_[i];
+            if (!agree(model.modules, known.rows.modules) || !agree(model.units, known.rows.units)) continue;
             // A part that was sliced has only what it used; together they may have more, if there is room.
-            if (i + 1 < models_.size() && (last(model.modules) > last(known.model.modules) ||
-                                           last(model.units) > last(known.model.units)))
+            if (i + 1 < models_.size() && (last(model.modules) > last(known.rows.modules) ||
+                                           last(model.units) > last(known.rows.units)))
                 continue;
-            known.model.modules.merge(model.modules);
-            known.model.units.merge(model.units);
+            known.rows.modules.merge(model.modules);
+            known.rows.units.merge(model.units);
             return place(known, ids);
         }
         if (!models_.empty()) {
@@ -343,16 +342,16 @@ class Assigner {
         return rows.empty() ? -1 : rows.rbegin()->first;
     }
 
-    struct MovedModel {
-        Model model;
+    struct KnownModel {
+        Model rows;
         std::int64_t module_offset = 0, unit_offset = 0;
     };
 
-    void place(const MovedModel& moved, RowIds& ids) {
-        ids.module_offset = moved.module_offset;
-        ids.unit_offset = moved.unit_offset;
-        next_module_ = std::max(next_module_, moved.module_offset + last(moved.model.modules) + 1);
-        next_unit_ = std::max(next_unit_, moved.unit_offset + last(moved.model.units) + 1);
+    void place(const KnownModel& model, RowIds& ids) {
+        ids.module_offset = model.module_offset;
+        ids.unit_offset = model.unit_offset;
+        next_module_ = std::max(next_module_, model.module_offset + last(model.rows.modules) + 1);
+        next_unit_ = std::max(next_unit_, model.unit_offset + last(model.rows.units) + 1);
     }
 
     std::vector<std::unique_ptr<Part>>& parts_;
@@ -366,7 +365,7 @@ class Assigner {
     std::set<std::int64_t> groups_;
     std::vector<NumberSpan> correlations_, ranges_;
     std::map<std::string, std::int64_t> domains_;
-    std::vector<MovedModel> models_;
+    std::vector<KnownModel> models_;
     std::int64_t next_module_ = 0, next_unit_ = 0;
 };
 

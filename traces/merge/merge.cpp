@@ -26,7 +26,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr double kShareOfCopying = 0.6;  // of the whole work; the rest finishes the file
+constexpr std::int64_t kSecondsApart = 3600;  // a note from there on
+constexpr double kShareOfCopying = 0.6;       // of the whole work; the rest finishes the file
 
 void check_inputs(const MergeOptions& options) {
     std::error_code ignored;
@@ -108,10 +109,27 @@ class Merge {
                                      .collectives = aligned.collectives,
                                      .by_collectives = aligned.by_collectives});
         }
+        tell_lonely_parts();
         result_.collectives = alignment.collectives;
         result_.residual_ns = alignment.residual_ns;
         result_.worst_ns = alignment.worst_ns;
         result_.residual_by_wall_ns = alignment.residual_by_wall_ns;
+    }
+
+    // Parts of one job run at the same time, or one after the other within it.
+    void tell_lonely_parts() {
+        for (std::size_t p = 0; p < parts_.size() && parts_.size() > 1; ++p) {
+            std::int64_t nearest = std::numeric_limits<std::int64_t>::max();
+            const auto start = [&](std::size_t i) { return static_cast<double>(result_.parts[i].shift_ns); };
+            const auto end = [&](std::size_t i) { return start(i) + static_cast<double>(parts_[i]->end_ns); };
+            for (std::size_t q = 0; q < parts_.size(); ++q) {
+                const double apart = std::max({start(p) - end(q), start(q) - end(p), 0.0});
+                if (q != p) nearest = std::min(nearest, static_cast<std::int64_t>(apart * 1e-9));
+            }
+            if (nearest < kSecondsApart) continue;
+            note(fmt::format("{} is {} s apart from the other parts; are they of one job?", parts_[p]->path,
+                             nearest));
+        }
     }
 
     void copy_all() {

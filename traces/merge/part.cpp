@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* kDeviceTables[] = {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY",
                                          "CUPTI_ACTIVITY_KIND_MEMSET"};
+constexpr std::int64_t kRowsAtMost = std::int64_t{1} << 48;  // more no file has; a damaged one may say so
 constexpr const char* kThreadTables[] = {"CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"};
 
 }  // namespace
@@ -129,7 +130,9 @@ void Part::read_extent() {
             if (table_role(table) == TableRole::made || !has_table(table.name)) continue;
             // Rows of events are numbered from 1; of facts the key may be the number.
             if (table_role(table) == TableRole::events)
-                rows += database.integer(fmt::format("SELECT max(rowid) FROM \"{}\"", table.name));
+                rows += std::clamp<std::int64_t>(
+                    database.integer(fmt::format("SELECT max(rowid) FROM \"{}\"", table.name)), 0,
+                    kRowsAtMost);
             if (told || !database.has_column(table.name, "end")) continue;
             end_ns = std::max(end_ns,
                               database.integer(fmt::format("SELECT max(\"end\") FROM \"{}\"", table.name)));

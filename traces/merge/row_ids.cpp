@@ -80,9 +80,9 @@ std::int64_t RowIds::map(ColumnRole role, std::int64_t value, std::int64_t pid) 
         case ColumnRole::string:
             return strings.map(value);
         case ColumnRole::correlation:
-            return value == 0 ? 0 : value + correlation_offset;
+            return value == 0 ? 0 : moved(value, correlation_offset);
         case ColumnRole::range:
-            return value + range_offset;
+            return moved(value, range_offset);
         case ColumnRole::device:
             return device(value, pid);
         case ColumnRole::process:
@@ -96,14 +96,14 @@ std::int64_t RowIds::map(ColumnRole role, std::int64_t value, std::int64_t pid) 
             return mapped(groups, value);
         case ColumnRole::module:
             used_modules.insert(value);
-            return value + module_offset;
+            return moved(value, module_offset);
         case ColumnRole::module_payload:
             if (!known_modules.contains(value)) return value;
             used_modules.insert(value);
-            return value + module_offset;
+            return moved(value, module_offset);
         case ColumnRole::unit:
             used_units.insert(value);
-            return value + unit_offset;
+            return moved(value, unit_offset);
         default:  // the copier knows the other columns that these depend on; or they stay
             return value;
     }

@@ -39,6 +39,12 @@ class StringIds {
     std::unordered_map<std::int64_t, std::int64_t> known_;
 };
 
+// Damaged files hold any number; what leaves the range of times and ids wraps round instead of being
+// undefined.
+constexpr std::int64_t moved(std::int64_t number, std::int64_t by) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(number) + static_cast<std::uint64_t>(by));
+}
+
 // Time of a part -> time of the file: t + shift + drift · (t - from).
 struct ClockMap {
     std::int64_t shift = 0;
@@ -46,8 +52,9 @@ struct ClockMap {
     std::int64_t from = 0;
 
     std::int64_t operator()(std::int64_t t) const {
-        if (drift == 0) return t + shift;
-        return t + shift + static_cast<std::int64_t>(drift * static_cast<double>(t - from));
+        if (drift == 0) return moved(t, shift);
+        return moved(moved(t, shift),
+                     static_cast<std::int64_t>(drift * static_cast<double>(moved(t, -from))));
     }
 };
 

@@ -43,7 +43,7 @@ bool meets(const SliceWindows::Windows& windows, std::int64_t start, std::int64_
 
 SliceWindows::SliceWindows(Part& part, const SliceChoice& choice) {
     choose_ranks(part, choice);
-    index_owners(part);
+    index_owners(part, choice);
     const Window chosen{choice.from_ns.value_or(INT64_MIN), choice.to_ns.value_or(INT64_MAX)};
     for (auto& [rank, windows] : by_rank_) windows = {chosen};
     for (auto& [process, windows] : by_process_) windows = {chosen};
@@ -74,14 +74,14 @@ void SliceWindows::choose_ranks(Part& part, const SliceChoice& choice) {
 }
 
 // Threads and devices of ranks that are not chosen have an owner, too: one without windows.
-void SliceWindows::index_owners(const Part& part) {
+void SliceWindows::index_owners(const Part& part, const SliceChoice& choice) {
     for (const PartRank& rank : part.ranks) {
         rank_of_process_.emplace(rank.global_pid, rank.rank);  // the ranks are sorted: the lowest
         rank_of_device_.emplace(std::pair(rank.device, rank.global_pid), rank.rank);
         rank_of_device_.emplace(std::pair(rank.device, std::int64_t{0}), rank.rank);
     }
     rank_of_thread_ = part.rank_of_thread;
-    if (ranks_.size() < part.ranks.size()) return;
+    if (!choice.ranks.empty()) return;
     for (const auto& [process, name] : part.processes) {
         if (rank_of_process_.contains(process)) continue;
         by_process_[process];

@@ -2,7 +2,7 @@
 //
 // An owner is a rank, or a process that has none. Host threads belong to the rank that they work for; a
 // thread that works for none goes with the lowest rank of its process, and so does a device that is nobody's.
-// What names no owner (a counter of no rank) is kept where all ranks are.
+// What names no owner (a counter of no rank), and a process of no rank, is kept where no ranks are chosen.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ class SliceWindows {
   private:
     void choose_ranks(Part& part, const SliceChoice& choice);
     void choose_steps(Part& part, const SliceChoice& choice);
-    void index_owners(const Part& part);
+    void index_owners(const Part& part, const SliceChoice& choice);
 
     Windows none_, nobody_;
     Window hull_;
