@@ -287,10 +287,24 @@ TEST_F(Finalize, KeepsWhatOthersPutIntoTheFile) {
     record(100);
     Database(path_, Database::Mode::read_write)
         .execute(
-            "CREATE TABLE notes (text); INSERT INTO notes VALUES ('mine');"
+            "CREATE TABLE \"my \"\"notes\"\"\" (\"a \"\"text\"\"\" PRIMARY KEY, start) WITHOUT ROWID;"
+            "INSERT INTO \"my \"\"notes\"\"\" VALUES ('mine', 9), ('also mine', 3);"
             "ALTER TABLE NVTX_EVENTS ADD COLUMN extra");
     finalize_trace(path_);
-    EXPECT_THAT(answer("SELECT text FROM notes"), ElementsAre("mine"));
+    EXPECT_THAT(answer("SELECT * FROM \"my \"\"notes\"\"\""), ElementsAre("also mine|3", "mine|9"));
+}
+
+// Of what a stranger's file claims to be a table's definition, a table is all that is made.
+TEST_F(Finalize, RunsNothingElseThatAFileHolds) {
+    record(100);
+    const std::string stolen = folder_ / "stolen.sqlite";
+    Database(path_, Database::Mode::read_write)
+        .execute(
+            "CREATE TABLE t (a); PRAGMA writable_schema = ON;"
+            "UPDATE sqlite_master SET sql = 'CREATE TABLE t (a); ATTACH ''" +
+            stolen + "'' AS s; CREATE TABLE s.x (y)' WHERE name = 't'");
+    refusal(path_);
+    EXPECT_FALSE(fs::exists(stolen));
 }
 
 // A file of the second schema has no tables of the third; finalized, it has.

@@ -84,11 +84,12 @@ std::vector<std::string> common_columns(Database& database, const std::string& t
     return names;
 }
 
+// Of the tables of our schema; what else is in a file has no order that is known.
 std::int64_t count_rows(Database& database) {
     std::int64_t rows = 0;
     for (const auto& table : names_of_tables(database, "main")) {
-        rows +=
-            std::max<std::int64_t>(0, database.integer(fmt::format("SELECT max(rowid) FROM \"{}\"", table)));
+        if (find_table(table) == nullptr) continue;
+        rows += std::max<std::int64_t>(0, database.integer(fmt::format("SELECT max(rowid) FROM {}", table)));
     }
     return rows;
 }
@@ -97,11 +98,11 @@ std::int64_t count_rows(Database& database) {
 void make_table(Database& database, const std::string& table) {
     Statement row(database, "SELECT sql FROM run.sqlite_master WHERE type = 'table' AND name = ?1");
     row.bind(1, std::string_view(table));
-    if (row.step()) database.execute(std::string(row.text(0)));
+    if (row.step()) Statement(database, row.text(0)).run();  // its first statement alone
 }
 
 bool is_filled(Database& database, const std::string& table) {
-    return Statement(database, fmt::format("SELECT 1 FROM main.\"{}\" LIMIT 1", table)).step();
+    return Statement(database, fmt::format("SELECT 1 FROM main.{} LIMIT 1", table)).step();
 }
 
 // Returns the end of the last event.
@@ -109,7 +110,11 @@ std::int64_t copy_tables(Database& database, Progress& progress, Totals& totals,
     const RowsDone done = std::ref(progress);
     std::int64_t last_end = 0;
     for (const auto& table : names_of_tables(database, "run")) {
-        if (find_table(table) == nullptr) make_table(database, table);
+        if (find_table(table) == nullptr) {
+            make_table(database, table);
+            copy_table(database, table, common_columns(database, table));
+            continue;
+        }
         if (is_filled(database, table)) continue;  // an enum, which came with the schema
         const auto columns = common_columns(database, table);
         if (columns.empty()) continue;
@@ -125,7 +130,7 @@ std::int64_t copy_tables(Database& database, Progress& progress, Totals& totals,
                 copy_sorted(database, table, columns, survey, progress.options().rows_at_once, done);
             }
         }
-        result.rows += database.integer(fmt::format("SELECT max(rowid) FROM main.\"{}\"", table));
+        result.rows += database.integer(fmt::format("SELECT max(rowid) FROM main.{}", table));
     }
     return last_end;
 }
@@ -165,7 +170,8 @@ void complete(Database& database, std::int64_t last_end, FinalizeResult& result)
 void build(const std::string& recorded, const std::string& path, std::int64_t bytes, Progress& progress,
            FinalizeResult& result) {
     Database database = create_schema(path, bytes < kSmall ? 4096 : 16384);
-    database.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -65536;");
+    database.execute(
+        "PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -65536; PRAGMA trusted_schema = OFF;");
     progress.watch(database);
     database.attach(recorded, "run");
     database.execute("BEGIN");
@@ -183,6 +189,7 @@ void complete_in_place(Database& database, Progress& progress, FinalizeResult& r
     Totals totals;
     std::int64_t last_end = 0;
     for (const auto& table : names_of_tables(database, "main")) {
+        if (find_table(table) == nullptr) continue;
         std::vector<std::string> columns;
         Statement rows(database, "SELECT name FROM pragma_table_info(?1)");
         rows.bind(1, std::string_view(table));
@@ -261,6 +268,7 @@ FinalizeResult finalize(const std::string& path, const FinalizeOptions& options,
             fmt::format("{} is gone ({}); it or its folder was moved or removed", path, error.message()));
     }
     Database recorded(real.string(), Database::Mode::read_write);
+    recorded.execute("PRAGMA trusted_schema = OFF");
     Progress progress(options, 2 * count_rows(recorded));
     const bool alone = leave_journal(recorded);
     if (recorded.integer("SELECT ended FROM SHARD_STATE") != 0) {

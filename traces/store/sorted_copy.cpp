@@ -49,7 +49,7 @@ bool contains(const std::vector<std::string>& columns, std::string_view name) {
 std::string list(const std::vector<std::string>& columns, std::string_view prefix) {
     std::string text;
     for (const auto& c : columns) {
-        fmt::format_to(std::back_inserter(text), "{}{}\"{}\"", text.empty() ? "" : ", ", prefix, c);
+        fmt::format_to(std::back_inserter(text), "{}{}{}", text.empty() ? "" : ", ", prefix, quoted_name(c));
     }
     return text;
 }

@@ -129,6 +129,15 @@ std::int64_t Database::integer(const std::string& sql) {
     return statement.step() ? statement.integer(0) : 0;
 }
 
+std::string quoted_name(std::string_view name) {
+    std::string text = "\"";
+    for (const char c : name) {
+        if (c == '"') text += c;
+        text += c;
+    }
+    return text + '"';
+}
+
 Statement::Statement(Database& database, std::string_view sql) : database_(&database) {
     sqlite3_stmt* statement = nullptr;
     const int code =

@@ -51,6 +51,9 @@ class Database {
     std::unique_ptr<sqlite3, Close> handle_;
 };
 
+// A name as SQL takes it, whatever is in it: "name".
+std::string quoted_name(std::string_view name);
+
 enum class ValueType { null, integer, real, text, blob };
 
 class Statement {
