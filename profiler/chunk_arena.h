@@ -91,19 +91,28 @@ class ChunkArena {
     void unlock_in_child() { lock_.reset(); }
 
   private:
-    // Low chunks first, so that memory that was needed once is not spread over all that there may be. A
-    // search that found nothing is not repeated until the reader has freed something.
+    // A few low chunks first, so that a program that writes little stays in memory that is warm; then on from
+    // where the last search ended, which finds chunks in the order in which the reader frees them. A search
+    // that found nothing is not repeated until the reader has freed something.
     ChunkHeader* find_free() {
         const std::uint32_t released = control_->released.load(std::memory_order_acquire);
         if (max_chunks_ == 0 || (none_free_ && released == none_free_at_)) return nullptr;
         const std::uint32_t count = control_->chunks.load(std::memory_order_relaxed);
-        for (std::uint32_t i = 0; i < count; ++i) {
-            ChunkHeader* candidate = chunk(i);
-            if (candidate->state.load(std::memory_order_acquire) == ChunkState::free) return candidate;
+        for (std::uint32_t i = 0; i < count && i < kWarm; ++i) {
+            if (is_free(i)) return chunk(i);
+        }
+        for (std::uint32_t looked = kWarm; looked < count; ++looked) {
+            if (next_ < kWarm || next_ >= count) next_ = kWarm;
+            const std::uint32_t index = next_++;
+            if (is_free(index)) return chunk(index);
         }
         none_free_ = true;
         none_free_at_ = released;
         return nullptr;
+    }
+
+    bool is_free(std::uint32_t index) const {
+        return chunk(index)->state.load(std::memory_order_acquire) == ChunkState::free;
     }
 
     ChunkHeader* extend() {
@@ -119,6 +128,8 @@ class ChunkArena {
     std::uint32_t chunk_bytes_ = 0, max_chunks_ = 0;
     ArenaControl* control_ = nullptr;
     Grow grow_ = nullptr;
+    static constexpr std::uint32_t kWarm = 8;
+    std::uint32_t next_ = 0;  // where the next search begins, behind the warm ones
     bool none_free_ = false;  // when none_free_at_ chunks had been released
     std::uint32_t none_free_at_ = 0;
     void* context_ = nullptr;

@@ -152,8 +152,8 @@ int compare(int rounds) {
                shardscope::bench::has_nvtx_headers() ? "yes" : "no");
     fmt::print("{:<18}{:>12}{:>12}{:>16}{:>14}{:>10}\n", "", "alone", "recorded", "over two reads", "nsys",
                "ratio");
-    for (const char* name :
-         {"two_clock_reads", "short_text", "text_of_38", "registered", "payload_of_16", "two_threads"}) {
+    for (const char* name : {"two_clock_reads", "short_text", "text_of_38", "registered", "payload_of_16",
+                             "two_threads", "sustained"}) {
         const double reads = median(times[kRecorded]["two_clock_reads"]);
         const double recorded = median(times[kRecorded][name]);
         fmt::print("{:<18}{:>12.2f}{:>12.2f}", name, median(times[kAlone][name]), recorded);

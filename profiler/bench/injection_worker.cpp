@@ -19,9 +19,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kBatch = 1000;
-constexpr int kBatches = 300;
-constexpr auto kRest = std::chrono::milliseconds(1);
+constexpr int kBatch = 20000;
+constexpr int kBatches = 20;
+constexpr int kWarmUp = 4;
+constexpr int kSustained = 40;
+constexpr auto kRest = std::chrono::milliseconds(20);
 
 double nanoseconds(Clock::duration time) {
     return std::chrono::duration<double, std::nano>(time).count();
@@ -34,17 +36,17 @@ double median(std::vector<double>& values) {
 }
 
 template <typename Call>
-std::vector<double> batches(Call call) {
+std::vector<double> batches(Call call, int count = kBatches, Clock::duration rest = kRest) {
     std::vector<double> times;
-    for (int b = 0; b < kBatches + 20; ++b) {
+    for (int b = 0; b < count + kWarmUp; ++b) {
         const auto start = Clock::now();
         for (int i = 0; i < kBatch; ++i) {
             call();
             asm volatile("" ::: "memory");
         }
         const auto end = Clock::now();
-        if (b >= 20) times.push_back(nanoseconds(end - start) / kBatch);  // the first ones warm up
-        std::this_thread::sleep_for(kRest);
+        if (b >= kWarmUp) times.push_back(nanoseconds(end - start) / kBatch);
+        if (rest != Clock::duration::zero()) std::this_thread::sleep_for(rest);
     }
     return times;
 }
@@ -108,6 +110,13 @@ int time_calls(const char* result_file) {
     other.join();
     both[0].insert(both[0].end(), both[1].begin(), both[1].end());
     std::fprintf(file, "two_threads %.3f\n", median(both[0]));
+    std::vector<double> sustained = batches(
+        [] {
+            calls::push("forward");
+            calls::pop();
+        },
+        kSustained, Clock::duration::zero());
+    std::fprintf(file, "sustained %.3f\n", median(sustained));
     std::fclose(file);
     return 0;
 }
