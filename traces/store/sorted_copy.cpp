@@ -115,7 +115,8 @@ TableSurvey survey_table(Database& database, std::string_view schema, const std:
 void copy_table(Database& database, const std::string& table, const std::vector<std::string>& columns) {
     const std::string names = list(columns, "");
     // SQLite copies whole records where the tables have the same columns.
-    database.execute(fmt::format("INSERT INTO main.\"{0}\" ({1}) SELECT {1} FROM run.\"{0}\"", table, names));
+    database.execute(
+        fmt::format("INSERT INTO main.{0} ({1}) SELECT {1} FROM run.{0}", quoted_name(table), names));
 }
 
 void copy_sorted(Database& database, const std::string& table, const std::vector<std::string>& columns,
