@@ -69,6 +69,7 @@ std::vector<Kernel> read_kernels(Database& database) {
     std::vector<Kernel> kernels;
     if (names.empty()) return kernels;
     std::vector<std::int64_t> ids;
+    ids.reserve(names.size());
     for (const auto& [id, operation] : names) ids.push_back(id);
     Statement rows(database, fmt::format("SELECT start, deviceId, globalPid, correlationId, shortName FROM "
                                          "CUPTI_ACTIVITY_KIND_KERNEL WHERE shortName IN ({}) ORDER BY start",
