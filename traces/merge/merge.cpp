@@ -156,7 +156,8 @@ class Merge {
             const bool nvtx = table.name == "NVTX_EVENTS";
             const int type = rows.place("eventType");
             result_.parts[p].rows +=
-                nvtx ? rows.run(watch, [&] { return is_new_name(rows, ids, rows.integer_at(type)); })
+                nvtx ? rows.run(watch,
+                                [&] { return is_new_name(rows, ids, rows.integer_at(type).value_or(0)); })
                      : rows.run(watch);
             return;
         }
@@ -175,14 +176,14 @@ class Merge {
     }
 
     // Rows of NVTX_EVENTS that name a domain, a category or a thread: once for each process or thread.
-    bool is_new_name(const TableCopy& rows, RowIds& ids, std::optional<std::int64_t> type) {
+    bool is_new_name(const TableCopy& rows, RowIds& ids, std::int64_t type) {
         if (type != kNvtxDomainCreate && type != kNvtxCategory && type != kNvtxThreadName) return true;
         const std::int64_t thread = ids.process(rows.integer("globalTid").value_or(0));
         const std::int64_t domain =
             ids.domain(rows.integer("domainId").value_or(0), rows.integer("globalTid").value_or(0));
         const std::int64_t text = ids.strings.map(rows.integer("textId").value_or(0));
         return names_
-            .insert({*type, *type == kNvtxThreadName ? thread : thread & kPidMask, domain,
+            .insert({type, type == kNvtxThreadName ? thread : thread & kPidMask, domain,
                      rows.integer("category").value_or(-1), text})
             .second;
     }

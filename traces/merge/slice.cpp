@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "traces/merge/launched_work.h"
 #include "traces/merge/number_list.h"
 #include "traces/merge/output_file.h"
 #include "traces/merge/part.h"
@@ -65,23 +66,6 @@ struct RowPlaces {
     bool is_device_work() const { return device >= 0 && correlation >= 0; }
 };
 
-// Numbers that are added in any order and looked up once all are there.
-class NumberSet {
-  public:
-    void add(std::int64_t number) { numbers_.push_back(number); }
-    void close() {
-        std::sort(numbers_.begin(), numbers_.end());
-        numbers_.erase(std::unique(numbers_.begin(), numbers_.end()), numbers_.end());
-    }
-    bool has(std::int64_t number) const {
-        return std::binary_search(numbers_.begin(), numbers_.end(), number);
-    }
-    bool empty() const { return numbers_.empty(); }
-
-  private:
-    std::vector<std::int64_t> numbers_;
-};
-
 class Slice {
   public:
     Slice(const SliceOptions& options, const WorkOptions& work)
@@ -90,7 +74,8 @@ class Slice {
           windows_(part_, options.choice),
           ids_(part_.database, nullptr),
           watch_(work, part_.rows, kShareOfCopying),
-          work_(work) {
+          work_(work),
+          work_kept_(by_steps()) {
         if (part_.has_table("SHARD_MODULES")) {
             Statement module(part_.database, "SELECT id FROM SHARD_MODULES");
             while (module.step()) ids_.known_modules.insert(module.integer(0));
@@ -107,7 +92,7 @@ class Slice {
         OutputFile output(options_.output, options_.overwrite, part_.utc_ns, part_.system_ns);
         output_ = &output;
         try {
-            if (cuts_time()) find_launches();
+            if (cuts_time()) work_kept_.find(part_, windows_);
             for (const auto tables : {nsight_tables(), shard_tables()}) {
                 for (const SchemaTable& table : tables) copy(table);
             }
@@ -142,78 +127,6 @@ class Slice {
         return process ? windows_.of_process(*process) : windows_.of_nobody();
     }
 
-    // The calls in the windows, then which work that ran in them was launched elsewhere.
-    void find_launches() {
-        const bool calls = part_.has_table("CUPTI_ACTIVITY_KIND_RUNTIME");
-        if (calls) {
-            Statement call(
-                part_.database,
-                fmt::format("SELECT correlationId, globalTid, start FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE "
-                            "+start >= {} AND +start < {} AND correlationId NOT NULL",
-                            windows_.hull().from, windows_.hull().to));
-            while (call.step()) {
-                if (holds(windows_.of_thread(call.integer(1)), call.integer(2)))
-                    launched_.add(call.integer(0));
-            }
-            launched_.close();
-        }
-        NumberSet strangers;
-        for (const SchemaTable& table : nsight_device_tables()) {
-            if (!part_.has_table(table.name)) continue;
-            const auto times = times_of(table);
-            if (times.first.empty() || !part_.database.has_column(table.name, "deviceId") ||
-                !part_.database.has_column(table.name, "correlationId"))
-                continue;
-            Statement row(
-                part_.database,
-                fmt::format(
-                    "SELECT correlationId, deviceId, globalPid, {0}, {1} FROM \"{2}\" WHERE +{0} < {3} "
-                    "AND +{1} >= {4} AND correlationId NOT NULL",
-                    times.first, times.second, table.name, windows_.hull().to, windows_.hull().from));
-            while (row.step()) {
-                const auto& windows = windows_.of_device(row.integer(1), row.integer(2));
-                if (meets(windows, row.integer(3), row.integer(4)) && !launched_.has(row.integer(0)))
-                    strangers.add(row.integer(0));
-            }
-        }
-        strangers.close();
-        if (strangers.empty() || !calls) return;
-        Statement call(part_.database, "SELECT correlationId FROM CUPTI_ACTIVITY_KIND_RUNTIME");
-        while (call.step()) {
-            if (strangers.has(call.integer(0))) launched_elsewhere_.add(call.integer(0));
-        }
-        launched_elsewhere_.close();
-    }
-
-    // SQL of when a row began and ended; empty: the table has no times.
-    std::pair<std::string, std::string> times_of(const SchemaTable& table) {
-        std::string start, end;
-        for (const SchemaColumn& column : table.columns) {
-            const ColumnRole role = column_role(table.name, column);
-            if ((role != ColumnRole::time && role != ColumnRole::time_or_zero) ||
-                !part_.database.has_column(table.name, column.name))
-                continue;
-            if (column.name == "end") {
-                end = "\"end\"";
-            } else if (start.empty()) {
-                start = fmt::format("\"{}\"", column.name);
-            }
-        }
-        if (end.empty()) return {start, start};
-        return {start, fmt::format("coalesce(\"end\", {})", start)};
-    }
-
-    // Work belongs where it was launched; what was launched nowhere, where it starts. A range of time has
-    // what runs in it, too.
-    bool keeps_work(std::int64_t correlation, const SliceWindows::Windows& windows, std::int64_t start,
-                    std::int64_t end) {
-        if (correlation != 0 && launched_.has(correlation)) return true;
-        const bool kept = by_steps() ? !launched_elsewhere_.has(correlation) && holds(windows, start)
-                                     : meets(windows, start, end);
-        if (kept && correlation != 0) kept_beside_.insert(correlation);
-        return kept;
-    }
-
     // --- rows
 
     void copy(const SchemaTable& table) {
@@ -229,7 +142,7 @@ class Slice {
 
     std::string where(const SchemaTable& table) {
         if (!cuts_time() || table.name == "SHARD_COLLECTIVES") return {};
-        const auto [start, end] = times_of(table);
+        const auto [start, end] = times_of(part_, table);
         if (start.empty()) return {};
         const bool work = is_device_work(table);
         std::string sql = fmt::format("WHERE (+{} >= {}", end, windows_.hull().from);
@@ -239,7 +152,7 @@ class Slice {
             sql += fmt::format(" OR eventType IN ({}, {}, {})", kNvtxCategory, kNvtxThreadName,
                                kNvtxDomainCreate);
         // Calls before the range whose work ran in it.
-        if (table.name == "CUPTI_ACTIVITY_KIND_RUNTIME" && !kept_beside_.empty()) return {};
+        if (table.name == "CUPTI_ACTIVITY_KIND_RUNTIME" && work_kept_.has_beside()) return {};
         return sql;
     }
 
@@ -267,11 +180,11 @@ class Slice {
                 return windows_.has_process(rows.integer_at(at.thread).value_or(0) & kPidMask);
             if (windows.empty()) return false;
             if (!cuts_time()) return true;
-            if (collectives) return launched_.has(correlation) || kept_beside_.contains(correlation);
+            if (collectives) return work_kept_.has(correlation);
             const std::int64_t start = rows.integer_at(at.start).value_or(0);
             const std::int64_t end = rows.integer_at(at.end).value_or(start);
-            if (at.is_device_work()) return keeps_work(correlation, windows, start, end);
-            const bool kept = meets(windows, start, end) || (calls && kept_beside_.contains(correlation));
+            if (at.is_device_work()) return work_kept_.keeps(correlation, windows, start, end);
+            const bool kept = meets(windows, start, end) || (calls && work_kept_.is_beside(correlation));
             if (step < 0) return kept;
             const std::int64_t number = rows.integer_at(step).value_or(0);
             if (!kept || !options_.choice.has_step(number)) return false;
@@ -286,7 +199,7 @@ class Slice {
 
     // What holds at the start, with the time of the start, then what changed in the windows.
     void copy_state(const SchemaTable& table, const std::vector<std::int64_t>& carried) {
-        const auto [start, end] = times_of(table);
+        const auto [start, end] = times_of(part_, table);
         if (!carried.empty()) {
             part_.database.execute(
                 "CREATE TEMP TABLE IF NOT EXISTS carried (id INTEGER PRIMARY KEY); DELETE FROM carried");
@@ -422,11 +335,9 @@ class Slice {
     RowIds ids_;
     WorkWatch watch_;
     const WorkOptions& work_;
+    LaunchedWork work_kept_;
     OutputFile* output_ = nullptr;
     SliceResult result_;
-    NumberSet launched_;                  // correlation ids of calls in the windows
-    NumberSet launched_elsewhere_;        // of work in the windows whose call is not
-    std::set<std::int64_t> kept_beside_;  // of work that is kept though its call is not in the windows
     std::set<std::int64_t> steps_kept_;
 };
 
