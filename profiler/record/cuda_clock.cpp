@@ -17,6 +17,7 @@ std::optional<std::int64_t> CudaClock::add(std::int64_t realtime, std::int64_t t
     std::vector<Pair>& pairs = stretches_.back().pairs;
     const std::int64_t step = pair.offset - pairs.back().offset;
     if (std::abs(step) > kStep) {
+        if (stretches_.size() == kMostStretches) stretches_.erase(stretches_.begin());
         stretches_.push_back({{pair}});
         return step;
     }

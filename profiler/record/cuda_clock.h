@@ -29,7 +29,8 @@ class CudaClock {
     struct Stretch {
         std::vector<Pair> pairs;  // increasing realtime; never empty
     };
-    static constexpr std::size_t kMostPairs = 4096;  // of a stretch; then every second older one goes
+    static constexpr std::size_t kMostPairs = 4096;    // of a stretch; then every second older one goes
+    static constexpr std::size_t kMostStretches = 64;  // the oldest go
     static std::int64_t offset_at(const Stretch& stretch, std::int64_t realtime);
 
     std::vector<Stretch> stretches_;

@@ -133,10 +133,10 @@ class CudaHandler final : public RecordHandler {
                     "the recorded window, or not, by their own time",
                     process_.pid, told_.misplaced));
         }
-        if (early_ != 0) {
+        if (unplaced_ != 0) {
             say(to, end_ns,
-                fmt::format("process {}: {} CUDA events have no clock and were left out", process_.pid,
-                            early_));
+                fmt::format("process {}: {} CUDA events have times that mean nothing and were left out",
+                            process_.pid, unplaced_));
         }
     }
 
@@ -169,11 +169,12 @@ class CudaHandler final : public RecordHandler {
 
     // --- what others build on ------------------------------------------------------------------------------
 
-    // Both ends in trace time; false before the first clock record.
+    // Both ends in trace time; false before the first clock record, and for what no clock can have shown.
     bool set_times(std::int64_t start, std::int64_t end, std::int64_t* row_start, std::int64_t* row_end) {
-        const auto from = clock_.to_trace(start);
+        const bool is_sane = start > 0 && end >= start && end <= kLatest;
+        const auto from = is_sane ? clock_.to_trace(start) : std::nullopt;
         if (!from) {
-            ++early_;
+            ++unplaced_;
             ++process_.findings->lost;
             return false;
         }
@@ -241,6 +242,7 @@ class CudaHandler final : public RecordHandler {
 
     void clock(RecordConverter& to, const CudaClockRecord& r) {
         const std::int64_t now = to.to_trace_ns(r.ticks);
+        if (r.realtime <= 0 || r.realtime > kLatest || now < -kLongest || now > kLongest) return;
         const auto step = clock_.add(r.realtime, now);
         if (!step || ++steps_ > kMostSteps) return;
         say(to, now,
@@ -265,8 +267,12 @@ class CudaHandler final : public RecordHandler {
     }
 
     void loss(RecordConverter&, const CudaLossRecord& r) {
-        process_.findings->lost += static_cast<std::int64_t>(r.dropped + r.untimed) -
-                                   static_cast<std::int64_t>(told_.dropped + told_.untimed);
+        // They only grow, and never so far.
+        constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
+        if (r.dropped < told_.dropped || r.untimed < told_.untimed || r.dropped > kMost || r.untimed > kMost)
+            return;
+        process_.findings->lost +=
+            static_cast<std::int64_t>(r.dropped - told_.dropped + r.untimed - told_.untimed);
         told_ = r;
     }
 
@@ -498,12 +504,14 @@ class CudaHandler final : public RecordHandler {
         to.emit(row);
     }
 
-    static constexpr int kMostSteps = 8;  // that are told
+    static constexpr int kMostSteps = 8;                                 // that are told
+    static constexpr std::int64_t kLongest = 1'000'000'000'000'000'000;  // of a recording: 31 years
+    static constexpr std::int64_t kLatest = 4'000'000'000'000'000'000;   // in the year 2096
 
     const ProcessFacts process_;
     CudaClock clock_;
     int steps_ = 0;
-    std::int64_t early_ = 0;  // records without a clock
+    std::int64_t unplaced_ = 0;  // events whose time could not be told
     CudaLossRecord told_{};
     std::map<std::int32_t, int> devices_;            // CUDA's number to the trace's id, of those in use
     std::map<std::int32_t, traces::GpuRow> facts_;   // of all, by CUDA's number
