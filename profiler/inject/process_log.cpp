@@ -263,10 +263,10 @@ void end_thread(void*) {
     ::munmap(state, sizeof(ThreadState));
 }
 
-void write_text_record(LogWriter& writer, RecordKind kind, std::uint32_t name, std::uint64_t owner,
-                       Text text) {
+void write_text_record(LogWriter& writer, RecordKind kind, std::uint32_t name, std::uint64_t owner, Text text,
+                       bool counts = true) {
     const std::size_t bytes = sizeof(TextRecord) + padded_size(text);
-    auto* r = writer.begin<TextRecord>(kind, name, bytes);
+    auto* r = writer.begin<TextRecord>(kind, name, bytes, ~std::uint64_t{0}, counts);
     if (r == nullptr) return;
     r->ticks = writer.now();
     r->owner = owner;
@@ -313,7 +313,7 @@ ThreadState* attach_thread() {
                        session->clock);
     char name[16] = {};
     ::prctl(PR_GET_NAME, name);
-    write_text_record(state->writer, RecordKind::thread_start, 0, tid, narrow_text(name));
+    write_text_record(state->writer, RecordKind::thread_start, 0, tid, narrow_text(name), false);
     if (__cxa_thread_atexit_impl != nullptr) __cxa_thread_atexit_impl(&end_thread, nullptr, &__dso_handle);
     this_thread = state;
     return state;

@@ -456,6 +456,17 @@ TEST_P(Injected, counts_what_does_not_fit) {
     EXPECT_EQ(kept + dropped_, 300'000);
 }
 
+// The short form of bench_injection's soak.
+TEST_P(Injected, accounts_for_every_range) {
+    ASSERT_EQ(run("paces"), 0);
+    EXPECT_EQ(count("sent") + dropped_, 200'000);
+    Setting setting;
+    setting.options.max_bytes_per_process = 1u << 20;  // 15 chunks for four threads
+    ASSERT_EQ(run("floods", setting), 0);
+    EXPECT_EQ(count("sent") + dropped_, 200'000);
+    EXPECT_GT(count("sent"), 4 * 1000);
+}
+
 TEST_P(Injected, writes_only_while_it_is_told_to) {
     Setting setting;
     setting.state = SessionState::waiting;

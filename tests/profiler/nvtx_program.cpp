@@ -124,6 +124,22 @@ int threads() {
     return 0;
 }
 
+// 200,000 ranges from four threads: a few at a time for two seconds, or as fast as they go.
+int four_threads(bool paced) {
+    std::vector<std::thread> workers;
+    for (int t = 0; t < 4; ++t) {
+        workers.emplace_back([paced] {
+            for (int i = 0; i < 50'000; ++i) {
+                push_a("sent");
+                pop();
+                if (paced && i % 250 == 249) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+            }
+        });
+    }
+    for (auto& worker : workers) worker.join();
+    return 0;
+}
+
 // Threads that come and go: their buffers must be used again (2000 of 64 KiB would not fit).
 int short_threads() {
     for (int t = 0; t < 2000; ++t) {
@@ -386,6 +402,8 @@ int run(const std::string& scenario, char* self) {
     if (scenario == "threads") return threads();
     if (scenario == "short_threads") return short_threads();
     if (scenario == "forks") return forks();
+    if (scenario == "paces") return four_threads(true);
+    if (scenario == "floods") return four_threads(false);
     if (scenario == "payloads") return payloads();
     if (scenario == "steps") return steps();
     if (scenario == "registered_steps") return registered_steps();
