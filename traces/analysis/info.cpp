@@ -1,6 +1,7 @@
 // See info.h.
 #include "traces/analysis/info.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -77,6 +78,11 @@ TraceInfo trace_info(const Trace& trace) {
         {"diagnostics", rows(trace.diagnostics)},
         {"invalid_events", trace.invalid_events},
     };
+    for (const DiagnosticRow& row : trace.diagnostics) {
+        info.noted.push_back({static_cast<double>(row.time) * 1e-6, row.text});
+    }
+    std::stable_sort(info.noted.begin(), info.noted.end(),
+                     [](const auto& a, const auto& b) { return a.time_ms < b.time_ms; });
     return info;
 }
 

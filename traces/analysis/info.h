@@ -22,6 +22,12 @@ struct TraceInfo {
     std::string device;
     std::vector<std::pair<std::string, std::int64_t>> counts;  // "kernels" -> rows, ...
     std::vector<std::pair<std::string, std::string>> config;
+    // What the recorder noted, in order of time: losses, where a thread was when its program crashed, …
+    struct Noted {
+        double time_ms = 0;
+        std::string text;
+    };
+    std::vector<Noted> noted;
 };
 
 TraceInfo trace_info(const Trace& trace);

@@ -225,6 +225,9 @@ std::string csv_text(const TraceInfo& info) {
                  {text("device"), info.device}};
     for (const auto& [what, count] : info.counts) rows.push_back({what, count});
     for (const auto& [key, value] : info.config) rows.push_back({key, value});
+    for (const TraceInfo::Noted& note : info.noted) {
+        rows.push_back({fmt::format("noted at {:.3f} ms", note.time_ms), note.text});
+    }
     return csv_text(columns({"key", "value"}), rows);
 }
 

@@ -272,6 +272,10 @@ std::string json_text(const Comparison& comparison) {
 std::string json_text(const TraceInfo& info) {
     Json counts = Json::object();
     for (const auto& [what, count] : info.counts) counts[what] = count;
+    Json noted = Json::array();
+    for (const TraceInfo::Noted& note : info.noted) {
+        noted.push_back({{"time_ms", note.time_ms}, {"text", note.text}});
+    }
     return text_of({{"file", info.file},
                     {"schema_version", info.schema_version},
                     {"ended", info.ended},
@@ -282,7 +286,8 @@ std::string json_text(const TraceInfo& info) {
                     {"steps", info.steps},
                     {"device", info.device},
                     {"counts", std::move(counts)},
-                    {"config", pairs(info.config)}});
+                    {"config", pairs(info.config)},
+                    {"noted", std::move(noted)}});
 }
 
 std::string json_text(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows) {

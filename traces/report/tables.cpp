@@ -177,7 +177,17 @@ std::string table_text(const TraceInfo& info) {
     for (const auto& [what, count] : info.counts) counts.emplace_back(what, grouped(count));
     text += "\nRows\n" + pairs_table(counts, Align::right);
     if (!info.config.empty()) text += "\nConfiguration\n" + pairs_table(info.config, Align::left);
-    return text;
+    if (info.noted.empty()) return text;
+    constexpr std::size_t kMostNoted = 100;  // the last ones: a crash is at the end
+    const std::size_t first = info.noted.size() > kMostNoted ? info.noted.size() - kMostNoted : 0;
+    text += "\nNoted by the recorder (ms)\n";
+    if (first > 0)
+        text += fmt::format("{} before these are in DIAGNOSTIC_EVENT\n", grouped(std::int64_t(first)));
+    TextTable noted({Align::right, Align::left});
+    for (std::size_t i = first; i < info.noted.size(); ++i) {
+        noted.row({grouped(info.noted[i].time_ms, 3), info.noted[i].text});
+    }
+    return text + noted.text();
 }
 
 }  // namespace shardscope::traces
