@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace shardscope::profiler {
 namespace {
 
@@ -443,7 +445,15 @@ void RecordConverter::close_after_loss(std::uint32_t log, std::uint64_t ticks, s
 }
 
 void RecordConverter::close_open_ranges(std::int64_t end_ns) {
+    const std::int64_t before = rows_;
     end_open_ranges(end_ns);
+    if (const std::int64_t closed = rows_ - before; closed > 0) {
+        sink_.add(traces::DiagnosticRow{
+            end_ns, traces::Severity::warning,
+            fmt::format("{} of process {} {} still open when the recording ended, and closed there",
+                        closed == 1 ? "1 range" : fmt::format("{} ranges", closed), pid_,
+                        closed == 1 ? "was" : "were")});
+    }
     for (const Handled& handled : handlers_) handled.handler->close(*this, end_ns);
 }
 

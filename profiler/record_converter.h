@@ -57,7 +57,8 @@ class RecordConverter {
     // Records of a log were lost from `ticks` on: its open ranges of that depth or deeper end there.
     void close_after_loss(std::uint32_t log, std::uint64_t ticks, std::uint64_t min_depth);
 
-    // Ranges that are still open end at trace time end_ns, and the process with them.
+    // Ranges that are still open end at trace time end_ns, and the process with them; a diagnostic says how
+    // many.
     void close_open_ranges(std::int64_t end_ns);
     // The same in the midst of things: recording pauses, and more records may come.
     void end_open_ranges(std::int64_t end_ns);

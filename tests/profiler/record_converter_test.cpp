@@ -81,6 +81,9 @@ TEST_F(Conversion, gives_ranges_that_stay_open_the_end_of_the_run) {
     ASSERT_EQ(got_.ranges.size(), 2u);
     EXPECT_EQ(got_.range("outer").end, 500);
     EXPECT_EQ(got_.range("inner").end, 500);
+    ASSERT_EQ(got_.diagnostics.size(), 1u);  // which the file says
+    EXPECT_EQ(got_.diagnostics[0].text, "2 ranges of process " + std::to_string(kPid) +
+                                            " were still open when the recording ended, and closed there");
 }
 
 TEST_F(Conversion, ignores_the_pop_of_a_range_that_it_never_saw) {
