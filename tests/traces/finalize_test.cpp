@@ -283,6 +283,19 @@ TEST_F(Finalize, AReaderDoesNotKeepARunFromEnding) {
     EXPECT_TRUE(load_trace(path_)->ended);
 }
 
+TEST_F(Finalize, SaysThatTheFileIsGone) {
+    DatabaseWriter writer({.path = path_});
+    write_sample_run(writer);
+    writer.commit();
+    fs::remove(path_);
+    try {
+        writer.finish(3 * kSampleMs, 0);
+        FAIL();
+    } catch (const StoreError& error) {
+        EXPECT_THAT(error.what(), AllOf(HasSubstr(path_), HasSubstr("gone")));
+    }
+}
+
 TEST_F(Finalize, KeepsWhatOthersPutIntoTheFile) {
     record(100);
     Database(path_, Database::Mode::read_write)

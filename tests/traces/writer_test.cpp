@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -481,6 +482,50 @@ TEST_F(EveryRow, KeepsCountersOfProcessesThatAreNoRank) {
     const auto trace = load_trace(path_);
     ASSERT_EQ(trace->ranks.size(), 1u);  // none is made up for -1
     EXPECT_THAT(trace->counters.rank, ElementsAre(kNoRank, 0, 0));
+}
+
+// The plain reference of the fast way: the same rows, each value bound to a statement of one row.
+TEST_F(EveryRow, GoesInAsBoundValuesWould) {
+    std::mt19937_64 random(11);
+    const auto any = [&](std::int64_t from, std::int64_t to) {
+        return std::uniform_int_distribution<std::int64_t>(from, to)(random);
+    };
+    std::vector<RangeRow> ranges(3000);
+    const StringId names[] = {name("a"), name("\xC3\xA9t\xC3\xA9"), name("it's \"quoted\""), StringId::empty};
+    for (RangeRow& row : ranges) {
+        row.start = any(-5, std::int64_t{1} << 45);
+        if (any(0, 3) != 0) row.end = row.start + any(0, 1 << 30);
+        row.text = names[any(0, 3)];
+        row.global_tid = global_tid(any(1, 4'000'000), any(1, 4'000'000));
+        if (any(0, 700) == 0) row.category = static_cast<std::uint32_t>(any(0, 4'294'967'295));
+        if (any(0, 700) == 0) row.color = static_cast<std::uint32_t>(any(0, 4'294'967'295));
+        if (any(0, 700) == 0) row.binary = std::string(static_cast<std::size_t>(any(1, 5000)), 'x');
+        writer_.add(row);
+    }
+    writer_.finish(1, 0);
+    Database database(path_, Database::Mode::read_write);
+    database.execute("CREATE TEMP TABLE plain AS SELECT * FROM NVTX_EVENTS WHERE 0");
+    Statement insert(
+        database,
+        "INSERT INTO plain (start, \"end\", eventType, text, textId, globalTid, domainId, category, "
+        "color, binaryData) VALUES (?, ?, 59, ?, ?, ?, 0, ?, ?, CAST(? AS BLOB))");
+    const auto bind_or_null = [&](int index, const auto& value) {
+        value ? insert.bind(index, static_cast<std::int64_t>(*value)) : insert.bind_null(index);
+    };
+    for (const RangeRow& row : ranges) {
+        insert.bind(1, row.start);
+        bind_or_null(2, row.end);
+        insert.bind(3, writer_.text(row.text));
+        insert.bind(4, static_cast<std::int64_t>(row.text));
+        insert.bind(5, row.global_tid);
+        bind_or_null(6, row.category);
+        bind_or_null(7, row.color);
+        row.binary.empty() ? insert.bind_null(8) : insert.bind(8, std::string_view(row.binary));
+        insert.run();
+    }
+    EXPECT_THAT(sql_rows(database, "SELECT * FROM plain EXCEPT SELECT * FROM NVTX_EVENTS"), IsEmpty());
+    EXPECT_THAT(sql_rows(database, "SELECT * FROM NVTX_EVENTS EXCEPT SELECT * FROM plain"), IsEmpty());
+    EXPECT_THAT(sql_rows(database, "SELECT count(*) FROM NVTX_EVENTS"), ElementsAre("3000"));
 }
 
 TEST_F(EveryRow, TellsOfTheMachineButNotOfItsUser) {
