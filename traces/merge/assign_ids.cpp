@@ -89,25 +89,8 @@ class Assigner {
 
     struct KnownRank {
         std::size_t part = 0;
-        std::int64_t thread = 0, process = 0;  // in the file
-        std::int64_t first = 0, last = 0;      // when its steps or its part were, ns since 1970
+        std::int64_t thread = 0;  // in the file
     };
-
-    static KnownRank describe(Part& part, std::size_t index, const RowIds& ids, const PartRank& rank) {
-        KnownRank known{index, ids.process(rank.global_tid), ids.process(rank.global_pid), 0, part.end_ns};
-        if (part.has_table("SHARD_STEPS")) {
-            Statement steps(part.database,
-                            "SELECT min(start), max(\"end\") FROM SHARD_STEPS WHERE rank = ?1");
-            steps.bind(1, rank.rank);
-            if (steps.step() && !steps.is_null(0)) {
-                known.first = steps.integer(0);
-                known.last = steps.integer(1);
-            }
-        }
-        known.first = moved(known.first, part.utc_ns);
-        known.last = moved(known.last, part.utc_ns);
-        return known;
-    }
 
     static std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> collectives(Part& part,
                                                                                       std::int64_t rank) {
@@ -132,7 +115,7 @@ class Assigner {
         for (const PartRank& rank : part.ranks) own.insert(rank.rank);
         bool renumbered = false;
         for (const PartRank& rank : part.ranks) {
-            const KnownRank known = describe(part, index, ids, rank);
+            const KnownRank known{index, ids.process(rank.global_tid)};
             const auto it = ranks_.find(rank.rank);
             if (it == ranks_.end()) {
                 ranks_.emplace(rank.rank, known);
@@ -140,14 +123,9 @@ class Assigner {
             }
             Part& other = *parts_[it->second.part];
             if (part.ours && rank.global_tid != 0 && it->second.thread == known.thread) {
-                if (known.first < it->second.last && it->second.first < known.last) {
-                    throw StoreError(
-                        fmt::format("{} and {} both hold rank {} of the same time; give each part once",
-                                    other.path, part.path, rank.rank));
-                }
-                it->second.first = std::min(it->second.first, known.first);
-                it->second.last = std::max(it->second.last, known.last);
-                continue;  // another piece of its time
+                throw StoreError(
+                    fmt::format("{} and {} both hold rank {} of one process; give each part once", other.path,
+                                part.path, rank.rank));
             }
             if (share_collectives(other, rank.rank, part, rank.rank)) {
                 throw StoreError(

@@ -1,9 +1,9 @@
 // Decides what the ids of every part become in the merged file, before a row is copied.
 //
-//   ranks        kept. Where two parts have one rank: pieces of the same thread at different times are
-//   joined;
-//                the same thread at the same time, and two processes that both take part in the same
-//                collectives, are refused; else the later part's rank gets the next free number, with a note.
+//   ranks        kept. Where two parts have one rank: the same thread, and two processes that took part in
+//   the
+//                same collectives, are refused; else the later part's rank gets the next free number, with a
+//                note.
 //   devices      of a rank: the rank's number; others keep theirs where it is free.
 //   processes    of one machine keep their pid; machines get numbers of their own (the virtual machine's byte
 //                and the hardware's), so that equal pids of two hosts differ. Where threads of equal ids on
