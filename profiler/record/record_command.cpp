@@ -10,6 +10,7 @@
 #include "profiler/record/launch.h"
 #include "profiler/record/output_name.h"
 #include "profiler/record/recording.h"
+#include "profiler/record/wording.h"
 
 namespace shardscope::profiler {
 

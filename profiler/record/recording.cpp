@@ -1,4 +1,4 @@
-// The loop, and the sentences about what came of it.
+// The loop.
 #include "profiler/record/recording.h"
 
 #include <algorithm>
@@ -19,6 +19,7 @@
 
 #include "profiler/record/command_line.h"
 #include "profiler/record/injection.h"
+#include "profiler/record/wording.h"
 #include "shardscope/version.h"
 
 namespace shardscope::profiler {
@@ -43,67 +44,6 @@ std::int64_t to_ns(double seconds) {
     return static_cast<std::int64_t>(seconds * 1e9);
 }
 
-std::string seconds(std::int64_t ns) {
-    return fmt::format("{:.{}f} s", static_cast<double>(ns) * 1e-9, ns < 10'000'000'000 ? 2 : 1);
-}
-
-// As one would type it: arguments with anything unusual in them are quoted.
-std::string shell_line(const std::vector<std::string>& arguments) {
-    constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%";
-    std::string line;
-    for (const std::string& argument : arguments) {
-        if (!line.empty()) line += ' ';
-        if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos) {
-            line += argument;
-            continue;
-        }
-        line += '\'';
-        for (const char c : argument) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-        line += '\'';
-    }
-    return line;
-}
-
-std::uint64_t file_bytes(const std::string& path) {
-    std::error_code error;
-    const auto bytes = fs::file_size(path, error);
-    return error ? 0 : bytes;
-}
-
-std::string human_bytes(std::uint64_t bytes) {
-    constexpr const char* kUnits[] = {"bytes", "KB", "MB", "GB", "TB"};
-    auto number = static_cast<double>(bytes);
-    std::size_t unit = 0;
-    for (; number >= 1000 && unit + 1 < std::size(kUnits); ++unit) number /= 1000;
-    return fmt::format("{:.{}f} {}", number, unit == 0 ? 0 : 1, kUnits[unit]);
-}
-
-std::string plural(std::int64_t count, const char* one, const char* many) {
-    return fmt::format("{} {}", count, count == 1 ? one : many);
-}
-
-// "300 ranges, 12 kernels": what there is any of.
-std::string listed(const RowCounts& counts) {
-    std::string list;
-    const auto put = [&](std::int64_t count, const char* one, const char* many) {
-        if (count != 0) list += (list.empty() ? "" : ", ") + plural(count, one, many);
-    };
-    put(counts.ranges, "range", "ranges");
-    put(counts.kernels, "kernel", "kernels");
-    put(counts.copies, "copy", "copies");
-    put(counts.calls, "CUDA call", "CUDA calls");
-    put(counts.collectives, "NCCL operation", "NCCL operations");
-    return list;
-}
-
-// How a command ended, in words.
-std::string ending(int status) {
-    if (status <= 128) return fmt::format("the command ended with status {}", status);
-    const char* name = ::sigabbrev_np(status - 128);
-    if (name == nullptr) return fmt::format("the command ended with status {}", status);
-    return fmt::format("the command ended with status {} (SIG{})", status, name);
-}
-
 std::uint32_t sources(const RecordOptions& options) {
     return (options.nvtx ? kSourceNvtx : 0) | (options.cuda ? kSourceCuda : 0) |
            (options.cuda && options.whole_graphs ? kSourceWholeGraphs : 0) | (options.nccl ? kSourceNccl : 0);
@@ -120,22 +60,7 @@ SessionOptions session_options(const RecordOptions& options) {
     return session;
 }
 
-// "trace.sqlite" -> "trace-2.sqlite"
-std::string numbered(const std::string& path, int number) {
-    if (number < 2) return path;
-    const fs::path whole(path);
-    return (whole.parent_path() /
-            fmt::format("{}-{}{}", whole.stem().string(), number, whole.extension().string()))
-        .string();
-}
-
 }  // namespace
-
-void tell(const std::string& sentence) {
-    const std::string line = "shardscope-record: " + sentence + "\n";
-    // In one piece, so that lines of several ranks do not mix.
-    if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // there is nobody to tell
-}
 
 Recording::Recording(const RecordOptions& options, const OutputName& output)
     : options_(options),
@@ -355,144 +280,6 @@ void Recording::look_at_size(std::int64_t now) {
     sink_->add(traces::DiagnosticRow{now, traces::Severity::warning, text});
     sink_->commit();
     tell(text + "; the command goes on");
-}
-
-// Says where each thread was that had not come out of its ranges.
-void Recording::add_places(traces::EventSink& sink, const std::vector<Collector::Place>& places,
-                           std::int64_t now) {
-    for (const Collector::Place& place : places) {
-        std::string who =
-            place.rank >= 0 ? fmt::format("rank {}", place.rank) : fmt::format("process {}", place.pid);
-        if (place.tid == place.pid) {
-            who += ", main thread";
-        } else {
-            who += fmt::format(", thread {}", place.tid);
-            if (!place.thread.empty()) who += fmt::format(" ({})", place.thread);
-        }
-        sink.add(traces::DiagnosticRow{
-            std::min(place.until_ns, now), traces::Severity::information,
-            fmt::format("{}: in {} since {}, for {}", who,
-                        place.text.empty() ? "a range without a name" : place.text, seconds(place.since_ns),
-                        seconds(place.until_ns - place.since_ns))});
-    }
-}
-
-void Recording::finish(int status) {
-    const std::int64_t exited = now_ns();
-    session_.set_state(SessionState::stopped);
-    if (stopped_ns_ < 0) {
-        if (recent_ != nullptr) recent_->advance(exited);
-        collector_->finish(exited);
-    } else if (!took_late_) {
-        collector_->finish(stopped_ns_);
-    }
-    counters_.reset();
-    if (!collector_->knows(command_->pid())) {
-        sink_->add(traces::ProcessRow{traces::global_pid(command_->pid()), command_->pid(),
-                                      fs::path(options_.command[0]).filename().string()});
-    }
-    sink_->add(traces::RunInfoRow{"exit_status", fmt::format("{}", status)});
-    const std::int64_t end = stopped_ns_ >= 0 ? stopped_ns_ : exited;
-    if (collector_->damaged() != 0) {
-        const std::string text = fmt::format(
-            "{} stretches of records were damaged and left out; did the command write over its own memory?",
-            collector_->damaged());
-        sink_->add(traces::DiagnosticRow{end, traces::Severity::warning, text});
-        tell(text);
-    }
-    command_->told_to_end();  // the signal that ended the command, too
-    if (recent_ != nullptr) {
-        if (status != 0) {
-            write_kept(ending(status), exited, false);
-        } else if (announces()) {
-            tell("the command ended well, so its last seconds were not written (--keep-last)");
-        }
-        return;
-    }
-    if (status != 0) add_places(*sink_, collector_->places_at_end(0), end);
-    std::atomic<bool> cancel{false};
-    traces::FinalizeOptions finalize;
-    finalize.cancel = &cancel;
-    finalize.progress = [&](double) {
-        if (command_->told_to_end()) cancel = true;
-    };
-    const auto result = writer_->finish(end, collector_->dropped(), finalize);
-    if (!fs::exists(output_.path)) {
-        tell(fmt::format("{} is lost: its folder was removed while the command ran", output_.path));
-        return;
-    }
-    if (result.outcome == traces::FinalizeResult::Outcome::cancelled) {
-        tell(
-            fmt::format("{} holds everything, but was not sorted and indexed; shardscope-trace check "
-                        "--finalize {} does that",
-                        output_.path, output_.path));
-        return;
-    }
-    report(end);
-}
-
-void Recording::write_kept(const std::string& reason, std::int64_t end_ns, bool goes_on) {
-    std::string path;
-    do path = numbered(output_.path, ++kept_files_);
-    while (kept_files_ > 1 && !options_.overwrite && fs::exists(path));
-    const std::int64_t from = std::max<std::int64_t>(recent_->oldest_ns(), 0);
-    traces::WriterOptions into = writer_options(path);
-    into.first_ns = from;
-    traces::DatabaseWriter writer(into);
-    CountingSink counted(writer);
-    recent_->write_to(counted);
-    const auto translated = recent_->translator(counted);
-    writer.add(traces::RunInfoRow{"kept_because", reason});
-    writer.add(traces::RunInfoRow{"kept_from_s", fmt::format("{:.3f}", static_cast<double>(from) * 1e-9)});
-    writer.add(traces::DiagnosticRow{end_ns, traces::Severity::warning, reason});
-    std::vector<Collector::Place> places = collector_->places_at_end(from);
-    if (goes_on) {
-        collector_->write_open(*translated, end_ns);
-        places = collector_->places_now(end_ns);
-    }
-    add_places(writer, places, end_ns);
-    if (recent_->dropped() != 0) {
-        writer.add(traces::DiagnosticRow{
-            end_ns, traces::Severity::warning,
-            fmt::format("memory for what is kept was full: {} events of the last {} s are missing; a larger "
-                        "--max-size keeps more",
-                        recent_->dropped(), *options_.keep_last_s)});
-    }
-    writer.finish(end_ns, collector_->dropped());
-    const RowCounts& counts = counted.counts();
-    tell(fmt::format("{}; wrote {} ({}): {} of {}, from {} to {}", reason, path,
-                     human_bytes(file_bytes(path)), listed(counts).empty() ? "no events" : listed(counts),
-                     plural(collector_->processes(), "process", "processes"), seconds(from),
-                     seconds(end_ns)));
-    if (announces()) report_next_steps(path);
-}
-
-void Recording::report(std::int64_t duration_ns) {
-    if (!announces() && collector_->dropped() == 0) return;
-    const RowCounts& counts = sink_->counts();
-    std::string line = fmt::format("wrote {} ({}): ", output_.path, human_bytes(file_bytes(output_.path)));
-    if (collector_->rows() == 0) {
-        line += sources(options_) == 0 ? "no events; nothing was asked for (--no-nvtx --no-cuda --no-nccl)"
-                : options_.window != WindowKind::always || !options_.ranks.empty()
-                    ? "no events; the command did not come to what was to be recorded"
-                    : "no events; the command made no NVTX, CUDA or NCCL call";
-    } else {
-        line += fmt::format("{} events of {} in {}", collector_->rows(),
-                            plural(collector_->processes(), "process", "processes"), seconds(duration_ns));
-        if (const std::string list = listed(counts); !list.empty()) line += fmt::format(" ({})", list);
-    }
-    if (collector_->dropped() != 0) line += fmt::format(", {} more were lost", collector_->dropped());
-    tell(line);
-    for (const std::string& notice : collector_->findings().notices) tell(notice);
-    if (announces()) report_next_steps(output_.path);
-}
-
-void Recording::report_next_steps(const std::string& path) const {
-    if (!output_.all_ranks.empty()) {
-        tell(fmt::format("next: shardscope-trace merge {} -o {}", output_.all_ranks, output_.merged));
-    } else {
-        tell(fmt::format("next: shardscope-trace info {}, or shardscope-view {}", path, path));
-    }
 }
 
 }  // namespace shardscope::profiler

@@ -21,9 +21,6 @@
 
 namespace shardscope::profiler {
 
-// One line on standard error, which may be closed.
-void tell(const std::string& sentence);
-
 class Recording {
   public:
     // `options` must outlive it; output.path is where the trace goes.
@@ -55,7 +52,6 @@ class Recording {
     void look_at_size(std::int64_t now);
 
     void finish(int status);
-    void add_places(traces::EventSink& sink, const std::vector<Collector::Place>& places, std::int64_t now);
     void write_kept(const std::string& reason, std::int64_t end_ns, bool goes_on);
     void report(std::int64_t duration_ns);
     void report_next_steps(const std::string& path) const;
