@@ -115,6 +115,10 @@ void RecentRows::take(const Row& row) {
         counters_.push_back({row.time, row});
         counter_bytes_ += bytes_of(counters_.back());
         while (counter_bytes_ > kMaxCounterBytes) drop_front(counters_);
+    } else if constexpr (std::is_same_v<Row, traces::DiagnosticRow>) {
+        if (diagnostics_.size() == kMaxDiagnostics)
+            diagnostics_.erase(diagnostics_.begin() + kFirstDiagnostics);
+        diagnostics_.push_back(row);
     } else if constexpr (std::is_constructible_v<Fact, std::in_place_type_t<Row>, const Row&>) {
         facts_.emplace_back(std::in_place_type<Row>, row);
     } else {
@@ -204,6 +208,7 @@ void RecentRows::write_to(traces::EventSink& sink) {
     for (const Fact& fact : facts_) {
         std::visit([&](const auto& row) { into->add(row); }, fact);
     }
+    for (const traces::DiagnosticRow& row : diagnostics_) into->add(row);
     const auto write = [&](const auto& rows) {
         for (const auto& kept : rows) into->add(kept.row);
     };

@@ -27,6 +27,7 @@ class RecentRows final : public EachRow<RecentRows> {
   public:
     static constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
     static constexpr std::size_t kMaxCounterBytes = std::size_t{16} << 20;
+    static constexpr std::size_t kMaxDiagnostics = 4096, kFirstDiagnostics = 64;
 
     explicit RecentRows(std::int64_t window_ns, std::size_t max_bytes = kMaxBytes);
 
@@ -71,9 +72,9 @@ class RecentRows final : public EachRow<RecentRows> {
     using Rows = std::deque<Kept<Row>>;
     using Fact = std::variant<traces::RunInfoRow, traces::RankRow, traces::ProcessRow, traces::ThreadRow,
                               traces::StreamRow, traces::ModuleRow, traces::UnitRow, traces::PredictionRow,
-                              traces::PredictionPartRow, traces::DiagnosticRow, traces::PayloadSchemaRow,
-                              traces::PayloadEnumRow, traces::ScopeRow, traces::GpuRow,
-                              traces::CudaContextRow, traces::CudaStreamRow, traces::NcclCommunicatorRow>;
+                              traces::PredictionPartRow, traces::PayloadSchemaRow, traces::PayloadEnumRow,
+                              traces::ScopeRow, traces::GpuRow, traces::CudaContextRow, traces::CudaStreamRow,
+                              traces::NcclCommunicatorRow>;
     struct TextHash {
         using is_transparent = void;
         std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
@@ -98,6 +99,7 @@ class RecentRows final : public EachRow<RecentRows> {
         events_;
     Rows<traces::CounterRow> counters_;
     std::vector<Fact> facts_;
+    std::vector<traces::DiagnosticRow> diagnostics_;  // the first ones and the last
     std::size_t bytes_ = 0, counter_bytes_ = 0;
     std::int64_t dropped_ = 0;
 

@@ -81,6 +81,22 @@ TEST(RecentRows, keep_facts_for_good) {
     EXPECT_EQ(trace->ranges.name.size(), 2u);  // those that ended at 98 s and at 99 s, and 1 ns each
 }
 
+TEST(RecentRows, keep_the_first_and_the_last_of_many_diagnostics) {
+    RecentRows rows(kSecond);
+    for (int i = 0; i < 10'000; ++i) {
+        rows.add(traces::DiagnosticRow{i, traces::Severity::warning, std::to_string(i)});
+    }
+    traces::ColumnSink sink;
+    rows.write_to(sink);
+    const auto trace = sink.take();
+    const auto& kept = trace->diagnostics;
+    ASSERT_EQ(kept.size(), RecentRows::kMaxDiagnostics);
+    EXPECT_EQ(kept.front().text, "0");
+    EXPECT_EQ(kept[RecentRows::kFirstDiagnostics].text,
+              std::to_string(10'000 - RecentRows::kMaxDiagnostics + RecentRows::kFirstDiagnostics));
+    EXPECT_EQ(kept.back().text, "9999");
+}
+
 TEST(RecentRows, let_the_oldest_go_when_they_are_too_many) {
     constexpr std::size_t kBytes = 1 << 20;
     RecentRows rows(1000 * kSecond, kBytes);
