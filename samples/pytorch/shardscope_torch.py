@@ -48,12 +48,7 @@ def _nvtx():
         return None
     import torch
 
-    try:  # only a build with CUDA has NVTX in it
-        torch.cuda.nvtx.range_push("shardscope_torch")
-        torch.cuda.nvtx.range_pop()
-    except (RuntimeError, AttributeError):
-        pass
-    else:
+    if hasattr(torch._C, "_nvtx"):  # in builds with CUDA
         nvtx = torch.cuda.nvtx
         return (lambda text: nvtx.range_push(text.decode())), nvtx.range_pop
     try:
@@ -97,6 +92,8 @@ class Attachment:
         import torch
 
         self._torch = torch
+        # A region that torch.compile makes one of has no ranges within; before PyTorch 2.1 it could not be asked.
+        self._compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
         self._push, self._pop = nvtx
         self._names = weakref.WeakKeyDictionary()  # module -> the bytes of its range
         self._classes = {}  # class name -> how many so far
@@ -164,7 +161,7 @@ class Attachment:
         return name
 
     def _before_forward(self, module, inputs):
-        if not self._active:
+        if self._compiling() or not self._active:
             return
         if self._step is None and module.training and self._torch.is_grad_enabled():
             self._begin_step()
@@ -172,8 +169,10 @@ class Attachment:
         self._thread.calls.append(module)
 
     def _after_forward(self, module, inputs, output):
+        if self._compiling() or not self._active:
+            return
         calls = self._thread.calls
-        if not self._active or not any(module is call for call in calls):
+        if not any(module is call for call in calls):
             return
         while True:  # inner ones are still there where forward() raised
             inner = calls.pop()

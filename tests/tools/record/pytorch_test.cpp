@@ -195,6 +195,50 @@ with shardscope_torch.attach():
               (std::vector<std::string>{"ProfilerStep#7", "ProfilerStep#8"}));
 }
 
+TEST_F(PytorchSample, RecomputationIsPartOfTheBackward) {
+    const Outcome outcome = record_script(R"(
+import torch, shardscope_torch
+from torch.utils.checkpoint import checkpoint
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
+    def forward(self, x):
+        return checkpoint(self.inner, x, use_reentrant=False)
+net = Net()
+with shardscope_torch.attach(net):
+    for _ in range(2):
+        net(torch.randn(2, 4)).sum().backward()
+)");
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const Json roots = answer({"modules", trace_}).at("ranks").at(0).at("modules");
+    ASSERT_EQ(roots.size(), 1u);
+    const Json& inner = roots[0].at("children").at(0);
+    EXPECT_EQ(inner.at("name"), "Sequential_0");
+    EXPECT_EQ(inner.at("occurrences"), 2);  // of 4 calls, 2 were made again in the backward
+    EXPECT_EQ(inner.at("children").size(), 2u);
+    for (const Json& layer : inner.at("children")) EXPECT_EQ(layer.at("occurrences"), 2);
+}
+
+TEST_F(PytorchSample, ACompiledModelIsOneModule) {
+    if (run_command(python({"-c", "import torch; torch.compiler.is_compiling"})).status != 0) {
+        GTEST_SKIP() << "this PyTorch has no torch.compile that tells when it compiles (2.1)";
+    }
+    const Outcome outcome = record_script(R"(
+import torch, shardscope_torch
+model = torch.compile(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()), backend="eager")
+with shardscope_torch.attach(model):
+    for _ in range(3):
+        model(torch.randn(2, 4)).sum().backward()
+)");
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const Json roots = answer({"modules", trace_}).at("ranks").at(0).at("modules");
+    ASSERT_EQ(roots.size(), 1u);
+    EXPECT_EQ(roots[0].at("name"), "OptimizedModule_0");
+    EXPECT_EQ(roots[0].at("occurrences"), 3);
+    EXPECT_TRUE(roots[0].at("children").empty());
+}
+
 TEST_F(PytorchSample, IsNothingWhenNobodyRecords) {
     const Outcome outcome =
         run_command(python({"-c",
