@@ -265,19 +265,6 @@ TEST_F(NsightIdioms, RangesThatOverlapTheProfilersOwnWork) {
                                                "nn.Module: Linear_0"));
 }
 
-// A little-endian number of 8 bytes, `at` bytes from 0 within `blob`.
-std::string number_at(const std::string& blob, const std::string& at) {
-    std::string sum;
-    for (int byte = 0; byte < 8; ++byte) {
-        const std::string hex = fmt::format("hex(substr({}, ({}) + {}, 1))", blob, at, byte + 1);
-        for (const int digit : {1, 2}) {
-            sum += fmt::format("{}((instr('0123456789ABCDEF', substr({}, {}, 1)) - 1) << {})",
-                               sum.empty() ? "" : " + ", hex, digit, 8 * byte + (digit == 1 ? 4 : 0));
-        }
-    }
-    return "(" + sum + ")";
-}
-
 TEST_F(NsightIdioms, PayloadsAreDecodedByTheirSchema) {
     // 32 bytes stand before the payload: 1, the schema, the size, and 32 + size.
     EXPECT_THAT(rows(fmt::format(R"(

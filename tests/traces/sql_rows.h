@@ -48,4 +48,17 @@ inline std::vector<std::string> sql_rows(Database& database, std::string_view sq
     }
 }
 
+// SQL for a little-endian number of 8 bytes, `at` bytes from 0 within `blob`.
+inline std::string number_at(const std::string& blob, const std::string& at) {
+    std::string sum;
+    for (int byte = 0; byte < 8; ++byte) {
+        const std::string hex = fmt::format("hex(substr({}, ({}) + {}, 1))", blob, at, byte + 1);
+        for (const int digit : {1, 2}) {
+            sum += fmt::format("{}((instr('0123456789ABCDEF', substr({}, {}, 1)) - 1) << {})",
+                               sum.empty() ? "" : " + ", hex, digit, 8 * byte + (digit == 1 ? 4 : 0));
+        }
+    }
+    return "(" + sum + ")";
+}
+
 }  // namespace shardscope::traces

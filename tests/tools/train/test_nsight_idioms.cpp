@@ -6,6 +6,7 @@
 
 #include "tests/tools/nsys_tool.h"
 #include "tests/tools/train/train_tool.h"
+#include "tests/traces/sql_rows.h"
 
 namespace shardscope::tools {
 namespace {
@@ -63,6 +64,22 @@ TEST_F(RunInNsightsLanguage, CommunicationKernelsAreTheCollectives) {
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE eventType IN (59, 60) AND domainId = "
                     "(SELECT domainId FROM NVTX_EVENTS WHERE eventType = 75 AND text = 'NCCL' LIMIT 1)"),
               count);
+}
+
+// NCCL tells the bytes of one rank's part: what it gives to a gather, and what it gets from a reduce-scatter.
+TEST_F(RunInNsightsLanguage, PayloadsHoldTheBytesOfCollectives) {
+    for (const auto& [call, operation] : {std::pair{"ncclAllGather", 0}, std::pair{"ncclReduceScatter", 1}}) {
+        const std::int64_t bytes =
+            value("SELECT sum(" + traces::number_at("n.binaryData", "32 + COALESCE(e.offset, 0)") +
+                  ") FROM NVTX_EVENTS n JOIN NVTX_PAYLOAD_SCHEMA_ENTRIES e ON e.domainId = n.domainId AND "
+                  "e.schemaId = " +
+                  traces::number_at("n.binaryData", "8") +
+                  " WHERE e.name = 'Message size [bytes]' AND n.text = '" + call + "'");
+        EXPECT_GT(bytes, 0) << call;
+        EXPECT_EQ(bytes * run_->ranks(), value("SELECT sum(bytes) FROM SHARD_COLLECTIVES WHERE operation = " +
+                                               std::to_string(operation)))
+            << call;
+    }
 }
 
 TEST_F(RunInNsightsLanguage, MemoryInUseReachesThePeak) {

@@ -30,14 +30,14 @@ int lines(const std::string& text) {
     return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// A run of endless steps beside the test; gone with the scope.
+// A run of endless steps beside the test, large enough to record little; gone with the scope.
 class EndlessRun {
   public:
     EndlessRun(const std::string& trace, std::string err) : trace_(trace), err_(std::move(err)) {
-        Words words = {train_binary(),     sample("mlp.toml"),
-                       "--model.width=64", "--run.steps=100000000",
-                       "--trace",          trace,
-                       "--format",         "json"};
+        Words words = {train_binary(),      sample("mlp.toml"),
+                       "--model.width=512", "--run.steps=100000000",
+                       "--trace",           trace,
+                       "--format",          "json"};
         std::vector<char*> pointers;
         for (std::string& word : words) pointers.push_back(word.data());
         pointers.push_back(nullptr);
