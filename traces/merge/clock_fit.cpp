@@ -23,6 +23,8 @@ double middle(std::vector<double> values) {
 // The middle of what is left of the differences beside a line through `from` with that slope.
 Point middle(std::span<const ClockPair> pairs, std::int64_t from, double slope) {
     std::vector<double> times, differences;
+    times.reserve(pairs.size());
+    differences.reserve(pairs.size());
     for (const ClockPair& pair : pairs) {
         times.push_back(static_cast<double>(pair.own - from));
         differences.push_back(static_cast<double>(pair.other - pair.own) - slope * times.back());
@@ -66,6 +68,7 @@ ClockFit fit_clock(std::span<const ClockPair> pairs, bool may_drift) {
     std::vector<ClockPair> sorted(pairs.begin(), pairs.end());
     std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.own < b.own; });
     std::vector<std::int64_t> differences;
+    differences.reserve(sorted.size());
     for (const ClockPair& pair : sorted) differences.push_back(pair.other - pair.own);
     ClockFit flat{.offset = median(differences), .drift = 0, .from = sorted.front().own, .spread = 0};
     flat.spread = spread_of(sorted, flat);
@@ -75,6 +78,7 @@ ClockFit fit_clock(std::span<const ClockPair> pairs, bool may_drift) {
     ClockFit line = flat;
     line.drift = resistant_slope(sorted, line.from);
     std::vector<std::int64_t> at_from;
+    at_from.reserve(sorted.size());
     for (const ClockPair& pair : sorted) {
         const auto drifted = std::llround(line.drift * static_cast<double>(pair.own - line.from));
         at_from.push_back(pair.other - pair.own - drifted);

@@ -24,7 +24,9 @@ RunFacts merge_run_facts(const std::vector<RunFacts>& parts) {
     if (parts.size() == 1) return parts.front();
     RunFacts merged;
     for (std::size_t p = 0; p < parts.size(); ++p) {
-        for (const auto& [key, value] : parts[p]) {
+        for (const auto& fact : parts[p]) {
+            const std::string& key = fact.first;
+            const std::string& value = fact.second;
             const bool alike =
                 !is_of_a_part(key) && std::all_of(parts.begin(), parts.end(), [&](const RunFacts& other) {
                     const std::string* theirs = find(other, key);
