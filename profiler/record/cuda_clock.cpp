@@ -48,7 +48,7 @@ std::int64_t CudaClock::offset_at(const Stretch& stretch, std::int64_t realtime)
 
 std::optional<std::int64_t> CudaClock::to_trace(std::int64_t realtime) const {
     if (stretches_.empty()) return std::nullopt;
-    const Stretch* nearest = nullptr;
+    const Stretch* nearest = &stretches_.back();
     std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
     for (auto stretch = stretches_.rbegin(); stretch != stretches_.rend() && shortest > 0; ++stretch) {
         const std::int64_t first = stretch->pairs.front().realtime, last = stretch->pairs.back().realtime;

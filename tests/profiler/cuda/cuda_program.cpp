@@ -298,6 +298,7 @@ void many(std::int64_t t) {
     emit_device(0);
     std::atomic<std::uint32_t> correlation{1};
     std::vector<std::thread> threads;
+    threads.reserve(4);
     for (int thread = 0; thread < 4; ++thread) {
         threads.emplace_back([&, thread] {
             for (int batch = 0; batch < 50; ++batch) {

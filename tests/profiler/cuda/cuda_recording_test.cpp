@@ -29,7 +29,6 @@ using ::testing::Not;
 using tools::Outcome;
 using traces::Database;
 using traces::Statement;
-using traces::ValueType;
 
 class CudaRecording : public ::testing::Test {
   protected:
