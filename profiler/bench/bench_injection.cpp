@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -108,7 +109,9 @@ double median(std::vector<double> values) {
 
 // --- what a range costs ------------------------------------------------------------------------------------
 
-enum Way { kAlone, kRecorded, kNsys, kWays };
+// Not at all; recorded; with the library inside while a window of no kind, or of a named range, is closed;
+// and by Nsight Systems.
+enum Way { kAlone, kRecorded, kClosed, kWaiting, kNsys, kWays };
 
 int compare(int rounds) {
     const Folder folder(fs::exists("/dev/shm") ? "/dev/shm" : "/tmp");
@@ -122,6 +125,12 @@ int compare(int rounds) {
             std::vector<std::string> command;
             if (way == kRecorded) {
                 command = {tool, "-o", folder / "trace.sqlite", "--overwrite", "--"};
+            }
+            if (way == kClosed || way == kWaiting) {
+                command = {tool, "-o", folder / "closed.sqlite", "--overwrite"};
+                if (way == kClosed) command.push_back("--profiler-api");
+                if (way == kWaiting) command.insert(command.end(), {"--range", "a range that never comes"});
+                command.push_back("--");
             }
             if (way == kNsys) {
                 command = {nsys,
@@ -138,7 +147,7 @@ int compare(int rounds) {
             command.insert(command.end(), {self().string(), "--worker", result});
             std::error_code ignored;
             fs::remove(result, ignored);
-            const int status = wait_for(spawn(command, way == kNsys));
+            const int status = wait_for(spawn(command, way != kAlone));
             const Figures figures = read_figures(result);
             if (figures.empty()) {
                 fmt::print(stderr, "bench_injection: {} ended with {} and no figures\n", command[0], status);
@@ -150,23 +159,24 @@ int compare(int rounds) {
     }
     fmt::print("push and pop of a range, ns (medians of {} rounds; NVTX's own headers: {})\n", rounds,
                shardscope::bench::has_nvtx_headers() ? "yes" : "no");
-    fmt::print("{:<18}{:>12}{:>12}{:>16}{:>14}{:>10}\n", "", "alone", "recorded", "over two reads", "nsys",
-               "ratio");
+    fmt::print("{:<18}{:>10}{:>10}{:>16}{:>9}{:>9}{:>11}{:>9}\n", "", "alone", "recorded", "over two reads",
+               "closed", "waiting", "nsys", "ratio");
     for (const char* name : {"two_clock_reads", "short_text", "text_of_38", "registered", "payload_of_16",
                              "two_threads", "sustained"}) {
         const double reads = median(times[kRecorded]["two_clock_reads"]);
         const double recorded = median(times[kRecorded][name]);
-        fmt::print("{:<18}{:>12.2f}{:>12.2f}", name, median(times[kAlone][name]), recorded);
+        fmt::print("{:<18}{:>10.2f}{:>10.2f}", name, median(times[kAlone][name]), recorded);
         if (std::strcmp(name, "two_clock_reads") == 0) {
             fmt::print("\n");
             continue;
         }
-        fmt::print("{:>16.2f}", recorded - reads);
+        fmt::print("{:>16.2f}{:>9.2f}{:>9.2f}", recorded - reads, median(times[kClosed][name]),
+                   median(times[kWaiting][name]));
         if (times[kNsys][name].empty()) {
-            fmt::print("{:>14}\n", "not found");
+            fmt::print("{:>11}\n", "not found");
         } else {
             const double theirs = median(times[kNsys][name]);
-            fmt::print("{:>14.1f}{:>9.1f}x\n", theirs, theirs / recorded);
+            fmt::print("{:>11.1f}{:>8.1f}x\n", theirs, theirs / recorded);
         }
     }
     return 0;
@@ -180,6 +190,21 @@ double resident_mib(pid_t pid) {
     double size = 0, resident = 0;
     file >> size >> resident;
     return resident * static_cast<double>(::sysconf(_SC_PAGE_SIZE)) / (1 << 20);
+}
+
+// Processor time that the process has used, in seconds.
+double processor_seconds(pid_t pid) {
+    std::ifstream file(fmt::format("/proc/{}/stat", pid));
+    std::string line;
+    std::getline(file, line);
+    const std::size_t name_end = line.rfind(") ");
+    if (name_end == std::string::npos) return 0;
+    std::istringstream fields(line.substr(name_end + 2));
+    std::string skipped;
+    for (int i = 0; i < 11; ++i) fields >> skipped;  // state … majflt, cmajflt
+    double user = 0, system = 0;
+    fields >> user >> system;
+    return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 pid_t first_child(pid_t pid) {
@@ -203,6 +228,7 @@ int soak(double seconds, double rate, int threads, std::string output, bool stri
                fmt::format("{}", threads), fmt::format("{}", rate), fmt::format("{}", seconds)},
               false);
     Memory tool_memory, program_memory;
+    double tool_seconds = 0;
     const auto start = std::chrono::steady_clock::now();
     int status = 0;
     while (::waitpid(pid, &status, WNOHANG) == 0) {
@@ -213,6 +239,7 @@ int soak(double seconds, double rate, int threads, std::string output, bool stri
             if (time < seconds / 2) memory.half = std::max(memory.half, mib);
         };
         watch(pid, tool_memory);
+        tool_seconds = std::max(tool_seconds, processor_seconds(pid));
         watch(first_child(pid), program_memory);
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
@@ -230,6 +257,8 @@ int soak(double seconds, double rate, int threads, std::string output, bool stri
                sent == stored + lost ? "all accounted for" : "NOT ALL ACCOUNTED FOR");
     fmt::print("resident MiB, half-way and at most: program {:.0f} {:.0f}, shardscope-record {:.0f} {:.0f}\n",
                program_memory.half, program_memory.most, tool_memory.half, tool_memory.most);
+    fmt::print("shardscope-record used {:.2f} s of processor time: {:.0f} ns for each stored range\n",
+               tool_seconds, tool_seconds * 1e9 / static_cast<double>(std::max<std::int64_t>(stored, 1)));
     if (sent != stored + lost) return 1;
     return strict && (lost != 0 || std::max(program_memory.most, tool_memory.most) > 256) ? 1 : 0;
 }

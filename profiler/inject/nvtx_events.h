@@ -91,6 +91,7 @@ void write_payloads(ThreadState& thread, const Domain& domain, Payloads payloads
 }
 
 // The thread's part of the window's ranges; rare (window.cpp).
+Watched range_begins(const Event& event);
 void watch_push(ThreadState& thread, const Domain& domain, const Event& event, std::uint32_t depth);
 void watch_pop(ThreadState& thread, const Domain& domain, std::uint32_t depth);
 
@@ -113,9 +114,9 @@ void watch_pop(ThreadState& thread, const Domain& domain, std::uint32_t depth);
     if (!thread) return nvtx::kNoPushPopTracking;
     ThreadState::Stack& stack = thread->stacks[domain.ordinal];
     if (stack.open == 0) return nvtx::kNoPushPopTracking;
-    const std::uint64_t now = thread->writer.now();
     const std::uint32_t depth = --stack.open;
     if (stack.recorded > depth) {  // also where nothing new is recorded any more
+        const std::uint64_t now = thread->writer.now();
         stack.recorded = depth;
         if (payloads.count != 0) [[unlikely]]
             write_payloads(*thread, domain, payloads);
@@ -142,7 +143,7 @@ void watch_pop(ThreadState& thread, const Domain& domain, std::uint32_t depth);
     const nvtx::RangeId id = (std::uint64_t{thread->writer.log()} << 40) | ++thread->next_range;
     bool wanted = false;
     if (watched) [[unlikely]] {
-        const Watched range = range_begins(event.name == 0 ? event.text : name_text(event.name));
+        const Watched range = range_begins(event);
         wanted = range != Watched::no;
         if (wanted) watch_id(id, range);
     }

@@ -368,6 +368,7 @@ std::uint32_t name_id(Text text) {
     const Locked locked(process.lock);
     bool added = false;
     const std::uint32_t id = process.names.find_or_add(text, &added);
+    if (added) name_registered(text);
     if (added && process.file.load(std::memory_order_relaxed) != nullptr) write_name(id);
     return id;
 }

@@ -11,6 +11,7 @@ namespace shardscope::profiler::inject {
 
 constinit std::atomic<bool> window_watches{false};
 constinit std::atomic<std::uint32_t> window_ids{0};
+constinit std::atomic<bool> window_names{false};
 
 namespace {
 
@@ -145,6 +146,10 @@ bool listen_to_window(void (*changed)(bool open)) {
     return false;
 }
 
+void name_registered(Text text) {
+    if (watches_ranges() && window_wants(text)) window_names.store(true, std::memory_order_relaxed);
+}
+
 bool window_wants(Text text) {
     return window.kind == WindowKind::steps   ? step_number(text) >= 0
            : window.kind == WindowKind::range ? is_named_range(text)
@@ -220,9 +225,15 @@ void id_ended(std::uint64_t id) {
     if (watched != Watched::no) range_ended(watched);
 }
 
+Watched range_begins(const Event& event) {
+    if (event.name == 0) return range_begins(event.text);
+    if (!window_names.load(std::memory_order_relaxed)) return Watched::no;
+    return range_begins(name_text(event.name));
+}
+
 void watch_push(ThreadState& thread, const Domain& domain, const Event& event, std::uint32_t depth) {
     if (thread.watched_ranges == ThreadState::kMaxWatched) return;
-    const Watched watched = range_begins(event.name == 0 ? event.text : name_text(event.name));
+    const Watched watched = range_begins(event);
     if (watched != Watched::no) thread.watched[thread.watched_ranges++] = {domain.ordinal, depth, watched};
 }
 

@@ -51,7 +51,10 @@ inline bool watches_ids() {
 }
 void id_ended(std::uint64_t id);
 
-// Whether a text could be a range that the window waits for.
+// Whether a text could be a range that the window waits for; and whether a registered one is, so that ranges
+// of registered strings need not be looked at for nothing.
 bool window_wants(Text text);
+extern std::atomic<bool> window_names;
+void name_registered(Text text);
 
 }  // namespace shardscope::profiler::inject
