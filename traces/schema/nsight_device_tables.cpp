@@ -37,6 +37,9 @@ constexpr std::array kKernel = {
     SchemaColumn{"sharedMemoryExecuted", kInt, "bytes", "Shared memory that the driver set."},
     kGraphNode,
     SchemaColumn{"sharedMemoryLimitConfig", kInt, "enum", "ENUM_CUDA_SHARED_MEM_LIMIT_CONFIG"},
+    SchemaColumn{"qmdBulkReleaseDone", kInt, "ns", "When the hardware queue released the launch in bulk."},
+    SchemaColumn{"qmdPreexitDone", kInt, "ns", "When the hardware queue saw the early exit."},
+    SchemaColumn{"qmdLastCtaDone", kInt, "ns", "When the last block was done."},
     SchemaColumn{"graphId", kInt, "id", "The CUDA graph that it came from."},
     SchemaColumn{"clusterX", kInt, "blocks", "Cluster size in x."},
     SchemaColumn{"clusterY", kInt, "blocks", "Cluster size in y."},
@@ -45,6 +48,8 @@ constexpr std::array kKernel = {
     SchemaColumn{"maxPotentialClusterSize", kInt, "blocks",
                  "The largest cluster that the launch could have had."},
     SchemaColumn{"maxActiveClusters", kInt, "count", "Clusters that fit on the device at once."},
+    SchemaColumn{"sharedMemoryRequestedPercentage", kInt, "percent",
+                 "Share of the cache asked for as shared memory."},
     SchemaColumn{"tensorSizeMinusOneElements", kTextNN, "",
                  "Sizes in the tensor map, as a JSON array; [] for none."},
 };
