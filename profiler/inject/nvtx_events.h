@@ -91,8 +91,10 @@ void write_payloads(ThreadState& thread, const Domain& domain, Payloads payloads
 }
 
 // The thread's part of the window's ranges; rare (window.cpp).
-Watched range_begins(const Event& event);
-void watch_push(ThreadState& thread, const Domain& domain, const Event& event, std::uint32_t depth);
+// The event's text, or the id of its registered name, by value: it then lives in registers alone.
+Watched range_begins(Text text, std::uint32_t name);
+void watch_push(ThreadState& thread, const Domain& domain, Text text, std::uint32_t name,
+                std::uint32_t depth);
 void watch_pop(ThreadState& thread, const Domain& domain, std::uint32_t depth);
 
 // The answers are NVTX's: the level of the range, from 0.
@@ -102,7 +104,7 @@ void watch_pop(ThreadState& thread, const Domain& domain, std::uint32_t depth);
     ThreadState::Stack& stack = thread->stacks[domain.ordinal];
     const std::uint32_t depth = stack.open++;
     if (!just_recording_nvtx()) [[unlikely]] {
-        if (watches_ranges()) watch_push(*thread, domain, event, depth);
+        if (watches_ranges()) watch_push(*thread, domain, event.text, event.name, depth);
         if (!recording_nvtx()) return static_cast<int>(depth);
     }
     if (write_range(*thread, RecordKind::push, domain, event, depth, 0)) stack.recorded = depth + 1;
@@ -143,7 +145,7 @@ void watch_pop(ThreadState& thread, const Domain& domain, std::uint32_t depth);
     const nvtx::RangeId id = (std::uint64_t{thread->writer.log()} << 40) | ++thread->next_range;
     bool wanted = false;
     if (watched) [[unlikely]] {
-        const Watched range = range_begins(event);
+        const Watched range = range_begins(event.text, event.name);
         wanted = range != Watched::no;
         if (wanted) watch_id(id, range);
     }

@@ -74,7 +74,7 @@ extern constinit __attribute__((tls_model("initial-exec"))) thread_local ThreadS
 inline ThreadState* no_thread_state() {
     return reinterpret_cast<ThreadState*>(1);
 }
-ThreadState* attach_thread();
+[[gnu::cold]] ThreadState* attach_thread();
 
 // This thread's log, made if need be; nullptr when there can be none (no space, thread ending, re-entered).
 inline ThreadState* thread_state() {

@@ -225,15 +225,16 @@ void id_ended(std::uint64_t id) {
     if (watched != Watched::no) range_ended(watched);
 }
 
-Watched range_begins(const Event& event) {
-    if (event.name == 0) return range_begins(event.text);
+Watched range_begins(Text text, std::uint32_t name) {
+    if (name == 0) return range_begins(text);
     if (!window_names.load(std::memory_order_relaxed)) return Watched::no;
-    return range_begins(name_text(event.name));
+    return range_begins(name_text(name));
 }
 
-void watch_push(ThreadState& thread, const Domain& domain, const Event& event, std::uint32_t depth) {
+void watch_push(ThreadState& thread, const Domain& domain, Text text, std::uint32_t name,
+                std::uint32_t depth) {
     if (thread.watched_ranges == ThreadState::kMaxWatched) return;
-    const Watched watched = range_begins(event);
+    const Watched watched = range_begins(text, name);
     if (watched != Watched::no) thread.watched[thread.watched_ranges++] = {domain.ordinal, depth, watched};
 }
 

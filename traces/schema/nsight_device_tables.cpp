@@ -240,7 +240,10 @@ constexpr std::array<SchemaTable, 12> kTables = {{
      {},
      3},
     {"CUDA_GPU_MEMORY_USAGE_EVENTS",
-     "Allocations and frees of device and pinned memory; SHARD_MEMORY tells more about each.", kMemoryUsage},
+     "Allocations and frees of device and pinned memory; SHARD_MEMORY tells more about each, and what stands "
+     "there "
+     "is added here when the run ends.",
+     kMemoryUsage},
     {"CUDA_GPU_MEMORY_POOL_EVENTS",
      "What happened to CUDA's memory pools. Since schema version 3.",
      kMemoryPool,

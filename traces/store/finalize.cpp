@@ -16,6 +16,7 @@
 #include "traces/schema/schema.h"
 #include "traces/store/create.h"
 #include "traces/store/insert.h"
+#include "traces/store/memory_usage.h"
 #include "traces/store/nccl_collectives.h"
 #include "traces/store/open.h"
 #include "traces/store/sorted_copy.h"
@@ -161,6 +162,9 @@ void mark_as_ended(Database& database, std::int64_t last_end, FinalizeResult& re
 // What needs all rows; that the run ended is told last.
 void complete(Database& database, std::int64_t last_end, FinalizeResult& result) {
     join_nccl_collectives(database);
+    database.execute("BEGIN");
+    add_memory_usage(database);
+    database.execute("COMMIT");
     database.execute("BEGIN;" + indexing_sql() + "PRAGMA analysis_limit = 1000; ANALYZE main;");
     mark_as_ended(database, last_end, result);
     database.execute("COMMIT");

@@ -100,24 +100,9 @@ void DatabaseWriter::add(const RangeRow& row) {
     });
 }
 
+// Nsight's table of the same is made when the run ends (memory_usage.h).
 void DatabaseWriter::add(const MemoryRow& row) {
-    impl_->write([&](Inserts& into) {
-        into.events.memory.add(row);
-        if (row.space == MemorySpace::host) return;  // Nsight's table knows what CUDA allocates only
-        const auto rank = impl_->ranks.find(row.rank);
-        const bool known = rank != impl_->ranks.end();
-        into.events.memory_usage.add(
-            {.row = {.time = row.time,
-                     .global_pid = known ? rank->second.global_pid : 0,
-                     .device = known ? rank->second.device : row.rank,
-                     .address = row.address,
-                     .bytes = row.bytes < 0 ? -row.bytes : row.bytes,
-                     .mem_kind = row.space == MemorySpace::device ? kMemKindDevice : kMemKindPinned,
-                     .is_free = row.bytes < 0,
-                     .stream = row.stream,
-                     .name = row.name},
-             .name = impl_->strings[row.name]});
-    });
+    impl_->write([&](Inserts& into) { into.events.memory.add(row); });
 }
 
 void DatabaseWriter::add(const StepRow& row) {

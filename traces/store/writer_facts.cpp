@@ -98,7 +98,6 @@ void DatabaseWriter::add(const DiagnosticRow& row) {
 
 void DatabaseWriter::add(const RankRow& row) {
     impl_->write([&](Inserts& into) {
-        impl_->ranks[row.rank] = row;
         BatchInsert& ranks = into.tables.ranks;
         ranks.integer(row.rank).integer(row.device).integer(row.global_pid).integer(row.global_tid);
         ranks.text(row.host).integer(row.data).integer(row.shard).integer(row.tensor).integer(row.pipeline);

@@ -41,7 +41,6 @@ struct DatabaseWriter::Impl {
     bool in_transaction = false;
     std::string failure;  // the first one; nothing is written after it
 
-    std::map<int, RankRow> ranks;
     std::map<int, bool> gpus;  // devices that TARGET_INFO_GPU has, and whether by a GpuRow
     // What is written once: (device, process), (process, context), (context, stream) of a process ...
     std::set<std::pair<std::int64_t, std::int64_t>> cuda_devices, contexts, domains;

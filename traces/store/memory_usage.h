@@ -1,0 +1,13 @@
+// Nsight's table of CUDA memory, made from ours when a run ends: while it is recorded each allocation is
+// written once, to SHARD_MEMORY.
+#pragma once
+
+namespace shardscope::traces {
+
+class Database;
+
+// Adds rows to CUDA_GPU_MEMORY_USAGE_EVENTS for the device and pinned memory in SHARD_MEMORY of each device
+// that has none there yet (CUPTI's own are not doubled). A transaction may be open. Throws StoreError.
+void add_memory_usage(Database& database);
+
+}  // namespace shardscope::traces
