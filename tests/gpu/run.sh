@@ -114,8 +114,8 @@ fi
 
 echo "--- a launch's cost, ns, medians of 5 runs each"
 median() { sort -n | sed -n 3p; }
-alone=$(for i in 1 2 3 4 5; do "$work/job-static" launches 100000; done | median)
-recorded=$(for i in 1 2 3 4 5; do
+alone=$(for _ in 1 2 3 4 5; do "$work/job-static" launches 100000; done | median)
+recorded=$(for _ in 1 2 3 4 5; do
     record "$work/launches.sqlite" -- "$work/job-static" launches 100000
     tail -n 1 "$work/out"
 done | median)
