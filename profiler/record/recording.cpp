@@ -215,8 +215,8 @@ void Recording::set_recording(bool on, std::int64_t now) {
     if (!by_signal) return;
     sink_->add(traces::DiagnosticRow{
         now, traces::Severity::information,
-        fmt::format("recording {} by signal {} s after the start", on ? "was started" : "was stopped",
-                    static_cast<double>(now / 1'000'000) * 1e-3)});
+        fmt::format("recording {} by signal {:.3f} s after the start", on ? "was started" : "was stopped",
+                    static_cast<double>(now) * 1e-9)});
     sink_->commit();
 }
 
