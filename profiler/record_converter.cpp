@@ -6,26 +6,10 @@
 #include <tuple>
 #include <utility>
 
-#include <fmt/format.h>
+#include "profiler/record_reading.h"
 
 namespace shardscope::profiler {
 namespace {
-
-// A record as it lies in the chunk; std::nullopt if it is cut short.
-template <typename Record>
-std::optional<Record> read(const std::byte* bytes, std::size_t size) {
-    if (size < sizeof(Record)) return std::nullopt;
-    Record record;
-    std::memcpy(&record, bytes, sizeof record);
-    return record;
-}
-
-// The NUL-terminated text behind a struct.
-std::string_view text_after(const std::byte* bytes, std::size_t struct_size, std::size_t size) {
-    if (size <= struct_size) return {};
-    const char* text = reinterpret_cast<const char*>(bytes) + struct_size;
-    return {text, ::strnlen(text, size - struct_size)};
-}
 
 // Ids that could only come from a damaged file.
 constexpr std::uint32_t kMostNames = 1u << 24;
@@ -64,7 +48,7 @@ std::string RecordConverter::text(std::uint64_t id) const {
 void RecordConverter::convert(std::uint32_t log, std::uint32_t tid, std::span<const std::byte> records) {
     if (log != 0) threads_.try_emplace(tid);
     for (std::size_t at = 0; at < records.size();) {
-        const auto header = read<RecordHeader>(records.data() + at, records.size() - at);
+        const auto header = read_record<RecordHeader>(records.data() + at, records.size() - at);
         const std::size_t size = header ? header->bytes : 0;
         if (size < sizeof(RecordHeader) || size % 8 != 0 || size > records.size() - at ||
             !convert_any(log, tid, header->kind, records.data() + at, size)) {
@@ -100,7 +84,7 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
         case RecordKind::range_start:
             return convert_range(log, global_tid, bytes, size);
         case RecordKind::pop: {
-            const auto r = read<PopRecord>(bytes, size);
+            const auto r = read_record<PopRecord>(bytes, size);
             if (!r) return false;
             Stack& stack = logs_[log][r->header.flags & kDomainStack ? r->domain : 0];
             const std::int64_t now = to_trace_ns(r->ticks);
@@ -111,7 +95,7 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
             return true;
         }
         case RecordKind::range_end: {
-            const auto r = read<RangeEndRecord>(bytes, size);
+            const auto r = read_record<RangeEndRecord>(bytes, size);
             if (!r) return false;
             End end{to_trace_ns(r->ticks), global_tid, take_payload(log)};
             if (auto it = started_.find(r->id); it != started_.end()) {
@@ -124,7 +108,7 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
             return true;
         }
         case RecordKind::runtime: {
-            const auto r = read<RuntimeRecord>(bytes, size);
+            const auto r = read_record<RuntimeRecord>(bytes, size);
             if (!r) return false;
             traces::RuntimeRow row;
             row.start = to_trace_ns(r->start);
@@ -136,7 +120,7 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
             return true;
         }
         case RecordKind::synchronization: {
-            const auto r = read<SynchronizationRecord>(bytes, size);
+            const auto r = read_record<SynchronizationRecord>(bytes, size);
             if (!r) return false;
             traces::SynchronizationRow row;
             row.start = to_trace_ns(r->start);
@@ -151,7 +135,7 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
             return true;
         }
         case RecordKind::kernel: {
-            const auto r = read<WorkRecord>(bytes, size);
+            const auto r = read_record<WorkRecord>(bytes, size);
             if (!r) return false;
             traces::KernelRow row;
             row.start = to_trace_ns(r->start);
@@ -165,7 +149,7 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
             return true;
         }
         case RecordKind::memcpy: {
-            const auto r = read<WorkRecord>(bytes, size);
+            const auto r = read_record<WorkRecord>(bytes, size);
             if (!r) return false;
             traces::MemcpyRow row;
             row.start = to_trace_ns(r->start);
@@ -182,7 +166,7 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
             return true;
         }
         case RecordKind::memset: {
-            const auto r = read<WorkRecord>(bytes, size);
+            const auto r = read_record<WorkRecord>(bytes, size);
             if (!r) return false;
             traces::MemsetRow row;
             row.start = to_trace_ns(r->start);
@@ -197,7 +181,7 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
             return true;
         }
         case RecordKind::collective: {
-            const auto r = read<CollectiveRecord>(bytes, size);
+            const auto r = read_record<CollectiveRecord>(bytes, size);
             if (!r || r->operation >= traces::kOperations || r->phase >= traces::kPhases) return false;
             traces::CollectiveRow row;
             row.rank = r->rank;
@@ -214,7 +198,7 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
             return true;
         }
         case RecordKind::memory: {
-            const auto r = read<MemoryRecord>(bytes, size);
+            const auto r = read_record<MemoryRecord>(bytes, size);
             if (!r || r->category >= traces::kMemoryCategories || r->space >= traces::kMemorySpaces ||
                 r->phase >= traces::kPhases) {
                 return false;
@@ -235,27 +219,27 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
             return true;
         }
         case RecordKind::counter: {
-            const auto r = read<CounterRecord>(bytes, size);
+            const auto r = read_record<CounterRecord>(bytes, size);
             if (!r) return false;
             emit(traces::CounterRow{to_trace_ns(r->ticks), static_cast<int>(r->rank), name(r->header.name),
                                     r->value});
             return true;
         }
         case RecordKind::step: {
-            const auto r = read<StepRecord>(bytes, size);
+            const auto r = read_record<StepRecord>(bytes, size);
             if (!r) return false;
             emit(traces::StepRow{static_cast<int>(r->rank), r->number, to_trace_ns(r->start),
                                  to_trace_ns(r->end), global_tid});
             return true;
         }
         case RecordKind::gap: {
-            const auto r = read<GapRecord>(bytes, size);
+            const auto r = read_record<GapRecord>(bytes, size);
             if (!r) return false;
             close_after_loss(log, r->ticks, r->min_depth);
             return true;
         }
         case RecordKind::thread_end: {
-            const auto r = read<PopRecord>(bytes, size);
+            const auto r = read_record<PopRecord>(bytes, size);
             if (!r) return false;
             close_after_loss(log, r->ticks, 0);
             logs_.erase(log);
@@ -266,7 +250,7 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
         case RecordKind::payload_enum:
             return convert_enum(bytes, size);
         case RecordKind::scope: {
-            const auto r = read<ScopeRecord>(bytes, size);
+            const auto r = read_record<ScopeRecord>(bytes, size);
             if (!r) return false;
             sink_.add(traces::ScopeRow{name(static_cast<std::uint32_t>(r->domain)), r->id, r->parent,
                                        text(r->header.name)});
@@ -282,85 +266,8 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
     }
 }
 
-bool RecordConverter::convert_range(std::uint32_t log, std::int64_t global_tid, const std::byte* bytes,
-                                    std::size_t size) {
-    const auto r = read<PlainRangeRecord>(bytes, size);
-    if (!r) return false;
-    const std::uint8_t flags = r->header.flags;
-    std::optional<RangeRecord> full;
-    if (flags & kIsLong) {
-        full = read<RangeRecord>(bytes, size);
-        if (!full) return false;
-    }
-    Open open;
-    open.depth = r->depth;
-    traces::RangeRow& row = open.row;
-    row.start = to_trace_ns(r->ticks);
-    row.domain = name(r->domain);
-    row.global_tid = global_tid;
-    row.module = r->module;
-    row.text = flags & kHasText ? sink_.intern(text_after(bytes, full ? sizeof *full : sizeof *r, size))
-                                : name(r->header.name);
-    if (flags & kHasColor) row.color = r->color;
-    if (full) {
-        if (flags & kHasCategory) row.category = full->category;
-        if (full->value_type <= static_cast<std::uint32_t>(traces::RangePayload::Type::real32)) {
-            row.payload = {static_cast<traces::RangePayload::Type>(full->value_type), full->value};
-        }
-    }
-    if (!payloads_.empty()) row.binary = take_payload(log);
-
-    switch (r->header.kind) {
-        case RecordKind::mark:
-            row.event_type = traces::kNvtxMark;
-            emit(row);
-            return true;
-        case RecordKind::push: {
-            Stack& stack = logs_[log][flags & kDomainStack ? r->domain : 0];
-            close_deeper(stack, open.depth, row.start);  // whose ends were lost
-            stack.push_back(std::move(open));
-            return true;
-        }
-        default: {
-            if (!full) return false;
-            row.event_type = traces::kNvtxStartEnd;
-            if (auto known = early_ends_.find(full->id); known != early_ends_.end()) {
-                End end = std::move(known->second);
-                early_ends_.erase(known);
-                end_started(open, end);
-            } else {
-                started_[full->id] = std::move(row);
-            }
-            return true;
-        }
-    }
-}
-
-// The end of a start/end range, which may be another thread's doing.
-void RecordConverter::end_started(Open& open, End& end) {
-    if (end.global_tid != open.row.global_tid) open.row.end_global_tid = end.global_tid;
-    open.row.binary += end.payload;
-    close(open, end.ns);
-}
-
-bool RecordConverter::convert_payload(std::uint32_t log, const std::byte* bytes, std::size_t size) {
-    const auto r = read<PayloadRecord>(bytes, size);
-    if (!r || r->size > size - sizeof *r) return false;
-    const char* data = reinterpret_cast<const char*>(bytes) + sizeof *r;
-    payloads_[log] += traces::binary_payload(r->schema, {data, r->size});
-    return true;
-}
-
-std::string RecordConverter::take_payload(std::uint32_t log) {
-    const auto found = payloads_.find(log);
-    if (found == payloads_.end()) return {};
-    std::string payload = std::move(found->second);
-    payloads_.erase(found);
-    return payload;
-}
-
 bool RecordConverter::convert_schema(const std::byte* bytes, std::size_t size) {
-    const auto r = read<SchemaRecord>(bytes, size);
+    const auto r = read_record<SchemaRecord>(bytes, size);
     if (!r || r->entries > (size - sizeof *r) / sizeof(SchemaEntry)) return false;
     traces::PayloadSchemaRow row;
     row.domain = name(static_cast<std::uint32_t>(r->domain));
@@ -372,7 +279,7 @@ bool RecordConverter::convert_schema(const std::byte* bytes, std::size_t size) {
     row.align = r->align;
     for (std::size_t i = 0; i < r->entries; ++i) {
         const std::size_t at = sizeof *r + i * sizeof(SchemaEntry);
-        const auto e = read<SchemaEntry>(bytes + at, size - at);
+        const auto e = read_record<SchemaEntry>(bytes + at, size - at);
         row.entries.push_back({text(e->name), text(e->description), e->type, e->flags, e->detail, e->offset});
     }
     sink_.add(row);
@@ -380,7 +287,7 @@ bool RecordConverter::convert_schema(const std::byte* bytes, std::size_t size) {
 }
 
 bool RecordConverter::convert_enum(const std::byte* bytes, std::size_t size) {
-    const auto r = read<EnumRecord>(bytes, size);
+    const auto r = read_record<EnumRecord>(bytes, size);
     if (!r || r->entries > (size - sizeof *r) / sizeof(EnumEntry)) return false;
     traces::PayloadEnumRow row;
     row.domain = name(static_cast<std::uint32_t>(r->domain));
@@ -389,7 +296,7 @@ bool RecordConverter::convert_enum(const std::byte* bytes, std::size_t size) {
     row.name = text(r->header.name);
     for (std::size_t i = 0; i < r->entries; ++i) {
         const std::size_t at = sizeof *r + i * sizeof(EnumEntry);
-        const auto e = read<EnumEntry>(bytes + at, size - at);
+        const auto e = read_record<EnumEntry>(bytes + at, size - at);
         row.entries.push_back({text(e->name), e->value, e->is_flag != 0});
     }
     sink_.add(row);
@@ -397,7 +304,7 @@ bool RecordConverter::convert_enum(const std::byte* bytes, std::size_t size) {
 }
 
 bool RecordConverter::convert_text(const std::byte* bytes, std::size_t size) {
-    const auto r = read<TextRecord>(bytes, size);
+    const auto r = read_record<TextRecord>(bytes, size);
     if (!r) return false;
     const std::string_view text = text_after(bytes, sizeof(TextRecord), size);
     if (r->header.kind == RecordKind::define_name) {
@@ -424,81 +331,6 @@ bool RecordConverter::convert_text(const std::byte* bytes, std::size_t size) {
     }
     emit(row);
     return true;
-}
-
-void RecordConverter::close(Open& open, std::int64_t end_ns) {
-    open.row.end = std::max(open.row.start, end_ns);
-    emit(open.row);
-}
-
-// Ends the ranges of that depth or deeper, innermost first.
-void RecordConverter::close_deeper(Stack& stack, std::uint64_t min_depth, std::int64_t end_ns) {
-    while (!stack.empty() && stack.back().depth >= min_depth) {
-        close(stack.back(), end_ns);
-        stack.pop_back();
-    }
-}
-
-void RecordConverter::close_after_loss(std::uint32_t log, std::uint64_t ticks, std::uint64_t min_depth) {
-    const std::int64_t now = to_trace_ns(ticks);
-    for (auto& [domain, stack] : logs_[log]) close_deeper(stack, min_depth, now);
-}
-
-void RecordConverter::close_open_ranges(std::int64_t end_ns) {
-    const std::int64_t before = rows_;
-    end_open_ranges(end_ns);
-    if (const std::int64_t closed = rows_ - before; closed > 0) {
-        sink_.add(traces::DiagnosticRow{
-            end_ns, traces::Severity::warning,
-            fmt::format("{} of process {} {} still open when the recording ended, and closed there",
-                        closed == 1 ? "1 range" : fmt::format("{} ranges", closed), pid_,
-                        closed == 1 ? "was" : "were")});
-    }
-    for (const Handled& handled : handlers_) handled.handler->close(*this, end_ns);
-}
-
-void RecordConverter::end_open_ranges(std::int64_t end_ns) {
-    for (auto& [number, log] : logs_) {
-        for (auto& [domain, stack] : log) close_deeper(stack, 0, end_ns);
-    }
-    for (auto& [id, row] : started_) {
-        Open open{row, 0};
-        close(open, end_ns);
-    }
-    started_.clear();
-    early_ends_.clear();
-}
-
-void RecordConverter::visit_open(const std::function<void(const traces::RangeRow&)>& visit) const {
-    std::vector<const traces::RangeRow*> open;
-    for (const auto& [number, log] : logs_) {
-        for (const auto& [domain, stack] : log) {
-            for (const Open& range : stack) open.push_back(&range.row);
-        }
-    }
-    for (const auto& [id, row] : started_) open.push_back(&row);
-    std::stable_sort(open.begin(), open.end(), [](const auto* a, const auto* b) {
-        return std::tie(a->global_tid, a->start) < std::tie(b->global_tid, b->start);
-    });
-    for (const traces::RangeRow* row : open) visit(*row);
-}
-
-void RecordConverter::write_open(traces::EventSink& sink, std::int64_t now_ns) const {
-    visit_open([&](const traces::RangeRow& open) {
-        traces::RangeRow row = open;
-        row.end = std::max(row.start, now_ns);
-        sink.add(row);
-    });
-    for (const Handled& handled : handlers_) handled.handler->write_open(*this, sink, now_ns);
-}
-
-void RecordConverter::visit_strings(const std::function<void(traces::StringId)>& visit) const {
-    for (const traces::StringId id : names_) visit(id);
-    visit_open([&](const traces::RangeRow& row) {
-        visit(row.text);
-        visit(row.domain);
-    });
-    for (const Handled& handled : handlers_) handled.handler->visit_strings(visit);
 }
 
 }  // namespace shardscope::profiler

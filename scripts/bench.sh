@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 scripts/packages.sh build test >&2
-scripts/build.sh release -DSHARDSCOPE_BUILD_TESTS=ON bench_recorder bench_kernels bench_schedule bench_step >&2
+scripts/build.sh release -DSHARDSCOPE_BUILD_TESTS=ON bench_kernels bench_schedule bench_step >&2
 bin=build/release/bin
 cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)
 system=$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release)
@@ -29,5 +29,6 @@ scripts/bench_trainer.sh
 printf '\n## The schedule and the allocator: 200 units of one Linear\n\n```\n'
 "$bin/bench_schedule"
 printf '```\n'
-section "The recorder: one push and pop, one kernel" bench_recorder
+printf '\n## The recorder: a range, a row, a run\n\n'
+scripts/bench_recorder.sh
 section "The trainer's kernels" bench_kernels

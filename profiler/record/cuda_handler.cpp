@@ -16,19 +16,12 @@
 #include "profiler/record/cuda_clock.h"
 #include "profiler/record/findings.h"
 #include "profiler/record/kernel_names.h"
+#include "profiler/record_reading.h"
 
 namespace shardscope::profiler {
 namespace {
 
 using traces::StringId;
-
-template <typename Record>
-std::optional<Record> read(const std::byte* bytes, std::size_t size) {
-    if (size < sizeof(Record)) return std::nullopt;
-    Record record;
-    std::memcpy(&record, bytes, sizeof record);
-    return record;
-}
 
 // ENUM_CUDA_MEM_KIND counts from 0 and has its unknown last.
 int mem_kind(int cupti_kind) {
@@ -156,7 +149,7 @@ class CudaHandler final : public RecordHandler {
     template <typename Record>
     bool take(RecordConverter& to, const std::byte* bytes, std::size_t size,
               void (CudaHandler::*function)(RecordConverter&, const Record&)) {
-        const auto record = read<Record>(bytes, size);
+        const auto record = read_record<Record>(bytes, size);
         if (!record) return false;
         (this->*function)(to, *record);
         return true;
@@ -254,7 +247,7 @@ class CudaHandler final : public RecordHandler {
     }
 
     bool notice(RecordConverter& to, const std::byte* bytes, std::size_t size) {
-        const auto r = read<TextRecord>(bytes, size);
+        const auto r = read_record<TextRecord>(bytes, size);
         if (!r || r->owner < 1 || r->owner > 3) return false;
         const char* text = reinterpret_cast<const char*>(bytes) + sizeof(TextRecord);
         const std::string sentence(text, ::strnlen(text, size - sizeof(TextRecord)));

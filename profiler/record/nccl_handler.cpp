@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "profiler/inject/nccl_records.h"
+#include "profiler/record_reading.h"
 
 namespace shardscope::profiler {
 namespace {
@@ -17,14 +18,6 @@ namespace {
 // Latest calls that are kept for their operations; operations that wait for their call; ends of unknown
 // events.
 constexpr std::size_t kMostKept = 1u << 14;
-
-template <typename Record>
-std::optional<Record> read(const std::byte* bytes, std::size_t size) {
-    if (size < sizeof(Record)) return std::nullopt;
-    Record record;
-    std::memcpy(&record, bytes, sizeof record);
-    return record;
-}
 
 template <std::size_t N>
 std::string text(const char (&field)[N]) {
@@ -44,12 +37,12 @@ class NcclHandler final : public RecordHandler {
                  std::size_t size) override {
         if (kind == kNcclCommunicator) return convert_communicator(converter, bytes, size);
         if (kind == kNcclStart) {
-            const auto r = read<NcclStartRecord>(bytes, size);
+            const auto r = read_record<NcclStartRecord>(bytes, size);
             if (r) begin(converter, *r, tid);
             return r.has_value();
         }
         if (kind == kNcclStop) {
-            const auto r = read<NcclStopRecord>(bytes, size);
+            const auto r = read_record<NcclStopRecord>(bytes, size);
             if (r) end(converter, r->id, converter.to_trace_ns(r->ticks));
             return r.has_value();
         }
@@ -86,7 +79,7 @@ class NcclHandler final : public RecordHandler {
     using Events = std::unordered_map<std::uint64_t, Event>;
 
     bool convert_communicator(RecordConverter& converter, const std::byte* bytes, std::size_t size) {
-        const auto r = read<NcclCommunicatorRecord>(bytes, size);
+        const auto r = read_record<NcclCommunicatorRecord>(bytes, size);
         if (!r) return false;
         traces::NcclCommunicatorRow row;
         row.communicator = r->communicator;
