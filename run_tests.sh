@@ -3,9 +3,10 @@
 #
 #   ./run_tests.sh [CTEST-OPTION ...]
 #
-# First the optimized build with all tests; then the trainer's, the recorder's and the store's tests under the
-# address and thread sanitizers. With options for CTest (such as -R job or -L viewer) only those tests of the
-# optimized build run, without the sanitizers. What is labelled slow is left to the optimized build.
+# First the optimized build with all tests; then the trainer's, the recorder's and the store's tests under the address
+# sanitizer, and those that run several threads under the thread sanitizer. With options for CTest (such as -R job or
+# -L viewer) only those tests of the optimized build run, without the sanitizers. What is labelled slow is left to the
+# optimized build.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -26,11 +27,13 @@ fixed=()
 if setarch "$(uname -m)" --addr-no-randomize true 2>/dev/null; then
     fixed=(setarch "$(uname -m)" --addr-no-randomize)
 fi
+declare -A labels=([asan]='trainer|profiler|store' [tsan]='threads')
 for sanitizer in asan tsan; do
     say "Build for $sanitizer"
     # Its warnings are the optimized build's business: with sanitizers GCC warns of much that is not so.
-    scripts/build.sh "$sanitizer" -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=OFF -DSHARDSCOPE_BUILD_VIEWER=OFF
+    scripts/build.sh "$sanitizer" -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=OFF -DSHARDSCOPE_BUILD_VIEWER=OFF \
+        sanitized_tests
     say "Tests under $sanitizer"
     "${fixed[@]}" ctest --test-dir "build/$sanitizer" --output-on-failure --no-tests=error -j "$jobs" \
-        -L 'trainer|profiler|store' -LE slow
+        -L "${labels[$sanitizer]}" -LE slow
 done
