@@ -18,11 +18,14 @@ namespace {
 
 using nccl::Descriptor;
 
-// What we know of a communicator; NCCL hands it back with each event.
+// What we know of a communicator; NCCL hands it back with each event, also late ones, so that none is ever
+// freed.
 struct Communicator {
     std::uint64_t id;
     std::atomic<bool> told;  // to the reader
+    Communicator* before;    // the one made before it: all can be found from `communicators`
 };
+std::atomic<Communicator*> communicators{nullptr};
 
 // The same for every version of the interface.
 struct Event {
@@ -203,6 +206,10 @@ int init(void** context, int* mask, std::uint64_t wanted_events, std::uint64_t i
     auto* communicator = static_cast<Communicator*>(std::calloc(1, sizeof(Communicator)));
     if (communicator == nullptr) return nccl::kSuccess;
     communicator->id = id;
+    communicator->before = communicators.load(std::memory_order_relaxed);
+    while (
+        !communicators.compare_exchange_weak(communicator->before, communicator, std::memory_order_relaxed)) {
+    }
     *context = communicator;
     *mask = static_cast<int>(wanted_events);
     return nccl::kSuccess;
