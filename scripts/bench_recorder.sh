@@ -16,10 +16,10 @@ bin=build/release/bin
 echo '```'
 echo 'In process, medians of 15 rounds, in ns'
 "$bin/bench_recorder" --benchmark_repetitions=15 --benchmark_enable_random_interleaving=true \
-    --benchmark_report_aggregates_only=true --benchmark_format=csv 2>/dev/null |
-    awk -F, '
+    --benchmark_report_aggregates_only=true --benchmark_color=false 2>/dev/null |
+    awk '
         function row(what, ns, goal) { printf "%-52s %9.1f   %s\n", what, ns, goal }
-        /_median/ { name = $1; gsub(/"|\/.*/, "", name); ns[name] = $3 }
+        /_median/ { split($1, name, "/"); ns[name[1]] = $2 }
         END {
             row("two clock readings", ns["two_clock_reads"], "")
             row("push and pop", ns["push_and_pop"], "")
@@ -43,8 +43,8 @@ if [[ $soak -gt 0 ]]; then
     echo
 fi
 echo 'A training job traced against untraced, samples/gpt-text.toml'
-"$bin/bench_tracing" samples/gpt-text.toml "$blocks" 2
+"$bin/bench_tracing" samples/gpt-text.toml "$blocks" 1
 echo
 echo 'The same, samples/gpt.toml'
-"$bin/bench_tracing" samples/gpt.toml "$blocks" 2
+"$bin/bench_tracing" samples/gpt.toml "$blocks" 1
 echo '```'
