@@ -24,6 +24,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,6 +64,7 @@ class Folder {
 pid_t spawn(const std::vector<std::string>& arguments, bool quiet) {
     const pid_t pid = ::fork();
     if (pid != 0) return pid;
+    ::setpgid(0, 0);
     std::vector<char*> raw;
     for (const std::string& argument : arguments) raw.push_back(const_cast<char*>(argument.c_str()));
     raw.push_back(nullptr);
@@ -74,9 +76,13 @@ pid_t spawn(const std::vector<std::string>& arguments, bool quiet) {
     std::_Exit(127);
 }
 
+// A program that does not end within a minute is killed, with what it started (nsys has been seen to hang).
 int wait_for(pid_t pid) {
     int status = 0;
-    ::waitpid(pid, &status, 0);
+    for (int tenths = 0; ::waitpid(pid, &status, WNOHANG) == 0; ++tenths) {
+        if (tenths == 600) ::kill(-pid, SIGKILL);
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
