@@ -207,7 +207,8 @@ class Builder {
                 (outer.backward ? around.backward : around.forward).host -= host;
             }
             if (!backward && starts_selected) ++row.occurrences;
-        } else if (kind == RangeKind::annotation || kind == RangeKind::communication) {
+        } else if (kind == RangeKind::annotation || kind == RangeKind::operation ||
+                   kind == RangeKind::communication) {
             if (outer.solid >= 0 && outer.solid == outer.owner && starts_selected) {
                 ++nodes_[static_cast<std::size_t>(outer.node)].operators;
             }
@@ -226,6 +227,7 @@ class Builder {
                 return {child(rank, outer.node, shown_name(trace_.strings[ranges.name[i]])), in_backward};
             }
             case RangeKind::annotation:
+            case RangeKind::operation:
                 if (outer.node >= 0 && !outer.backward) return {kNone, false};
                 [[fallthrough]];
             case RangeKind::backward:

@@ -37,6 +37,7 @@ TimeCategory category_of(RangeKind kind) {
         case RangeKind::data_loader:
             return TimeCategory::data_loader;
         case RangeKind::annotation:
+        case RangeKind::operation:
         case RangeKind::communication:
             return TimeCategory::cpu_exec;
         case RangeKind::module:

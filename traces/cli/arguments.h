@@ -4,6 +4,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "traces/analysis/selection.h"
 #include "traces/report/report.h"
@@ -22,6 +23,15 @@ struct SelectionText {
     std::optional<int> rank;
     std::string step;   // "A:B" inclusive, "A:", ":B" or "A"
     std::string range;  // "A:B" half-open; times with unit ns (or none), us, ms or s
+};
+
+// What an analysis verb was given.
+struct Inputs {
+    std::vector<std::string> files;  // of one job: opened together
+    SelectionText selection;
+    Format format = Format::table;
+    bool partial = false;  // keep what can be read of a damaged file
+    std::string max_size;  // that a packed file may unpack to: "64G"; empty: the default
 };
 
 // Throws UsageError where the text is none of table, json and csv.

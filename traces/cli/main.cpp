@@ -39,20 +39,20 @@ class CommandLine {
             "Exit status: 0 done, 1 a failure of the work, 2 a wrong command line.\n"
             "COMMAND --help tells more about each.");
 
-        add_file_verb("info", "What a trace holds: ranks, steps, counts, configuration",
-                      [this] { return run_info(file_, format_); });
+        add_reader("info", "What a trace holds: ranks, steps, counts, configuration",
+                   [this] { return run_info(inputs_); });
         add_analysis("summary", "Execution Summary: where the time of a step went",
-                     [this] { return run_summary(file_, selection_, format_); });
+                     [this] { return run_summary(inputs_); });
         add_analysis("modules", "Module View: the module tree with host and device time",
-                     [this] { return run_modules(file_, selection_, format_); });
+                     [this] { return run_modules(inputs_); });
         CLI::App* memory = add_analysis("memory", "Peak memory of each rank and what lived at the peak",
-                                        [this] { return run_memory(file_, selection_, explain_, format_); });
+                                        [this] { return run_memory(inputs_, explain_); });
         memory->add_flag(
             "--explain", explain_,
             "With the stored prediction and the difference beside each category, FSDP unit, module "
             "and buffer, the peak of each step, and reserved against allocated memory");
         add_analysis("collectives", "Collectives by operation: counts, bytes, time, bandwidth",
-                     [this] { return run_collectives(file_, selection_, format_); });
+                     [this] { return run_collectives(inputs_); });
 
         CLI::App* compare = add_verb("compare", "Several runs side by side, against the first",
                                      [this] { return run_compare(files_, fail_if_, format_); });
@@ -93,7 +93,7 @@ class CommandLine {
 
         CLI::App* slice = add_writing(
             "slice", "Ranks, steps or a range of time of a trace, as a trace of its own",
-            [this] { return run_slice(file_, output_, overwrite_, ranks_, selection_, format_); });
+            [this] { return run_slice(file_, output_, overwrite_, ranks_, inputs_.selection, format_); });
         slice->add_option("IN", file_, "The trace")->required();
         slice->add_option("--rank,--ranks", ranks_, "These ranks only, for example 0,8 or 0-3")
             ->type_name("LIST");
@@ -122,7 +122,7 @@ class CommandLine {
             if (error.get_exit_code() == 0) return app_.exit(error);  // --help, --version
             throw UsageError(fmt::format("{}; run shardscope-trace --help", error.what()));
         }
-        format_ = parse_format(format_text_);
+        format_ = inputs_.format = parse_format(format_text_);
         return verbs_.at(app_.get_subcommands().front())();
     }
 
@@ -156,19 +156,34 @@ class CommandLine {
         return command;
     }
 
+    // A verb that reads traces of any kind; several files are opened together.
+    CLI::App* add_reader(const std::string& name, const std::string& help, std::function<int()> verb) {
+        CLI::App* command = add_verb(name, help, std::move(verb));
+        command
+            ->add_option("FILE", inputs_.files,
+                         "The trace, of any kind; several files, or a folder, are the ranks of one job")
+            ->required()
+            ->expected(1, -1);
+        command->add_flag("--partial", inputs_.partial, "Keep what can be read of a damaged file");
+        command
+            ->add_option("--max-size", inputs_.max_size, "Most bytes that a packed file may unpack to (256G)")
+            ->type_name("BYTES");
+        return command;
+    }
+
     void add_time_options(CLI::App* command) {
-        command->add_option("--step", selection_.step, "These steps only, the last included")
+        command->add_option("--step", inputs_.selection.step, "These steps only, the last included")
             ->type_name("A:B");
         command
-            ->add_option("--range", selection_.range,
+            ->add_option("--range", inputs_.selection.range,
                          "This part of the time only, since the start of the capture; ns, or with us, ms, s "
                          "(10ms:20ms)")
             ->type_name("A:B");
     }
 
     CLI::App* add_analysis(const std::string& name, const std::string& help, std::function<int()> verb) {
-        CLI::App* command = add_file_verb(name, help, std::move(verb));
-        command->add_option("--rank", selection_.rank, "This rank only")->type_name("R");
+        CLI::App* command = add_reader(name, help, std::move(verb));
+        command->add_option("--rank", inputs_.selection.rank, "This rank only")->type_name("R");
         add_time_options(command);
         return command;
     }
@@ -177,7 +192,7 @@ class CommandLine {
     std::map<const CLI::App*, std::function<int()>> verbs_;
     std::string file_, sql_, output_, ranks_, format_text_ = "table";
     std::vector<std::string> files_, fail_if_;
-    SelectionText selection_;
+    Inputs inputs_;
     bool overwrite_ = false, explain_ = false, finalize_ = false;
     Format format_ = Format::table;
 };

@@ -14,6 +14,7 @@
 #include "traces/analysis/memory_explanation.h"
 #include "traces/analysis/modules.h"
 #include "traces/analysis/summary.h"
+#include "traces/cli/analyse.h"
 #include "traces/cli/fail_if.h"
 #include "traces/store/loader.h"
 #include "traces/store/query.h"
@@ -21,21 +22,6 @@
 namespace shardscope::traces {
 
 namespace {
-
-std::unique_ptr<Trace> load(const std::string& file) {
-    check_input(file);
-    return load_trace(file);
-}
-
-// Parses before it loads, so that a wrong option is told at once.
-template <typename Analysis>
-int analyse(const std::string& file, const SelectionText& text, Format format, Analysis analysis) {
-    const Selection selection = parse_selection(text);
-    const auto trace = load(file);
-    check_selection(selection, *trace);
-    print(render(analysis(*trace, selection), format));
-    return kDone;
-}
 
 std::string read_sql(const std::string& text) {
     if (!text.ends_with(".sql")) return text;
@@ -53,33 +39,27 @@ void print(const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-int run_info(const std::string& file, Format format) {
-    print(render(trace_info(*load(file)), format));
+int run_info(const Inputs& inputs) {
+    print(render(trace_info(*load(inputs)), inputs.format));
     return kDone;
 }
 
-int run_summary(const std::string& file, const SelectionText& selection, Format format) {
-    return analyse(file, selection, format,
-                   [](const Trace& t, const Selection& s) { return summarize(t, s); });
+int run_summary(const Inputs& inputs) {
+    return analyse(inputs, [](const Trace& t, const Selection& s) { return summarize(t, s); });
 }
 
-int run_modules(const std::string& file, const SelectionText& selection, Format format) {
-    return analyse(file, selection, format,
-                   [](const Trace& t, const Selection& s) { return module_view(t, s); });
+int run_modules(const Inputs& inputs) {
+    return analyse(inputs, [](const Trace& t, const Selection& s) { return module_view(t, s); });
 }
 
-int run_memory(const std::string& file, const SelectionText& selection, bool explain, Format format) {
-    if (explain) {
-        return analyse(file, selection, format,
-                       [](const Trace& t, const Selection& s) { return explain_memory(t, s); });
-    }
-    return analyse(file, selection, format,
-                   [](const Trace& t, const Selection& s) { return memory_report(t, s); });
+int run_memory(const Inputs& inputs, bool explain) {
+    if (explain)
+        return analyse(inputs, [](const Trace& t, const Selection& s) { return explain_memory(t, s); });
+    return analyse(inputs, [](const Trace& t, const Selection& s) { return memory_report(t, s); });
 }
 
-int run_collectives(const std::string& file, const SelectionText& selection, Format format) {
-    return analyse(file, selection, format,
-                   [](const Trace& t, const Selection& s) { return collectives_report(t, s); });
+int run_collectives(const Inputs& inputs) {
+    return analyse(inputs, [](const Trace& t, const Selection& s) { return collectives_report(t, s); });
 }
 
 int run_compare(const std::vector<std::string>& files, const std::vector<std::string>& fail_if,
@@ -90,7 +70,7 @@ int run_compare(const std::vector<std::string>& files, const std::vector<std::st
     std::vector<std::unique_ptr<Trace>> traces;
     std::vector<const Trace*> pointers;
     for (const std::string& file : files) {
-        traces.push_back(load(file));
+        traces.push_back(load({.files = {file}, .selection = {}, .max_size = {}}));
         pointers.push_back(traces.back().get());
     }
     const Comparison comparison = compare(pointers);

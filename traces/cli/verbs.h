@@ -13,12 +13,12 @@ inline constexpr int kDone = 0, kFailed = 1, kWrongUse = 2;
 
 void print(const std::string& text);  // to standard output
 
-int run_info(const std::string& file, Format format);
-int run_summary(const std::string& file, const SelectionText& selection, Format format);
-int run_modules(const std::string& file, const SelectionText& selection, Format format);
+int run_info(const Inputs& inputs);
+int run_summary(const Inputs& inputs);
+int run_modules(const Inputs& inputs);
 // `explain`: with the prediction beside every part, the steps and the pool.
-int run_memory(const std::string& file, const SelectionText& selection, bool explain, Format format);
-int run_collectives(const std::string& file, const SelectionText& selection, Format format);
+int run_memory(const Inputs& inputs, bool explain);
+int run_collectives(const Inputs& inputs);
 int run_compare(const std::vector<std::string>& files, const std::vector<std::string>& fail_if,
                 Format format);
 // `finalize`: first makes a finished file of one whose run did not end.

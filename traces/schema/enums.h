@@ -79,6 +79,19 @@ inline constexpr int kPredictionParts = 4;
 inline constexpr std::array<std::string_view, kPredictionParts> kPredictionPartNames = {"unit", "module",
                                                                                         "buffer", "step"};
 
+// How one host range is tied to another (SHARD_LINKS).
+enum class LinkKind : std::uint8_t {
+    backward = 0,  // from an operator to the operator of its backward
+};
+inline constexpr int kLinkKinds = 1;
+inline constexpr std::array<std::string_view, kLinkKinds> kLinkKindNames = {"backward"};
+
+// How far a collective of a flight recorder's dump had come (SHARD_FLIGHT_RECORDS).
+enum class FlightState : std::uint8_t { scheduled = 0, started = 1, completed = 2 };
+inline constexpr int kFlightStates = 3;
+inline constexpr std::array<std::string_view, kFlightStates> kFlightStateNames = {"scheduled", "started",
+                                                                                  "completed"};
+
 inline std::string_view name(MemoryCategory v) {
     return kMemoryCategoryNames[static_cast<std::size_t>(v)];
 }
@@ -93,6 +106,9 @@ inline std::string_view name(Operation v) {
 }
 inline std::string_view name(PredictionPart v) {
     return kPredictionPartNames[static_cast<std::size_t>(v)];
+}
+inline std::string_view name(FlightState v) {
+    return kFlightStateNames[static_cast<std::size_t>(v)];
 }
 
 // NVTX_EVENTS.eventType, as Nsight Systems numbers them.

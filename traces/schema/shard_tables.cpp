@@ -115,6 +115,64 @@ constexpr std::array kMemory = {
     SchemaColumn{"module", kInt, "id", "The module that asked for it. SHARD_MODULES.id"},
     SchemaColumn{"streamId", kInt, "id", "The stream that it belongs to."},
     SchemaColumn{"nameId", kIntNN, "id", "The buffer's name. StringIds.id"},
+    SchemaColumn{"globalTid", kInt, "id", "The thread that asked, serialized. Since schema version 4."},
+    SchemaColumn{"total", kInt, "bytes",
+                 "Live on the device right after it, as the allocator says. Since schema version 4."},
+    SchemaColumn{"reserved", kInt, "bytes",
+                 "Held by the caching allocator right after it. Since schema version 4."},
+    SchemaColumn{"annotationId", kInt, "id",
+                 "The annotation under which it was allocated. StringIds.id. Since schema version 4."},
+    SchemaColumn{"stackId", kInt, "id",
+                 "The frames, innermost first, one a line. StringIds.id. Since schema version 4."},
+};
+
+constexpr std::array kSegments = {
+    SchemaColumn{"time", kIntNN, "ns", "When, since the start of the capture."},
+    kRank,
+    SchemaColumn{"address", kIntNN, "address", "Of the segment."},
+    SchemaColumn{"bytes", kIntNN, "bytes", "More than 0: taken from the device; less: given back."},
+    SchemaColumn{"streamId", kInt, "id", "The stream that it serves."},
+};
+
+constexpr std::array kLinks = {
+    SchemaColumn{"kind", kIntNN, "enum", "0: from an operator to the operator of its backward."},
+    SchemaColumn{"fromTid", kIntNN, "id", "The thread of the one, serialized."},
+    SchemaColumn{"fromTime", kIntNN, "ns", "When the one starts."},
+    SchemaColumn{"toTid", kIntNN, "id", "The thread of the other, serialized."},
+    SchemaColumn{"toTime", kIntNN, "ns", "When the other starts."},
+};
+
+constexpr std::array kDeviceDetails = {
+    SchemaColumn{"start", kIntNN, "ns", "Of the kernel, memcpy or memset."},
+    SchemaColumn{"deviceId", kIntNN, "id", "Its device. TARGET_INFO_GPU.id"},
+    SchemaColumn{"streamId", kIntNN, "id", "Its stream."},
+    SchemaColumn{"correlationId", kIntNN, "id", "Its launch."},
+    SchemaColumn{"externalId", kInt, "id",
+                 "The operator that launched it, as the source says. NVTX_EVENTS.uint64Value"},
+    SchemaColumn{"blocksPerSm", "REAL", "", "Blocks of its grid for each multiprocessor."},
+    SchemaColumn{"occupancy", "REAL", "%", "Achieved occupancy, as the source estimates it."},
+};
+
+constexpr std::array kFlightRecords = {
+    kRank,
+    SchemaColumn{"id", kIntNN, "", "Number of the record, in the order of issue."},
+    SchemaColumn{"groupNameId", kIntNN, "id", "The process group. StringIds.id"},
+    SchemaColumn{"groupDescriptionId", kIntNN, "id", "What it is for. StringIds.id"},
+    SchemaColumn{"groupSize", kIntNN, "ranks", "Ranks in it; 0 not known."},
+    SchemaColumn{"sequence", kIntNN, "", "Number in the group; of sends and receives their own count."},
+    SchemaColumn{"pointToPoint", kIntNN, "0/1", "1 for a send or receive."},
+    SchemaColumn{"operation", kIntNN, "enum", "SHARD_ENUM_OPERATION"},
+    SchemaColumn{"nameId", kIntNN, "id", "As PyTorch calls it: \"nccl:_all_gather_base\". StringIds.id"},
+    SchemaColumn{"inputBytes", kInt, "bytes", "What the rank gives."},
+    SchemaColumn{"outputBytes", kInt, "bytes", "What the rank gets."},
+    SchemaColumn{"dataTypeId", kIntNN, "id", "Type of the elements. StringIds.id"},
+    SchemaColumn{"sizesId", kIntNN, "id", "Shapes of what is given and got. StringIds.id"},
+    SchemaColumn{"state", kIntNN, "enum", "0 scheduled, 1 started, 2 completed."},
+    SchemaColumn{"created", kIntNN, "ns", "When the host issued it."},
+    SchemaColumn{"started", kInt, "ns", "When the device was seen to begin."},
+    SchemaColumn{"completed", kInt, "ns", "When the device was seen to be through."},
+    SchemaColumn{"timeout", kInt, "ms", "After which the watchdog gives up."},
+    SchemaColumn{"stackId", kIntNN, "id", "The frames, innermost first, one a line. StringIds.id"},
 };
 
 constexpr std::array kPrediction = {
@@ -223,7 +281,7 @@ constexpr auto kPhaseRows = enum_rows(kPhaseNames, kPhaseLabels);
 constexpr auto kPartRows = enum_rows(kPredictionPartNames, kPartLabels);
 constexpr auto kOperationRows = enum_rows(kOperationNames, kOperationNcclNames);
 
-constexpr std::array<SchemaTable, 17> kTables = {{
+constexpr std::array<SchemaTable, 21> kTables = {{
     {"SHARD_STATE", "Whether the run ended and what was lost; one row.", kState},
     {"SHARD_RUN", "The run's configuration and facts.", kRun},
     {"SHARD_RANKS", "The ranks, their devices, and their place in the mesh.", kRanks},
@@ -253,6 +311,18 @@ constexpr std::array<SchemaTable, 17> kTables = {{
      {},
      3},
     {"SHARD_TOTALS", "Sums by name, made when the run ends. Since schema version 3.", kTotals, {}, 3},
+    {"SHARD_LINKS", "Which operator is whose backward. Since schema version 4.", kLinks, {}, 4},
+    {"SHARD_DEVICE_DETAILS",
+     "What a source knows of device work beyond Nsight's tables. Since schema version 4.",
+     kDeviceDetails,
+     {},
+     4},
+    {"SHARD_SEGMENTS", "Memory that the caching allocator holds. Since schema version 4.", kSegments, {}, 4},
+    {"SHARD_FLIGHT_RECORDS",
+     "What PyTorch's NCCL flight recorder dumped. Since schema version 4.",
+     kFlightRecords,
+     {},
+     4},
 }};
 
 constexpr std::array<SchemaTable, 5> kEnums = {{

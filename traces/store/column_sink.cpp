@@ -82,7 +82,10 @@ void ColumnSink::add(const KernelRow& row) {
                                   .name = name,
                                   .device = row.device,
                                   .stream = row.stream,
-                                  .kind = impl_->kernel_kind(name)});
+                                  .kind = impl_->kernel_kind(name),
+                                  .external_id = row.external_id,
+                                  .blocks_per_sm = row.blocks_per_sm,
+                                  .occupancy = row.occupancy});
 }
 
 void ColumnSink::add(const MemcpyRow& row) {
@@ -97,7 +100,8 @@ void ColumnSink::add(const MemcpyRow& row) {
                                   .device = row.device,
                                   .stream = row.stream,
                                   .kind = DeviceKind::memcpy,
-                                  .copy_kind = static_cast<std::uint8_t>(known ? row.copy_kind : 0)});
+                                  .copy_kind = static_cast<std::uint8_t>(known ? row.copy_kind : 0),
+                                  .external_id = row.external_id});
 }
 
 void ColumnSink::add(const MemsetRow& row) {
@@ -110,7 +114,8 @@ void ColumnSink::add(const MemsetRow& row) {
                                   .name = intern("Memset"),
                                   .device = row.device,
                                   .stream = row.stream,
-                                  .kind = DeviceKind::memset});
+                                  .kind = DeviceKind::memset,
+                                  .external_id = row.external_id});
 }
 
 void ColumnSink::add(const RuntimeRow& row) {
@@ -150,6 +155,22 @@ void ColumnSink::add(const CounterRow& row) {
 
 void ColumnSink::add(const StepRow& row) {
     if (impl_->accept(row.start, row.end)) impl_->rows.steps.push_back(row);
+}
+
+void ColumnSink::add(const LinkRow& row) {
+    impl_->rows.links.push_back(row);
+}
+
+void ColumnSink::add(const SegmentRow& row) {
+    if (row.bytes < -kLargest || row.bytes > kLargest) {
+        impl_->refuse();
+    } else if (impl_->accept(row.time, row.time)) {
+        impl_->rows.segments.push_back(row);
+    }
+}
+
+void ColumnSink::add(const FlightRow& row) {
+    if (impl_->accept(row.created, row.completed.value_or(row.created))) impl_->rows.flight.push_back(row);
 }
 
 void ColumnSink::add(const LossRow& row) {

@@ -47,6 +47,9 @@ class ColumnSink final : public EventSink {
     void add(const PredictionRow& row) override;
     void add(const PredictionPartRow& row) override;
     void add(const DiagnosticRow& row) override;
+    void add(const LinkRow& row) override;
+    void add(const SegmentRow& row) override;
+    void add(const FlightRow& row) override;
     void commit() override {}
 
     // Facts about the file, which no row carries.

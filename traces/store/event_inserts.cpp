@@ -240,7 +240,10 @@ constexpr std::array kNvtx = {
     rare(Nvtx::optional<[](const NvtxRow& r) { return r.range.end_global_tid; }>("endGlobalTid")),
     Nvtx::integer<[](const NvtxRow& r) { return r.range.text; }>("textId"),
     Nvtx::integer<&NvtxRow::domain>("domainId"),
-    rare(Nvtx::any<payload<RangePayload::Type::uint64>>("uint64Value")),
+    rare(Nvtx::any<[](Cell cell, const NvtxRow& r) {
+        if (r.range.external_id != 0) return cell.integer(r.range.external_id);
+        payload<RangePayload::Type::uint64>(cell, r);
+    }>("uint64Value")),
     Nvtx::any<[](Cell cell, const NvtxRow& r) {
         if (r.range.module >= 0) return cell.integer(r.range.module);
         payload<RangePayload::Type::int64>(cell, r);
@@ -249,6 +252,7 @@ constexpr std::array kNvtx = {
     rare(Nvtx::any<payload<RangePayload::Type::uint32>>("uint32Value")),
     rare(Nvtx::any<payload<RangePayload::Type::int32>>("int32Value")),
     rare(Nvtx::any<payload<RangePayload::Type::real32>>("floatValue")),
+    rare(Nvtx::id<name_id<[](const NvtxRow& r) { return r.range.detail; }>>("jsonTextId")),
     rare(Nvtx::any<[](Cell cell, const NvtxRow& r) {
         if (!r.range.binary.empty()) cell.blob(r.range.binary);
     }>("binaryData")),
@@ -256,7 +260,8 @@ constexpr std::array kNvtx = {
 
 bool has_rare(const NvtxRow& r) {
     return r.range_id >= 0 || r.range.category || r.range.color || r.range.end_global_tid ||
-           r.range.payload.type != RangePayload::Type::none || !r.range.binary.empty();
+           r.range.payload.type != RangePayload::Type::none || !r.range.binary.empty() ||
+           r.range.detail != StringId::empty || r.range.external_id != 0;
 }
 
 using Collective = ColumnOf<CollectiveRow>;
@@ -275,12 +280,84 @@ constexpr std::array kCollective = {
 
 using Memory = ColumnOf<MemoryRow>;
 constexpr std::array kMemory = {
-    Memory::integer<&MemoryRow::time>("time"),         Memory::integer<&MemoryRow::rank>("rank"),
-    Memory::integer<&MemoryRow::address>("address"),   Memory::integer<&MemoryRow::bytes>("bytes"),
-    Memory::integer<&MemoryRow::category>("category"), Memory::integer<&MemoryRow::space>("space"),
-    Memory::integer<&MemoryRow::phase>("phase"),       Memory::id<&MemoryRow::unit>("unit"),
-    Memory::id<&MemoryRow::module>("module"),          Memory::id<&MemoryRow::stream>("streamId"),
+    Memory::integer<&MemoryRow::time>("time"),
+    Memory::integer<&MemoryRow::rank>("rank"),
+    Memory::integer<&MemoryRow::address>("address"),
+    Memory::integer<&MemoryRow::bytes>("bytes"),
+    Memory::integer<&MemoryRow::category>("category"),
+    Memory::integer<&MemoryRow::space>("space"),
+    Memory::integer<&MemoryRow::phase>("phase"),
+    Memory::id<&MemoryRow::unit>("unit"),
+    Memory::id<&MemoryRow::module>("module"),
+    Memory::id<&MemoryRow::stream>("streamId"),
     Memory::integer<&MemoryRow::name>("nameId"),
+    rare(Memory::any<[](Cell cell, const MemoryRow& r) {
+        if (r.global_tid != 0) cell.integer(r.global_tid);
+    }>("globalTid")),
+    rare(Memory::id<&MemoryRow::total>("total")),
+    rare(Memory::id<&MemoryRow::reserved>("reserved")),
+    rare(Memory::id<name_id<&MemoryRow::annotation>>("annotationId")),
+    rare(Memory::id<name_id<&MemoryRow::stack>>("stackId")),
+};
+
+bool has_rare(const MemoryRow& r) {
+    return r.global_tid != 0 || r.total >= 0 || r.reserved >= 0 || r.annotation != StringId::empty ||
+           r.stack != StringId::empty;
+}
+
+using Segment = ColumnOf<SegmentRow>;
+constexpr std::array kSegment = {
+    Segment::integer<&SegmentRow::time>("time"),       Segment::integer<&SegmentRow::rank>("rank"),
+    Segment::integer<&SegmentRow::address>("address"), Segment::integer<&SegmentRow::bytes>("bytes"),
+    Segment::id<&SegmentRow::stream>("streamId"),
+};
+
+using Link = ColumnOf<LinkRow>;
+constexpr std::array kLink = {
+    Link::integer<&LinkRow::kind>("kind"),          Link::integer<&LinkRow::from_tid>("fromTid"),
+    Link::integer<&LinkRow::from_time>("fromTime"), Link::integer<&LinkRow::to_tid>("toTid"),
+    Link::integer<&LinkRow::to_time>("toTime"),
+};
+
+using Detail = ColumnOf<DeviceDetailRow>;
+template <auto Member>
+constexpr auto if_known = [](Cell cell, const DeviceDetailRow& r) {
+    const float value = std::invoke(Member, r);
+    if (value >= 0) cell.real(value);
+};
+constexpr std::array kDetail = {
+    Detail::integer<&DeviceDetailRow::start>("start"),
+    Detail::integer<&DeviceDetailRow::device>("deviceId"),
+    Detail::integer<&DeviceDetailRow::stream>("streamId"),
+    Detail::integer<&DeviceDetailRow::correlation>("correlationId"),
+    Detail::any<[](Cell cell, const DeviceDetailRow& r) {
+        if (r.external_id != 0) cell.integer(r.external_id);
+    }>("externalId"),
+    Detail::any<if_known<&DeviceDetailRow::blocks_per_sm>>("blocksPerSm"),
+    Detail::any<if_known<&DeviceDetailRow::occupancy>>("occupancy"),
+};
+
+using Flight = ColumnOf<FlightRow>;
+constexpr std::array kFlight = {
+    Flight::integer<&FlightRow::rank>("rank"),
+    Flight::integer<&FlightRow::id>("id"),
+    Flight::integer<&FlightRow::group>("groupNameId"),
+    Flight::integer<&FlightRow::group_description>("groupDescriptionId"),
+    Flight::integer<&FlightRow::group_size>("groupSize"),
+    Flight::integer<&FlightRow::sequence>("sequence"),
+    Flight::integer<&FlightRow::point_to_point>("pointToPoint"),
+    Flight::integer<&FlightRow::operation>("operation"),
+    Flight::integer<&FlightRow::name>("nameId"),
+    Flight::id<&FlightRow::input_bytes>("inputBytes"),
+    Flight::id<&FlightRow::output_bytes>("outputBytes"),
+    Flight::integer<&FlightRow::data_type>("dataTypeId"),
+    Flight::integer<&FlightRow::sizes>("sizesId"),
+    Flight::integer<&FlightRow::state>("state"),
+    Flight::integer<&FlightRow::created>("created"),
+    Flight::optional<&FlightRow::started>("started"),
+    Flight::optional<&FlightRow::completed>("completed"),
+    Flight::id<&FlightRow::timeout_ms>("timeout"),
+    Flight::integer<&FlightRow::stack>("stackId"),
 };
 
 using Counter = ColumnOf<CounterRow>;
@@ -306,8 +383,12 @@ EventInserts::EventInserts(Database& db)
       memory_pools(db, "CUDA_GPU_MEMORY_POOL_EVENTS", kMemoryPool),
       nvtx(db, "NVTX_EVENTS", kNvtx, has_rare),
       collectives(db, "SHARD_COLLECTIVES", kCollective),
-      memory(db, "SHARD_MEMORY", kMemory),
-      counters(db, "SHARD_COUNTERS", kCounter) {}
+      memory(db, "SHARD_MEMORY", kMemory, has_rare),
+      counters(db, "SHARD_COUNTERS", kCounter),
+      segments(db, "SHARD_SEGMENTS", kSegment),
+      links(db, "SHARD_LINKS", kLink),
+      device_details(db, "SHARD_DEVICE_DETAILS", kDetail),
+      flight_records(db, "SHARD_FLIGHT_RECORDS", kFlight) {}
 
 void EventInserts::flush() {
     kernels.flush();
@@ -324,6 +405,10 @@ void EventInserts::flush() {
     collectives.flush();
     memory.flush();
     counters.flush();
+    segments.flush();
+    links.flush();
+    device_details.flush();
+    flight_records.flush();
 }
 
 }  // namespace shardscope::traces

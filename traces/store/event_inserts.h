@@ -21,6 +21,14 @@ struct MemoryUsageRow {
     std::string_view name;
 };
 
+// A row of SHARD_DEVICE_DETAILS: what Nsight's tables of device work have no column for.
+struct DeviceDetailRow {
+    std::int64_t start = 0;
+    int device = 0, stream = 0;
+    std::int64_t correlation = 0, external_id = 0;
+    float blocks_per_sm = -1, occupancy = -1;
+};
+
 struct EventInserts {
     explicit EventInserts(Database& db);
     void flush();
@@ -39,6 +47,10 @@ struct EventInserts {
     RowInsert<CollectiveRow> collectives;
     RowInsert<MemoryRow> memory;
     RowInsert<CounterRow> counters;
+    RowInsert<SegmentRow> segments;
+    RowInsert<LinkRow> links;
+    RowInsert<DeviceDetailRow> device_details;
+    RowInsert<FlightRow> flight_records;
 };
 
 }  // namespace shardscope::traces

@@ -25,6 +25,10 @@ std::string_view without_version_suffix(std::string_view api_name);
 // Linear_0 (backward)".
 inline constexpr std::string_view kModulePrefix = "nn.Module: ", kBackwardSuffix = " (backward)";
 
+// Domains of ranges that come from Kineto: its operators, annotations and Python frames (modules among them).
+inline constexpr std::string_view kOperatorDomain = "cpu_op", kAnnotationDomain = "user_annotation",
+                                  kFunctionDomain = "python_function";
+
 // `ours`: the range carries a ModuleRow::id.
 RangeKind range_kind(std::string_view text, std::string_view domain, bool ours);
 

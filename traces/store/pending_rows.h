@@ -19,6 +19,8 @@ struct PendingDeviceEvent {
     int device = 0, stream = 0;
     DeviceKind kind = DeviceKind::kernel;
     std::uint8_t copy_kind = 0;
+    std::int64_t external_id = 0;  // RangeRow::external_id of the operator that launched it; 0 none
+    float blocks_per_sm = -1, occupancy = -1;
 };
 
 struct PendingRows {
@@ -35,6 +37,9 @@ struct PendingRows {
     std::vector<RankRow> ranks;
     std::vector<ThreadRow> threads;
     std::vector<StreamRow> streams;
+    std::vector<LinkRow> links;
+    std::vector<SegmentRow> segments;
+    std::vector<FlightRow> flight;
 };
 
 // Sorts `rows`, links them and fills the columns of `trace`, which holds the strings already.

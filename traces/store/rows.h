@@ -40,6 +40,9 @@ struct KernelRow {
     std::int64_t graph_node = -1, graph = -1;  // where a CUDA graph launched it
     int cluster[3] = {-1, -1, -1};
     int cluster_policy = -1, max_potential_cluster = -1, max_active_clusters = -1;
+    std::int64_t external_id = 0;  // of the operator that launched it, as the source says; 0 none
+    float blocks_per_sm = -1;      // blocks of the grid for each multiprocessor; negative: not known
+    float occupancy = -1;          // achieved, 0..100, as the source estimates it; negative: not known
 };
 
 struct MemcpyRow {
@@ -52,7 +55,8 @@ struct MemcpyRow {
     int context = 1;
     int src_device = -1, src_context = -1, dst_device = -1, dst_context = -1;  // of a copy between devices
     std::int64_t graph_node = -1;
-    int copies = -1;  // that the row stands for
+    int copies = -1;               // that the row stands for
+    std::int64_t external_id = 0;  // as KernelRow's
 };
 
 struct MemsetRow {
@@ -64,6 +68,7 @@ struct MemsetRow {
     int mem_kind = kMemKindDevice;
     int context = 1;
     std::int64_t graph_node = -1;
+    std::int64_t external_id = 0;  // as KernelRow's
 };
 
 // A runtime (or driver) API call on a host thread; the name carries CUDA's suffix ("cudaLaunchKernel_v7000").
@@ -108,6 +113,15 @@ struct RangeRow {
     std::optional<std::int64_t> end_global_tid;  // of a start/end range that another thread ended
     RangePayload payload;
     std::string binary;  // payload of a schema, as NVTX_EVENTS.binaryData holds it (binary_payload())
+    StringId detail = StringId::empty;  // what else is known, as one JSON object ({"Input Dims":[[2,3]]})
+    std::int64_t external_id = 0;       // the operator's, which device events may name; 0 none
+};
+
+// Ties one host range to another, each told by its thread and the time at which it starts.
+struct LinkRow {
+    LinkKind kind = LinkKind::backward;
+    std::int64_t from_tid = 0, from_time = 0;  // the forward operator
+    std::int64_t to_tid = 0, to_time = 0;      // its backward
 };
 
 // What NVTX_EVENTS.binaryData holds for one payload of a schema: 1, the schema's id, the size and 32 + size
@@ -262,6 +276,41 @@ struct MemoryRow {
     Phase phase = Phase::none;
     int unit = -1, module = -1, stream = -1;
     StringId name = StringId::empty;  // the buffer's name, for example "net.0 flat_param"
+    // What sources other than our trainer know.
+    std::int64_t global_tid = 0;  // the thread that asked; 0 unknown
+    std::int64_t total = -1,
+                 reserved = -1;             // of the device right after it, as the allocator says; -1 unknown
+    StringId annotation = StringId::empty;  // the range around it, as the source says
+    StringId stack = StringId::empty;       // frames, innermost first, one a line: "file.py:12 function"
+};
+
+// Memory that the caching allocator took from the device (bytes > 0) or gave back (bytes < 0).
+struct SegmentRow {
+    std::int64_t time = 0;
+    int rank = 0;
+    std::uint64_t address = 0;
+    std::int64_t bytes = 0;
+    int stream = -1;
+};
+
+// What PyTorch's NCCL flight recorder says of one collective of one rank.
+struct FlightRow {
+    int rank = 0;
+    std::int64_t id = 0;  // in the order of issue, within the rank
+    StringId group = StringId::empty, group_description = StringId::empty;
+    std::int64_t group_size = 0;
+    std::int64_t sequence = -1;  // of the group's collectives, or of its sends and receives
+    bool point_to_point = false;
+    Operation operation = Operation::other;
+    StringId name = StringId::empty;  // "nccl:_all_gather_base"
+    std::int64_t input_bytes = -1, output_bytes = -1;
+    StringId data_type = StringId::empty;
+    StringId sizes = StringId::empty;  // "[[128, 64]] -> [[1024, 64]]"
+    FlightState state = FlightState::scheduled;
+    std::int64_t created = 0;
+    std::optional<std::int64_t> started = {}, completed = {};
+    std::int64_t timeout_ms = -1;
+    StringId stack = StringId::empty;  // as MemoryRow's
 };
 
 // A value that changes over time, for example "reserved_bytes" of a rank.

@@ -55,6 +55,11 @@ class EventSink {
     virtual void add(const NcclCommunicatorRow&) {}
     virtual void add(const NcclOperationRow&) {}
 
+    // What only some sources know; a database and columns both keep it.
+    virtual void add(const LinkRow&) {}
+    virtual void add(const SegmentRow&) {}
+    virtual void add(const FlightRow&) {}
+
     // Everything added so far becomes durable (a database commits).
     virtual void commit() = 0;
 };

@@ -62,6 +62,11 @@ struct DeviceEvents {
     std::vector<std::uint16_t> stream;  // index into Trace::streams
     std::vector<DeviceKind> kind;
     std::vector<std::uint8_t> copy_kind;  // ENUM_CUDA_MEMCPY_OPER for memcpys, else 0
+    // The host range that launched it: the innermost one around the launching call or, where no call is
+    // known, the operator that the source names. -1 none.
+    std::vector<std::int32_t> range;
+    // Empty where no event of the trace has them; negative: not known for this one.
+    std::vector<float> blocks_per_sm, occupancy;  // occupancy in percent
     std::size_t size() const { return start.size(); }
 };
 
@@ -74,6 +79,7 @@ enum class RangeKind : std::uint8_t {
     data_loader = 4,
     communication = 5,  // ranges of the NCCL domain
     function = 6,       // frames of the host program (Python functions)
+    operation = 7,      // an operator: Kineto's cpu_op, "aten::mm"; counts as CPU Exec
 };
 
 // NVTX ranges with an end, sorted by (start, longer first).
@@ -85,6 +91,9 @@ struct HostRanges {
     std::vector<std::uint16_t> thread;  // index into Trace::threads
     std::vector<std::uint16_t> depth;   // nesting on the thread, 0 outermost
     std::vector<RangeKind> kind;
+    // Empty where no range of the trace has them.
+    std::vector<StringId> detail;       // RangeRow::detail
+    std::vector<std::int32_t> forward;  // of a backward operator: the forward operator's row, -1 none
     std::size_t size() const { return start.size(); }
 };
 
@@ -135,6 +144,17 @@ struct MemoryEvents {
     std::vector<MemoryCategory> category;
     std::vector<MemorySpace> space;
     std::vector<Phase> phase;
+    // Empty where no event of the trace has them.
+    std::vector<StringId> annotation, stack;  // as MemoryRow's
+    std::size_t size() const { return time.size(); }
+};
+
+// Memory that the caching allocator holds, sorted by time: > 0 taken from the device, < 0 given back.
+struct Segments {
+    std::vector<std::int64_t> time, bytes;
+    std::vector<std::uint64_t> address;
+    std::vector<std::int32_t> stream;  // the id, -1 unknown
+    std::vector<std::uint16_t> rank;
     std::size_t size() const { return time.size(); }
 };
 
@@ -203,7 +223,9 @@ struct Trace {
     Synchronizations synchronizations;
     Collectives collectives;
     MemoryEvents memory;
+    Segments segments;
     Counters counters;
+    std::vector<FlightRow> flight;  // sorted by (rank, id); FlightRow::rank is the rank's number
 
     // The value of a configuration key, or "" where the run has none.
     std::string_view config_value(std::string_view key) const {

@@ -67,6 +67,9 @@ class DatabaseWriter final : public EventSink {
     void add(const CudaStreamRow& row) override;
     void add(const NcclCommunicatorRow& row) override;
     void add(const NcclOperationRow& row) override;
+    void add(const LinkRow& row) override;
+    void add(const SegmentRow& row) override;
+    void add(const FlightRow& row) override;
 
     void commit() override;
 

@@ -5,7 +5,17 @@ namespace shardscope::traces {
 
 namespace {
 constexpr std::int64_t kPidMask = ~std::int64_t{0xFFFFFF};
+
+template <typename Row>
+void add_external_id(Inserts& into, const Row& row) {
+    if (row.external_id == 0) return;
+    into.events.device_details.add({.start = row.start,
+                                    .device = row.device,
+                                    .stream = row.stream,
+                                    .correlation = row.correlation,
+                                    .external_id = row.external_id});
 }
+}  // namespace
 
 std::int64_t DatabaseWriter::Impl::domain_id(StringId domain) {
     if (domain == StringId::empty) return 0;
@@ -41,15 +51,32 @@ std::int64_t DatabaseWriter::Impl::domain_of(const RangeRow& row) {
 }
 
 void DatabaseWriter::add(const KernelRow& row) {
-    impl_->write([&](Inserts& into) { into.events.kernels.add(row); });
+    impl_->write([&](Inserts& into) {
+        into.events.kernels.add(row);
+        if (row.external_id != 0 || row.blocks_per_sm >= 0 || row.occupancy >= 0) {
+            into.events.device_details.add({.start = row.start,
+                                            .device = row.device,
+                                            .stream = row.stream,
+                                            .correlation = row.correlation,
+                                            .external_id = row.external_id,
+                                            .blocks_per_sm = row.blocks_per_sm,
+                                            .occupancy = row.occupancy});
+        }
+    });
 }
 
 void DatabaseWriter::add(const MemcpyRow& row) {
-    impl_->write([&](Inserts& into) { into.events.memcpys.add(row); });
+    impl_->write([&](Inserts& into) {
+        into.events.memcpys.add(row);
+        add_external_id(into, row);
+    });
 }
 
 void DatabaseWriter::add(const MemsetRow& row) {
-    impl_->write([&](Inserts& into) { into.events.memsets.add(row); });
+    impl_->write([&](Inserts& into) {
+        into.events.memsets.add(row);
+        add_external_id(into, row);
+    });
 }
 
 void DatabaseWriter::add(const RuntimeRow& row) {
@@ -103,6 +130,18 @@ void DatabaseWriter::add(const RangeRow& row) {
 // Nsight's table of the same is made when the run ends (memory_usage.h).
 void DatabaseWriter::add(const MemoryRow& row) {
     impl_->write([&](Inserts& into) { into.events.memory.add(row); });
+}
+
+void DatabaseWriter::add(const LinkRow& row) {
+    impl_->write([&](Inserts& into) { into.events.links.add(row); });
+}
+
+void DatabaseWriter::add(const SegmentRow& row) {
+    impl_->write([&](Inserts& into) { into.events.segments.add(row); });
+}
+
+void DatabaseWriter::add(const FlightRow& row) {
+    impl_->write([&](Inserts& into) { into.events.flight_records.add(row); });
 }
 
 void DatabaseWriter::add(const StepRow& row) {

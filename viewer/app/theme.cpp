@@ -38,6 +38,7 @@ Color range_color(traces::RangeKind kind) {
         case traces::RangeKind::function:
             return rgb(0x556375);
         case traces::RangeKind::annotation:
+        case traces::RangeKind::operation:
             break;
     }
     return kSteel;

@@ -146,6 +146,8 @@ std::string_view range_kind_text(traces::RangeKind kind) {
             return "Communication (host)";
         case traces::RangeKind::function:
             return "Function";
+        case traces::RangeKind::operation:
+            return "operator";
         case traces::RangeKind::annotation:
             break;
     }
