@@ -1,0 +1,66 @@
+// A trace database as Chrome trace JSON in Kineto's own spelling: TensorBoard's plugin, Holistic Trace
+// Analysis, Perfetto and chrome://tracing read it, and our own importer gets every rank back. Streams from
+// SQL to the file: memory does not grow with the number of events.
+//
+// Layout (times in us with three decimals since baseTimeNanoseconds, the UTC time of capture time 0):
+//
+//   {"schemaVersion":1, "deviceProperties":[...], "distributedInfo":{...}, "displayTimeUnit":"ms",
+//    "baseTimeNanoseconds":N, "shardscope":{...}, "traceEvents":[...], "traceName":"..."}
+//
+// traceEvents, by category (cat):
+//   cpu_op, user_annotation, python_function   ranges by their domain; a range of another domain is a
+//                       user_annotation, a module's call (nn.Module: X) a python_function with Python id,
+//                       Python parent id and Python module id
+//   cuda_runtime, cuda_driver, cuda_sync, overhead, kernel, gpu_memcpy, gpu_memset, cpu_instant_event
+//   [memory] ac2g, fwdbwd        flows: launch to work, forward to backward and counters (ph C), marks (ph i)
+//   and metadata (ph M: process_name, thread_name).
+// Host events stand under their process's `pid`, device events under pid = device and tid = stream.
+//
+// What Kineto has no word for:
+//   "shardscope": {"version":1, "schema":4, "ended":true, "dropped":0,
+//     "configuration":{"model.width":"1024", ...},
+//     "ranks":[{"rank":0, "device":0, "pid":4242, "process":4242, "thread":5000, "threads":[5000, 5007],
+//               "host":"...", "device_name":"...", "device_memory":0, "data":0, "shard":0, "tensor":0,
+//               "pipeline":0, "streams":{"7":"compute"}}],
+//     "modules":[{"id":0, "parent":-1, "name":"Linear_0", "class":"Linear", "path":"net.0", "unit":0,
+//                 "parameters":1000}],
+//     "units":[{"id":0, "module":0, "name":"root", "elements":1, "padded_elements":1, "shard_bytes":1,
+//               "bytes":1}],
+//     "steps":[{"rank":0, "step":3, "start_ns":0, "end_ns":9, "thread":5000}], "losses":{"3":0.5},
+//     "predictions":[{"rank":0, "peak_bytes":1, "where":"...", "at_peak":{"parameters":1, ...}}],
+//     "prediction_parts":[{"rank":0, "part":"unit", "id":0, "name":"", "bytes":1}],
+//     "segments":[{"rank":0, "time_ns":0, "address":1, "bytes":1, "stream":0}]}
+//   `pid` is the one of the events: where two processes of different machines have one number, or a device
+//   has it, it is a free one, and `process` the number on the machine. `threads`: tids that work for the
+//   rank. args."shardscope" of an event, each key only where known:
+//     range        {"module":id, "domain":"NCCL"}
+//     kernel       {"operation":"all_gather", "bytes":n, "padding":n, "group":n, "group_size":n,
+//                   "sequence":n, "unit":id, "phase":"forward"} of a collective
+//     [memory]     {"category":"activations", "space":"device", "phase":"forward", "unit":id, "module":id,
+//                   "stream":n, "name":"...", "annotation":"...", "stack":"..."}
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace shardscope::traces {
+
+struct ChromeExportOptions {
+    bool overwrite = false;
+    bool pack = false;                     // with gzip
+    std::function<void(double)> progress;  // the share done; may be empty
+    std::function<bool()> cancelled;       // asked now and then; may be empty
+};
+
+struct ChromeExportResult {
+    std::int64_t events = 0;  // of traceEvents
+    std::int64_t bytes = 0;   // of JSON, before packing
+};
+
+// Exports the Shardscope database `input`. The file takes its name only when it is whole. Throws StoreError:
+// the database cannot be read, the output exists or cannot be written, cancelled.
+ChromeExportResult export_chrome(const std::string& input, const std::string& output,
+                                 const ChromeExportOptions& options = {});
+
+}  // namespace shardscope::traces
