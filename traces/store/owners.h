@@ -1,0 +1,65 @@
+// Who did what: the ranks and host threads that rows speak of, and their indexes in the trace. Internal to
+// the store; used while the columns of a trace are built.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+
+#include "traces/store/pending_rows.h"
+#include "traces/store/trace.h"
+
+namespace shardscope::traces {
+
+// The process of a serialized thread.
+constexpr std::int64_t pid_of(std::int64_t global_tid) {
+    return global_tid & ~std::int64_t{0xFFFFFF};
+}
+
+// Throws StoreError where a column of 16 bits cannot hold so many.
+void check_size(std::size_t size, const char* what, const Trace& trace);
+
+// Ranks by number and by device. Rows may speak of ranks that nobody described: those are made up.
+class RankIndex {
+  public:
+    RankIndex(const PendingRows& rows, Trace& trace);  // fills Trace::ranks
+
+    std::uint16_t of_number(int number) const { return by_number_.at(number); }
+    std::uint16_t of_device(int device, std::int64_t pid, const Trace& trace) const;
+    bool knows_device(int device) const { return by_device_.contains(device); }
+    // The rank of a process that has only one, else -1.
+    int of_pid(std::int64_t pid) const {
+        return by_pid_.count(pid) == 1 ? static_cast<int>(by_pid_.find(pid)->second) : -1;
+    }
+
+  private:
+    std::unordered_map<int, std::uint16_t> by_number_;
+    std::multimap<int, std::uint16_t> by_device_;
+    std::multimap<std::int64_t, std::uint16_t> by_pid_;
+};
+
+// Host threads: everyone who did something, and the named threads of a rank.
+class ThreadIndex {
+  public:
+    ThreadIndex(const PendingRows& rows, const RankIndex& ranks, Trace& trace);
+
+    // A thread that nothing else tells about belongs to the rank whose device it feeds most.
+    void settle_by_launches(const std::vector<RuntimeRow>& runtime, const DeviceEvents& device);
+    // Fills Trace::threads: by rank, those of no rank last, then by id.
+    void finish(Trace& trace);
+
+    std::uint16_t operator[](std::int64_t tid) const { return index_.at(tid); }
+    // -1 for a thread that did nothing.
+    int find(std::int64_t tid) const {
+        const auto it = index_.find(tid);
+        return it != index_.end() ? static_cast<int>(it->second) : -1;
+    }
+
+  private:
+    void settle(std::int64_t tid, int rank);
+
+    std::map<std::int64_t, HostThread> seen_;
+    std::unordered_map<std::int64_t, std::uint16_t> index_;
+};
+
+}  // namespace shardscope::traces
