@@ -151,7 +151,8 @@ std::vector<MatchedCollective> match_collectives(const Trace& trace) {
                std::tuple(b.whole(), b.by_order, b.rank, b.row);
     });
     std::vector<MatchedCollective> matched(collectives.size());
-    for (std::size_t begin = 0; begin < keys.size();) {
+    std::int32_t match = 0;
+    for (std::size_t begin = 0; begin < keys.size(); ++match) {
         std::size_t end = begin;
         int ranks = 0, group_size = 0, last_rank = -1;
         std::int64_t transfer = -1;
@@ -173,6 +174,7 @@ std::vector<MatchedCollective> match_collectives(const Trace& trace) {
             matched[row].transfer_ns = pair ? duration(trace, row) : transfer;
             matched[row].unmatched = !pair && (ranks < group_size || keys[begin].sequence < 0);
             matched[row].bytes_differ = !pair && differ;
+            matched[row].match = match;
         }
     }
     return matched;

@@ -47,6 +47,7 @@ struct MatchedCollective {
     std::int64_t transfer_ns = -1;  // the shortest duration among the ranks; -1: no rank has a device event
     bool unmatched = false;         // fewer ranks took part than the group has
     bool bytes_differ = false;      // from a counterpart's
+    std::int32_t match = -1;        // the same number for all counterparts, from 0 on
 };
 
 // By row of Trace::collectives: matched by (group, operation, sequence number), by order within (group,
