@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "traces/schema/enums.h"
+#include "traces/store/names.h"
 
 namespace shardscope::traces {
 
@@ -258,7 +259,45 @@ class TableLoader {
         });
     }
 
+    // What the device tables have no column for, found again by the event's start, device, stream and launch.
+    struct Detail {
+        std::int64_t start = 0, device = 0, stream = 0, correlation = 0, external_id = 0;
+        float blocks_per_sm = -1, occupancy = -1;
+        auto place() const { return std::tie(start, device, stream, correlation); }
+    };
+
+    void load_details() {
+        scan("SHARD_DEVICE_DETAILS",
+             {"start", "deviceId", "streamId", "correlationId", "externalId", "blocksPerSm", "occupancy"},
+             [&](const Statement& r) {
+                 details_.push_back({r.integer(0), r.integer(1), r.integer(2), r.integer(3), r.integer(4),
+                                     static_cast<float>(r.is_null(5) ? -1 : r.real(5)),
+                                     static_cast<float>(r.is_null(6) ? -1 : r.real(6))});
+             });
+        std::stable_sort(details_.begin(), details_.end(),
+                         [](const Detail& a, const Detail& b) { return a.place() < b.place(); });
+    }
+
+    // Null where there is none.
+    template <typename Row>
+    const Detail* detail_of(const Row& row) const {
+        if (details_.empty()) return nullptr;
+        const Detail sought = {
+            .start = row.start, .device = row.device, .stream = row.stream, .correlation = row.correlation};
+        const auto it =
+            std::lower_bound(details_.begin(), details_.end(), sought,
+                             [](const Detail& a, const Detail& b) { return a.place() < b.place(); });
+        return it != details_.end() && it->place() == sought.place() ? &*it : nullptr;
+    }
+
+    template <typename Row>
+    void add_with_external_id(Row row) {
+        if (const Detail* detail = detail_of(row)) row.external_id = detail->external_id;
+        sink_.add(row);
+    }
+
     void load_device_events() {
+        load_details();
         scan(kDeviceTables[0],
              {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "shortName",
               "demangledName"},
@@ -270,36 +309,41 @@ class TableLoader {
                  row.global_pid = r.integer(5);
                  row.short_name = string(r, 6);
                  row.demangled_name = string(r, 7);
+                 if (const Detail* detail = detail_of(row)) {
+                     row.external_id = detail->external_id;
+                     row.blocks_per_sm = detail->blocks_per_sm;
+                     row.occupancy = detail->occupancy;
+                 }
                  sink_.add(row);
              });
         scan(kDeviceTables[1],
              {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "copyKind",
               "srcKind", "dstKind"},
              [&](const Statement& r) {
-                 sink_.add(MemcpyRow{.start = r.integer(0),
-                                     .end = r.integer(1),
-                                     .device = narrow(r.integer(2)),
-                                     .stream = narrow(r.integer(3)),
-                                     .correlation = r.integer(4),
-                                     .global_pid = r.integer(5),
-                                     .bytes = r.integer(6),
-                                     .copy_kind = narrow(r.integer(7)),
-                                     .src_kind = narrow(r.integer(8)),
-                                     .dst_kind = narrow(r.integer(9))});
+                 add_with_external_id(MemcpyRow{.start = r.integer(0),
+                                                .end = r.integer(1),
+                                                .device = narrow(r.integer(2)),
+                                                .stream = narrow(r.integer(3)),
+                                                .correlation = r.integer(4),
+                                                .global_pid = r.integer(5),
+                                                .bytes = r.integer(6),
+                                                .copy_kind = narrow(r.integer(7)),
+                                                .src_kind = narrow(r.integer(8)),
+                                                .dst_kind = narrow(r.integer(9))});
              });
         scan(kDeviceTables[2],
              {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "value",
               "memKind"},
              [&](const Statement& r) {
-                 sink_.add(MemsetRow{.start = r.integer(0),
-                                     .end = r.integer(1),
-                                     .device = narrow(r.integer(2)),
-                                     .stream = narrow(r.integer(3)),
-                                     .correlation = r.integer(4),
-                                     .global_pid = r.integer(5),
-                                     .bytes = r.integer(6),
-                                     .value = narrow(r.integer(7)),
-                                     .mem_kind = narrow(r.integer(8))});
+                 add_with_external_id(MemsetRow{.start = r.integer(0),
+                                                .end = r.integer(1),
+                                                .device = narrow(r.integer(2)),
+                                                .stream = narrow(r.integer(3)),
+                                                .correlation = r.integer(4),
+                                                .global_pid = r.integer(5),
+                                                .bytes = r.integer(6),
+                                                .value = narrow(r.integer(7)),
+                                                .mem_kind = narrow(r.integer(8))});
              });
         scan("SHARD_COLLECTIVES",
              {"rank", "correlationId", "operation", "bytes", "padding", "groupId", "groupSize", "sequence",
@@ -361,7 +405,8 @@ class TableLoader {
                      domains[key(r.integer(1), r.integer(2))] = text(r, 3, 4);
              });
         scan("NVTX_EVENTS",
-             {"start", "end", "eventType", "globalTid", "domainId", "textId", "text", "color", "int64Value"},
+             {"start", "end", "eventType", "globalTid", "domainId", "textId", "text", "color", "int64Value",
+              "uint64Value", "jsonTextId", "jsonText"},
              [&](const Statement& r) {
                  const auto type = r.integer(2);
                  if (type != kNvtxPushPop && type != kNvtxStartEnd && type != kNvtxMark) return;
@@ -376,14 +421,26 @@ class TableLoader {
                  if (!r.is_null(7)) row.color = static_cast<std::uint32_t>(r.integer(7));
                  // A payload that names no module is the program's own.
                  if (modules_.contains(r.integer_or(8, -1))) row.module = narrow(r.integer(8));
+                 // In the domains of Kineto's operators that payload is the operator's id.
+                 const std::string_view domain = sink_.text(row.domain);
+                 if (domain == kOperatorDomain || domain == kAnnotationDomain) row.external_id = r.integer(9);
+                 row.detail = text(r, 10, 11);
                  sink_.add(row);
              });
+        scan("SHARD_LINKS", {"kind", "fromTid", "fromTime", "toTid", "toTime"}, [&](const Statement& r) {
+            if (r.integer(0) < 0 || r.integer(0) >= kLinkKinds) return;  // of a kind that is not known here
+            sink_.add(LinkRow{.kind = static_cast<LinkKind>(r.integer(0)),
+                              .from_tid = r.integer(1),
+                              .from_time = r.integer(2),
+                              .to_tid = r.integer(3),
+                              .to_time = r.integer(4)});
+        });
     }
 
     void load_memory() {
         scan("SHARD_MEMORY",
              {"time", "rank", "address", "bytes", "category", "space", "phase", "unit", "module", "streamId",
-              "nameId"},
+              "nameId", "globalTid", "total", "reserved", "annotationId", "stackId"},
              [&](const Statement& r) {
                  sink_.add(
                      MemoryRow{.time = r.integer(0),
@@ -396,8 +453,21 @@ class TableLoader {
                                .unit = narrow(r.integer_or(7, -1)),
                                .module = narrow(r.integer_or(8, -1)),
                                .stream = narrow(r.integer_or(9, -1)),
-                               .name = string(r, 10)});
+                               .name = string(r, 10),
+                               .global_tid = r.integer(11),
+                               .total = r.integer_or(12, -1),
+                               .reserved = r.integer_or(13, -1),
+                               .annotation = string(r, 14),
+                               .stack = string(r, 15)});
              });
+        scan("SHARD_SEGMENTS", {"time", "rank", "address", "bytes", "streamId"}, [&](const Statement& r) {
+            sink_.add(SegmentRow{.time = r.integer(0),
+                                 .rank = narrow(r.integer(1)),
+                                 .address = static_cast<std::uint64_t>(r.integer(2)),
+                                 .bytes = r.integer(3),
+                                 .stream = narrow(r.integer_or(4, -1))});
+        });
+        load_flight();
         scan("SHARD_COUNTERS", {"time", "rank", "nameId", "value"}, [&](const Statement& r) {
             sink_.add(CounterRow{r.integer(0), narrow(r.integer(1)), string(r, 2), r.real(3)});
         });
@@ -407,6 +477,36 @@ class TableLoader {
             db_.integer("SELECT count(*) FROM (SELECT 1 FROM SHARD_MEMORY LIMIT 1)") == 0) {
             load_cuda_memory();
         }
+    }
+
+    void load_flight() {
+        scan("SHARD_FLIGHT_RECORDS",
+             {"rank", "id", "groupNameId", "groupDescriptionId", "groupSize", "sequence", "pointToPoint",
+              "operation", "nameId", "inputBytes", "outputBytes", "dataTypeId", "sizesId", "state", "created",
+              "started", "completed", "timeout", "stackId"},
+             [&](const Statement& r) {
+                 FlightRow row;
+                 row.rank = narrow(r.integer(0));
+                 row.id = r.integer(1);
+                 row.group = string(r, 2);
+                 row.group_description = string(r, 3);
+                 row.group_size = r.integer(4);
+                 row.sequence = r.integer(5);
+                 row.point_to_point = r.integer(6) != 0;
+                 row.operation = to_enum(r.integer(7), kOperations, Operation::other);
+                 row.name = string(r, 8);
+                 row.input_bytes = r.integer_or(9, -1);
+                 row.output_bytes = r.integer_or(10, -1);
+                 row.data_type = string(r, 11);
+                 row.sizes = string(r, 12);
+                 row.state = to_enum(r.integer(13), kFlightStates, FlightState::scheduled);
+                 row.created = r.integer(14);
+                 if (!r.is_null(15)) row.started = r.integer(15);
+                 if (!r.is_null(16)) row.completed = r.integer(16);
+                 row.timeout_ms = r.integer_or(17, -1);
+                 row.stack = string(r, 18);
+                 sink_.add(row);
+             });
     }
 
     void load_cuda_memory() {
@@ -438,6 +538,7 @@ class TableLoader {
     std::unordered_map<std::int64_t, StringId> strings_;  // StringIds.id -> the sink's
     std::vector<RankRow> ranks_;
     std::unordered_set<std::int64_t> modules_;  // SHARD_MODULES.id
+    std::vector<Detail> details_;               // sorted by place
     std::int64_t rows_ = 0, total_ = 0;
 };
 
