@@ -38,8 +38,9 @@ struct CollectivesReport {
     std::vector<RankCollectives> ranks;
 };
 
-// Communication kernels without collective metadata (an Nsight export without NCCL's ranges) count under the
-// operation that their name tells, with their time but no bytes, and with no counterpart.
+// Communication kernels without collective metadata (an Nsight export without NCCL's ranges, an old Kineto
+// trace) count under the operation that their name or the ranges around their launch tell, with their time
+// but no bytes; counterparts are found by order (matching.h).
 CollectivesReport collectives_report(const Trace& trace, const Selection& selection = {});
 
 // One collective of one rank beside its counterparts on the other ranks.
@@ -50,8 +51,7 @@ struct MatchedCollective {
     std::int32_t match = -1;        // the same number for all counterparts, from 0 on
 };
 
-// By row of Trace::collectives: matched by (group, operation, sequence number), by order within (group,
-// operation) where there are no sequence numbers and the ranks' counts agree.
+// By row of Trace::collectives: what match_communications (matching.h) found.
 std::vector<MatchedCollective> match_collectives(const Trace& trace);
 
 // busbw / algbw of nccl-tests for n ranks.
