@@ -133,6 +133,7 @@ class Slice {
         if (table_role(table) == TableRole::made || !part_.has_table(table.name)) return;
         if (table.name == "SHARD_MODULES" || table.name == "SHARD_UNITS") return;  // once it is known which
         if (table.name == "SHARD_MEMORY") return copy_state(table, live_allocations(part_, windows_));
+        if (table.name == "SHARD_SEGMENTS") return copy_state(table, live_segments(part_, windows_));
         if (table.name == "CUDA_GPU_MEMORY_USAGE_EVENTS")
             return copy_state(table, live_cuda_allocations(part_, windows_));
         if (table.name == "SHARD_COUNTERS") return copy_state(table, last_values(part_, windows_));
@@ -142,6 +143,8 @@ class Slice {
 
     std::string where(const SchemaTable& table) {
         if (!cuts_time() || table.name == "SHARD_COLLECTIVES") return {};
+        // Starts like its event, whose end it does not tell.
+        if (table.name == "SHARD_DEVICE_DETAILS") return {};
         const auto [start, end] = times_of(part_, table);
         if (start.empty()) return {};
         const bool work = is_device_work(table);

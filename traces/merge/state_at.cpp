@@ -64,6 +64,20 @@ std::vector<std::int64_t> live_allocations(Part& part, const SliceWindows& windo
         });
 }
 
+std::vector<std::int64_t> live_segments(Part& part, const SliceWindows& windows) {
+    if (!begins_later(windows) || !part.has_table("SHARD_SEGMENTS")) return {};
+    using Segment = std::tuple<std::int64_t, std::int64_t>;  // rank, address
+    return fold<Segment>(
+        part,
+        fmt::format("SELECT rowid, time, rank, address, bytes FROM SHARD_SEGMENTS WHERE +time < {} ORDER BY "
+                    "time, rowid",
+                    windows.hull().to),
+        [&](const Statement& row) -> const auto& { return windows.of_rank(row.integer(2)); },
+        [](const Statement& row) {
+            return std::pair(Segment(row.integer(2), row.integer(3)), row.integer(4) <= 0);
+        });
+}
+
 std::vector<std::int64_t> live_cuda_allocations(Part& part, const SliceWindows& windows) {
     if (!begins_later(windows) || !part.has_table("CUDA_GPU_MEMORY_USAGE_EVENTS")) return {};
     // process, device, kind of memory, address

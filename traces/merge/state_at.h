@@ -11,9 +11,10 @@
 
 namespace shardscope::traces {
 
-// Ids (rowid) of rows of SHARD_MEMORY, CUDA_GPU_MEMORY_USAGE_EVENTS and SHARD_COUNTERS that were before the
-// first window of their owner, and hold when it begins. Sorted by id.
+// Ids (rowid) of rows of SHARD_MEMORY, SHARD_SEGMENTS, CUDA_GPU_MEMORY_USAGE_EVENTS and SHARD_COUNTERS that
+// were before the first window of their owner, and hold when it begins. Sorted by id.
 std::vector<std::int64_t> live_allocations(Part& part, const SliceWindows& windows);
+std::vector<std::int64_t> live_segments(Part& part, const SliceWindows& windows);
 std::vector<std::int64_t> live_cuda_allocations(Part& part, const SliceWindows& windows);
 std::vector<std::int64_t> last_values(Part& part, const SliceWindows& windows);
 

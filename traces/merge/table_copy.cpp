@@ -25,6 +25,11 @@ bool must_have_value(const SchemaColumn& column) {
     return column.type.find("NOT NULL") != std::string_view::npos;
 }
 
+// What a row tells of its own moment: of a state that is carried to another time it does not hold.
+bool holds_at_its_time(std::string_view table, std::string_view column) {
+    return table == "SHARD_MEMORY" && (column == "total" || column == "reserved" || column == "globalTid");
+}
+
 std::string_view default_sql(const SchemaColumn& column) {
     if (!must_have_value(column)) return "NULL";
     if (column.name == "tensorSizeMinusOneElements") return "'[]'";
@@ -74,6 +79,7 @@ TableCopy::TableCopy(Database& from, Database& to, const SchemaTable& table, Row
                        : column.type.starts_with("TEXT")           ? Column::Absent::text
                                                                    : Column::Absent::zero;
         }
+        c.of_moment = holds_at_its_time(table.name, column.name);
         columns_.push_back(c);
         const auto remember = [&](ColumnRole role, int& place) {
             if (c.role == role && place < 0) place = c.at;
@@ -162,7 +168,7 @@ std::int64_t TableCopy::mapped(const Column& column, std::int64_t value) {
 void TableCopy::bind(const Column& column, std::optional<std::int64_t> time) {
     const int index = column.at + 1;
     const ValueType type = from_.type(column.at);
-    if (type == ValueType::null) return bind_absent(column);
+    if (type == ValueType::null || (time && column.of_moment)) return bind_absent(column);
     if (column.role == ColumnRole::payload) return bind_payload(column);
     if (column.role == ColumnRole::undecided || column.role == ColumnRole::kept ||
         column.role == ColumnRole::pid || type != ValueType::integer)

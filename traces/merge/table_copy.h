@@ -43,6 +43,7 @@ class TableCopy {
         ColumnRole role = ColumnRole::undecided;
         int at = 0;  // in the row and, plus 1, in the insert
         enum class Absent { null, zero, text, list } absent = Absent::null;
+        bool of_moment = false;  // true at the row's own time only
     };
     void bind(const Column& column, std::optional<std::int64_t> time);
     void bind_absent(const Column& column);
