@@ -1,4 +1,4 @@
-// samples/sql: every query says what it answers, runs on a file as it is written, and answers it rightly.
+// samples/queries: every query says what it answers, runs on a file as it is written, and answers it rightly.
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -68,6 +68,20 @@ TEST_F(SampleQueries, KernelsByTime) {
     // 2 steps: sgemm 2 * 300 us, the gather 2 * 50 us: 600 of 700 us are 85.71 %.
     EXPECT_THAT(rows_of("kernels_by_time.sql"),
                 Contains(ElementsAre(whole(0), chars("sgemm"), whole(2), real(0.6), real(300), real(85.71))));
+}
+
+TEST_F(SampleQueries, KernelSpread) {
+    // sgemm takes 300 us in both steps.
+    EXPECT_THAT(rows_of("kernel_spread.sql"),
+                Contains(ElementsAre(whole(1), chars("sgemm"), whole(2), chars("600.000 us"),
+                                     chars("300.000 us"), chars("300.000 us"), chars("300.000 us"))));
+}
+
+TEST_F(SampleQueries, HiddenCollectives) {
+    // The gather runs from 100 to 150 us, sgemm from 200: nothing hides it.
+    EXPECT_THAT(rows_of("hidden_collectives.sql"),
+                Contains(ElementsAre(whole(0), chars("all_gather"), chars("root"), chars("forward"),
+                                     chars("100.000 us"), chars("50.000 us"), chars("50.000 us"))));
 }
 
 TEST_F(SampleQueries, PeakMemory) {

@@ -90,6 +90,22 @@ Selection parse_selection(const SelectionText& text) {
     return selection;
 }
 
+std::int64_t parse_duration(const std::string& option, const std::string& text) {
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+    constexpr std::array<std::pair<std::string_view, double>, 4> kUnits = {
+        {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
+    const auto known =
+        std::find_if(kUnits.begin(), kUnits.end(), [&](const auto& u) { return u.first == unit; });
+    const double ns = known != kUnits.end() ? number * known->second : 0;
+    if (error != std::errc() || !(ns >= 1 && ns < 9e18)) {
+        throw UsageError(fmt::format(
+            "{} {}: this is no time; write a number with ns, us, ms or s, for example 10s", option, text));
+    }
+    return std::llround(ns);
+}
+
 void check_selection(const Selection& selection, const Trace& trace) {
     const auto has_rank = [&](const Rank& r) { return r.number == selection.rank; };
     if (selection.rank && std::none_of(trace.ranks.begin(), trace.ranks.end(), has_rank)) {

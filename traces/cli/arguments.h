@@ -40,6 +40,9 @@ Format parse_format(const std::string& text);
 // Throws UsageError where the text cannot be read.
 Selection parse_selection(const SelectionText& text);
 
+// Nanoseconds of "250ms" or "10s" (ns, us, ms, s), more than 0. Throws UsageError.
+std::int64_t parse_duration(const std::string& option, const std::string& text);
+
 // Throws UsageError where nothing of the trace is selected: no such rank, no such step.
 void check_selection(const Selection& selection, const Trace& trace);
 

@@ -11,6 +11,7 @@
 
 #include "shardscope/version.h"
 #include "traces/cli/merge_verbs.h"
+#include "traces/cli/query_verb.h"
 #include "traces/cli/verbs.h"
 #include "traces/schema/schema.h"
 #include "traces/store/query.h"
@@ -67,10 +68,11 @@ class CommandLine {
             ->expected(1)
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 
-        CLI::App* query =
-            add_file_verb("query", "The result of SQL on a trace; docs/schema.md lists tables and views",
-                          [this] { return run_sql(file_, sql_, format_); });
-        query->add_option("SQL", sql_, "SQL, or a file that ends in .sql")->required();
+        CLI::App* query = add_verb("query", "The result of SQL on a trace", [this] {
+            query_.inputs.format = format_;
+            return run_sql(query_);
+        });
+        add_query_options(query);
 
         CLI::App* check = add_file_verb("check", "Whether a trace is whole; exit status 0 whole, 1 not",
                                         [this] { return run_check(file_, finalize_, format_); });
@@ -181,6 +183,36 @@ class CommandLine {
             ->type_name("A:B");
     }
 
+    void add_query_options(CLI::App* command) {
+        command
+            ->add_option("FILE_AND_SQL", query_.file_and_sql,
+                         "The trace, of any kind; then SQL, a file that ends in .sql, or the name of a query "
+                         "that comes with the tool")
+            ->type_name("FILE SQL")
+            ->expected(0, -1);
+        command
+            ->add_option("--param", query_.parameters,
+                         "The value of :NAME in the SQL. May be repeated; values that the head of the SQL "
+                         "states (-- :top = 10) need none")
+            ->type_name("NAME=VALUE")
+            ->expected(1)
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        command->add_flag("--list", query_.list, "List the queries that come with the tool, and exit");
+        command->add_flag(
+            "--schema", query_.schema,
+            "Print what the tables and views hold, of all or of those that are named, and exit");
+        command->add_flag("--write", query_.write, "Statements may change the file: all of them do, or none");
+        command->add_option("--time-limit", query_.time_limit, "Stop the query after this time (10s)")
+            ->type_name("TIME");
+        command->add_flag("--partial", query_.inputs.partial, "Keep what can be read of a damaged file");
+        command
+            ->add_option("--max-size", query_.inputs.max_size, "Most bytes that a packed file may unpack to (256G)")
+            ->type_name("BYTES");
+        command->footer(
+            "Functions: demangle(text), pretty_time(ns), pretty_bytes(n), overlap(start, end, a, b) and the\n"
+            "aggregate percentile(value, p). docs/schema.md is what --schema prints.");
+    }
+
     CLI::App* add_analysis(const std::string& name, const std::string& help, std::function<int()> verb) {
         CLI::App* command = add_reader(name, help, std::move(verb));
         command->add_option("--rank", inputs_.selection.rank, "This rank only")->type_name("R");
@@ -190,9 +222,10 @@ class CommandLine {
 
     CLI::App app_;
     std::map<const CLI::App*, std::function<int()>> verbs_;
-    std::string file_, sql_, output_, ranks_, format_text_ = "table";
+    std::string file_, output_, ranks_, format_text_ = "table";
     std::vector<std::string> files_, fail_if_;
     Inputs inputs_;
+    QueryArguments query_;
     bool overwrite_ = false, explain_ = false, finalize_ = false;
     Format format_ = Format::table;
 };

@@ -1,9 +1,7 @@
 #include "traces/cli/verbs.h"
 
 #include <cstdio>
-#include <fstream>
 #include <memory>
-#include <sstream>
 
 #include <fmt/format.h>
 
@@ -16,24 +14,8 @@
 #include "traces/analysis/summary.h"
 #include "traces/cli/analyse.h"
 #include "traces/cli/fail_if.h"
-#include "traces/store/loader.h"
-#include "traces/store/query.h"
 
 namespace shardscope::traces {
-
-namespace {
-
-std::string read_sql(const std::string& text) {
-    if (!text.ends_with(".sql")) return text;
-    std::ifstream file(text, std::ios::binary);
-    std::ostringstream content;
-    if (!file || !(content << file.rdbuf())) {
-        throw UsageError(fmt::format("{} cannot be read as SQL; check the path", text));
-    }
-    return content.str();
-}
-
-}  // namespace
 
 void print(const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
@@ -78,28 +60,6 @@ int run_compare(const std::vector<std::string>& files, const std::vector<std::st
     const auto failed = failures(conditions, render(comparison, Format::json));
     for (const std::string& sentence : failed) fmt::print(stderr, "shardscope-trace: {}\n", sentence);
     return failed.empty() ? kDone : kFailed;
-}
-
-int run_sql(const std::string& file, const std::string& sql, Format format) {
-    const std::string text = read_sql(sql);
-    check_input(file);
-    const auto results = run_query(file, text);
-    if (results.empty()) throw UsageError("query: the SQL has no statement with a result; write a SELECT");
-    if (results.size() > 1 && format != Format::table) {
-        throw UsageError(
-            fmt::format("query: {} statements give results, and JSON and CSV hold one; keep one of them or "
-                        "use --format table",
-                        results.size()));
-    }
-    bool first = true;
-    for (const QueryResult& result : results) {
-        std::vector<Column> columns;
-        for (const std::string& name : result.columns) columns.push_back({name});
-        if (!first) print("\n");
-        first = false;
-        print(render_rows(columns, result.rows, format));
-    }
-    return kDone;
 }
 
 }  // namespace shardscope::traces

@@ -23,7 +23,5 @@ int run_compare(const std::vector<std::string>& files, const std::vector<std::st
                 Format format);
 // `finalize`: first makes a finished file of one whose run did not end.
 int run_check(const std::string& file, bool finalize, Format format);
-// `sql` is SQL, or the path of a file that ends in .sql.
-int run_sql(const std::string& file, const std::string& sql, Format format);
 
 }  // namespace shardscope::traces

@@ -72,5 +72,7 @@ std::string migration_sql(int version);
 
 // The text of docs/schema.md.
 std::string schema_markdown();
+// Its section on one table or view (upper and lower case are one); empty where there is none.
+std::string schema_markdown_of(std::string_view name);
 
 }  // namespace shardscope::traces

@@ -1,7 +1,12 @@
-// Runs a person's SQL on a trace: read-only, on this file alone.
+// Runs a person's SQL on a trace: on this file alone, and read-only unless they say otherwise. The functions
+// of sql_functions.h are there.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -16,6 +21,12 @@ class QueryError : public StoreError {
     using StoreError::StoreError;
 };
 
+// The query was stopped: by `cancel` or by its time limit.
+class QueryStopped : public StoreError {
+  public:
+    using StoreError::StoreError;
+};
+
 // NULL, whole number, real number, text (or the bytes of a blob).
 using QueryValue = std::variant<std::monostate, std::int64_t, double, std::string>;
 
@@ -24,8 +35,20 @@ struct QueryResult {
     std::vector<std::vector<QueryValue>> rows;
 };
 
+struct QueryOptions {
+    std::map<std::string, std::string> parameters;  // for :name, @name and $name; "5" binds as a number
+    bool write = false;                             // statements may write: all of them do, or none
+    const std::atomic<bool>* cancel = nullptr;      // set by another thread or a signal handler
+    std::optional<std::chrono::nanoseconds> time_limit = {};
+};
+
 // One result for each statement that has columns; statements are separated by semicolons. Throws StoreError
-// where the file cannot be read, QueryError where the SQL cannot be run (wrong, or it would write).
-std::vector<QueryResult> run_query(const std::string& path, const std::string& sql);
+// where the file cannot be read, QueryError where the SQL cannot be run (wrong, it would write, a parameter
+// has no value or a value no parameter), QueryStopped.
+//
+// A comment at the head of the SQL may give parameters values that hold where none is given:
+//     -- :top = 10
+std::vector<QueryResult> run_query(const std::string& path, const std::string& sql,
+                                   const QueryOptions& options = {});
 
 }  // namespace shardscope::traces

@@ -184,6 +184,13 @@ void Statement::bind(int index, std::string_view value) {
     sqlite3_bind_text64(statement_.get(), index, value.data() != nullptr ? value.data() : "", value.size(),
                         SQLITE_STATIC, SQLITE_UTF8);
 }
+int Statement::parameter_count() const {
+    return sqlite3_bind_parameter_count(statement_.get());
+}
+std::string Statement::parameter_name(int index) const {
+    const char* name = sqlite3_bind_parameter_name(statement_.get(), index);
+    return name != nullptr ? name : "";
+}
 void Statement::bind_null(int index) {
     sqlite3_bind_null(statement_.get(), index);
 }

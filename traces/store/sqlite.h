@@ -63,6 +63,9 @@ class Statement {
     // refuses it (the connection knows why).
     static std::optional<Statement> next(Database& database, std::string_view sql, std::size_t& used);
 
+    int parameter_count() const;
+    std::string parameter_name(int index) const;  // from 1, with its sign (":name"); empty for "?"
+
     void bind(int index, std::int64_t value);  // from 1
     void bind(int index, double value);
     void bind(int index, std::string_view value);  // the text must live until the next step() or reset()

@@ -1,0 +1,175 @@
+#include "traces/cli/query_verb.h"
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "traces/cli/as_database.h"
+#include "traces/cli/long_work.h"
+#include "traces/cli/verbs.h"
+#include "traces/report/report.h"
+#include "traces/schema/schema.h"
+#include "traces/store/query.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+// What a query answers: the text at its head, up to the first sentence that ends the question.
+std::string question_of(std::string_view sql) {
+    std::string text;
+    while (sql.starts_with("--")) {
+        const auto newline = sql.find('\n');
+        std::string_view line = sql.substr(2, newline - 2);
+        sql = newline == std::string_view::npos ? std::string_view() : sql.substr(newline + 1);
+        if (line.starts_with(' ')) line.remove_prefix(1);
+        if (line.starts_with(':')) break;  // a parameter
+        text += (text.empty() ? "" : " ") + std::string(line);
+    }
+    const auto end = text.find('?');
+    return end == std::string::npos ? text : text.substr(0, end + 1);
+}
+
+// ":top = 10" of its head, for the list.
+std::string parameters_of(std::string_view sql) {
+    std::string text;
+    while (sql.starts_with("--")) {
+        const auto newline = sql.find('\n');
+        std::string_view line = sql.substr(2, newline - 2);
+        sql = newline == std::string_view::npos ? std::string_view() : sql.substr(newline + 1);
+        if (line.starts_with(' ')) line.remove_prefix(1);
+        if (!line.starts_with(':')) continue;
+        std::string one(line.substr(1));
+        one.erase(std::remove(one.begin(), one.end(), ' '), one.end());
+        text += (text.empty() ? "" : " ") + one;
+    }
+    return text;
+}
+
+int list_queries(Format format) {
+    std::vector<std::vector<Cell>> rows;
+    for (const ShippedQuery& query : shipped_queries())
+        rows.push_back({std::string(query.name), question_of(query.sql), parameters_of(query.sql)});
+    print(render_rows({{"name"}, {"answers"}, {"parameters"}}, rows, format));
+    return kDone;
+}
+
+std::string as_sql(const std::string& text) {
+    if (text.ends_with(".sql")) {
+        std::ifstream file(text, std::ios::binary);
+        std::ostringstream content;
+        if (!file || !(content << file.rdbuf()))
+            throw UsageError(fmt::format("{} cannot be read as SQL; check the path", text));
+        return content.str();
+    }
+    for (const ShippedQuery& query : shipped_queries()) {
+        if (query.name == text) return std::string(query.sql);
+    }
+    const auto part_of_a_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+    if (std::all_of(text.begin(), text.end(), part_of_a_name)) {
+        throw UsageError(
+            fmt::format("query: \"{}\" is neither SQL nor a query that comes with the tool; `query --list` "
+                        "lists those",
+                        text));
+    }
+    return text;
+}
+
+std::map<std::string, std::string> as_parameters(const std::vector<std::string>& texts) {
+    std::map<std::string, std::string> parameters;
+    for (const std::string& text : texts) {
+        const auto equals = text.find('=');
+        const std::size_t sign = !text.empty() && std::string_view(":@$").find(text[0]) != std::string::npos;
+        if (equals == std::string::npos || equals <= sign) {
+            throw UsageError(fmt::format("--param {}: write NAME=VALUE, for example --param top=5", text));
+        }
+        parameters[text.substr(sign, equals - sign)] = text.substr(equals + 1);
+    }
+    return parameters;
+}
+
+int show_schema(const std::vector<std::string>& tables) {
+    if (tables.empty()) {
+        print(schema_markdown());
+        return kDone;
+    }
+    std::string text;
+    for (const std::string& table : tables) {
+        const std::string section = schema_markdown_of(table);
+        if (section.empty()) {
+            throw UsageError(
+                fmt::format("--schema {}: there is no such table or view; --schema alone prints all", table));
+        }
+        text += (text.empty() ? "" : "\n") + section;
+    }
+    print(text);
+    return kDone;
+}
+
+void print_results(const std::vector<QueryResult>& results, Format format) {
+    if (results.size() > 1 && format != Format::table) {
+        throw UsageError(
+            fmt::format("query: {} statements give results, and JSON and CSV hold one; keep one of them or "
+                        "use --format table",
+                        results.size()));
+    }
+    bool first = true;
+    for (const QueryResult& result : results) {
+        std::vector<Column> columns;
+        columns.reserve(result.columns.size());
+        for (const std::string& name : result.columns) columns.push_back({name});
+        if (!first) print("\n");
+        first = false;
+        print(render_rows(columns, result.rows, format));
+    }
+}
+
+}  // namespace
+
+int run_sql(const QueryArguments& arguments) {
+    if (arguments.list) return list_queries(arguments.inputs.format);
+    if (arguments.schema) return show_schema(arguments.file_and_sql);
+    if (arguments.file_and_sql.size() != 2) {
+        throw UsageError(
+            arguments.file_and_sql.empty()
+                ? "query: there is no trace; write query FILE \"SELECT ...\""
+                : fmt::format("query: write one trace and then the SQL in one argument (in quotes); {}",
+                              arguments.file_and_sql.size() == 1 ? "there is no SQL" : "there are more"));
+    }
+    const std::string& file = arguments.file_and_sql[0];
+    const std::string sql = as_sql(arguments.file_and_sql[1]);
+    QueryOptions options{.parameters = as_parameters(arguments.parameters), .write = arguments.write};
+    if (!arguments.time_limit.empty())
+        options.time_limit = std::chrono::nanoseconds(parse_duration("--time-limit", arguments.time_limit));
+    Inputs inputs = arguments.inputs;
+    inputs.files = {file};
+    check_input(file);
+    if (options.write && !is_database(file)) {
+        throw UsageError(fmt::format(
+            "query --write: {} is no database; import it first and change what that gives", file));
+    }
+    std::vector<QueryResult> results;
+    LongWork work("running the query");
+    options.cancel = work.options().cancel;
+    try {
+        const AsDatabase database(inputs, work.options());
+        results = run_query(database.path(), sql, options);
+    } catch (const QueryStopped&) {
+        if (const int status = LongWork::stopped_status(); status != 0) return status;
+        throw;
+    } catch (const Cancelled&) {
+        return LongWork::stopped_status();
+    }
+    if (results.empty() && !options.write)
+        throw UsageError("query: the SQL has no statement with a result; write a SELECT");
+    print_results(results, arguments.inputs.format);
+    return kDone;
+}
+
+}  // namespace shardscope::traces
