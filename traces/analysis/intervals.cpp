@@ -61,6 +61,12 @@ std::int64_t length(std::span<const Interval> set) {
     return sum;
 }
 
+bool holds(std::span<const Interval> set, std::int64_t time) {
+    const auto after = std::upper_bound(set.begin(), set.end(), time,
+                                        [](std::int64_t t, const Interval& i) { return t < i.end; });
+    return after != set.end() && after->start <= time;
+}
+
 std::vector<std::int64_t> length_inside(std::span<const Interval> set, std::span<const Interval> windows) {
     std::vector<std::int64_t> inside(windows.size(), 0);
     std::size_t i = 0, w = 0;

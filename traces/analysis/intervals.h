@@ -19,6 +19,7 @@ IntervalSet make_union(std::vector<Interval> intervals);  // sorts, merges overl
 IntervalSet intersect(std::span<const Interval> a, std::span<const Interval> b);
 IntervalSet subtract(std::span<const Interval> a, std::span<const Interval> b);
 std::int64_t length(std::span<const Interval> set);
+bool holds(std::span<const Interval> set, std::int64_t time);  // O(log n)
 
 // Adds an interval that starts at or after the last one's start, merging as make_union would; empty: nothing.
 void append_merged(IntervalSet& set, Interval next);

@@ -48,8 +48,11 @@ RangeKind range_kind(std::string_view text, std::string_view domain, bool ours) 
     if (domain == "NCCL") return RangeKind::communication;
     if (domain == kFunctionDomain && !text.starts_with(kModulePrefix)) return RangeKind::function;
     if (domain == kOperatorDomain) {
-        // In early traces of PyTorch steps and data loaders are operators.
-        if (!text.starts_with(kStepPrefix) && !text.starts_with("enumerate(")) return RangeKind::operation;
+        // In early traces of PyTorch steps, data loaders and optimizers are operators.
+        if (!text.starts_with(kStepPrefix) && !text.starts_with("enumerate(") &&
+            !text.starts_with("Optimizer.")) {
+            return RangeKind::operation;
+        }
     }
     if (text.starts_with(kModulePrefix)) {
         return text.ends_with(kBackwardSuffix) ? RangeKind::backward : RangeKind::module;

@@ -1,0 +1,117 @@
+// See kernels.h: durations are gathered by name in one place, then each name's part is looked at alone.
+#include "traces/analysis/kernels.h"
+
+#include <algorithm>
+
+#include "traces/analysis/percentile.h"
+#include "traces/analysis/step_windows.h"
+#include "traces/store/trace.h"
+
+namespace shardscope::traces {
+namespace {
+
+// Sum of value x duration and of the durations that it is known for.
+struct WeightedMean {
+    double sum = 0, weight = 0;
+    void add(const std::vector<float>& column, std::size_t event, std::int64_t duration) {
+        if (column.empty() || !(column[event] >= 0)) return;
+        sum += static_cast<double>(column[event]) * static_cast<double>(duration);
+        weight += static_cast<double>(duration);
+    }
+    std::optional<double> mean() const { return weight > 0 ? std::optional(sum / weight) : std::nullopt; }
+};
+
+struct Known {
+    WeightedMean blocks, occupancy;
+    bool communication = false;
+};
+
+// The durations of one rank's events, those of a name side by side.
+struct ByName {
+    std::vector<std::size_t> first;  // by name; the last one is the end
+    std::vector<std::int64_t> durations;
+    std::vector<Known> known;
+};
+
+ByName by_name(const Trace& trace, const std::vector<std::uint32_t>& events) {
+    const DeviceEvents& device = trace.device;
+    const auto name = [&](std::uint32_t i) { return static_cast<std::size_t>(device.name[i]); };
+    ByName result;
+    result.first.assign(trace.strings.size() + 1, 0);
+    result.known.resize(trace.strings.size());
+    for (const std::uint32_t i : events) ++result.first[name(i) + 1];
+    for (std::size_t n = 1; n < result.first.size(); ++n) result.first[n] += result.first[n - 1];
+    result.durations.resize(events.size());
+    std::vector<std::size_t> next(result.first.begin(), result.first.end() - 1);
+    for (const std::uint32_t i : events) {
+        const std::int64_t duration = device.end[i] - device.start[i];
+        result.durations[next[name(i)]++] = duration;
+        Known& known = result.known[name(i)];
+        known.blocks.add(device.blocks_per_sm, i, duration);
+        known.occupancy.add(device.occupancy, i, duration);
+        known.communication = known.communication || device.kind[i] == DeviceKind::communication;
+    }
+    return result;
+}
+
+KernelStats stats_of(std::span<std::int64_t> durations) {
+    KernelStats stats;
+    stats.count = static_cast<std::int64_t>(durations.size());
+    for (const std::int64_t duration : durations) stats.total += duration;
+    stats.mean = static_cast<double>(stats.total) / static_cast<double>(stats.count);
+    const auto [shortest, longest] = std::minmax_element(durations.begin(), durations.end());
+    stats.shortest = *shortest;
+    stats.longest = *longest;
+    stats.median = percentile(durations, 0.5);
+    stats.p95 = percentile(durations, 0.95);
+    return stats;
+}
+
+RankKernels rank_kernels(const Trace& trace, const std::vector<std::uint32_t>& events) {
+    ByName names = by_name(trace, events);
+    RankKernels rank;
+    for (std::size_t n = 0; n + 1 < names.first.size(); ++n) {
+        const std::size_t count = names.first[n + 1] - names.first[n];
+        if (count == 0) continue;
+        KernelStats stats = stats_of(std::span(names.durations).subspan(names.first[n], count));
+        stats.name = trace.strings[static_cast<StringId>(n)];
+        stats.communication = names.known[n].communication;
+        stats.blocks_per_sm = names.known[n].blocks.mean();
+        stats.occupancy_percent = names.known[n].occupancy.mean();
+        rank.count += stats.count;
+        rank.total += stats.total;
+        rank.kernels.push_back(stats);
+    }
+    rank.distinct = static_cast<std::int64_t>(rank.kernels.size());
+    for (KernelStats& stats : rank.kernels) {
+        stats.share =
+            rank.total > 0 ? 100.0 * static_cast<double>(stats.total) / static_cast<double>(rank.total) : 0.0;
+    }
+    std::sort(rank.kernels.begin(), rank.kernels.end(), [](const KernelStats& a, const KernelStats& b) {
+        return a.total != b.total ? a.total > b.total : a.name < b.name;
+    });
+    return rank;
+}
+
+}  // namespace
+
+KernelsReport kernels_report(const Trace& trace, const Selection& selection, std::size_t most) {
+    const DeviceEvents& device = trace.device;
+    const std::vector<bool> counts = selected_events(trace, find_steps(trace), selection);
+    std::vector<std::vector<std::uint32_t>> events(trace.ranks.size());
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        const bool kernel =
+            device.kind[i] == DeviceKind::kernel || device.kind[i] == DeviceKind::communication;
+        if (kernel && counts[i]) events[device.rank[i]].push_back(static_cast<std::uint32_t>(i));
+    }
+    KernelsReport report;
+    for (const int r : selected_ranks(trace, selection)) {
+        RankKernels rank = rank_kernels(trace, events[static_cast<std::size_t>(r)]);
+        rank.rank = trace.ranks[static_cast<std::size_t>(r)].number;
+        if (most > 0 && rank.kernels.size() > most) rank.kernels.resize(most);
+        report.ranks.push_back(std::move(rank));
+    }
+    return report;
+}
+
+}  // namespace shardscope::traces

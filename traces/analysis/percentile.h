@@ -1,0 +1,26 @@
+// Percentiles of a heap of values. Internal to the room.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+namespace shardscope::traces {
+
+// The value below which the share `p` (0..1) of the values lies, by linear interpolation between the two
+// nearest ranks (the default of NumPy and of SQL's percentile_cont); 0 for no values. Reorders the values;
+// linear time.
+template <typename Value>
+double percentile(std::span<Value> values, double p) {
+    if (values.empty()) return 0;
+    const double place = p * static_cast<double>(values.size() - 1);
+    const auto below = static_cast<std::size_t>(place);
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(below);
+    std::nth_element(values.begin(), at, values.end());
+    const auto low = static_cast<double>(*at);
+    const double part = place - static_cast<double>(below);
+    if (part <= 0) return low;
+    return low + part * (static_cast<double>(*std::min_element(at + 1, values.end())) - low);
+}
+
+}  // namespace shardscope::traces

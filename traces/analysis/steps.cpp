@@ -1,0 +1,102 @@
+// See steps.h: the summary's steps with what is known of each beside it.
+#include "traces/analysis/steps.h"
+
+#include <algorithm>
+#include <map>
+
+#include "traces/analysis/device_time.h"
+#include "traces/analysis/intervals.h"
+#include "traces/analysis/percentile.h"
+#include "traces/analysis/step_windows.h"
+#include "traces/store/trace.h"
+
+namespace shardscope::traces {
+namespace {
+
+// Losses by (rank's number, step).
+using Losses = std::map<std::pair<int, std::int64_t>, double>;
+
+Losses losses_of(const Trace& trace) {
+    Losses losses;
+    for (const Step& step : trace.steps) {
+        const int rank = trace.ranks[static_cast<std::size_t>(step.rank)].number;
+        if (step.loss) losses.emplace(std::pair(rank, step.number), *step.loss);
+    }
+    return losses;
+}
+
+void find_slowest(RankStepDetails& rank) {
+    std::vector<std::int64_t> windows;
+    for (std::size_t s = 0; s < rank.steps.size(); ++s) {
+        windows.push_back(rank.steps[s].window());
+        if (rank.slowest < 0 ||
+            rank.steps[s].window() > rank.steps[static_cast<std::size_t>(rank.slowest)].window()) {
+            rank.slowest = static_cast<std::int64_t>(s);
+        }
+    }
+    rank.median_window = percentile(std::span(windows), 0.5);
+}
+
+std::vector<StepAcrossRanks> across(const std::vector<RankStepDetails>& ranks) {
+    std::map<std::int64_t, StepAcrossRanks> by_number;
+    for (const RankStepDetails& rank : ranks) {
+        for (const StepDetail& step : rank.steps) {
+            const std::int64_t window = step.window();
+            const auto [at, added] =
+                by_number.try_emplace(step.summary.number, StepAcrossRanks{.number = step.summary.number,
+                                                                           .slowest_rank = rank.rank,
+                                                                           .longest = window,
+                                                                           .shortest = window});
+            if (added) continue;
+            StepAcrossRanks& known = at->second;
+            known.shortest = std::min(known.shortest, window);
+            if (window > known.longest) {
+                known.longest = window;
+                known.slowest_rank = rank.rank;
+            }
+        }
+    }
+    std::vector<StepAcrossRanks> all;
+    all.reserve(by_number.size());
+    for (const auto& [number, step] : by_number) all.push_back(step);
+    return all;
+}
+
+}  // namespace
+
+StepsReport steps_report(const Trace& trace, const Selection& selection) {
+    const ExecutionSummary summary = summarize(trace, selection);
+    const TraceSteps steps = find_steps(trace);
+    const std::vector<KindUnions> unions = device_unions(trace);
+    const std::vector<int> ranks = selected_ranks(trace, selection);
+    const Losses losses = losses_of(trace);
+    StepsReport report;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+        const auto at = static_cast<std::size_t>(ranks[i]);
+        const RankSummary& split = summary.ranks[i];
+        const std::vector<StepWindow> windows = selected_windows(steps.ranks[at], selection);
+        std::vector<Interval> clipped;
+        clipped.reserve(windows.size());
+        for (const StepWindow& step : windows) clipped.push_back(step.window);
+        const std::vector<std::int64_t> device = length_inside(busy(unions[at]), clipped);
+
+        RankStepDetails rank;
+        rank.rank = split.rank;
+        rank.cut_steps = split.cut_steps;
+        for (std::size_t s = 0; s < split.steps.size(); ++s) {
+            const auto loss = losses.find({rank.rank, split.steps[s].number});
+            rank.steps.push_back({.summary = split.steps[s],
+                                  .host_start = windows[s].host.start,
+                                  .host_end = windows[s].host.end,
+                                  .device_events = windows[s].device_events,
+                                  .device_busy = device[s],
+                                  .loss = loss != losses.end() ? std::optional(loss->second) : std::nullopt});
+        }
+        find_slowest(rank);
+        report.ranks.push_back(std::move(rank));
+    }
+    if (report.ranks.size() > 1) report.across = across(report.ranks);
+    return report;
+}
+
+}  // namespace shardscope::traces

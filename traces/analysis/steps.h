@@ -1,0 +1,48 @@
+// Step by step: how long each took, where its time went, and which was slowest, on which rank.
+// Definitions: docs/definitions.md, "Execution Summary". Times in nanoseconds.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "traces/analysis/selection.h"
+#include "traces/analysis/summary.h"
+
+namespace shardscope::traces {
+
+struct Trace;
+
+struct StepDetail {
+    StepSummary summary;  // number, window and its split
+    std::int64_t host_start = 0, host_end = 0;
+    std::int64_t device_events = 0;  // launched in it
+    std::int64_t device_busy = 0;    // union of all device events within the window
+    std::optional<double> loss;      // where the run recorded it
+    std::int64_t window() const { return summary.window_end - summary.window_start; }
+};
+
+struct RankStepDetails {
+    int rank = 0;
+    std::vector<StepDetail> steps;  // the kept steps
+    std::int64_t cut_steps = 0;
+    std::int64_t slowest = -1;  // index into steps: the longest window, the first of equals; -1 without steps
+    double median_window = 0;
+};
+
+// One step over the ranks that kept it; only where there are several ranks.
+struct StepAcrossRanks {
+    std::int64_t number = 0;
+    int slowest_rank = 0;  // the one with the longest window, the first of equals
+    std::int64_t longest = 0, shortest = 0;
+};
+
+struct StepsReport {
+    std::vector<RankStepDetails> ranks;
+    std::vector<StepAcrossRanks> across;  // by step number
+};
+
+StepsReport steps_report(const Trace& trace, const Selection& selection = {});
+
+}  // namespace shardscope::traces
