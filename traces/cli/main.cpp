@@ -5,6 +5,7 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -54,6 +55,15 @@ class CommandLine {
             "and buffer, the peak of each step, and reserved against allocated memory");
         add_analysis("collectives", "Collectives by operation: counts, bytes, time, bandwidth",
                      [this] { return run_collectives(inputs_); });
+        add_time_verbs();
+
+        CLI::App* path =
+            add_analysis("critical-path", "What each step waited for, from its end back to its start",
+                         [this] { return run_critical_path(inputs_, what_if_); });
+        path->add_option("--what-if", what_if_,
+                         "What a step would take if kinds of time were scaled, for example "
+                         "communication=0.5,waiting=0")
+            ->type_name("KIND=FACTOR,...");
 
         CLI::App* compare = add_verb("compare", "Several runs side by side, against the first",
                                      [this] { return run_compare(files_, fail_if_, format_); });
@@ -104,6 +114,30 @@ class CommandLine {
             "Times stay what they are. Device work belongs to the step in which it was launched; memory "
             "that\n"
             "is live at the start is allocated there. docs/merging.md says it exactly.");
+    }
+
+    void add_time_verbs() {
+        add_analysis("steps", "Step by step: how long, where the time went, which was slowest",
+                     [this] { return run_steps(inputs_); });
+        add_analysis("overlap", "Communication beside compute: computation, overlapped, exposed, other",
+                     [this] { return run_overlap(inputs_); });
+        add_analysis("temporal", "Device time: idle, compute, exposed communication, exposed memory",
+                     [this] { return run_temporal(inputs_); });
+        CLI::App* idle = add_analysis("idle", "Why streams stood still; launch delays and queue lengths",
+                                      [this] { return run_idle(inputs_, kernel_wait_us_); });
+        idle->add_option("--kernel-wait-us", kernel_wait_us_,
+                         "The longest gap that the device itself needs between two kernels (30)")
+            ->type_name("US");
+        CLI::App* kernels = add_analysis("kernels", "Kernels by name: count, times, share, occupancy",
+                                         [this] { return run_kernels(inputs_, top_); });
+        CLI::App* operators = add_analysis("operators", "Operators by name: calls, host and device time",
+                                           [this] { return run_operators(inputs_, by_shape_, top_); });
+        operators->add_flag("--by-shape", by_shape_, "By name and the shapes of the inputs");
+        for (CLI::App* command : {kernels, operators}) {
+            command
+                ->add_option("--top", top_, "Rows a rank at most, 0 for all (a table 20, JSON and CSV all)")
+                ->type_name("N");
+        }
     }
 
     // A verb that writes another trace.
@@ -206,7 +240,8 @@ class CommandLine {
             ->type_name("TIME");
         command->add_flag("--partial", query_.inputs.partial, "Keep what can be read of a damaged file");
         command
-            ->add_option("--max-size", query_.inputs.max_size, "Most bytes that a packed file may unpack to (256G)")
+            ->add_option("--max-size", query_.inputs.max_size,
+                         "Most bytes that a packed file may unpack to (256G)")
             ->type_name("BYTES");
         command->footer(
             "Functions: demangle(text), pretty_time(ns), pretty_bytes(n), overlap(start, end, a, b) and the\n"
@@ -226,7 +261,11 @@ class CommandLine {
     std::vector<std::string> files_, fail_if_;
     Inputs inputs_;
     QueryArguments query_;
+    std::string what_if_;
     bool overwrite_ = false, explain_ = false, finalize_ = false;
+    double kernel_wait_us_ = 30;
+    std::optional<std::size_t> top_;
+    bool by_shape_ = false;
     Format format_ = Format::table;
 };
 

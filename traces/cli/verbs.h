@@ -1,6 +1,8 @@
 // What each verb does: load, analyse, print. Text goes to standard output; the result is the exit status.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,15 @@ int run_modules(const Inputs& inputs);
 // `explain`: with the prediction beside every part, the steps and the pool.
 int run_memory(const Inputs& inputs, bool explain);
 int run_collectives(const Inputs& inputs);
+int run_overlap(const Inputs& inputs);
+int run_temporal(const Inputs& inputs);
+int run_steps(const Inputs& inputs);
+int run_idle(const Inputs& inputs, double kernel_wait_us);
+// `top`: rows a rank at most, 0 all; none: some in a table, all in JSON and CSV.
+int run_kernels(const Inputs& inputs, const std::optional<std::size_t>& top);
+int run_operators(const Inputs& inputs, bool by_shape, const std::optional<std::size_t>& top);
+// `what_if`: "communication=0.5,host=2"; empty: nothing.
+int run_critical_path(const Inputs& inputs, const std::string& what_if);
 int run_compare(const std::vector<std::string>& files, const std::vector<std::string>& fail_if,
                 Format format);
 // `finalize`: first makes a finished file of one whose run did not end.

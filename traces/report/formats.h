@@ -7,11 +7,18 @@
 
 #include "traces/analysis/collectives.h"
 #include "traces/analysis/compare.h"
+#include "traces/analysis/critical_path.h"
+#include "traces/analysis/idle.h"
 #include "traces/analysis/info.h"
+#include "traces/analysis/kernels.h"
 #include "traces/analysis/memory.h"
 #include "traces/analysis/memory_explanation.h"
 #include "traces/analysis/modules.h"
+#include "traces/analysis/operators.h"
+#include "traces/analysis/overlap.h"
+#include "traces/analysis/steps.h"
 #include "traces/analysis/summary.h"
+#include "traces/analysis/temporal.h"
 #include "traces/report/report.h"
 
 namespace shardscope::traces {
@@ -24,7 +31,14 @@ std::string table_text(const MemoryReport& report);
 std::string table_text(const MemoryExplanation& explanation);
 std::string table_text(const CollectivesReport& report);
 std::string table_text(const Comparison& comparison);
+std::string table_text(const CriticalPathReport& report);
 std::string table_text(const TraceInfo& info);
+std::string table_text(const OverlapReport& report);
+std::string table_text(const TemporalReport& report);
+std::string table_text(const IdleReport& report);
+std::string table_text(const StepsReport& report);
+std::string table_text(const KernelsReport& report);
+std::string table_text(const OperatorsReport& report);
 std::string table_text(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows);
 
 std::string json_text(const ExecutionSummary& summary);
@@ -33,7 +47,14 @@ std::string json_text(const MemoryReport& report);
 std::string json_text(const MemoryExplanation& explanation);
 std::string json_text(const CollectivesReport& report);
 std::string json_text(const Comparison& comparison);
+std::string json_text(const CriticalPathReport& report);
 std::string json_text(const TraceInfo& info);
+std::string json_text(const OverlapReport& report);
+std::string json_text(const TemporalReport& report);
+std::string json_text(const IdleReport& report);
+std::string json_text(const StepsReport& report);
+std::string json_text(const KernelsReport& report);
+std::string json_text(const OperatorsReport& report);
 std::string json_text(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows);
 std::string check_json(const std::string& file, const std::vector<std::string>& faults,
                        const std::vector<std::string>& notes);
@@ -44,7 +65,14 @@ std::string csv_text(const MemoryReport& report);
 std::string csv_text(const MemoryExplanation& explanation);
 std::string csv_text(const CollectivesReport& report);
 std::string csv_text(const Comparison& comparison);
+std::string csv_text(const CriticalPathReport& report);
 std::string csv_text(const TraceInfo& info);
+std::string csv_text(const OverlapReport& report);
+std::string csv_text(const TemporalReport& report);
+std::string csv_text(const IdleReport& report);
+std::string csv_text(const StepsReport& report);
+std::string csv_text(const KernelsReport& report);
+std::string csv_text(const OperatorsReport& report);
 std::string csv_text(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows);
 
 }  // namespace shardscope::traces

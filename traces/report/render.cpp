@@ -40,8 +40,29 @@ std::string render(const CollectivesReport& report, Format format) {
 std::string render(const Comparison& comparison, Format format) {
     return render_as(comparison, format);
 }
+std::string render(const CriticalPathReport& report, Format format) {
+    return render_as(report, format);
+}
 std::string render(const TraceInfo& info, Format format) {
     return render_as(info, format);
+}
+std::string render(const OverlapReport& report, Format format) {
+    return render_as(report, format);
+}
+std::string render(const TemporalReport& report, Format format) {
+    return render_as(report, format);
+}
+std::string render(const IdleReport& report, Format format) {
+    return render_as(report, format);
+}
+std::string render(const StepsReport& report, Format format) {
+    return render_as(report, format);
+}
+std::string render(const KernelsReport& report, Format format) {
+    return render_as(report, format);
+}
+std::string render(const OperatorsReport& report, Format format) {
+    return render_as(report, format);
 }
 
 std::string render_rows(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,

@@ -11,10 +11,17 @@ namespace shardscope::traces {
 
 struct CollectivesReport;
 struct Comparison;
+struct CriticalPathReport;
 struct ExecutionSummary;
 struct MemoryExplanation;
 struct MemoryReport;
 struct ModuleView;
+struct OverlapReport;
+struct TemporalReport;
+struct IdleReport;
+struct StepsReport;
+struct KernelsReport;
+struct OperatorsReport;
 struct TraceInfo;
 
 enum class Format { table, json, csv };
@@ -28,7 +35,14 @@ std::string render(const MemoryReport& report, Format format);
 std::string render(const MemoryExplanation& explanation, Format format);
 std::string render(const CollectivesReport& report, Format format);
 std::string render(const Comparison& comparison, Format format);
+std::string render(const CriticalPathReport& report, Format format);
 std::string render(const TraceInfo& info, Format format);
+std::string render(const OverlapReport& report, Format format);
+std::string render(const TemporalReport& report, Format format);
+std::string render(const IdleReport& report, Format format);
+std::string render(const StepsReport& report, Format format);
+std::string render(const KernelsReport& report, Format format);
+std::string render(const OperatorsReport& report, Format format);
 
 // One value of a free-form result: nothing (NULL), a whole number, a real number or text. Text need not be
 // valid UTF-8 (a blob): bytes that are not are shown as U+FFFD.

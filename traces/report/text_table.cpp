@@ -103,6 +103,28 @@ std::string printable(std::string_view text) {
     return safe;
 }
 
+std::string shortened(std::string_view text, std::size_t width) {
+    const std::string whole = printable(text);
+    if (display_width(whole) <= width) return whole;
+    // The head gets the odd column; both sides end at a character's border.
+    const std::size_t tail_width = (width - 1) / 2, head_width = width - 1 - tail_width;
+    std::size_t head = 0, tail = whole.size();
+    for (std::size_t at = 0, used = 0; at < whole.size() && used <= head_width;) {
+        head = at;
+        const std::size_t from = at;
+        decode(whole, at);
+        used += display_width(std::string_view(whole).substr(from, at - from));
+        if (used <= head_width) head = at;
+    }
+    while (tail > head) {
+        std::size_t before = tail - 1;
+        while (before > head && (static_cast<unsigned char>(whole[before]) & 0xC0) == 0x80) --before;
+        if (display_width(std::string_view(whole).substr(before)) > tail_width) break;
+        tail = before;
+    }
+    return whole.substr(0, head) + "\u2026" + whole.substr(tail);
+}
+
 std::string grouped(std::int64_t value) {
     std::string digits = fmt::format("{}", value);
     const std::size_t sign = value < 0 ? 1 : 0;

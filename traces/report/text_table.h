@@ -20,6 +20,9 @@ std::size_t display_width(std::string_view text);
 // U+FFFD.
 std::string printable(std::string_view text);
 
+// Printable and at most `width` columns: what is too much goes from the middle, for "…".
+std::string shortened(std::string_view text, std::size_t width);
+
 // 1234567 -> "1,234,567".
 std::string grouped(std::int64_t value);
 // Rounded half away from zero to `decimals`: 1234.56 -> "1,234.6". Not a number: "-".

@@ -1,0 +1,22 @@
+// What the JSON texts of the results share. Inside the room only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace shardscope::traces {
+
+// One line that ends with a newline; bytes that are no UTF-8 become U+FFFD.
+std::string json_line(const nlohmann::ordered_json& json);
+
+// Nanoseconds as JSON's microseconds.
+constexpr double to_us(std::int64_t ns) {
+    return static_cast<double>(ns) * 1e-3;
+}
+constexpr double to_us(double ns) {
+    return ns * 1e-3;
+}
+
+}  // namespace shardscope::traces
