@@ -75,6 +75,15 @@ std::vector<CategoryUnions> category_unions(const Trace& trace) {
     return ranks;
 }
 
+// Communication becomes a part of Kernel.
+void fold_communication(CategoryUnions& unions) {
+    IntervalSet& kernel = unions[index(TimeCategory::kernel)];
+    IntervalSet& communication = unions[index(TimeCategory::communication)];
+    kernel.insert(kernel.end(), communication.begin(), communication.end());
+    kernel = make_union(std::move(kernel));
+    communication.clear();
+}
+
 // Each instant of the windows goes to the first category that covers it: what a category takes is gone for
 // those after it, and what nobody takes is Other.
 void split(const CategoryUnions& unions, RankSummary& summary) {
@@ -111,10 +120,10 @@ void average(RankSummary& summary) {
 
 }  // namespace
 
-ExecutionSummary summarize(const Trace& trace, const Selection& selection) {
+ExecutionSummary summarize(const Trace& trace, const Selection& selection, CommunicationAs communication) {
     const TraceSteps steps = find_steps(trace);
-    const std::vector<CategoryUnions> unions = category_unions(trace);
-    ExecutionSummary result;
+    std::vector<CategoryUnions> unions = category_unions(trace);
+    ExecutionSummary result{.ranks = {}, .communication = communication};
     for (const int r : selected_ranks(trace, selection)) {
         const auto at = static_cast<std::size_t>(r);
         RankSummary summary;
@@ -127,6 +136,7 @@ ExecutionSummary summarize(const Trace& trace, const Selection& selection) {
             kept.window_end = step.window.end;
             summary.steps.push_back(kept);
         }
+        if (communication == CommunicationAs::kernel) fold_communication(unions[at]);
         split(unions[at], summary);
         average(summary);
         result.ranks.push_back(std::move(summary));

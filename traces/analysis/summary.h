@@ -36,11 +36,24 @@ struct RankSummary {
     }
 };
 
+// Where communication stands among the categories.
+enum class CommunicationAs {
+    category,  // on its own, after Memset: what is left of it beside compute and copies
+    kernel,    // as kernels, before the copies: as the FSDP talk's seven rows have it, whose profiler took
+               // NCCL's kernels for compute. The category Communication is 0.
+};
+
 struct ExecutionSummary {
     std::vector<RankSummary> ranks;
+    CommunicationAs communication = CommunicationAs::category;
+    // Whether the category stands for anything here, and is to be shown.
+    bool has(TimeCategory c) const {
+        return c != TimeCategory::communication || communication == CommunicationAs::category;
+    }
 };
 
 // A run without any step is one step from its first to its last event.
-ExecutionSummary summarize(const Trace& trace, const Selection& selection = {});
+ExecutionSummary summarize(const Trace& trace, const Selection& selection = {},
+                           CommunicationAs communication = CommunicationAs::category);
 
 }  // namespace shardscope::traces

@@ -43,8 +43,10 @@ class CommandLine {
 
         add_reader("info", "What a trace holds: ranks, steps, counts, configuration",
                    [this] { return run_info(inputs_); });
-        add_analysis("summary", "Execution Summary: where the time of a step went",
-                     [this] { return run_summary(inputs_); });
+        CLI::App* summary = add_analysis("summary", "Execution Summary: where the time of a step went",
+                                         [this] { return run_summary(inputs_, fold_communication_); });
+        summary->add_flag("--fold-communication", fold_communication_,
+                          "Communication counts as Kernel and has no row of its own");
         add_analysis("modules", "Module View: the module tree with host and device time",
                      [this] { return run_modules(inputs_); });
         CLI::App* memory = add_analysis("memory", "Peak memory of each rank and what lived at the peak",
@@ -265,7 +267,7 @@ class CommandLine {
     bool overwrite_ = false, explain_ = false, finalize_ = false;
     double kernel_wait_us_ = 30;
     std::optional<std::size_t> top_;
-    bool by_shape_ = false;
+    bool by_shape_ = false, fold_communication_ = false;
     Format format_ = Format::table;
 };
 

@@ -26,8 +26,10 @@ int run_info(const Inputs& inputs) {
     return kDone;
 }
 
-int run_summary(const Inputs& inputs) {
-    return analyse(inputs, [](const Trace& t, const Selection& s) { return summarize(t, s); });
+int run_summary(const Inputs& inputs, bool fold_communication) {
+    const auto communication = fold_communication ? CommunicationAs::kernel : CommunicationAs::category;
+    return analyse(inputs,
+                   [=](const Trace& t, const Selection& s) { return summarize(t, s, communication); });
 }
 
 int run_modules(const Inputs& inputs) {

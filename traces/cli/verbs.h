@@ -16,7 +16,8 @@ inline constexpr int kDone = 0, kFailed = 1, kWrongUse = 2;
 void print(const std::string& text);  // to standard output
 
 int run_info(const Inputs& inputs);
-int run_summary(const Inputs& inputs);
+// `fold_communication`: as kernels, without a row of its own.
+int run_summary(const Inputs& inputs, bool fold_communication);
 int run_modules(const Inputs& inputs);
 // `explain`: with the prediction beside every part, the steps and the pool.
 int run_memory(const Inputs& inputs, bool explain);

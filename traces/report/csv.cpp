@@ -83,6 +83,7 @@ std::string csv_text(const ExecutionSummary& summary) {
         rows.push_back({whole(rank.rank), steps, text("Average Step Time"), rank.average_step_us,
                         rank.average_step_us > 0 ? 100.0 : 0.0});
         for (int c = 0; c < kTimeCategories; ++c) {
+            if (!summary.has(static_cast<TimeCategory>(c))) continue;
             const auto at = static_cast<std::size_t>(c);
             rows.push_back({whole(rank.rank), steps, text(kTimeCategoryNames[at]), rank.average_us[at],
                             rank.percent(static_cast<TimeCategory>(c))});

@@ -161,9 +161,10 @@ Json pairs(const std::vector<std::pair<std::string, std::string>>& all) {
 }  // namespace
 
 std::string json_text(const ExecutionSummary& summary) {
-    return ranks_text(summary.ranks, [](const RankSummary& rank) {
+    return ranks_text(summary.ranks, [&](const RankSummary& rank) {
         Json categories = Json::object();
         for (int c = 0; c < kTimeCategories; ++c) {
+            if (!summary.has(static_cast<TimeCategory>(c))) continue;
             const auto at = static_cast<std::size_t>(c);
             categories[std::string(kTimeCategoryNames[at])] = {
                 {"us", rank.average_us[at]}, {"percent", rank.percent(static_cast<TimeCategory>(c))}};
@@ -171,13 +172,15 @@ std::string json_text(const ExecutionSummary& summary) {
         Json json = {{"rank", rank.rank},
                      {"steps", rank.steps.size()},
                      {"cut_steps", rank.cut_steps},
+                     {"communication_folded", !summary.has(TimeCategory::communication)},
                      {"average_step_us", rank.average_step_us},
                      {"categories", std::move(categories)}};
         Json per_step = Json::array();
         for (const StepSummary& step : rank.steps) {
             Json ns = Json::object();
             for (std::size_t c = 0; c < step.ns.size(); ++c)
-                ns[std::string(kTimeCategoryNames[c])] = step.ns[c];
+                if (summary.has(static_cast<TimeCategory>(c)))
+                    ns[std::string(kTimeCategoryNames[c])] = step.ns[c];
             per_step.push_back({{"step", step.number},
                                 {"start_ns", step.window_start},
                                 {"end_ns", step.window_end},

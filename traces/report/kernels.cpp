@@ -37,7 +37,7 @@ std::string rank_table(const RankKernels& rank) {
     align.resize(header.size(), Align::right);
     TextTable table(align);
     table.header(std::move(header));
-    const std::size_t width = blocks || occupancy ? 32 : 44;
+    const std::size_t width = blocks || occupancy ? 32 : 40;
     for (const KernelStats& k : rank.kernels) {
         std::vector<std::string> cells = {
             kernel_label(k.name, width), grouped(k.count),    us(to_us(k.total)), grouped(k.share, 2),

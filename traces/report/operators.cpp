@@ -23,7 +23,7 @@ std::string rank_table(const RankOperators& rank, bool by_shape) {
     table.header(std::move(header));
     for (const OperatorStats& o : rank.operators) {
         std::vector<std::string> cells = {shortened(o.name, by_shape ? 32 : 44)};
-        if (by_shape) cells.push_back(shortened(o.shapes, 32));
+        if (by_shape) cells.push_back(o.shapes.empty() ? "-" : shortened(o.shapes, 32));
         cells.insert(cells.end(), {grouped(o.calls), us(to_us(o.host_total)), us(to_us(o.host_self)),
                                    us(to_us(o.device_total)), us(to_us(o.device_self)),
                                    percent(o.device_self, rank.device_self)});

@@ -95,11 +95,13 @@ std::string table_text(const ExecutionSummary& summary) {
         table.row({"Average Step Time", us(rank.average_step_us),
                    percent(rank.average_step_us, rank.average_step_us)});
         for (std::size_t c = 0; c < rank.average_us.size(); ++c) {
+            if (!summary.has(static_cast<TimeCategory>(c))) continue;
             table.row({std::string(kTimeCategoryNames[c]), us(rank.average_us[c]),
                        percent(rank.average_us[c], rank.average_step_us)});
         }
         text += table.text();
     }
+    if (!summary.has(TimeCategory::communication)) text += "Kernel holds communication.\n";
     return text;
 }
 
