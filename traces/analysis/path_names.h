@@ -1,0 +1,37 @@
+// What a piece of host or device time is called: the innermost host range at each instant of a thread, the
+// module around it. Internal to the room.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace shardscope::traces {
+
+struct Trace;
+
+// The innermost range from `range` outwards that stands for a module or its backward, -1 none.
+std::int32_t module_range(const Trace& trace, std::int32_t range);
+
+// "Linear_0", of a range that module_range() gave.
+std::string module_name(const Trace& trace, std::int32_t range);
+
+// Which range a thread was in, by time.
+class ThreadRanges {
+  public:
+    explicit ThreadRanges(const Trace& trace);
+
+    // Cuts [from, to) of a thread (index into Trace::threads) where its innermost range changes: calls
+    // `piece(range, from, to)` with -1 for none. Frames of the host program are not told apart.
+    void split(std::uint16_t thread, std::int64_t from, std::int64_t to,
+               const std::function<void(std::int32_t, std::int64_t, std::int64_t)>& piece) const;
+
+  private:
+    std::int32_t open_at(std::int32_t range, std::int64_t time) const;
+
+    const Trace& trace_;
+    std::vector<std::vector<std::uint32_t>> ranges_;  // by thread, sorted by start
+};
+
+}  // namespace shardscope::traces

@@ -1,0 +1,491 @@
+// Building and scaling a step's graph: one sort of its nodes, then one pass in the order of time; see
+// step_graph.h.
+#include "traces/analysis/step_graph.h"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <unordered_map>
+
+#include "traces/analysis/matching.h"
+#include "traces/store/trace.h"
+
+namespace shardscope::traces {
+namespace {
+
+constexpr std::int32_t kNone = StepGraph::kNone;
+
+// What a call's name says about waiting. A copy without "Async" returns when the copy is done; freeing device
+// memory waits for the device.
+GraphSources::Call call_of_name(std::string_view name) {
+    const auto has = [name](std::string_view part) { return name.find(part) != std::string_view::npos; };
+    if (has("StreamWaitEvent")) return GraphSources::Call::stream_waits;
+    if (has("Synchronize")) return GraphSources::Call::waits;
+    if (has("Memcpy") && !has("Async")) return GraphSources::Call::waits;
+    if (name == "cudaFree" || name == "hipFree" || name.starts_with("cuMemFree")) {
+        return has("Async") ? GraphSources::Call::plain : GraphSources::Call::waits;
+    }
+    return GraphSources::Call::plain;
+}
+
+PathKind kind_of(DeviceKind kind) {
+    switch (kind) {
+        case DeviceKind::kernel:
+            return PathKind::compute;
+        case DeviceKind::communication:
+            return PathKind::communication;
+        case DeviceKind::memcpy:
+        case DeviceKind::memset:
+            break;
+    }
+    return PathKind::memcpy;
+}
+
+// The two latest nodes with different keys (streams or threads): what came last besides one of them.
+struct LatestTwo {
+    std::int32_t node[2] = {kNone, kNone};
+    int key[2] = {-1, -1};
+
+    void add(std::int32_t n, int k) {
+        if (key[0] != k) {
+            node[1] = node[0];
+            key[1] = key[0];
+            key[0] = k;
+        }
+        node[0] = n;
+    }
+    std::int32_t besides(int k) const { return key[0] == k ? node[1] : node[0]; }
+};
+
+struct Unsorted {
+    std::int64_t time;
+    GraphNode what;
+    std::uint16_t rank;
+    std::int32_t owner;
+};
+
+class Builder {
+  public:
+    Builder(const GraphSources& sources, std::int64_t number)
+        : sources_(sources), trace_(sources.trace), number_(number) {}
+
+    StepGraph build() {
+        add_nodes();
+        sort_nodes();
+        for (std::int32_t n = 0; n < static_cast<std::int32_t>(graph_.size()); ++n) link(n);
+        weigh_launches();
+        return std::move(graph_);
+    }
+
+  private:
+    // Of one call of the step.
+    struct CallState {
+        std::int32_t start = kNone, end = kNone;  // nodes
+        std::int32_t own_end = kNone;             // the latest end of what it launched, so far
+        int stream = -1;                          // on which it launches
+        std::int64_t waits = 0;                   // how often the stream had been told to wait by then
+    };
+    struct RankState {
+        std::int32_t begin = kNone, host_begin = kNone, last_host = kNone;
+        LatestTwo threads, streams;  // the latest host nodes, the latest device ends
+        std::int64_t stream_waits = 0;
+    };
+    struct StreamState {
+        std::int32_t last_end = kNone;
+        std::int64_t waits = 0;       // of this stream, where the trace says so
+        std::int64_t seen_waits = 0;  // at its last launch
+    };
+
+    void add_nodes() {
+        const std::size_t ranks = trace_.ranks.size();
+        graph_.finish.assign(ranks, kNone);
+        graph_.step.assign(ranks, nullptr);
+        ranks_.resize(ranks);
+        streams_.resize(trace_.streams.size());
+        threads_.assign(trace_.threads.size(), kNone);
+        for (std::size_t r = 0; r < ranks; ++r) {
+            const std::vector<StepWindow>& steps = sources_.steps.ranks[r].steps;
+            const auto at = std::find_if(steps.begin(), steps.end(),
+                                         [this](const StepWindow& s) { return s.number == number_; });
+            if (at == steps.end()) continue;
+            add_rank(static_cast<std::uint16_t>(r), *at, static_cast<std::size_t>(at - steps.begin()));
+        }
+    }
+
+    void add_rank(std::uint16_t rank, const StepWindow& step, std::size_t index) {
+        graph_.step[rank] = &step;
+        const auto add = [&](std::int64_t time, GraphNode what, std::int32_t owner = kNone) {
+            nodes_.push_back({time, what, rank, owner});
+        };
+        add(step.window.start, GraphNode::begin);
+        add(step.host.start, GraphNode::host_begin);
+        const RuntimeCalls& runtime = trace_.runtime;
+        for (const std::uint32_t call : sources_.calls[rank][index]) {
+            const auto owner = static_cast<std::int32_t>(call);
+            calls_.try_emplace(owner);
+            const bool empty = runtime.start[call] >= runtime.end[call];
+            add(runtime.start[call], GraphNode::call_start, owner);
+            add(runtime.end[call], empty ? GraphNode::empty_call_end : GraphNode::call_end, owner);
+        }
+        const DeviceEvents& device = trace_.device;
+        for (const std::uint32_t event : sources_.events[rank][index]) {
+            const auto owner = static_cast<std::int32_t>(event);
+            const bool empty = device.start[event] >= device.end[event];
+            add(device.start[event], GraphNode::device_start, owner);
+            add(device.end[event], empty ? GraphNode::empty_device_end : GraphNode::device_end, owner);
+            if (device.launch[event] < 0) continue;
+            if (const auto call = calls_.find(device.launch[event]); call != calls_.end()) {
+                call->second.stream = device.stream[event];
+            }
+        }
+        add(step.host.end, GraphNode::host_end);
+        add(step.window.end, GraphNode::finish);
+    }
+
+    void sort_nodes() {
+        std::stable_sort(nodes_.begin(), nodes_.end(), [](const Unsorted& a, const Unsorted& b) {
+            return a.time != b.time ? a.time < b.time : a.what < b.what;
+        });
+        const std::size_t size = nodes_.size();
+        graph_.time.reserve(size);
+        graph_.what.reserve(size);
+        graph_.owner.reserve(size);
+        graph_.rank.reserve(size);
+        for (const Unsorted& node : nodes_) {
+            graph_.time.push_back(node.time);
+            graph_.what.push_back(node.what);
+            graph_.owner.push_back(node.owner);
+            graph_.rank.push_back(node.rank);
+        }
+        nodes_ = {};
+        graph_.after.resize(size);
+        graph_.kind.assign(size, PathKind::host);
+        graph_.joined.assign(size, kNone);
+        start_of_.reserve(size / 2);
+    }
+
+    void link(std::int32_t n) {
+        RankState& rank = ranks_[graph_.rank[at(n)]];
+        switch (graph_.what[at(n)]) {
+            case GraphNode::begin:
+                rank.begin = n;
+                break;
+            case GraphNode::host_begin:
+                rank.host_begin = rank.last_host = n;
+                break;
+            case GraphNode::call_start:
+                link_call_start(n, rank);
+                break;
+            case GraphNode::call_end:
+            case GraphNode::empty_call_end:
+                link_call_end(n, rank);
+                break;
+            case GraphNode::device_start:
+                link_device_start(n, rank);
+                break;
+            case GraphNode::device_end:
+            case GraphNode::empty_device_end:
+                link_device_end(n, rank);
+                break;
+            case GraphNode::host_end:
+                hold(n, rank.last_host);
+                settle(n);
+                rank.last_host = n;
+                break;
+            case GraphNode::finish:
+                hold(n, rank.last_host);
+                hold(n, rank.streams.node[0]);
+                settle(n);
+                graph_.finish[graph_.rank[at(n)]] = n;
+                break;
+        }
+    }
+
+    // The thread's own node before; another thread's where that was at work since.
+    void hold_by_host(std::int32_t n, RankState& rank) {
+        const std::uint16_t thread = trace_.runtime.thread[at(graph_.owner[at(n)])];
+        const std::int32_t own = threads_[thread] == kNone ? rank.host_begin : threads_[thread];
+        hold(n, own);
+        if (graph_.what[at(n)] == GraphNode::call_start) {
+            const std::int32_t other = rank.threads.besides(thread);
+            if (other != kNone && (own == kNone || other > own)) hold(n, other);
+        }
+        threads_[thread] = n;
+        rank.threads.add(n, thread);
+        rank.last_host = n;
+    }
+
+    void link_call_start(std::int32_t n, RankState& rank) {
+        const std::int32_t call = graph_.owner[at(n)];
+        CallState& state = calls_[call];
+        state.start = n;
+        if (sources_.call[at(call)] == GraphSources::Call::stream_waits) {
+            const std::int32_t stream = sources_.call_stream[at(call)];
+            ++(stream >= 0 ? streams_[at(stream)].waits : rank.stream_waits);
+        }
+        if (state.stream >= 0) state.waits = rank.stream_waits + streams_[at(state.stream)].waits;
+        hold_by_host(n, rank);
+        settle(n);
+    }
+
+    void link_call_end(std::int32_t n, RankState& rank) {
+        const std::int32_t call = graph_.owner[at(n)];
+        CallState& state = calls_[call];
+        hold_by_host(n, rank);
+        std::int32_t device = state.own_end;  // a copy that blocks, a launch that is told to
+        if (device == kNone && sources_.call[at(call)] == GraphSources::Call::waits) {
+            const std::int32_t stream = sources_.call_stream[at(call)];
+            device = stream >= 0 ? streams_[at(stream)].last_end : rank.streams.node[0];
+        }
+        if (device != kNone && graph_.time[at(device)] > trace_.runtime.start[at(call)]) hold(n, device);
+        settle(n);
+        state.end = n;
+    }
+
+    void link_device_start(std::int32_t n, RankState& rank) {
+        const std::int32_t event = graph_.owner[at(n)];
+        const std::uint16_t s = trace_.device.stream[at(event)];
+        StreamState& stream = streams_[s];
+        graph_.kind[at(n)] = PathKind::launch_delay;
+        start_of_.emplace(event, n);
+        if (const std::int32_t joined = sources_.joined_of[at(event)]; joined >= 0) {
+            graph_.last_start[joined] = n;  // the latest so far
+        }
+        hold(n, stream.last_end);
+        const auto call = calls_.find(trace_.device.launch[at(event)]);
+        if (call != calls_.end()) {
+            const CallState& state = call->second;
+            if (state.waits > stream.seen_waits) hold(n, rank.streams.besides(s));
+            stream.seen_waits = std::max(stream.seen_waits, state.waits);
+            // Work may start before the call that launched it returns.
+            hold(n, state.end != kNone ? state.end : state.start);
+        } else {
+            hold(n, rank.last_host);  // no launch is known: the host knows why
+        }
+        hold_by_begin(n, rank);
+        settle(n);
+    }
+
+    // Work of earlier steps is not in the graph; all of it has ended when the window begins.
+    void hold_by_begin(std::int32_t n, const RankState& rank) {
+        if (rank.begin == kNone) return;
+        const auto& edges = graph_.after[at(n)];
+        const bool later = std::any_of(edges.begin(), edges.end(), [&](const StepGraph::Edge& e) {
+            return e.node != kNone && graph_.time[at(e.node)] >= graph_.time[at(rank.begin)];
+        });
+        if (!later) hold(n, rank.begin);
+    }
+
+    void link_device_end(std::int32_t n, RankState& rank) {
+        const std::int32_t event = graph_.owner[at(n)];
+        graph_.kind[at(n)] = kind_of(trace_.device.kind[at(event)]);
+        graph_.joined[at(n)] = sources_.joined_of[at(event)];
+        hold(n, start_of_.at(event));
+        settle(n);
+        const std::uint16_t stream = trace_.device.stream[at(event)];
+        streams_[stream].last_end = n;
+        rank.streams.add(n, stream);
+        if (const auto call = calls_.find(trace_.device.launch[at(event)]); call != calls_.end()) {
+            call->second.own_end = n;
+        }
+    }
+
+    void hold(std::int32_t n, std::int32_t before) {
+        if (before == kNone) return;
+        auto& edges = graph_.after[at(n)];
+        auto free = std::find_if(edges.begin(), edges.end(), [](const auto& e) { return e.node == kNone; });
+        if (free == edges.end()) {  // the earliest says least
+            free = std::min_element(edges.begin(), edges.end(),
+                                    [](const auto& a, const auto& b) { return a.node < b.node; });
+            if (free->node > before) return;
+        }
+        free->node = before;
+    }
+
+    // The latest of what holds the node goes first and takes what is left of the time. Nodes are numbered in
+    // the order of time.
+    void settle(std::int32_t n) {
+        auto& edges = graph_.after[at(n)];
+        std::sort(edges.begin(), edges.end(), [](const auto& a, const auto& b) { return a.node > b.node; });
+        if (edges[0].node != kNone) edges[0].weight = graph_.time[at(n)] - graph_.time[at(edges[0].node)];
+    }
+
+    // A launch that something else outlasted would still have taken its usual time to reach the device.
+    void weigh_launches() {
+        std::vector<std::int64_t> delays;
+        const auto is_call = [&](std::int32_t node) {
+            const GraphNode what = graph_.what[at(node)];
+            return what == GraphNode::call_start || what == GraphNode::call_end ||
+                   what == GraphNode::empty_call_end;
+        };
+        for (std::size_t n = 0; n < graph_.size(); ++n) {
+            const StepGraph::Edge& edge = graph_.after[n][0];
+            if (graph_.what[n] == GraphNode::device_start && edge.node != kNone && is_call(edge.node)) {
+                delays.push_back(edge.weight);
+            }
+        }
+        if (delays.empty()) return;
+        const auto middle = delays.begin() + static_cast<std::ptrdiff_t>((delays.size() - 1) / 2);
+        std::nth_element(delays.begin(), middle, delays.end());
+        for (std::size_t n = 0; n < graph_.size(); ++n) {
+            if (graph_.what[n] != GraphNode::device_start) continue;
+            for (std::size_t e = 1; e < graph_.after[n].size(); ++e) {
+                StepGraph::Edge& edge = graph_.after[n][e];
+                if (edge.node == kNone || !is_call(edge.node)) continue;
+                edge.weight = std::min(*middle, graph_.time[n] - graph_.time[at(edge.node)]);
+            }
+        }
+    }
+
+    static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+    const GraphSources& sources_;
+    const Trace& trace_;
+    std::int64_t number_;
+    StepGraph graph_;
+    std::vector<Unsorted> nodes_;
+    std::vector<RankState> ranks_;
+    std::vector<StreamState> streams_;
+    std::vector<std::int32_t> threads_;  // the latest node of each
+    std::unordered_map<std::int32_t, CallState> calls_;
+    std::unordered_map<std::int32_t, std::int32_t> start_of_;  // device event -> node
+};
+
+}  // namespace
+
+GraphSources::GraphSources(const Trace& t, const TraceSteps& s) : trace(t), steps(s) {
+    const DeviceEvents& device = trace.device;
+    const RuntimeCalls& runtime = trace.runtime;
+
+    // Collectives and their counterparts.
+    joined_of.assign(device.size(), -1);
+    const Communications communications = match_communications(trace);
+    for (const CollectiveMatch& match : communications.matches) {
+        if (match.unmatched || match.end - match.begin < 2) continue;
+        JoinedCollective all;
+        bool first = true;
+        for (const Communication& part : communications.of(match)) {
+            if (part.event < 0) continue;
+            const auto event = static_cast<std::size_t>(part.event);
+            const std::int64_t start = device.start[event], end = device.end[event];
+            joined_of[event] = static_cast<std::int32_t>(joined.size());
+            if (first || start > all.last_start) {
+                all.last_start = start;
+                all.last_rank = part.rank;
+            }
+            if (first || end - start < all.transfer) {
+                all.transfer = end - start;
+                all.shortest_rank = part.rank;
+            }
+            all.first_end = first ? end : std::min(all.first_end, end);
+            first = false;
+        }
+        if (!first) joined.push_back(all);
+    }
+
+    // Device events by step.
+    events.resize(trace.ranks.size());
+    calls.resize(trace.ranks.size());
+    for (std::size_t r = 0; r < events.size(); ++r) {
+        events[r].resize(steps.ranks[r].steps.size());
+        calls[r].resize(steps.ranks[r].steps.size());
+    }
+    std::vector<bool> launches(trace.threads.size(), false), rank_launches(trace.ranks.size(), false);
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        if (device.launch[i] >= 0) {
+            const std::uint16_t thread = runtime.thread[static_cast<std::size_t>(device.launch[i])];
+            launches[thread] = true;
+            if (trace.threads[thread].rank >= 0) {
+                rank_launches[static_cast<std::size_t>(trace.threads[thread].rank)] = true;
+            }
+        }
+        const std::int32_t step = steps.event[i];
+        if (step >= 0) {
+            events[device.rank[i]][static_cast<std::size_t>(step)].push_back(static_cast<std::uint32_t>(i));
+        }
+    }
+
+    // What calls wait for: as recorded; by their names where nothing is recorded.
+    std::vector<std::int8_t> by_name(trace.strings.size(), -1);
+    call.resize(runtime.size());
+    call_stream.assign(runtime.size(), -1);
+    for (std::size_t i = 0; i < runtime.size(); ++i) {
+        std::int8_t& known = by_name[static_cast<std::size_t>(runtime.name[i])];
+        if (known < 0) known = static_cast<std::int8_t>(call_of_name(trace.strings[runtime.name[i]]));
+        call[i] = static_cast<Call>(known);
+
+        const std::uint16_t thread = runtime.thread[i];
+        const int rank = trace.threads[thread].rank;
+        if (rank < 0) continue;
+        const auto r = static_cast<std::size_t>(rank);
+        if (!launches[thread] && rank_launches[r]) continue;
+        const int step = trace.steps.empty() ? 0 : steps.ranks[r].step_at(runtime.start[i]);
+        if (step < 0 || calls[r].empty()) continue;
+        calls[r][static_cast<std::size_t>(step)].push_back(static_cast<std::uint32_t>(i));
+    }
+    const Synchronizations& waits = trace.synchronizations;
+    for (std::size_t i = 0; i < waits.size(); ++i) {
+        if (waits.call[i] < 0) continue;
+        const auto at = static_cast<std::size_t>(waits.call[i]);
+        call[at] = waits.type[i] == kSyncStreamWait ? Call::stream_waits : Call::waits;
+        call_stream[at] = waits.type[i] == kSyncContext ? -1 : waits.stream[i];
+    }
+}
+
+StepGraph build_step_graph(const GraphSources& sources, std::int64_t step_number) {
+    return Builder(sources, step_number).build();
+}
+
+std::int64_t StepGraph::together(const GraphSources& sources, std::int32_t end_node) const {
+    const auto n = static_cast<std::size_t>(end_node);
+    const JoinedCollective& all = sources.joined[static_cast<std::size_t>(joined[n])];
+    const std::int64_t start = time[static_cast<std::size_t>(after[n][0].node)];
+    return std::clamp(all.clocks_agree() ? all.last_start : time[n] - all.transfer, start, time[n]);
+}
+
+std::int32_t StepGraph::last_start_of(const GraphSources& sources, std::int32_t collective) const {
+    const JoinedCollective& all = sources.joined[static_cast<std::size_t>(collective)];
+    const auto at = last_start.find(collective);
+    if (at == last_start.end() || !all.clocks_agree()) return kNone;
+    return time[static_cast<std::size_t>(at->second)] == all.last_start ? at->second : kNone;
+}
+
+std::vector<double> StepGraph::evaluate(const GraphSources& sources, const PathFactors& factors) const {
+    std::vector<double> when(size());
+    const auto factor = [&](PathKind k) { return factors[static_cast<std::size_t>(k)]; };
+    // When the last part known so far of each collective starts, in the scaled time.
+    std::unordered_map<std::int32_t, double> arrival;
+    for (std::size_t n = 0; n < size(); ++n) {
+        const auto observed = static_cast<double>(time[n]);
+        const bool before = time[n] <= step[rank[n]]->window.start;
+        if (before || after[n][0].node == kNone) {
+            when[n] = observed;
+        } else if (joined[n] != kNone) {
+            const auto start_node = static_cast<std::size_t>(after[n][0].node);
+            const double start = when[start_node];
+            const std::int64_t meet = together(sources, static_cast<std::int32_t>(n));
+            double waited = static_cast<double>(meet - time[start_node]);
+            if (last_start_of(sources, joined[n]) != kNone) {  // all parts are in this graph
+                waited = std::max(0.0, arrival.at(joined[n]) - start);
+            }
+            when[n] = start + factor(PathKind::waiting) * waited +
+                      factor(PathKind::communication) * static_cast<double>(time[n] - meet);
+        } else {
+            double latest = -std::numeric_limits<double>::infinity();
+            for (const Edge& edge : after[n]) {
+                if (edge.node == kNone) break;
+                latest = std::max(latest, when[static_cast<std::size_t>(edge.node)] +
+                                              factor(kind[n]) * static_cast<double>(edge.weight));
+            }
+            when[n] = latest;
+        }
+        if (what[n] != GraphNode::device_start) continue;
+        const std::int32_t all = sources.joined_of[static_cast<std::size_t>(owner[n])];
+        if (all < 0) continue;
+        const auto [at, first] = arrival.try_emplace(all, when[n]);
+        if (!first) at->second = std::max(at->second, when[n]);
+    }
+    return when;
+}
+
+}  // namespace shardscope::traces
