@@ -1,0 +1,47 @@
+// What PyTorch writes as pickles or as JSON of their shape: which kind it is, its content says.
+#include <fmt/format.h>
+
+#include "traces/import/flight_recorder.h"
+#include "traces/import/importer.h"
+#include "traces/import/json_tree.h"
+#include "traces/import/memory_snapshot.h"
+#include "traces/import/pickle.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+FileFacts read_tree(const Value& root, const std::string& damage, const std::string& path, EventSink& sink,
+                    const FileRequest& request) {
+    FileFacts facts;
+    if (is_memory_snapshot(root)) {
+        facts = read_memory_snapshot(root, !damage.empty(), path, sink, request);
+    } else if (is_flight_dump(root)) {
+        facts = read_flight_dump(root, path, sink, request);
+    } else {
+        throw StoreError(fmt::format(
+            "{}: this is neither a memory snapshot (segments, device_traces) nor a flight recorder's dump "
+            "(entries) of PyTorch{}",
+            path, damage.empty() ? damage : ", as far as it can be read: " + damage));
+    }
+    if (!damage.empty()) {
+        facts.partial = true;
+        sink.add(RunInfoRow{"import.partial", "1"});
+        sink.add(DiagnosticRow{0, Severity::warning, "What is whole was kept: " + damage});
+    }
+    return facts;
+}
+
+}  // namespace
+
+FileFacts read_pickle(Input& input, EventSink& sink, const FileRequest& request) {
+    const ParsedPickle pickle = parse_pickle(input, {.partial = request.partial});
+    return read_tree(pickle.tree.root(), pickle.damage, input.path(), sink, request);
+}
+
+FileFacts read_flight_json(Input& input, EventSink& sink, const FileRequest& request) {
+    const ParsedJson json = parse_json(input, request.partial);
+    return read_tree(json.tree.root(), json.damage, input.path(), sink, request);
+}
+
+}  // namespace shardscope::traces

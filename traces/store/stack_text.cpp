@@ -1,0 +1,48 @@
+#include "traces/store/stack_text.h"
+
+namespace shardscope::traces {
+namespace {
+
+constexpr std::string_view kPython = ".py:";
+
+// Of the machinery that noted the stack itself.
+bool is_recording(std::string_view frame) {
+    for (const std::string_view part : {"torch::unwind", "CapturedTraceback", "gather_with_cpp"}) {
+        if (frame.find(part) != std::string_view::npos) return true;
+    }
+    return false;
+}
+
+bool is_torch(std::string_view frame) {
+    return frame.starts_with("torch/") || frame.find("/torch/") != std::string_view::npos;
+}
+
+}  // namespace
+
+std::string_view asking_frame(std::string_view stack) {
+    std::string_view first, first_python;
+    while (!stack.empty()) {
+        const std::size_t end = stack.find('\n');
+        const std::string_view frame = stack.substr(0, end);
+        if (frame.find(kPython) != std::string_view::npos) {
+            if (!is_torch(frame)) return frame;
+            if (first_python.empty()) first_python = frame;
+        } else if (first.empty() && !is_recording(frame)) {
+            first = frame;
+        }
+        stack.remove_prefix(end == std::string_view::npos ? stack.size() : end + 1);
+    }
+    return first_python.empty() ? first : first_python;
+}
+
+std::string short_frame(std::string_view frame) {
+    const std::size_t python = frame.find(kPython);
+    const std::size_t path_end = python == std::string_view::npos ? frame.find(' ') : python;
+    if (path_end == std::string_view::npos || path_end == 0) return std::string(frame);
+    const std::size_t name = frame.rfind('/', path_end - 1);
+    if (name == std::string_view::npos || name == 0) return std::string(frame);
+    const std::size_t folder = frame.rfind('/', name - 1);
+    return std::string(frame.substr(folder == std::string_view::npos ? 0 : folder + 1));
+}
+
+}  // namespace shardscope::traces
