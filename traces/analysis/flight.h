@@ -1,10 +1,10 @@
-// What PyTorch's NCCL flight recorders say: for each process group, at which collective its ranks parted, which
-// rank never came and who waited there. Times in nanoseconds, sizes in bytes.
+// What PyTorch's NCCL flight recorders say: for each process group, at which collective its ranks parted,
+// which rank never came and who waited there. Times in nanoseconds, sizes in bytes.
 //
 // Collectives of a group are told apart by their sequence number, which each rank counts for itself; a rank's
-// ring buffer holds the latest. The group *stopped* at the smallest number that some rank never reached or did
-// not complete. A rank has reached a number if it recorded it, or a larger one (then the number is gone from
-// the ring), or if its process group's status says so. Groups are told apart by name and members.
+// ring buffer holds the latest. The group *stopped* at the smallest number that some rank never reached or
+// did not complete. A rank has reached a number if it recorded it, or a larger one (then the number is gone
+// from the ring), or if its process group's status says so. Groups are told apart by name and members.
 #pragma once
 
 #include <cstdint>
@@ -56,8 +56,8 @@ struct FlightMismatch {
 
 struct FlightGroup {
     std::string name, description;
-    std::vector<int> ranks;         // that have a dump here
-    std::vector<int> without_dump;  // members that have none
+    std::vector<int> ranks;                                // that have a dump here
+    std::vector<int> without_dump;                         // members that have none
     std::int64_t first_sequence = -1, last_sequence = -1;  // recorded by any rank; -1: no collective
     std::int64_t completed_everywhere = -1;                // the last number that all these ranks completed
     bool stopped = false;
@@ -65,8 +65,8 @@ struct FlightGroup {
     std::vector<FlightMismatch> mismatches;  // the first kMostMismatches
     std::int64_t mismatch_count = 0;
     std::vector<FlightPlace> pending;  // sends and receives that did not complete
-    // Of stop.missing, by index: the group (index into FlightReport::groups) at whose stop that rank waits, so
-    // that it could not come here; -1: it waits nowhere, and is why the others wait.
+    // Of stop.missing, by index: the group (index into FlightReport::groups) at whose stop that rank waits,
+    // so that it could not come here; -1: it waits nowhere, and is why the others wait.
     std::vector<int> held_up_in;
 };
 
@@ -79,7 +79,8 @@ struct FlightReport {
     std::vector<std::string> verdict;
 };
 
-// Looks at the selected rank's groups and at the records created in the selected range; steps mean nothing here.
+// Looks at the selected rank's groups and at the records created in the selected range; steps mean nothing
+// here.
 FlightReport flight_report(const Trace& trace, const Selection& selection = {});
 
 // Whether there is anything to report.

@@ -9,6 +9,7 @@
 #include "traces/analysis/compare.h"
 #include "traces/analysis/critical_path.h"
 #include "traces/analysis/idle.h"
+#include "traces/analysis/flight.h"
 #include "traces/analysis/info.h"
 #include "traces/analysis/kernels.h"
 #include "traces/analysis/memory.h"
@@ -18,6 +19,7 @@
 #include "traces/analysis/overlap.h"
 #include "traces/analysis/steps.h"
 #include "traces/analysis/summary.h"
+#include "traces/analysis/units.h"
 #include "traces/analysis/temporal.h"
 #include "traces/report/report.h"
 
@@ -32,7 +34,9 @@ std::string table_text(const MemoryExplanation& explanation);
 std::string table_text(const CollectivesReport& report);
 std::string table_text(const Comparison& comparison);
 std::string table_text(const CriticalPathReport& report);
+std::string table_text(const FlightReport& report);
 std::string table_text(const TraceInfo& info);
+std::string table_text(const UnitsReport& report);
 std::string table_text(const OverlapReport& report);
 std::string table_text(const TemporalReport& report);
 std::string table_text(const IdleReport& report);
@@ -48,7 +52,9 @@ std::string json_text(const MemoryExplanation& explanation);
 std::string json_text(const CollectivesReport& report);
 std::string json_text(const Comparison& comparison);
 std::string json_text(const CriticalPathReport& report);
+std::string json_text(const FlightReport& report);
 std::string json_text(const TraceInfo& info);
+std::string json_text(const UnitsReport& report);
 std::string json_text(const OverlapReport& report);
 std::string json_text(const TemporalReport& report);
 std::string json_text(const IdleReport& report);
@@ -66,7 +72,9 @@ std::string csv_text(const MemoryExplanation& explanation);
 std::string csv_text(const CollectivesReport& report);
 std::string csv_text(const Comparison& comparison);
 std::string csv_text(const CriticalPathReport& report);
+std::string csv_text(const FlightReport& report);
 std::string csv_text(const TraceInfo& info);
+std::string csv_text(const UnitsReport& report);
 std::string csv_text(const OverlapReport& report);
 std::string csv_text(const TemporalReport& report);
 std::string csv_text(const IdleReport& report);

@@ -43,8 +43,14 @@ std::string render(const Comparison& comparison, Format format) {
 std::string render(const CriticalPathReport& report, Format format) {
     return render_as(report, format);
 }
+std::string render(const FlightReport& report, Format format) {
+    return render_as(report, format);
+}
 std::string render(const TraceInfo& info, Format format) {
     return render_as(info, format);
+}
+std::string render(const UnitsReport& report, Format format) {
+    return render_as(report, format);
 }
 std::string render(const OverlapReport& report, Format format) {
     return render_as(report, format);
