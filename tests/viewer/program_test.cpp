@@ -314,16 +314,16 @@ TEST(SizeOption, IsWidthTimesHeight) {
 TEST(FolderListing, ShowsFoldersFirstAndFilesThatMayBeTraces) {
     const Folder folder;
     std::filesystem::create_directories(folder / "zoo");
-    for (const char* name : {"b.sqlite", "a.db", "notes.txt", ".hidden.sqlite"})
+    for (const char* name : {"b.sqlite", "a.db", "c.json.gz", "notes.txt", ".hidden.sqlite"})
         std::ofstream(folder / name) << "12345";
     const auto names = [](const FolderListing& listing) {
         std::vector<std::string> all;
         for (const FolderEntry& entry : listing.entries) all.push_back(entry.name);
         return all;
     };
-    EXPECT_THAT(names(list_folder(folder.path(), false)), ElementsAre("zoo", "a.db", "b.sqlite"));
+    EXPECT_THAT(names(list_folder(folder.path(), false)), ElementsAre("zoo", "a.db", "b.sqlite", "c.json.gz"));
     EXPECT_THAT(names(list_folder(folder.path() + "/", true)),
-                ElementsAre("zoo", "a.db", "b.sqlite", "notes.txt"));
+                ElementsAre("zoo", "a.db", "b.sqlite", "c.json.gz", "notes.txt"));
     EXPECT_EQ(list_folder(folder.path(), false).entries[1].bytes, 5);
     EXPECT_THAT(list_folder(folder / "absent", false).error, HasSubstr("absent"));
 }

@@ -11,7 +11,8 @@ namespace shardscope::viewer {
 namespace fs = std::filesystem;
 
 bool looks_like_trace(const std::string& name) {
-    for (const std::string_view ending : {".sqlite", ".sqlite3", ".db"}) {
+    for (const std::string_view ending :
+         {".sqlite", ".sqlite3", ".db", ".sqlite.gz", ".json", ".json.gz", ".pickle", ".pickle.gz", ".pkl"}) {
         if (std::string_view(name).ends_with(ending)) return true;
     }
     return false;

@@ -20,7 +20,7 @@ struct FolderListing {
     std::string error;  // why it cannot be read; empty where it can
 };
 
-// Whether a name looks like a trace: .sqlite, .sqlite3, .db.
+// Whether a name looks like a trace: .sqlite, .sqlite3, .db, .json, .pickle, .pkl, also packed (.gz).
 bool looks_like_trace(const std::string& name);
 
 // Hidden entries are left out; other files too unless `all_files`.

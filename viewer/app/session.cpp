@@ -8,7 +8,7 @@
 #include <future>
 #include <utility>
 
-#include "traces/store/loader.h"
+#include "traces/import/open.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -27,7 +27,11 @@ struct Load {
 
 Outcome read(const std::string& path, traces::LoadProgress& progress) {
     try {
-        return {traces::load_trace(path, &progress), {}};
+        // Of a damaged file what can be read is shown, and the Runs panel says so.
+        traces::ImportOptions options;
+        options.partial = true;
+        options.progress = &progress;
+        return {traces::open_any({path}, options), {}};
     } catch (const std::bad_alloc&) {
         return {nullptr, path + ": there is not enough memory to read it; slice it to a shorter time range."};
     } catch (const std::exception& e) {

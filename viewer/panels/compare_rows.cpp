@@ -199,8 +199,9 @@ void add_collectives(const Comparison& comparison, RowBuilder& rows) {
 
 std::string file_title(const std::string& path) {
     std::string name = path.substr(path.find_last_of('/') + 1);
-    static constexpr std::string_view kSuffix = ".sqlite";
-    if (name.size() > kSuffix.size() && name.ends_with(kSuffix)) name.resize(name.size() - kSuffix.size());
+    for (const std::string_view suffix : {".gz", ".sqlite", ".json", ".pt.trace", ".pickle"}) {
+        if (name.size() > suffix.size() && name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+    }
     return name;
 }
 

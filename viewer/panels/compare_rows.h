@@ -15,7 +15,7 @@ namespace shardscope::viewer {
 // does. Titles that would be equal get the file's name behind them.
 std::vector<std::string> run_titles(const traces::Comparison& comparison);
 
-// A file's name without folders and without ".sqlite".
+// A file's name without folders and without its ending: "run.sqlite", "run.pt.trace.json.gz" -> "run".
 std::string file_title(const std::string& path);
 
 enum class Tone { neutral, better, worse };  // against the first run; inside the spread is neutral
