@@ -196,6 +196,7 @@ class Builder {
                 hold(n, rank.last_host);
                 hold(n, rank.streams.node[0]);
                 settle(n);
+                prefer_device(n);
                 graph_.finish[graph_.rank[at(n)]] = n;
                 break;
         }
@@ -308,6 +309,15 @@ class Builder {
         auto& edges = graph_.after[at(n)];
         std::sort(edges.begin(), edges.end(), [](const auto& a, const auto& b) { return a.node > b.node; });
         if (edges[0].node != kNone) edges[0].weight = graph_.time[at(n)] - graph_.time[at(edges[0].node)];
+    }
+
+    // A step that ends with its device work ends because of it, also where the host's end is said to be the
+    // same instant (a trace without steps).
+    void prefer_device(std::int32_t n) {
+        auto& edges = graph_.after[at(n)];
+        if (edges[1].node == kNone || graph_.time[at(edges[0].node)] != graph_.time[at(edges[1].node)])
+            return;
+        if (graph_.what[at(edges[0].node)] == GraphNode::host_end) std::swap(edges[0].node, edges[1].node);
     }
 
     // A launch that something else outlasted would still have taken its usual time to reach the device.

@@ -193,9 +193,10 @@ std::string table_text(const CriticalPathReport& report) {
     if (!main.modules.empty()) text += "\n" + modules_table(main);
     if (report.what_if) text += "\n" + what_if_table(report);
     text +=
-        "Mean of the kept steps. Communication counts once all ranks take part, waiting until then; the "
-        "parts "
-        "sum to\nthe step.\n";
+        "Mean of the kept steps. The parts sum to the step. Launch delay: nothing else held the work back "
+        "(CPU "
+        "ranks:\nit waits for a free core). Communication counts once all ranks take part, waiting until "
+        "then.\n";
     if (report.clocks_disagree > 0) {
         text += fmt::format(
             "{} collectives do not overlap on the ranks' clocks; waiting is told by their durations there.\n",
