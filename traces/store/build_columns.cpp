@@ -2,6 +2,7 @@
 // launched which device event, which device event a collective is, how ranges nest.
 #include "traces/store/build_columns.h"
 
+#include <algorithm>
 #include <tuple>
 #include <utility>
 
@@ -28,35 +29,23 @@ void build_flight(std::vector<FlightRow>& rows, Trace& trace) {
 
 void build_columns(PendingRows&& rows, Trace& trace) {
     const RankIndex ranks(rows, trace);
-    std::stable_sort(rows.runtime.begin(), rows.runtime.end(), [](const RuntimeRow& a, const RuntimeRow& b) {
-        return a.start != b.start ? a.start < b.start : a.end > b.end;
-    });
-    const auto order = sorted_order(rows.device.size(), [&](std::size_t a, std::size_t b) {
-        return std::tie(rows.device[a].start, rows.device[a].end) <
-               std::tie(rows.device[b].start, rows.device[b].end);
-    });
-    build_device(rows.device, order, rows.streams, ranks, trace);
-
-    CorrelationIndex launches;
-    for (std::size_t i = 0; i < rows.runtime.size(); ++i) {
-        launches.add(rows.runtime[i].correlation, pid_of(rows.runtime[i].global_tid), i);
-    }
-    launches.sort();
-    for (std::size_t i = 0; i < order.size(); ++i) {
-        trace.device.launch[i] = launches.find(trace.device.correlation[i], rows.device[order[i]].global_pid);
-    }
+    ThreadIndex threads(rows, ranks, trace);
+    build_calls(rows.runtime, trace);
+    std::vector<std::int64_t> process_of_thread;
+    for (const SlotKey& thread : rows.threads.keys()) process_of_thread.push_back(pid_of(thread.a));
+    const CorrelationIndex calls(trace.runtime.correlation, rows.runtime.thread, process_of_thread);
+    build_device(rows.device, rows.streams, ranks, calls, trace);
     build_collectives(rows.collectives, ranks, trace);
 
-    ThreadIndex threads(rows, ranks, trace);
-    threads.settle_by_launches(rows.runtime, trace.device);
+    threads.settle_by_launches(rows.runtime.thread, trace.device);
     threads.finish(trace);
-    build_runtime(rows.runtime, threads, trace);
-    build_ranges(rows.ranges, threads, trace);
+    trace.runtime.thread = threads(rows.runtime.thread);
+    build_ranges(rows, threads, trace);
     build_marks(rows.marks, threads, trace);
-    build_synchronizations(rows.synchronizations, ranks, launches, trace);
-    build_launch_ranges(rows, order, trace);
+    build_synchronizations(rows.synchronizations, ranks, calls, trace);
+    build_launch_ranges(rows, trace);
     build_links(rows.links, threads, trace);
-    build_memory(rows.memory, ranks, threads, rows.counters, trace);
+    build_memory(rows, ranks, threads, trace);
     build_segments(rows.segments, ranks, trace);
     build_counters(rows.counters, ranks, trace);
     build_steps(rows, ranks, trace);

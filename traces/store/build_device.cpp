@@ -1,71 +1,95 @@
 // What ran on devices: events, the streams that they ran on, collectives and waiting.
+#include <algorithm>
 #include <map>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "traces/store/build_columns.h"
+#include "traces/store/row_order.h"
 
 namespace shardscope::traces {
 
-void build_device(const std::vector<PendingDeviceEvent>& rows, const std::vector<std::size_t>& order,
-                  const std::vector<StreamRow>& stream_rows, const RankIndex& ranks, Trace& trace) {
+namespace {
+
+// What the events of a lane share.
+struct Lane {
+    std::uint16_t rank = 0, stream = 0;
+    CorrelationIndex::Place calls;
+};
+
+// Fills Trace::streams.
+std::vector<Lane> lanes_of(const PendingDevice& rows, const std::vector<StreamRow>& stream_rows,
+                           const RankIndex& ranks, const CorrelationIndex& calls, Trace& trace) {
     std::map<std::pair<std::uint16_t, int>, std::string> streams;
     for (const StreamRow& s : stream_rows) streams[{ranks.of_number(s.rank), s.stream}] = s.name;
-    std::vector<std::uint16_t> rank_of_row(rows.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        rank_of_row[i] = ranks.of_device(rows[i].device, rows[i].global_pid, trace);
-        streams.try_emplace({rank_of_row[i], rows[i].stream});
+    std::vector<Lane> lanes;
+    for (const SlotKey& key : rows.lanes.keys()) {
+        const std::uint16_t rank = ranks.of_device(PendingDevice::device_of(key), key.a, trace);
+        lanes.push_back({.rank = rank, .calls = calls.place(key.a)});
+        streams.try_emplace({rank, PendingDevice::stream_of(key)});
     }
     check_size(streams.size(), "streams", trace);
-    std::map<std::pair<std::uint16_t, int>, std::uint16_t> stream_index;
+    std::map<std::pair<std::uint16_t, int>, std::uint16_t> index;
     for (auto& [key, name] : streams) {
-        stream_index.emplace(key, static_cast<std::uint16_t>(trace.streams.size()));
+        index.emplace(key, static_cast<std::uint16_t>(trace.streams.size()));
         trace.streams.push_back({.rank = key.first, .id = key.second, .name = std::move(name)});
     }
+    for (std::size_t l = 0; l < lanes.size(); ++l) {
+        lanes[l].stream = index.at({lanes[l].rank, PendingDevice::stream_of(rows.lanes[l])});
+    }
+    return lanes;
+}
 
+}  // namespace
+
+void build_device(PendingDevice& rows, const std::vector<StreamRow>& stream_rows, const RankIndex& ranks,
+                  const CorrelationIndex& calls, Trace& trace) {
+    const std::size_t size = rows.size();
+    fill_rare(rows.external_id, size, std::int64_t{0});
+    fill_rare(rows.blocks_per_sm, size, -1.0F);
+    fill_rare(rows.occupancy, size, -1.0F);
+    const auto order = row_order(size, [&](std::size_t a, std::size_t b) {
+        return rows.start[a] != rows.start[b] ? rows.start[a] < rows.start[b] : rows.end[a] < rows.end[b];
+    });
     DeviceEvents& d = trace.device;
-    for (const std::size_t i : order) {
-        const PendingDeviceEvent& e = rows[i];
-        d.start.push_back(e.start);
-        d.end.push_back(e.end);
-        d.correlation.push_back(e.correlation);
-        d.bytes.push_back(e.bytes);
-        d.name.push_back(e.name);
-        d.rank.push_back(rank_of_row[i]);
-        d.stream.push_back(stream_index.at({rank_of_row[i], e.stream}));
-        d.kind.push_back(e.kind);
-        d.copy_kind.push_back(e.copy_kind);
-    }
-    d.launch.assign(rows.size(), -1);
-    d.collective.assign(rows.size(), -1);
-    d.range.assign(rows.size(), -1);
-    const auto known = [&](auto member) {
-        return std::any_of(rows.begin(), rows.end(),
-                           [&](const PendingDeviceEvent& e) { return e.*member >= 0; });
+    const auto take = [&](auto& from, auto& to) {
+        reorder(from, order);
+        to = std::move(from);
     };
-    if (known(&PendingDeviceEvent::blocks_per_sm)) {
-        for (const std::size_t i : order) d.blocks_per_sm.push_back(rows[i].blocks_per_sm);
+    take(rows.start, d.start);
+    take(rows.end, d.end);
+    take(rows.correlation, d.correlation);
+    take(rows.bytes, d.bytes);
+    take(rows.name, d.name);
+    take(rows.kind, d.kind);
+    take(rows.copy_kind, d.copy_kind);
+    take(rows.blocks_per_sm, d.blocks_per_sm);
+    take(rows.occupancy, d.occupancy);
+    reorder(rows.lane, order);
+    reorder(rows.external_id, order);
+
+    const std::vector<Lane> lanes = lanes_of(rows, stream_rows, ranks, calls, trace);
+    d.rank.resize(size);
+    d.stream.resize(size);
+    d.launch.resize(size);
+    for (std::size_t i = 0; i < size; ++i) {
+        const Lane& lane = lanes[rows.lane[i]];
+        d.rank[i] = lane.rank;
+        d.stream[i] = lane.stream;
+        d.launch[i] = calls.find(d.correlation[i], lane.calls);
     }
-    if (known(&PendingDeviceEvent::occupancy)) {
-        for (const std::size_t i : order) d.occupancy.push_back(rows[i].occupancy);
-    }
+    d.collective.assign(size, -1);
+    d.range.assign(size, -1);
 }
 
 void build_collectives(const std::vector<CollectiveRow>& rows, const RankIndex& ranks, Trace& trace) {
     if (rows.empty()) return;
-    CorrelationIndex events;
-    for (std::size_t i = 0; i < trace.device.size(); ++i) events.add(trace.device.correlation[i], 0, i);
-    events.sort();
-
     Collectives& c = trace.collectives;
+    std::vector<std::uint32_t> owner;
     for (const CollectiveRow& row : rows) {
         const std::uint16_t rank = ranks.of_number(row.rank);
-        const auto index = static_cast<std::int32_t>(c.size());
-        const std::int32_t event = events.find(row.correlation, 0, [&](std::int32_t e) {
-            const auto i = static_cast<std::size_t>(e);
-            return trace.device.rank[i] == rank && trace.device.collective[i] < 0;
-        });
+        owner.push_back(rank);
         c.correlation.push_back(row.correlation);
         c.bytes.push_back(row.bytes);
         c.padding.push_back(row.padding);
@@ -73,15 +97,28 @@ void build_collectives(const std::vector<CollectiveRow>& rows, const RankIndex& 
         c.sequence.push_back(row.sequence);
         c.group_size.push_back(row.group_size);
         c.unit.push_back(row.unit);
-        c.event.push_back(event);
         c.rank.push_back(rank);
         c.operation.push_back(row.operation);
         c.phase.push_back(row.phase);
-        if (event < 0) continue;
-        const auto i = static_cast<std::size_t>(event);
-        trace.device.kind[i] = DeviceKind::communication;
-        trace.device.collective[i] = index;
-        trace.device.bytes[i] = row.bytes;
+    }
+    c.event.assign(rows.size(), -1);
+    // Ids of different ranks are kept apart as those of processes are; no rank is "unknown" (0).
+    std::vector<std::int64_t> number_of_rank(trace.ranks.size());
+    for (std::size_t r = 0; r < number_of_rank.size(); ++r)
+        number_of_rank[r] = static_cast<std::int64_t>(r) + 1;
+    CorrelationIndex of_rank(c.correlation, owner, number_of_rank);
+    std::vector<CorrelationIndex::Place> places;
+    for (const std::int64_t number : number_of_rank) places.push_back(of_rank.place(number));
+    // The first event of an id is the first collective's, the next the next one's (a graph launches several).
+    DeviceEvents& d = trace.device;
+    for (std::size_t e = 0; e < d.size(); ++e) {
+        const std::int32_t found = of_rank.take(d.correlation[e], places[d.rank[e]]);
+        if (found < 0) continue;
+        const auto i = static_cast<std::size_t>(found);
+        c.event[i] = static_cast<std::int32_t>(e);
+        d.kind[e] = DeviceKind::communication;
+        d.collective[e] = found;
+        d.bytes[e] = c.bytes[i];
     }
 }
 
@@ -101,7 +138,7 @@ void build_synchronizations(std::vector<SynchronizationRow>& rows, const RankInd
         const auto stream = streams.find({rank, r.stream});
         s.start.push_back(r.start);
         s.end.push_back(r.end);
-        s.call.push_back(calls.find(r.correlation, r.global_pid));
+        s.call.push_back(calls.find(r.correlation, calls.place(r.global_pid)));
         s.stream.push_back(r.stream >= 0 && stream != streams.end() ? stream->second : -1);
         s.rank.push_back(rank);
         s.type.push_back(static_cast<std::uint8_t>(std::clamp(r.sync_type, 0, 255)));

@@ -1,4 +1,5 @@
 // What host threads did: runtime calls, ranges, marks, steps.
+#include <algorithm>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -6,37 +7,95 @@
 #include "traces/store/build_columns.h"
 #include "traces/store/names.h"
 #include "traces/store/nesting.h"
+#include "traces/store/row_order.h"
 
 namespace shardscope::traces {
 
-void build_runtime(const std::vector<RuntimeRow>& rows, const ThreadIndex& threads, Trace& trace) {
-    RuntimeCalls& c = trace.runtime;
-    for (const RuntimeRow& r : rows) {
-        c.start.push_back(r.start);
-        c.end.push_back(r.end);
-        c.correlation.push_back(r.correlation);
-        c.name.push_back(r.name);
-        c.thread.push_back(threads[r.global_tid]);
+namespace {
+
+// The kind of a range, found once for each name and domain.
+class RangeKinds {
+  public:
+    RangeKinds(const PendingRows& rows, const StringTable& strings)
+        : rows_(rows), strings_(strings), known_(strings.size()) {}
+
+    RangeKind of(StringId name, std::uint32_t domain, bool ours) {
+        Known& known = known_[static_cast<std::size_t>(name)];
+        if (known.domain != domain + 1) {
+            const std::string_view text = strings_[name], in = strings_[rows_.domain_name(domain)];
+            known = {domain + 1, range_kind(text, in, true), range_kind(text, in, false)};
+        }
+        return ours ? known.ours : known.others;
+    }
+
+  private:
+    struct Known {
+        std::uint32_t domain = 0;  // the latest that was asked for, + 1
+        RangeKind ours{}, others{};
+    };
+    const PendingRows& rows_;
+    const StringTable& strings_;
+    std::vector<Known> known_;  // by name
+};
+
+// A number counts as an operator's id in the domains of Kineto's operators only.
+void keep_operator_ids(PendingRows& rows, const StringTable& strings) {
+    std::vector<std::int64_t>& ids = rows.ranges.external_id;
+    if (ids.empty()) return;
+    std::vector<bool> counts(rows.domains.size());
+    for (std::size_t d = 0; d < counts.size(); ++d) {
+        const std::string_view name = strings[rows.domain_name(static_cast<std::uint32_t>(d))];
+        counts[d] = name == kOperatorDomain || name == kAnnotationDomain;
+    }
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (!counts[rows.ranges.domain[i]]) ids[i] = 0;
     }
 }
 
-void build_ranges(std::vector<RangeRow>& rows, const ThreadIndex& threads, Trace& trace) {
-    std::stable_sort(rows.begin(), rows.end(), [](const RangeRow& a, const RangeRow& b) {
-        return a.start != b.start ? a.start < b.start : *a.end > *b.end;
+}  // namespace
+
+void build_calls(PendingCalls& rows, Trace& trace) {
+    const auto order = row_order(rows.size(), [&](std::size_t a, std::size_t b) {
+        return rows.start[a] != rows.start[b] ? rows.start[a] < rows.start[b] : rows.end[a] > rows.end[b];
+    });
+    RuntimeCalls& c = trace.runtime;
+    const auto take = [&](auto& from, auto& to) {
+        reorder(from, order);
+        to = std::move(from);
+    };
+    take(rows.start, c.start);
+    take(rows.end, c.end);
+    take(rows.correlation, c.correlation);
+    take(rows.name, c.name);
+    reorder(rows.thread, order);
+}
+
+void build_ranges(PendingRows& all, const ThreadIndex& threads, Trace& trace) {
+    PendingRanges& rows = all.ranges;
+    fill_rare(rows.external_id, rows.size(), std::int64_t{0});
+    fill_rare(rows.detail, rows.size(), StringId::empty);
+    keep_operator_ids(all, trace.strings);
+    const auto order = row_order(rows.size(), [&](std::size_t a, std::size_t b) {
+        return rows.start[a] != rows.start[b] ? rows.start[a] < rows.start[b] : rows.end[a] > rows.end[b];
     });
     HostRanges& h = trace.ranges;
-    for (const RangeRow& r : rows) {
-        h.start.push_back(r.start);
-        h.end.push_back(*r.end);
-        h.name.push_back(r.text);
-        h.module.push_back(r.module);
-        h.thread.push_back(threads[r.global_tid]);
-        h.kind.push_back(range_kind(trace.strings[r.text], trace.strings[r.domain], r.module >= 0));
-    }
-    const bool detailed =
-        std::any_of(rows.begin(), rows.end(), [](const RangeRow& r) { return r.detail != StringId::empty; });
-    if (detailed) {
-        for (const RangeRow& r : rows) h.detail.push_back(r.detail);
+    const auto take = [&](auto& from, auto& to) {
+        reorder(from, order);
+        to = std::move(from);
+    };
+    take(rows.start, h.start);
+    take(rows.end, h.end);
+    take(rows.name, h.name);
+    take(rows.module, h.module);
+    take(rows.detail, h.detail);
+    reorder(rows.domain, order);
+    reorder(rows.thread, order);
+    reorder(rows.external_id, order);
+    h.thread = threads(rows.thread);
+    h.kind.resize(h.size());
+    RangeKinds kinds(all, trace.strings);
+    for (std::size_t i = 0; i < h.size(); ++i) {
+        h.kind[i] = kinds.of(h.name[i], rows.domain[i], h.module[i] >= 0);
     }
     RuntimeCalls& c = trace.runtime;
     Nesting nesting = nest(h.start, h.end, h.thread, c.start, c.thread);
@@ -45,14 +104,15 @@ void build_ranges(std::vector<RangeRow>& rows, const ThreadIndex& threads, Trace
     c.range = std::move(nesting.innermost);
 }
 
-void build_marks(std::vector<RangeRow>& rows, const ThreadIndex& threads, Trace& trace) {
-    std::stable_sort(rows.begin(), rows.end(),
-                     [](const RangeRow& a, const RangeRow& b) { return a.start < b.start; });
-    for (const RangeRow& r : rows) {
-        trace.marks.time.push_back(r.start);
-        trace.marks.name.push_back(r.text);
-        trace.marks.thread.push_back(threads[r.global_tid]);
-    }
+void build_marks(PendingMarks& rows, const ThreadIndex& threads, Trace& trace) {
+    const auto order =
+        row_order(rows.size(), [&](std::size_t a, std::size_t b) { return rows.time[a] < rows.time[b]; });
+    reorder(rows.time, order);
+    reorder(rows.name, order);
+    reorder(rows.thread, order);
+    trace.marks.thread = threads(rows.thread);
+    trace.marks.time = std::move(rows.time);
+    trace.marks.name = std::move(rows.name);
 }
 
 void build_steps(const PendingRows& rows, const RankIndex& ranks, Trace& trace) {

@@ -1,4 +1,5 @@
 // How host ranges and device events are tied where the source names operators in place of calls.
+#include <algorithm>
 #include <iterator>
 #include <limits>
 #include <tuple>
@@ -13,10 +14,11 @@ namespace {
 // Ranges by the id that their source gave them, which counts within a process.
 class ExternalIds {
   public:
-    explicit ExternalIds(const std::vector<RangeRow>& ranges) {
-        for (std::size_t i = 0; i < ranges.size(); ++i) {
-            if (ranges[i].external_id == 0) continue;
-            entries_.push_back({ranges[i].external_id, pid_of(ranges[i].global_tid), i});
+    explicit ExternalIds(const PendingRows& rows) {
+        const std::vector<std::int64_t>& ids = rows.ranges.external_id;
+        for (std::size_t i = 0; i < ids.size(); ++i) {
+            if (ids[i] == 0) continue;
+            entries_.push_back({ids[i], pid_of(rows.threads[rows.ranges.thread[i]].a), i});
         }
         std::sort(entries_.begin(), entries_.end());
     }
@@ -58,22 +60,22 @@ std::int32_t operator_at(const HostRanges& ranges, std::int32_t innermost, std::
 
 }  // namespace
 
-void build_launch_ranges(const PendingRows& rows, const std::vector<std::size_t>& order, Trace& trace) {
+void build_launch_ranges(const PendingRows& rows, Trace& trace) {
     DeviceEvents& d = trace.device;
+    const std::vector<std::int64_t>& ids = rows.device.external_id;
     bool named = false;
     for (std::size_t i = 0; i < d.size(); ++i) {
         if (d.launch[i] >= 0) {
             d.range[i] = trace.runtime.range[static_cast<std::size_t>(d.launch[i])];
         } else {
-            named = named || rows.device[order[i]].external_id != 0;
+            named = named || (!ids.empty() && ids[i] != 0);
         }
     }
     if (!named) return;
-    const ExternalIds operators(rows.ranges);
+    const ExternalIds operators(rows);
     for (std::size_t i = 0; i < d.size(); ++i) {
-        const PendingDeviceEvent& event = rows.device[order[i]];
-        if (d.launch[i] >= 0 || event.external_id == 0 || event.external_id == event.correlation) continue;
-        d.range[i] = operators.find(event.external_id, event.global_pid);
+        if (d.launch[i] >= 0 || ids[i] == 0 || ids[i] == d.correlation[i]) continue;
+        d.range[i] = operators.find(ids[i], rows.device.lanes[rows.device.lane[i]].a);
     }
 }
 

@@ -1,6 +1,7 @@
 // Allocations, frees, segments and counters. Sources that know no categories tell the thread that asked and
 // the allocator's own totals: then the ranges around the allocation say what it is for, and what the events
 // leave out is put in.
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <unordered_map>
@@ -9,6 +10,7 @@
 #include "traces/store/build_columns.h"
 #include "traces/store/memory_origin.h"
 #include "traces/store/nesting.h"
+#include "traces/store/row_order.h"
 
 namespace shardscope::traces {
 
@@ -61,34 +63,30 @@ class Origins {
     std::vector<std::optional<MemoryCategory>> categories_;  // by name
 };
 
-// The live bytes of each space of a rank.
-class Totals {
-  public:
-    std::int64_t& of(const MemoryRow& row) { return live_[key(row)]; }
-    bool first(const MemoryRow& row) const { return !live_.contains(key(row)); }
-
-  private:
-    static std::int64_t key(const MemoryRow& row) {
-        return std::int64_t{row.rank} * kMemorySpaces + static_cast<int>(row.space);
-    }
-    std::unordered_map<std::int64_t, std::int64_t> live_;
-};
-
-bool asks_for_origin(const MemoryRow& row) {
-    return row.global_tid != 0 && row.annotation == StringId::empty && row.stack == StringId::empty &&
-           row.category == MemoryCategory::other;
+// Rows told apart by rank and space.
+std::uint64_t space_of(const PendingMemory& m, std::size_t row) {
+    return std::uint64_t{m.rank[row]} * kMemorySpaces + static_cast<std::uint64_t>(m.space[row]);
 }
 
-// Names and categories from the ranges around; a free is of what its allocation was. `rows` are sorted.
-void tell_origins(std::vector<MemoryRow>& rows, const ThreadIndex& threads, const Trace& trace) {
+bool asks_for_origin(const PendingMemory& m, std::size_t row) {
+    const auto none = [&](const std::vector<StringId>& column) {
+        return column.empty() || column[row] == StringId::empty;
+    };
+    return m.global_tid[row] != 0 && m.category[row] == MemoryCategory::other && none(m.annotation) &&
+           none(m.stack);
+}
+
+// Names and categories from the ranges around; a free is of what its allocation was.
+void tell_origins(PendingMemory& m, const ThreadIndex& threads, const Trace& trace) {
+    if (m.global_tid.empty()) return;
     std::vector<std::int64_t> times;
     std::vector<std::uint16_t> on;
     std::vector<std::size_t> asked;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        if (!asks_for_origin(rows[i])) continue;
+    for (std::size_t i = 0; i < m.size(); ++i) {
+        if (!asks_for_origin(m, i)) continue;
         asked.push_back(i);
-        if (const int thread = threads.find(rows[i].global_tid); rows[i].bytes > 0 && thread >= 0) {
-            times.push_back(rows[i].time);
+        if (const int thread = threads.find(m.global_tid[i]); m.bytes[i] > 0 && thread >= 0) {
+            times.push_back(m.time[i]);
             on.push_back(static_cast<std::uint16_t>(thread));
         }
     }
@@ -96,99 +94,133 @@ void tell_origins(std::vector<MemoryRow>& rows, const ThreadIndex& threads, cons
     const HostRanges& ranges = trace.ranges;
     const std::vector<std::int32_t> around =
         nest(ranges.start, ranges.end, ranges.thread, times, on).innermost;
+    fill_rare(m.annotation, m.size(), StringId::empty);
+    if (m.annotation.empty()) m.annotation.assign(m.size(), StringId::empty);
     Origins origins(trace);
     std::unordered_map<std::uint64_t, Origin> live;  // by rank, space and address
     std::size_t next = 0;
+    bool annotated = false;
     for (const std::size_t i : asked) {
-        MemoryRow& row = rows[i];
-        const std::uint64_t block = row.address ^ (static_cast<std::uint64_t>(row.rank) << 50) ^
-                                    (static_cast<std::uint64_t>(row.space) << 48);
+        const std::uint64_t block = m.address[i] ^ space_of(m, i) << 48;
         Origin origin;
-        if (row.bytes > 0) {
-            if (threads.find(row.global_tid) >= 0) origin = origins.of(around[next++]);
+        if (m.bytes[i] > 0) {
+            if (threads.find(m.global_tid[i]) >= 0) origin = origins.of(around[next++]);
             live[block] = origin;
         } else if (const auto it = live.find(block); it != live.end()) {
             origin = it->second;
             live.erase(it);
         }
-        row.category = origin.category;
-        row.annotation = origin.annotation;
-        if (row.name == StringId::empty) row.name = origin.name;
+        m.category[i] = origin.category;
+        m.annotation[i] = origin.annotation;
+        annotated = annotated || origin.annotation != StringId::empty;
+        if (m.name[i] == StringId::empty) m.name[i] = origin.name;
+    }
+    if (!annotated && std::all_of(m.annotation.begin(), m.annotation.end(),
+                                  [](StringId a) { return a == StringId::empty; })) {
+        m.annotation.clear();
     }
 }
 
 // Where an allocator's total is not what its events add up to, an event puts the difference in.
-std::vector<MemoryRow> with_corrections(std::vector<MemoryRow> rows, Trace& trace) {
-    const bool told = std::any_of(rows.begin(), rows.end(), [](const MemoryRow& r) { return r.total >= 0; });
-    if (!told) return rows;
+void correct_totals(PendingMemory& m, Trace& trace) {
+    if (m.total.empty()) return;
     const StringId before = trace.strings.intern(kBefore), missed = trace.strings.intern(kMissed);
-    std::vector<MemoryRow> result;
-    result.reserve(rows.size());
-    Totals totals;
-    for (const MemoryRow& row : rows) {
-        const bool first = totals.first(row);
-        std::int64_t& live = totals.of(row);
-        if (row.total >= 0 && live + row.bytes != row.total) {
-            result.push_back({.time = row.time,
-                              .rank = row.rank,
-                              .bytes = row.total - row.bytes - live,
-                              .space = row.space,
-                              .name = first ? before : missed});
-            live = row.total - row.bytes;
+    PendingMemory result;
+    const auto copy = [&](std::size_t i) {
+        result.time.push_back(m.time[i]);
+        result.bytes.push_back(m.bytes[i]);
+        result.address.push_back(m.address[i]);
+        result.unit.push_back(m.unit[i]);
+        result.module.push_back(m.module[i]);
+        result.name.push_back(m.name[i]);
+        result.rank.push_back(m.rank[i]);
+        result.category.push_back(m.category[i]);
+        result.space.push_back(m.space[i]);
+        result.phase.push_back(m.phase[i]);
+        if (!m.annotation.empty()) result.annotation.push_back(m.annotation[i]);
+        if (!m.stack.empty()) result.stack.push_back(m.stack[i]);
+    };
+    struct Live {
+        std::int64_t bytes = 0;
+        bool begun = false;
+    };
+    std::unordered_map<std::uint64_t, Live> spaces;
+    for (std::size_t i = 0; i < m.size(); ++i) {
+        Live& live = spaces[space_of(m, i)];
+        const std::int64_t difference = m.total[i] - m.bytes[i] - live.bytes;
+        if (m.total[i] >= 0 && difference != 0) {
+            copy(i);
+            result.bytes.back() = difference;
+            result.address.back() = 0;
+            result.unit.back() = result.module.back() = -1;
+            result.name.back() = live.begun ? missed : before;
+            result.category.back() = MemoryCategory::other;
+            result.phase.back() = Phase::none;
+            if (!result.annotation.empty()) result.annotation.back() = StringId::empty;
+            if (!result.stack.empty()) result.stack.back() = StringId::empty;
+            live.bytes += difference;
         }
-        live += row.bytes;
-        result.push_back(row);
+        live.begun = true;
+        live.bytes += m.bytes[i];
+        copy(i);
     }
-    return result;
+    m = std::move(result);
 }
 
 // What the caching allocator holds becomes a counter, which tells each change.
-void tell_reserved(const std::vector<MemoryRow>& rows, std::vector<CounterRow>& counters, Trace& trace) {
-    std::unordered_map<int, std::int64_t> last;
-    StringId name = StringId::empty;
-    for (const MemoryRow& row : rows) {
-        if (row.reserved < 0 || row.space != MemorySpace::device) continue;
-        if (name == StringId::empty) name = trace.strings.intern(kReserved);
-        const auto [it, added] = last.try_emplace(row.rank, row.reserved);
-        if (!added && it->second == row.reserved) continue;
-        it->second = row.reserved;
-        counters.push_back({row.time, row.rank, name, static_cast<double>(row.reserved)});
+void tell_reserved(const PendingRows& rows, std::vector<CounterRow>& counters, Trace& trace) {
+    const PendingMemory& m = rows.memory;
+    if (m.reserved.empty()) return;
+    const StringId name = trace.strings.intern(kReserved);
+    std::unordered_map<std::uint32_t, std::int64_t> last;  // by rank
+    for (std::size_t i = 0; i < m.size(); ++i) {
+        if (m.reserved[i] < 0 || m.space[i] != MemorySpace::device) continue;
+        const auto [it, added] = last.try_emplace(m.rank[i], m.reserved[i]);
+        if (!added && it->second == m.reserved[i]) continue;
+        it->second = m.reserved[i];
+        const auto rank = static_cast<int>(rows.memory_ranks[m.rank[i]].a);
+        counters.push_back({m.time[i], rank, name, static_cast<double>(m.reserved[i])});
     }
 }
 
-template <typename Member>
-void fill_if_any(const std::vector<MemoryRow>& rows, Member member, std::vector<StringId>& column) {
-    const bool any = std::any_of(rows.begin(), rows.end(),
-                                 [&](const MemoryRow& r) { return r.*member != StringId::empty; });
-    if (!any) return;
-    column.reserve(rows.size());
-    for (const MemoryRow& r : rows) column.push_back(r.*member);
+void sort_by_time(PendingMemory& m) {
+    const std::size_t size = m.size();
+    fill_rare(m.global_tid, size, std::int64_t{0});
+    fill_rare(m.total, size, std::int64_t{-1});
+    fill_rare(m.reserved, size, std::int64_t{-1});
+    fill_rare(m.annotation, size, StringId::empty);
+    fill_rare(m.stack, size, StringId::empty);
+    const auto order = row_order(size, [&](std::size_t a, std::size_t b) { return m.time[a] < m.time[b]; });
+    const auto all = [&](auto&... columns) { (reorder(columns, order), ...); };
+    all(m.time, m.bytes, m.address, m.unit, m.module, m.name, m.rank, m.category, m.space, m.phase,
+        m.global_tid, m.total, m.reserved, m.annotation, m.stack);
 }
 
 }  // namespace
 
-void build_memory(std::vector<MemoryRow>& rows, const RankIndex& ranks, const ThreadIndex& threads,
-                  std::vector<CounterRow>& counters, Trace& trace) {
-    std::stable_sort(rows.begin(), rows.end(),
-                     [](const MemoryRow& a, const MemoryRow& b) { return a.time < b.time; });
-    tell_origins(rows, threads, trace);
-    tell_reserved(rows, counters, trace);
-    rows = with_corrections(std::move(rows), trace);
-    MemoryEvents& m = trace.memory;
-    for (const MemoryRow& r : rows) {
-        m.time.push_back(r.time);
-        m.bytes.push_back(r.bytes);
-        m.address.push_back(r.address);
-        m.unit.push_back(r.unit);
-        m.module.push_back(r.module);
-        m.name.push_back(r.name);
-        m.rank.push_back(ranks.of_number(r.rank));
-        m.category.push_back(r.category);
-        m.space.push_back(r.space);
-        m.phase.push_back(r.phase);
-    }
-    fill_if_any(rows, &MemoryRow::annotation, m.annotation);
-    fill_if_any(rows, &MemoryRow::stack, m.stack);
+void build_memory(PendingRows& rows, const RankIndex& ranks, const ThreadIndex& threads, Trace& trace) {
+    PendingMemory& m = rows.memory;
+    sort_by_time(m);
+    tell_origins(m, threads, trace);
+    tell_reserved(rows, rows.counters, trace);
+    correct_totals(m, trace);
+    MemoryEvents& to = trace.memory;
+    std::vector<std::uint16_t> index_of_rank;
+    for (const SlotKey& rank : rows.memory_ranks.keys())
+        index_of_rank.push_back(ranks.of_number(static_cast<int>(rank.a)));
+    to.rank.reserve(m.size());
+    for (const std::uint32_t rank : m.rank) to.rank.push_back(index_of_rank[rank]);
+    to.time = std::move(m.time);
+    to.bytes = std::move(m.bytes);
+    to.address = std::move(m.address);
+    to.unit = std::move(m.unit);
+    to.module = std::move(m.module);
+    to.name = std::move(m.name);
+    to.category = std::move(m.category);
+    to.space = std::move(m.space);
+    to.phase = std::move(m.phase);
+    to.annotation = std::move(m.annotation);
+    to.stack = std::move(m.stack);
 }
 
 void build_segments(std::vector<SegmentRow>& rows, const RankIndex& ranks, Trace& trace) {

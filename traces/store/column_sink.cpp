@@ -2,23 +2,18 @@
 #include "traces/store/column_sink.h"
 
 #include <algorithm>
-#include <limits>
-#include <unordered_map>
+#include <iterator>
 #include <utility>
 
-#include "traces/store/names.h"
+#include "traces/store/name_facts.h"
 #include "traces/store/pending_rows.h"
 
 namespace shardscope::traces {
 
 namespace {
 
-// Values beyond these come from damaged files only; within them no difference or sum of sizes overflows.
-constexpr std::int64_t kLatest = 4'000'000'000'000'000'000;  // ns, 126 years
-constexpr std::int64_t kLargest = std::int64_t{1} << 56;     // bytes
-
 bool is_size(std::int64_t bytes) {
-    return bytes >= 0 && bytes <= kLargest;
+    return bytes >= 0 && bytes <= PendingRows::kLargest;
 }
 
 }  // namespace
@@ -26,39 +21,10 @@ bool is_size(std::int64_t bytes) {
 struct ColumnSink::Impl {
     std::unique_ptr<Trace> trace = std::make_unique<Trace>();
     PendingRows rows;
-    std::unordered_map<StringId, StringId> api_names;       // with -> without the version suffix
-    std::unordered_map<StringId, DeviceKind> kernel_kinds;  // by short name
-    std::int64_t first = std::numeric_limits<std::int64_t>::max();
-    std::int64_t last = std::numeric_limits<std::int64_t>::min();
+    NameFacts names{trace->strings};
 
-    bool refuse() {
-        ++trace->invalid_events;
-        return false;
-    }
-
-    // False (and counted) for a row that ends before it starts, or at times that no capture has.
-    bool accept(std::int64_t start, std::int64_t end) {
-        if (end < start || start < -kLatest || end > kLatest) return refuse();
-        first = std::min(first, start);
-        last = std::max(last, end);
-        return true;
-    }
-
-    StringId api_name(StringId name) {
-        if (const auto it = api_names.find(name); it != api_names.end()) return it->second;
-        const std::string_view text = trace->strings[name];
-        const std::string_view plain = without_version_suffix(text);
-        const StringId id = plain.size() == text.size() ? name : trace->strings.intern(plain);
-        api_names.emplace(name, id);
-        return id;
-    }
-
-    DeviceKind kernel_kind(StringId name) {
-        if (const auto it = kernel_kinds.find(name); it != kernel_kinds.end()) return it->second;
-        const auto kind =
-            is_communication_kernel(trace->strings[name]) ? DeviceKind::communication : DeviceKind::kernel;
-        kernel_kinds.emplace(name, kind);
-        return kind;
+    bool accept_bytes(std::int64_t bytes, std::int64_t time) {
+        return rows.accept_bytes(bytes) && rows.accept(time, time);
     }
 };
 
@@ -73,67 +39,50 @@ std::string_view ColumnSink::text(StringId id) const {
 }
 
 void ColumnSink::add(const KernelRow& row) {
-    if (!impl_->accept(row.start, row.end)) return;
+    PendingRows& rows = impl_->rows;
+    if (!rows.accept(row.start, row.end)) return;
     const StringId name = row.short_name != StringId::empty ? row.short_name : row.demangled_name;
-    impl_->rows.device.push_back({.start = row.start,
-                                  .end = row.end,
-                                  .correlation = row.correlation,
-                                  .global_pid = row.global_pid,
-                                  .name = name,
-                                  .device = row.device,
-                                  .stream = row.stream,
-                                  .kind = impl_->kernel_kind(name),
-                                  .external_id = row.external_id,
-                                  .blocks_per_sm = row.blocks_per_sm,
-                                  .occupancy = row.occupancy});
+    rows.add_device(row.start, row.end, rows.device.lane_of(row.global_pid, row.device, row.stream),
+                    row.correlation, name, impl_->names.kernel_kind(name));
+    rows.detail_device(row.external_id, row.blocks_per_sm, row.occupancy);
 }
 
 void ColumnSink::add(const MemcpyRow& row) {
-    if (!impl_->accept(row.start, row.end)) return;
-    const bool known = row.copy_kind >= 0 && row.copy_kind <= std::numeric_limits<std::uint8_t>::max();
-    impl_->rows.device.push_back({.start = row.start,
-                                  .end = row.end,
-                                  .correlation = row.correlation,
-                                  .global_pid = row.global_pid,
-                                  .bytes = row.bytes,
-                                  .name = intern(memcpy_name(row.copy_kind)),
-                                  .device = row.device,
-                                  .stream = row.stream,
-                                  .kind = DeviceKind::memcpy,
-                                  .copy_kind = static_cast<std::uint8_t>(known ? row.copy_kind : 0),
-                                  .external_id = row.external_id});
+    PendingRows& rows = impl_->rows;
+    if (!rows.accept(row.start, row.end)) return;
+    rows.add_device(row.start, row.end, rows.device.lane_of(row.global_pid, row.device, row.stream),
+                    row.correlation, impl_->names.memcpy(row.copy_kind), DeviceKind::memcpy, row.bytes,
+                    NameFacts::known_copy_kind(row.copy_kind));
+    rows.detail_device(row.external_id, -1, -1);
 }
 
 void ColumnSink::add(const MemsetRow& row) {
-    if (!impl_->accept(row.start, row.end)) return;
-    impl_->rows.device.push_back({.start = row.start,
-                                  .end = row.end,
-                                  .correlation = row.correlation,
-                                  .global_pid = row.global_pid,
-                                  .bytes = row.bytes,
-                                  .name = intern("Memset"),
-                                  .device = row.device,
-                                  .stream = row.stream,
-                                  .kind = DeviceKind::memset,
-                                  .external_id = row.external_id});
+    PendingRows& rows = impl_->rows;
+    if (!rows.accept(row.start, row.end)) return;
+    rows.add_device(row.start, row.end, rows.device.lane_of(row.global_pid, row.device, row.stream),
+                    row.correlation, impl_->names.memset(), DeviceKind::memset, row.bytes);
+    rows.detail_device(row.external_id, -1, -1);
 }
 
 void ColumnSink::add(const RuntimeRow& row) {
-    if (!impl_->accept(row.start, row.end)) return;
-    impl_->rows.runtime.push_back(row);
-    impl_->rows.runtime.back().name = impl_->api_name(row.name);
+    if (!impl_->rows.accept(row.start, row.end)) return;
+    impl_->rows.add_call(row.start, row.end, row.global_tid, row.correlation, impl_->names.call(row.name));
 }
 
 void ColumnSink::add(const SynchronizationRow& row) {
-    if (impl_->accept(row.start, row.end)) impl_->rows.synchronizations.push_back(row);
+    if (impl_->rows.accept(row.start, row.end)) impl_->rows.synchronizations.push_back(row);
 }
 
 void ColumnSink::add(const RangeRow& row) {
-    if (!impl_->accept(row.start, row.end.value_or(row.start))) return;
+    PendingRows& rows = impl_->rows;
+    if (!rows.accept(row.start, row.end.value_or(row.start))) return;
     if (row.end) {
-        impl_->rows.ranges.push_back(row);
+        const std::uint32_t domain = rows.domains.of(-1, static_cast<std::int64_t>(row.domain));
+        rows.name_domain(domain, row.domain);
+        rows.add_range(row.start, *row.end, row.global_tid, row.text, domain, row.module, row.external_id,
+                       row.detail);
     } else if (row.event_type == kNvtxMark) {
-        impl_->rows.marks.push_back(row);
+        rows.add_mark(row.start, row.global_tid, row.text);
     }
 }
 
@@ -142,19 +91,32 @@ void ColumnSink::add(const CollectiveRow& row) {
 }
 
 void ColumnSink::add(const MemoryRow& row) {
-    if (row.bytes < -kLargest || row.bytes > kLargest) {
-        impl_->refuse();
-    } else if (impl_->accept(row.time, row.time)) {
-        impl_->rows.memory.push_back(row);
-    }
+    if (!impl_->accept_bytes(row.bytes, row.time)) return;
+    PendingMemory& m = impl_->rows.memory;
+    const std::size_t at = m.size();
+    m.time.push_back(row.time);
+    m.bytes.push_back(row.bytes);
+    m.address.push_back(row.address);
+    m.unit.push_back(row.unit);
+    m.module.push_back(row.module);
+    m.name.push_back(row.name);
+    m.rank.push_back(impl_->rows.memory_ranks.of(row.rank));
+    m.category.push_back(row.category);
+    m.space.push_back(row.space);
+    m.phase.push_back(row.phase);
+    put_rare(m.global_tid, at, row.global_tid, std::int64_t{0});
+    put_rare(m.total, at, row.total, std::int64_t{-1});
+    put_rare(m.reserved, at, row.reserved, std::int64_t{-1});
+    put_rare(m.annotation, at, row.annotation, StringId::empty);
+    put_rare(m.stack, at, row.stack, StringId::empty);
 }
 
 void ColumnSink::add(const CounterRow& row) {
-    if (impl_->accept(row.time, row.time)) impl_->rows.counters.push_back(row);
+    if (impl_->rows.accept(row.time, row.time)) impl_->rows.counters.push_back(row);
 }
 
 void ColumnSink::add(const StepRow& row) {
-    if (impl_->accept(row.start, row.end)) impl_->rows.steps.push_back(row);
+    if (impl_->rows.accept(row.start, row.end)) impl_->rows.steps.push_back(row);
 }
 
 void ColumnSink::add(const LinkRow& row) {
@@ -162,15 +124,12 @@ void ColumnSink::add(const LinkRow& row) {
 }
 
 void ColumnSink::add(const SegmentRow& row) {
-    if (row.bytes < -kLargest || row.bytes > kLargest) {
-        impl_->refuse();
-    } else if (impl_->accept(row.time, row.time)) {
-        impl_->rows.segments.push_back(row);
-    }
+    if (impl_->accept_bytes(row.bytes, row.time)) impl_->rows.segments.push_back(row);
 }
 
 void ColumnSink::add(const FlightRow& row) {
-    if (impl_->accept(row.created, row.completed.value_or(row.created))) impl_->rows.flight.push_back(row);
+    if (impl_->rows.accept(row.created, row.completed.value_or(row.created)))
+        impl_->rows.flight.push_back(row);
 }
 
 void ColumnSink::add(const LossRow& row) {
@@ -184,7 +143,7 @@ void ColumnSink::add(const RankRow& row) {
 }
 void ColumnSink::add(const ProcessRow&) {}  // a trace in memory knows processes by their ranks and threads
 void ColumnSink::add(const ThreadRow& row) {
-    impl_->rows.threads.push_back(row);
+    impl_->rows.thread_rows.push_back(row);
 }
 void ColumnSink::add(const StreamRow& row) {
     impl_->rows.streams.push_back(row);
@@ -197,14 +156,14 @@ void ColumnSink::add(const UnitRow& row) {
 }
 void ColumnSink::add(const PredictionRow& row) {
     if (!is_size(row.peak_bytes) || !std::all_of(std::begin(row.at_peak), std::end(row.at_peak), is_size)) {
-        impl_->refuse();
+        ++impl_->rows.refused;
     } else {
         impl_->trace->predictions.push_back(row);
     }
 }
 void ColumnSink::add(const PredictionPartRow& row) {
     if (!is_size(row.bytes)) {
-        impl_->refuse();
+        ++impl_->rows.refused;
     } else {
         impl_->trace->prediction_parts.push_back(row);
     }
@@ -229,12 +188,20 @@ void ColumnSink::set_dropped(std::int64_t events) {
     impl_->trace->dropped = events;
 }
 
+PendingRows& ColumnSink::pending() {
+    return impl_->rows;
+}
+NameFacts& ColumnSink::names() {
+    return impl_->names;
+}
+
 std::unique_ptr<Trace> ColumnSink::take() {
     auto done = std::exchange(impl_, std::make_unique<Impl>());
-    if (done->first <= done->last) {
-        done->trace->first_ns = done->first;
-        done->trace->last_ns = done->last;
+    if (done->rows.first <= done->rows.last) {
+        done->trace->first_ns = done->rows.first;
+        done->trace->last_ns = done->rows.last;
     }
+    done->trace->invalid_events = done->rows.refused;
     build_columns(std::move(done->rows), *done->trace);
     return std::move(done->trace);
 }

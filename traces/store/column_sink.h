@@ -19,6 +19,9 @@
 
 namespace shardscope::traces {
 
+class NameFacts;
+struct PendingRows;
+
 class ColumnSink final : public EventSink {
   public:
     ColumnSink();
@@ -30,7 +33,7 @@ class ColumnSink final : public EventSink {
     void add(const MemcpyRow& row) override;
     void add(const MemsetRow& row) override;
     void add(const RuntimeRow& row) override;
-    void add(const SynchronizationRow& row) override;  // only its times count: a trace keeps no column for it
+    void add(const SynchronizationRow& row) override;
     void add(const RangeRow& row) override;
     void add(const CollectiveRow& row) override;
     void add(const MemoryRow& row) override;
@@ -63,6 +66,10 @@ class ColumnSink final : public EventSink {
     // A rank that rows speak of but no RankRow describes is made up: its number is its device's.
     // Throws StoreError where a column cannot hold the trace (more than 65,535 ranks, streams or threads).
     std::unique_ptr<Trace> take();
+
+    // For the loader, which fills columns without the rows in between (pending_rows.h).
+    PendingRows& pending();
+    NameFacts& names();
 
   private:
     struct Impl;

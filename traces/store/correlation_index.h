@@ -1,46 +1,51 @@
-// Finds rows by correlation id. Ids are unique in our files, but only within a process in Nsight's. Internal
-// to the store.
+// Finds rows by correlation id. Ids are unique in our files, but only within a process in Nsight's. They are
+// handed out one after the other, so that a table over their range is small; where they are not (a made-up
+// file), they are sorted instead. Internal to the store.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <tuple>
+#include <span>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace shardscope::traces {
 
 class CorrelationIndex {
   public:
-    void add(std::int64_t correlation, std::int64_t pid, std::size_t index) {
-        if (correlation != 0) entries_.push_back({correlation, pid, static_cast<std::int32_t>(index)});
-    }
-    void sort() {
-        std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
-            return std::tie(a.correlation, a.index) < std::tie(b.correlation, b.index);
-        });
-    }
-    // The first row of `correlation` in that process (0: of any) for which `accept` holds, else -1.
-    template <typename Accept>
-    std::int32_t find(std::int64_t correlation, std::int64_t pid, Accept accept) const {
-        if (correlation == 0) return -1;
-        auto it = std::lower_bound(entries_.begin(), entries_.end(), correlation,
-                                   [](const Entry& e, std::int64_t c) { return e.correlation < c; });
-        for (; it != entries_.end() && it->correlation == correlation; ++it) {
-            if ((pid == 0 || it->pid == 0 || it->pid == pid) && accept(it->index)) return it->index;
-        }
-        return -1;
-    }
-    std::int32_t find(std::int64_t correlation, std::int64_t pid) const {
-        return find(correlation, pid, [](std::int32_t) { return true; });
-    }
+    // Row i has the id `correlation[i]` (0: none) in the process of number `owner_process[owner[i]]`.
+    CorrelationIndex(std::span<const std::int64_t> correlation, std::span<const std::uint32_t> owner,
+                     std::span<const std::int64_t> owner_process);
+
+    // A process to look in. Process 0 is unknown: its rows answer for every other one, and looking in it asks
+    // them all.
+    struct Place {
+        int own = -1, unknown = -1;
+        bool everywhere = false;
+    };
+    Place place(std::int64_t process) const;
+
+    // The first row of the id, -1 none.
+    std::int32_t find(std::int64_t correlation, const Place& place) const;
+    // The same, which then goes away, so that the next call gives the next row of the id.
+    std::int32_t take(std::int64_t correlation, const Place& place);
 
   private:
-    struct Entry {
-        std::int64_t correlation, pid;
-        std::int32_t index;
+    struct Table {
+        std::int64_t first_id = 0, last_id = 0;
+        std::size_t rows = 0;
+        std::vector<std::int32_t> dense;                            // by id - first_id: the first row, -1
+        std::vector<std::pair<std::int64_t, std::int32_t>> sparse;  // (id, its first row), sorted
+
+        const std::int32_t* at(std::int64_t id) const;
     };
-    std::vector<Entry> entries_;
+    template <typename Visit>
+    void each_table(const Place& place, Visit visit) const;
+
+    std::unordered_map<std::int64_t, int> processes_;
+    std::vector<Table> tables_;
+    std::vector<std::int32_t> next_;  // the next row of the same id and process, -1 none
 };
 
 }  // namespace shardscope::traces

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -40,8 +41,12 @@ RankIndex::RankIndex(const PendingRows& rows, Trace& trace) {
                                        .host = {},
                                        .device_name = {}});
     };
-    for (const auto& r : rows.collectives) make_up(r.rank, r.rank);
-    for (const auto& r : rows.memory) make_up(r.rank, r.rank);
+    int last = -1;  // rows come in runs of one rank
+    for (const auto& r : rows.collectives) {
+        if (std::exchange(last, r.rank) != r.rank || r.rank < 0) make_up(r.rank, r.rank);
+    }
+    for (const SlotKey& rank : rows.memory_ranks.keys())
+        make_up(static_cast<int>(rank.a), static_cast<int>(rank.a));
     for (const auto& r : rows.counters) {
         if (r.rank >= 0) make_up(r.rank, r.rank);
     }
@@ -49,16 +54,17 @@ RankIndex::RankIndex(const PendingRows& rows, Trace& trace) {
     for (const auto& r : rows.segments) make_up(r.rank, r.rank);
     for (const auto& r : rows.flight) make_up(r.rank, r.rank);
     for (const auto& r : rows.streams) make_up(r.rank, r.rank);
-    for (const auto& r : rows.threads) {
+    for (const auto& r : rows.thread_rows) {
         if (r.rank >= 0) make_up(r.rank, r.rank);
     }
     std::set<int> devices;
     for (const auto& [number, rank] : ranks) devices.insert(rank.device);
     int unused = 0;
-    for (const auto& e : rows.device) {
-        if (!devices.insert(e.device).second) continue;
+    for (const SlotKey& lane : rows.device.lanes.keys()) {
+        const int device = PendingDevice::device_of(lane);
+        if (!devices.insert(device).second) continue;
         while (ranks.contains(unused)) ++unused;
-        make_up(ranks.contains(e.device) ? unused : e.device, e.device);
+        make_up(ranks.contains(device) ? unused : device, device);
     }
     check_size(ranks.size(), "ranks", trace);
     for (auto& [number, rank] : ranks) {
@@ -78,54 +84,74 @@ std::uint16_t RankIndex::of_device(int device, std::int64_t pid, const Trace& tr
     return first->second;
 }
 
-ThreadIndex::ThreadIndex(const PendingRows& rows, const RankIndex& ranks, Trace& trace) {
-    for (const auto& r : rows.ranges) seen_.try_emplace(r.global_tid);
-    for (const auto& r : rows.marks) seen_.try_emplace(r.global_tid);
-    for (const auto& r : rows.runtime) seen_.try_emplace(r.global_tid);
-    for (const auto& t : rows.threads) {
-        if (t.rank < 0 && !seen_.contains(t.global_tid)) continue;
-        HostThread& thread = seen_[t.global_tid];
+ThreadIndex::ThreadIndex(PendingRows& rows, const RankIndex& ranks, Trace& trace) {
+    for (const SlotKey& thread : rows.threads.keys()) slots_.emplace(thread.a, slots_.size());
+    for (const auto& t : rows.thread_rows) {
+        if (t.rank >= 0 && slots_.emplace(t.global_tid, slots_.size()).second) rows.threads.of(t.global_tid);
+    }
+    threads_.resize(slots_.size());
+    for (const auto& [tid, slot] : slots_) threads_[slot].global_tid = tid;
+    for (const auto& t : rows.thread_rows) {
+        const auto it = slots_.find(t.global_tid);
+        if (it == slots_.end()) continue;
+        HostThread& thread = threads_[it->second];
         if (!t.name.empty()) thread.name = t.name;
         if (t.rank >= 0) thread.rank = ranks.of_number(t.rank);
     }
     for (const StepRow& s : rows.steps) settle(s.global_tid, ranks.of_number(s.rank));
     for (std::size_t r = 0; r < trace.ranks.size(); ++r)
         settle(trace.ranks[r].global_tid, static_cast<int>(r));
-    for (auto& [tid, thread] : seen_) settle(tid, ranks.of_pid(pid_of(tid)));
+    for (HostThread& thread : threads_) {
+        if (thread.rank < 0) thread.rank = ranks.of_pid(pid_of(thread.global_tid));
+    }
 }
 
-void ThreadIndex::settle_by_launches(const std::vector<RuntimeRow>& runtime, const DeviceEvents& device) {
-    std::map<std::int64_t, std::map<int, std::size_t>> votes;
+void ThreadIndex::settle_by_launches(const std::vector<std::uint32_t>& call_thread,
+                                     const DeviceEvents& device) {
+    const bool open =
+        std::any_of(threads_.begin(), threads_.end(), [](const HostThread& t) { return t.rank < 0; });
+    if (!open) return;
+    std::map<std::uint32_t, std::map<int, std::size_t>> votes;  // slot -> rank -> events
     for (std::size_t e = 0; e < device.size(); ++e) {
         if (device.launch[e] < 0) continue;
-        const std::int64_t tid = runtime[static_cast<std::size_t>(device.launch[e])].global_tid;
-        if (seen_.at(tid).rank < 0) ++votes[tid][device.rank[e]];
+        const std::uint32_t slot = call_thread[static_cast<std::size_t>(device.launch[e])];
+        if (threads_[slot].rank < 0) ++votes[slot][device.rank[e]];
     }
-    for (const auto& [tid, by_rank] : votes) {
+    for (const auto& [slot, by_rank] : votes) {
         const auto most = std::max_element(by_rank.begin(), by_rank.end(),
                                            [](const auto& a, const auto& b) { return a.second < b.second; });
-        settle(tid, most->first);
+        threads_[slot].rank = most->first;
     }
 }
 
 void ThreadIndex::finish(Trace& trace) {
-    check_size(seen_.size(), "threads", trace);
-    for (auto& [tid, thread] : seen_) {
-        thread.global_tid = tid;
-        trace.threads.push_back(std::move(thread));
-    }
-    std::stable_sort(trace.threads.begin(), trace.threads.end(),
-                     [](const HostThread& a, const HostThread& b) {
-                         return static_cast<unsigned>(a.rank) < static_cast<unsigned>(b.rank);
-                     });
-    for (std::size_t i = 0; i < trace.threads.size(); ++i) {
-        index_.emplace(trace.threads[i].global_tid, static_cast<std::uint16_t>(i));
+    check_size(threads_.size(), "threads", trace);
+    std::vector<std::size_t> order(threads_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        const auto key = [&](std::size_t i) {
+            return std::pair(static_cast<unsigned>(threads_[i].rank), threads_[i].global_tid);
+        };
+        return key(a) < key(b);
+    });
+    index_.resize(threads_.size());
+    for (const std::size_t slot : order) {
+        index_[slot] = static_cast<std::uint16_t>(trace.threads.size());
+        by_id_.emplace(threads_[slot].global_tid, index_[slot]);
+        trace.threads.push_back(std::move(threads_[slot]));
     }
 }
 
+std::vector<std::uint16_t> ThreadIndex::operator()(const std::vector<std::uint32_t>& slots) const {
+    std::vector<std::uint16_t> column;
+    column.reserve(slots.size());
+    for (const std::uint32_t slot : slots) column.push_back(index_[slot]);
+    return column;
+}
+
 void ThreadIndex::settle(std::int64_t tid, int rank) {
-    const auto it = seen_.find(tid);
-    if (it != seen_.end() && it->second.rank < 0) it->second.rank = rank;
+    const auto it = slots_.find(tid);
+    if (it != slots_.end() && threads_[it->second].rank < 0) threads_[it->second].rank = rank;
 }
 
 }  // namespace shardscope::traces

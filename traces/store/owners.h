@@ -41,25 +41,29 @@ class RankIndex {
 // Host threads: everyone who did something, and the named threads of a rank.
 class ThreadIndex {
   public:
-    ThreadIndex(const PendingRows& rows, const RankIndex& ranks, Trace& trace);
+    ThreadIndex(PendingRows& rows, const RankIndex& ranks, Trace& trace);
 
-    // A thread that nothing else tells about belongs to the rank whose device it feeds most.
-    void settle_by_launches(const std::vector<RuntimeRow>& runtime, const DeviceEvents& device);
+    // A thread that nothing else tells about belongs to the rank whose device it feeds most. `call_thread`:
+    // slots by call.
+    void settle_by_launches(const std::vector<std::uint32_t>& call_thread, const DeviceEvents& device);
     // Fills Trace::threads: by rank, those of no rank last, then by id.
     void finish(Trace& trace);
 
-    std::uint16_t operator[](std::int64_t tid) const { return index_.at(tid); }
+    // Of slots (PendingRows::threads), for columns.
+    std::vector<std::uint16_t> operator()(const std::vector<std::uint32_t>& slots) const;
     // -1 for a thread that did nothing.
     int find(std::int64_t tid) const {
-        const auto it = index_.find(tid);
-        return it != index_.end() ? static_cast<int>(it->second) : -1;
+        const auto it = by_id_.find(tid);
+        return it != by_id_.end() ? static_cast<int>(it->second) : -1;
     }
 
   private:
     void settle(std::int64_t tid, int rank);
 
-    std::map<std::int64_t, HostThread> seen_;
-    std::unordered_map<std::int64_t, std::uint16_t> index_;
+    std::vector<HostThread> threads_;  // by slot
+    std::unordered_map<std::int64_t, std::size_t> slots_;
+    std::vector<std::uint16_t> index_;  // by slot
+    std::unordered_map<std::int64_t, std::uint16_t> by_id_;
 };
 
 }  // namespace shardscope::traces

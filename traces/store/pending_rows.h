@@ -1,45 +1,188 @@
-// What a ColumnSink has collected before take(): rows as they came, and the trace that they will become.
-// Internal to the store. Ranks are still numbers, threads still serialized ids, correlations still
-// unresolved.
+// What a ColumnSink has collected before take(): columns as rows came, which become those of the trace.
+// Internal to the store. Threads, streams, domains and ranks are slots (slots.h) of whom the rows speak,
+// correlations still unresolved. The loader writes here without the rows of rows.h in between.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
+#include "traces/store/slots.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
 
-// A kernel, memcpy or memset, reduced to what columns keep.
-struct PendingDeviceEvent {
-    std::int64_t start = 0, end = 0;
-    std::int64_t correlation = 0, global_pid = 0, bytes = 0;
-    StringId name = StringId::empty;
-    int device = 0, stream = 0;
-    DeviceKind kind = DeviceKind::kernel;
-    std::uint8_t copy_kind = 0;
-    std::int64_t external_id = 0;  // RangeRow::external_id of the operator that launched it; 0 none
-    float blocks_per_sm = -1, occupancy = -1;
+// A value of a column that few traces have: the column stays empty until the first row that has one.
+template <typename T>
+void put_rare(std::vector<T>& column, std::size_t row, T value, T none) {
+    if (column.empty() && value == none) return;
+    column.resize(row, none);
+    column.push_back(value);
+}
+// At the end: the rows after the last that had one.
+template <typename T>
+void fill_rare(std::vector<T>& column, std::size_t rows, T none) {
+    if (!column.empty()) column.resize(rows, none);
+}
+
+// Kernels, memcpys, memsets.
+struct PendingDevice {
+    std::vector<std::int64_t> start, end, correlation, bytes;
+    std::vector<StringId> name;
+    std::vector<std::uint32_t> lane;  // slot of `lanes`
+    std::vector<DeviceKind> kind;
+    std::vector<std::uint8_t> copy_kind;
+    std::vector<std::int64_t> external_id;        // rare; RangeRow::external_id of its operator
+    std::vector<float> blocks_per_sm, occupancy;  // rare
+    Slots lanes;                                  // process; device and stream
+    std::size_t size() const { return start.size(); }
+
+    std::uint32_t lane_of(std::int64_t pid, int device, int on_stream) {
+        return lanes.of(pid, std::int64_t{device} << 32 | static_cast<std::uint32_t>(on_stream));
+    }
+    static int device_of(const SlotKey& key) { return static_cast<int>(key.b >> 32); }
+    static int stream_of(const SlotKey& key) { return static_cast<int>(key.b); }
+};
+
+struct PendingCalls {
+    std::vector<std::int64_t> start, end, correlation;
+    std::vector<StringId> name;         // already without its suffix
+    std::vector<std::uint32_t> thread;  // slot of PendingRows::threads
+    std::size_t size() const { return start.size(); }
+};
+
+struct PendingRanges {  // those with an end
+    std::vector<std::int64_t> start, end;
+    std::vector<StringId> name;
+    std::vector<std::int32_t> module;
+    std::vector<std::uint32_t> thread;      // slot of PendingRows::threads
+    std::vector<std::uint32_t> domain;      // slot of PendingRows::domains
+    std::vector<std::int64_t> external_id;  // rare; counts in the domains of Kineto's operators only
+    std::vector<StringId> detail;           // rare
+    std::size_t size() const { return start.size(); }
+};
+
+struct PendingMarks {
+    std::vector<std::int64_t> time;
+    std::vector<StringId> name;
+    std::vector<std::uint32_t> thread;
+    std::size_t size() const { return time.size(); }
+};
+
+struct PendingMemory {
+    std::vector<std::int64_t> time, bytes;
+    std::vector<std::uint64_t> address;
+    std::vector<std::int32_t> unit, module;
+    std::vector<StringId> name;
+    std::vector<std::uint32_t> rank;  // slot of PendingRows::memory_ranks
+    std::vector<MemoryCategory> category;
+    std::vector<MemorySpace> space;
+    std::vector<Phase> phase;
+    // Rare.
+    std::vector<std::int64_t> global_tid, total, reserved;
+    std::vector<StringId> annotation, stack;
+    std::size_t size() const { return time.size(); }
 };
 
 struct PendingRows {
-    std::vector<PendingDeviceEvent> device;
-    std::vector<RuntimeRow> runtime;  // names already without their suffix
-    std::vector<RangeRow> ranges;     // with an end
-    std::vector<RangeRow> marks;
+    PendingDevice device;
+    PendingCalls runtime;
+    PendingRanges ranges;
+    PendingMarks marks;
+    PendingMemory memory;
+    Slots threads;                       // serialized ids
+    Slots domains;                       // (process, number) of a database; (-1, StringId) of other sources
+    std::vector<StringId> domain_names;  // by slot, as far as told
+    Slots memory_ranks;                  // rank numbers
     std::vector<SynchronizationRow> synchronizations;
     std::vector<CollectiveRow> collectives;
-    std::vector<MemoryRow> memory;
     std::vector<CounterRow> counters;
     std::vector<StepRow> steps;
     std::vector<LossRow> losses;
     std::vector<RankRow> ranks;
-    std::vector<ThreadRow> threads;
+    std::vector<ThreadRow> thread_rows;
     std::vector<StreamRow> streams;
     std::vector<LinkRow> links;
     std::vector<SegmentRow> segments;
     std::vector<FlightRow> flight;
+
+    std::int64_t first = std::numeric_limits<std::int64_t>::max();
+    std::int64_t last = std::numeric_limits<std::int64_t>::min();
+    std::int64_t refused = 0;
+
+    // Values beyond these come from damaged files only; within them no difference or sum of sizes overflows.
+    static constexpr std::int64_t kLatest = 4'000'000'000'000'000'000;  // ns, 126 years
+    static constexpr std::int64_t kLargest = std::int64_t{1} << 56;     // bytes
+
+    // False (and counted) for a row that ends before it starts, or at times that no capture has.
+    bool accept(std::int64_t start, std::int64_t end) {
+        if (end < start || start < -kLatest || end > kLatest) {
+            ++refused;
+            return false;
+        }
+        first = std::min(first, start);
+        last = std::max(last, end);
+        return true;
+    }
+    bool accept_bytes(std::int64_t bytes) {
+        if (bytes >= -kLargest && bytes <= kLargest) return true;
+        ++refused;
+        return false;
+    }
+
+    StringId domain_name(std::uint32_t slot) const {
+        return slot < domain_names.size() ? domain_names[slot] : StringId::empty;
+    }
+    void name_domain(std::uint32_t slot, StringId name) {
+        if (slot >= domain_names.size()) domain_names.resize(slot + 1, StringId::empty);
+        domain_names[slot] = name;
+    }
+
+    void add_device(std::int64_t start, std::int64_t end, std::uint32_t lane, std::int64_t correlation,
+                    StringId name, DeviceKind kind, std::int64_t bytes = 0, std::uint8_t copy_kind = 0) {
+        device.start.push_back(start);
+        device.end.push_back(end);
+        device.lane.push_back(lane);
+        device.correlation.push_back(correlation);
+        device.name.push_back(name);
+        device.kind.push_back(kind);
+        device.bytes.push_back(bytes);
+        device.copy_kind.push_back(copy_kind);
+    }
+    // Of the event that was added last.
+    void detail_device(std::int64_t external_id, float blocks_per_sm, float occupancy) {
+        const std::size_t row = device.size() - 1;
+        put_rare(device.external_id, row, external_id, std::int64_t{0});
+        put_rare(device.blocks_per_sm, row, blocks_per_sm, -1.0F);
+        put_rare(device.occupancy, row, occupancy, -1.0F);
+    }
+    void add_call(std::int64_t start, std::int64_t end, std::int64_t global_tid, std::int64_t correlation,
+                  StringId name) {
+        runtime.start.push_back(start);
+        runtime.end.push_back(end);
+        runtime.thread.push_back(threads.of(global_tid));
+        runtime.correlation.push_back(correlation);
+        runtime.name.push_back(name);
+    }
+    void add_range(std::int64_t start, std::int64_t end, std::int64_t global_tid, StringId name,
+                   std::uint32_t domain, std::int32_t module, std::int64_t external_id, StringId detail) {
+        const std::size_t row = ranges.size();
+        ranges.start.push_back(start);
+        ranges.end.push_back(end);
+        ranges.thread.push_back(threads.of(global_tid));
+        ranges.name.push_back(name);
+        ranges.domain.push_back(domain);
+        ranges.module.push_back(module);
+        put_rare(ranges.external_id, row, external_id, std::int64_t{0});
+        put_rare(ranges.detail, row, detail, StringId::empty);
+    }
+    void add_mark(std::int64_t time, std::int64_t global_tid, StringId name) {
+        marks.time.push_back(time);
+        marks.thread.push_back(threads.of(global_tid));
+        marks.name.push_back(name);
+    }
 };
 
 // Sorts `rows`, links them and fills the columns of `trace`, which holds the strings already.

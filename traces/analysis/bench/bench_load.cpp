@@ -4,6 +4,7 @@
 // test.
 //   build/<preset>/bin/bench_load --rows 10000000 --folder /dev/shm     makes a run of 8 ranks, then measures
 //   build/<preset>/bin/bench_load --file TRACE.sqlite                   measures that file
+//   build/<preset>/bin/bench_load --rows N --make TRACE.sqlite           makes a run and keeps it
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -303,7 +304,9 @@ void measure(const std::string& path) {
 }
 
 int usage() {
-    fmt::print(stderr, "usage: bench_load [--rows N] [--folder FOLDER] [--file TRACE.sqlite]\n");
+    fmt::print(
+        stderr,
+        "usage: bench_load [--rows N] [--folder FOLDER] [--file TRACE.sqlite] [--make TRACE.sqlite]\n");
     return 2;
 }
 
@@ -311,7 +314,7 @@ int usage() {
 
 int main(int argc, char** argv) {
     std::int64_t rows = 10'000'000;
-    std::string folder = fs::temp_directory_path().string(), file;
+    std::string folder = fs::temp_directory_path().string(), file, made;
     for (int i = 1; i < argc; i += 2) {
         const std::string_view option = argv[i];
         if (i + 1 == argc) return usage();
@@ -321,6 +324,8 @@ int main(int argc, char** argv) {
             folder = argv[i + 1];
         } else if (option == "--file") {
             file = argv[i + 1];
+        } else if (option == "--make") {
+            made = argv[i + 1];
         } else {
             return usage();
         }
@@ -328,10 +333,11 @@ int main(int argc, char** argv) {
     try {
         const bool make = file.empty();
         if (make) {
-            file = folder + "/bench_load.sqlite";
+            file = made.empty() ? folder + "/bench_load.sqlite" : made;
             DatabaseWriter writer({.path = file, .overwrite = true});
             print("writing the run", timed([&] { Job(writer).run(rows); }), 0);
         }
+        if (!made.empty()) return 0;
         measure(file);
         if (make) fs::remove(file);
         return 0;

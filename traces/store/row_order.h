@@ -1,0 +1,59 @@
+// Brings columns into the order of a key. Events come sorted, or as a few sorted runs one after the other, so
+// that what is in order costs one look and runs are merged. Internal to the store.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+namespace shardscope::traces {
+
+// Numbers of rows in the order of `less(i, j)`, ties in the order in which they came; empty where they are in
+// order already. The same as std::stable_sort of all numbers.
+template <typename Less>
+std::vector<std::uint32_t> row_order(std::size_t size, Less less) {
+    std::vector<std::size_t> runs = {0};  // where each sorted run begins
+    for (std::size_t i = 1; i < size; ++i) {
+        if (less(i, i - 1)) runs.push_back(i);
+    }
+    if (runs.size() == 1) return {};
+    std::vector<std::uint32_t> order(size);
+    std::iota(order.begin(), order.end(), std::uint32_t{0});
+    constexpr std::size_t kFewRows = 8;  // a run: fewer on average, and a plain sort is as good
+    if (runs.size() > size / kFewRows) {
+        std::stable_sort(order.begin(), order.end(), less);
+        return order;
+    }
+    runs.push_back(size);
+    std::vector<std::uint32_t> merged(size);
+    const auto at = [](std::vector<std::uint32_t>& rows, std::size_t i) {
+        return rows.begin() + static_cast<std::ptrdiff_t>(i);
+    };
+    while (runs.size() > 2) {
+        std::vector<std::size_t> joined = {0};
+        for (std::size_t r = 0; r + 1 < runs.size(); r += 2) {
+            const std::size_t first = runs[r], middle = runs[r + 1];
+            const std::size_t last = r + 2 < runs.size() ? runs[r + 2] : middle;
+            std::merge(at(order, first), at(order, middle), at(order, middle), at(order, last),
+                       at(merged, first), less);
+            joined.push_back(last);
+        }
+        order.swap(merged);
+        runs = std::move(joined);
+    }
+    return order;
+}
+
+// A column in such an order. An empty column (that no row has) stays empty.
+template <typename T>
+void reorder(std::vector<T>& column, const std::vector<std::uint32_t>& order) {
+    if (order.empty() || column.empty()) return;
+    std::vector<T> moved;
+    moved.reserve(column.size());
+    for (const std::uint32_t row : order) moved.push_back(column[row]);
+    column.swap(moved);
+}
+
+}  // namespace shardscope::traces
