@@ -7,7 +7,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include "traces/analysis/autograd_nodes.h"
 #include "traces/analysis/intervals.h"
+#include "traces/analysis/module_tree.h"
 #include "traces/analysis/peak_index.h"
 #include "traces/analysis/step_windows.h"
 #include "traces/store/names.h"
@@ -16,66 +18,55 @@
 namespace shardscope::traces {
 namespace {
 
-constexpr int kMaxDepth = 1000;  // deeper calls (broken nesting) count for their ancestor at this depth
-constexpr int kNone = -1;
-
-// Times of one part (forward or backward) of a row, its own only, in nanoseconds.
-struct Part {
-    std::int64_t host = 0, device = 0;
-};
-
-struct Node {
-    std::string_view name;
-    int parent = kNone;
-    int rank = 0;  // index into Trace::ranks
-    int depth = 0;
-    int module = kNone;
-    std::int64_t occurrences = 0, operators = 0;
-    Part forward, backward;
-    Part total, backward_total;                     // children included; total: both parts
-    std::int64_t busy = 0, busy_until = INT64_MIN;  // union of device time, children included
-    std::int64_t unshard_wait = 0, gathered = 0, reduced = 0, peak = 0;
-    std::vector<int> children;
-};
+constexpr int kNone = ModuleTree::kNone;
 
 // What the ranges' pass knows of a range. "Owner": a range whose time is a row's.
 struct RangeState {
     int owner = kNone;      // the innermost owner around it or itself: index into HostRanges
     int node = kNone;       // the owner's row
-    int solid = kNone;      // the innermost range around it or itself that is no frame of the program
+    int solid = kNone;      // the innermost around it or itself that an operator can be directly under
     int module = kNone;     // the innermost module id around it or of itself
     bool backward = false;  // the owner is a backward part
+    bool autograd = false;  // inside one of autograd's backward nodes
     bool limiter = false, unshard = false;  // inside the rate limiter, inside an unshard
 };
 
-std::string_view shown_name(std::string_view range) {
-    if (!range.starts_with(kModulePrefix)) return range;
-    range.remove_prefix(kModulePrefix.size());
-    if (range.ends_with(kBackwardSuffix)) range.remove_suffix(kBackwardSuffix.size());
-    return range;
-}
+// What the text of a range or call says, by string.
+struct TextFlags {
+    explicit TextFlags(const StringTable& strings) {
+        for (std::size_t i = 0; i < strings.size(); ++i) {
+            const std::string_view text = strings[static_cast<StringId>(i)];
+            limiter.push_back(text.find("rate_limiter") != text.npos);
+            unshard.push_back(text.find("unshard") != text.npos);
+            synchronizes.push_back(text.find("Synchronize") != text.npos);
+            compiled.push_back(text.starts_with("Torch-Compiled Region"));
+            module.push_back(text.starts_with(kModulePrefix));
+        }
+    }
+    std::vector<bool> limiter, unshard, synchronizes;
+    std::vector<bool> compiled;  // a region that torch.compile made, which is a row as a module is
+    std::vector<bool> module;
+};
 
 class Builder {
   public:
     Builder(const Trace& trace, const Selection& selection)
-        : trace_(trace), selection_(selection), steps_(find_steps(trace)), states_(trace.ranges.size()) {
-        ranks_ = selected_ranks(trace, selection);
-        roots_.resize(trace.ranks.size());
-        time_.resize(trace.ranks.size());
-        by_module_.resize(trace.ranks.size());
-        by_name_.resize(trace.ranks.size());
+        : trace_(trace),
+          selection_(selection),
+          steps_(find_steps(trace)),
+          ranks_(selected_ranks(trace, selection)),
+          time_(trace.ranks.size()),
+          states_(trace.ranges.size()),
+          covered_until_(trace.ranges.start),
+          tree_(trace),
+          autograd_(trace),
+          texts_(trace.strings) {
         for (const int r : ranks_) {
             time_[static_cast<std::size_t>(r)] =
                 selected_host_time(steps_.ranks[static_cast<std::size_t>(r)], selection);
         }
-        for (const ModuleRow& row : trace.modules) rows_.emplace(row.id, &row);
-        for (const ModuleRow& row : trace.modules) parents_.emplace(row.id, sound_parent(row));
-        for (std::size_t i = 0; i < trace.strings.size(); ++i) {
-            const std::string_view text = trace.strings[static_cast<StringId>(i)];
-            limiter_.push_back(text.find("rate_limiter") != text.npos);
-            unshard_.push_back(text.find("unshard") != text.npos);
-            synchronizes_.push_back(text.find("Synchronize") != text.npos);
-        }
+        const auto& kinds = trace.ranges.kind;
+        knows_operators_ = std::find(kinds.begin(), kinds.end(), RangeKind::operation) != kinds.end();
     }
 
     ModuleView build() {
@@ -84,15 +75,11 @@ class Builder {
         add_device_time();
         add_units();
         add_peaks();
-        add_totals();
+        tree_.add_totals();
         ModuleView view;
-        const std::unordered_map<int, std::int64_t> parameters = parameters_with_children();
         for (const int r : ranks_) {
-            RankModules rank;
-            rank.rank = trace_.ranks[static_cast<std::size_t>(r)].number;
-            for (const int root : roots_[static_cast<std::size_t>(r)])
-                rank.modules.push_back(result(root, parameters));
-            view.ranks.push_back(std::move(rank));
+            view.ranks.push_back(
+                {.rank = trace_.ranks[static_cast<std::size_t>(r)].number, .modules = tree_.result(r)});
         }
         return view;
     }
@@ -102,6 +89,7 @@ class Builder {
 
     // How much of [start, end) is selected.
     std::int64_t clipped(int rank, std::int64_t start, std::int64_t end) const {
+        if (end <= start) return 0;
         std::int64_t sum = 0;
         const IntervalSet& set = time_of(rank);
         auto i = std::upper_bound(set.begin(), set.end(), start,
@@ -112,66 +100,13 @@ class Builder {
     }
     bool is_selected(int rank, std::int64_t t) const { return clipped(rank, t, t + 1) > 0; }
 
-    int child(int rank, int parent, std::string_view name) {
-        if (parent >= 0 && nodes_[static_cast<std::size_t>(parent)].depth >= kMaxDepth) return parent;
-        std::vector<int>& siblings = parent >= 0 ? nodes_[static_cast<std::size_t>(parent)].children
-                                                 : roots_[static_cast<std::size_t>(rank)];
-        const auto next = static_cast<int>(nodes_.size());
-        const auto [at, added] = children_.try_emplace({rank, parent, name}, next);
-        if (!added) return at->second;
-        siblings.push_back(next);
-        by_name_[static_cast<std::size_t>(rank)].emplace(name, next);
-        Node node;
-        node.name = name;
-        node.parent = parent;
-        node.rank = rank;
-        node.depth = parent >= 0 ? nodes_[static_cast<std::size_t>(parent)].depth + 1 : 0;
-        nodes_.push_back(std::move(node));
-        return next;
-    }
-
-    void tie(int node, int module) {
-        Node& row = nodes_[static_cast<std::size_t>(node)];
-        if (module < 0 || row.module >= 0) return;
-        row.module = module;
-        by_module_[static_cast<std::size_t>(row.rank)].emplace(module, node);
-    }
-
-    // The parent of a module in the module table; none where it is absent or where the parents never end (a
-    // broken file).
-    int sound_parent(const ModuleRow& row) const {
-        int above = row.parent;
-        for (int depth = 0; depth < kMaxDepth; ++depth) {
-            const auto next = above >= 0 ? rows_.find(above) : rows_.end();
-            if (next == rows_.end()) return depth == 0 ? kNone : row.parent;
-            above = next->second->parent;
-        }
-        return kNone;
-    }
-
-    // The row of a module: where its forward stands, else where the module table says that it belongs.
-    int node_of_module(int rank, int module) {
-        const auto& known = by_module_[static_cast<std::size_t>(rank)];
-        if (const auto at = known.find(module); at != known.end()) return at->second;
-        const auto row = rows_.find(module);
-        if (row == rows_.end()) return kNone;
-        const int above = parents_.at(module);
-        const int parent = above >= 0 ? node_of_module(rank, above) : kNone;
-        const int node = child(rank, parent, row->second->name);
-        tie(node, module);
-        return node;
-    }
-
     // The row of a range's module. A range without a module's id tells it by its name, which is one module's
     // alone ("Linear_0"): the first row of that name.
     int known_node(int rank, std::size_t range) {
         const int module = trace_.ranges.module[range];
-        if (module >= 0) return node_of_module(rank, module);
-        const std::string_view text = trace_.strings[trace_.ranges.name[range]];
-        if (!text.starts_with(kModulePrefix)) return kNone;
-        const auto& known = by_name_[static_cast<std::size_t>(rank)];
-        const auto at = known.find(shown_name(text));
-        return at != known.end() ? at->second : kNone;
+        if (module >= 0) return tree_.of_module(rank, module);
+        const StringId name = trace_.ranges.name[range];
+        return texts_.module[static_cast<std::size_t>(name)] ? tree_.of_name(rank, name) : kNone;
     }
 
     void add_range(std::size_t i) {
@@ -186,48 +121,69 @@ class Builder {
 
         const RangeKind kind = ranges.kind[i];
         const auto name = static_cast<std::size_t>(ranges.name[i]);
-        const bool starts_selected = is_selected(rank, ranges.start[i]);
-        if (kind != RangeKind::function) state.solid = static_cast<int>(i);
+        if (kind != RangeKind::function && !(knows_operators_ && kind == RangeKind::annotation)) {
+            state.solid = static_cast<int>(i);
+        }
         if (ranges.module[i] >= 0) state.module = ranges.module[i];
-        state.limiter = outer.limiter || limiter_[name];
-        state.unshard = outer.unshard || unshard_[name];
+        state.limiter = outer.limiter || texts_.limiter[name];
+        state.unshard = outer.unshard || texts_.unshard[name];
+        state.autograd = outer.autograd || autograd_.is_node(i);
 
-        const std::int64_t host = clipped(rank, ranges.start[i], ranges.end[i]);
-        if (host == 0 && !starts_selected) return;
         const auto [node, backward] = row_of(i, rank, outer);
         if (node >= 0) {
-            state.owner = static_cast<int>(i);
-            state.node = node;
-            state.backward = backward;
-            tie(node, ranges.module[i]);
-            Node& row = nodes_[static_cast<std::size_t>(node)];
-            (backward ? row.backward : row.forward).host += host;
-            if (outer.node >= 0) {
-                Node& around = nodes_[static_cast<std::size_t>(outer.node)];
-                (outer.backward ? around.backward : around.forward).host -= host;
-            }
-            if (!backward && starts_selected) ++row.occurrences;
-        } else if (kind == RangeKind::annotation || kind == RangeKind::operation ||
-                   kind == RangeKind::communication) {
-            if (outer.solid >= 0 && outer.solid == outer.owner && starts_selected) {
-                ++nodes_[static_cast<std::size_t>(outer.node)].operators;
-            }
+            own(i, node, backward, outer);
+        } else if (is_operator(kind) && outer.solid >= 0 && outer.solid == outer.owner &&
+                   !(knows_operators_ && outer.backward) && is_selected(rank, ranges.start[i])) {
+            ++tree_[outer.node].operators;
         }
-        if (state.limiter && !outer.limiter) add_wait(rank, state, host);
+        if (state.limiter && !outer.limiter) {
+            add_wait(rank, state, clipped(rank, ranges.start[i], ranges.end[i]));
+        }
+    }
+
+    // The range's time is the row's, and no longer that of the row around it.
+    void own(std::size_t i, int node, bool backward, const RangeState& outer) {
+        const HostRanges& ranges = trace_.ranges;
+        RangeState& state = states_[i];
+        state.owner = state.solid = static_cast<int>(i);
+        state.node = node;
+        state.backward = backward;
+        tree_.tie(node, ranges.module[i]);
+        ModuleTreeNode& row = tree_[node];
+        (backward ? row.backward : row.forward).host += clipped(row.rank, ranges.start[i], ranges.end[i]);
+        if (!backward && is_selected(row.rank, ranges.start[i])) ++row.occurrences;
+        if (outer.node < 0) return;
+        // Of ranges that overlap without nesting each instant is taken once.
+        std::int64_t& covered = covered_until_[static_cast<std::size_t>(outer.owner)];
+        ModuleTreeNode& around = tree_[outer.node];
+        (outer.backward ? around.backward : around.forward).host -=
+            clipped(row.rank, std::max(covered, ranges.start[i]), ranges.end[i]);
+        covered = std::max(covered, ranges.end[i]);
+    }
+
+    // What may count as an operator directly under a module: in a trace that does not know operators, every
+    // range that is none of ours.
+    bool is_operator(RangeKind kind) const {
+        if (knows_operators_) return kind == RangeKind::operation;
+        return kind == RangeKind::annotation || kind == RangeKind::communication;
     }
 
     // The row whose time the range is, and whether as its backward part; no row: the range owns no time.
     std::pair<int, bool> row_of(std::size_t i, int rank, const RangeState& outer) {
         const HostRanges& ranges = trace_.ranges;
-        const bool in_backward = outer.node >= 0 && outer.backward;
+        const bool in_backward = outer.autograd || (outer.node >= 0 && outer.backward);
+        const StringId name = ranges.name[i];
         switch (ranges.kind[i]) {
             case RangeKind::module: {
                 const int known = in_backward ? known_node(rank, i) : kNone;
                 if (known >= 0) return {known, true};
-                return {child(rank, outer.node, shown_name(trace_.strings[ranges.name[i]])), in_backward};
+                return {tree_.child(rank, outer.node, name), in_backward};
             }
             case RangeKind::annotation:
             case RangeKind::operation:
+                if (texts_.compiled[static_cast<std::size_t>(name)] && !in_backward)
+                    return {tree_.child(rank, outer.node, name), false};
+                if (autograd_.is_node(i)) return {forward_node(rank, i), true};
                 if (outer.node >= 0 && !outer.backward) return {kNone, false};
                 [[fallthrough]];
             case RangeKind::backward:
@@ -241,10 +197,18 @@ class Builder {
         return {kNone, false};
     }
 
+    // The row of the module call in which a backward node's forward operator ran.
+    int forward_node(int rank, std::size_t i) const {
+        const std::int32_t forward = autograd_.forward_of(i);
+        if (forward < 0 || static_cast<std::size_t>(forward) >= i) return kNone;
+        const auto at = static_cast<std::size_t>(forward);
+        return trace_.threads[trace_.ranges.thread[at]].rank == rank ? states_[at].node : kNone;
+    }
+
     void add_wait(int rank, const RangeState& state, std::int64_t ns) {
-        const int told = state.module >= 0 ? node_of_module(rank, state.module) : kNone;
+        const int told = state.module >= 0 ? tree_.of_module(rank, state.module) : kNone;
         const int node = told >= 0 ? told : state.node;
-        if (node >= 0) nodes_[static_cast<std::size_t>(node)].unshard_wait += ns;
+        if (node >= 0) tree_[node].unshard_wait += ns;
     }
 
     // Host synchronisation inside an unshard, where the rate limiter has not counted it.
@@ -253,7 +217,7 @@ class Builder {
         for (std::size_t i = 0; i < calls.size(); ++i) {
             const int rank = trace_.threads[calls.thread[i]].rank;
             if (rank < 0 || calls.range[i] < 0 || time_of(rank).empty()) continue;
-            if (!synchronizes_[static_cast<std::size_t>(calls.name[i])]) continue;
+            if (!texts_.synchronizes[static_cast<std::size_t>(calls.name[i])]) continue;
             const RangeState& state = states_[static_cast<std::size_t>(calls.range[i])];
             if (state.unshard && !state.limiter)
                 add_wait(rank, state, clipped(rank, calls.start[i], calls.end[i]));
@@ -263,19 +227,17 @@ class Builder {
     void add_device_time() {
         const DeviceEvents& device = trace_.device;
         for (std::size_t i = 0; i < device.size(); ++i) {
-            const std::int32_t launch = device.launch[i];
-            if (launch < 0) continue;
-            const std::int32_t range = trace_.runtime.range[static_cast<std::size_t>(launch)];
+            const std::int32_t range = device.range[i];
             if (range < 0) continue;
             const RangeState& state = states_[static_cast<std::size_t>(range)];
             const int rank = device.rank[i];
-            if (state.node < 0 || nodes_[static_cast<std::size_t>(state.node)].rank != rank) continue;
+            if (state.node < 0 || tree_[state.node].rank != rank) continue;
             if (!is_selected(rank, launched_at(trace_, i))) continue;
-            Node& own = nodes_[static_cast<std::size_t>(state.node)];
-            (state.backward ? own.backward : own.forward).device += device.end[i] - device.start[i];
+            ModuleTreeNode& own_row = tree_[state.node];
+            (state.backward ? own_row.backward : own_row.forward).device += device.end[i] - device.start[i];
             // Events come sorted by start, so what reaches past the latest end so far is new to the union.
-            for (int n = state.node; n >= 0; n = nodes_[static_cast<std::size_t>(n)].parent) {
-                Node& row = nodes_[static_cast<std::size_t>(n)];
+            for (int n = state.node; n >= 0; n = tree_[n].parent) {
+                ModuleTreeNode& row = tree_[n];
                 if (device.end[i] <= row.busy_until) continue;
                 row.busy += device.end[i] - std::max(device.start[i], row.busy_until);
                 row.busy_until = device.end[i];
@@ -300,10 +262,9 @@ class Builder {
             }
             const auto unit = module_of_unit.find(collectives.unit[i]);
             if (unit == module_of_unit.end()) continue;
-            const auto& known = by_module_[static_cast<std::size_t>(rank)];
-            const auto node = known.find(unit->second);
-            if (node == known.end()) continue;
-            Node& row = nodes_[static_cast<std::size_t>(node->second)];
+            const int node = tree_.known_module(rank, unit->second);
+            if (node < 0) continue;
+            ModuleTreeNode& row = tree_[node];
             const Operation operation = collectives.operation[i];
             if (operation == Operation::all_gather) row.gathered += collectives.bytes[i];
             if (operation == Operation::reduce_scatter || operation == Operation::all_reduce) {
@@ -320,7 +281,9 @@ class Builder {
         for (std::size_t i = 0; i < ranges.size(); ++i) {
             const RangeState& state = states_[i];
             if (state.owner != static_cast<int>(i)) continue;
-            Node& row = nodes_[static_cast<std::size_t>(state.node)];
+            ModuleTreeNode& row = tree_[state.node];
+            if (clipped(row.rank, ranges.start[i], std::max(ranges.start[i] + 1, ranges.end[i])) == 0)
+                continue;
             const IntervalSet& time = time_of(row.rank);
             const std::int64_t start = std::max(ranges.start[i], time.front().start);
             const std::int64_t end = std::min(ranges.end[i], time.back().end);
@@ -328,85 +291,17 @@ class Builder {
         }
     }
 
-    // Sums up the tree; parents stand before their children. A child's call is a time inside its parent, also
-    // where the parent's backward has no range of its own.
-    void add_totals() {
-        for (Node& row : nodes_) {
-            row.total = {row.forward.host + row.backward.host, row.forward.device + row.backward.device};
-            row.backward_total = row.backward;
-        }
-        for (std::size_t n = nodes_.size(); n-- > 0;) {
-            const Node& row = nodes_[n];
-            if (row.parent < 0) continue;
-            Node& parent = nodes_[static_cast<std::size_t>(row.parent)];
-            parent.total.host += row.total.host;
-            parent.total.device += row.total.device;
-            parent.backward_total.host += row.backward_total.host;
-            parent.backward_total.device += row.backward_total.device;
-            parent.peak = std::max(parent.peak, row.peak);
-        }
-    }
-
-    std::unordered_map<int, std::int64_t> parameters_with_children() const {
-        std::unordered_map<int, std::int64_t> sums;
-        for (const ModuleRow& row : trace_.modules) {
-            for (int at = row.id; at >= 0; at = parents_.at(at)) sums[at] += row.parameters;
-        }
-        return sums;
-    }
-
-    ModuleNode result(int n, const std::unordered_map<int, std::int64_t>& parameters) const {
-        const Node& row = nodes_[static_cast<std::size_t>(n)];
-        const auto us = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-3; };
-        ModuleNode node;
-        node.name = row.name;
-        node.module = row.module;
-        node.occurrences = row.occurrences;
-        node.operators = row.operators;
-        node.host_self_us = us(row.forward.host + row.backward.host);
-        node.device_self_us = us(row.forward.device + row.backward.device);
-        node.device_busy_us = us(row.busy);
-        node.unshard_wait_us = us(row.unshard_wait);
-        node.gathered_bytes = row.gathered;
-        node.reduced_bytes = row.reduced;
-        node.peak_bytes = row.peak;
-        if (const auto sum = parameters.find(row.module); sum != parameters.end())
-            node.parameters = sum->second;
-        node.host_us = us(row.total.host);
-        node.device_us = us(row.total.device);
-        node.backward_host_us = us(row.backward_total.host);
-        node.backward_device_us = us(row.backward_total.device);
-        for (const int c : row.children) node.children.push_back(result(c, parameters));
-        return node;
-    }
-
-    struct ChildKey {
-        int rank, parent;
-        std::string_view name;
-        bool operator==(const ChildKey&) const = default;
-    };
-    struct ChildHash {
-        std::size_t operator()(const ChildKey& k) const {
-            return std::hash<std::string_view>()(k.name) ^
-                   (static_cast<std::size_t>(k.parent + 1) * 0x9E3779B97F4A7C15u) ^
-                   (static_cast<std::size_t>(k.rank) << 48);
-        }
-    };
-
     const Trace& trace_;
     const Selection& selection_;
     TraceSteps steps_;
-    std::vector<int> ranks_;               // selected, as indices into Trace::ranks
-    std::vector<IntervalSet> time_;        // by rank: the selected host time, empty for a rank not selected
-    std::vector<RangeState> states_;       // by row of HostRanges
-    std::vector<Node> nodes_;              // a parent stands before its children
-    std::vector<std::vector<int>> roots_;  // by rank
-    std::unordered_map<ChildKey, int, ChildHash> children_;
-    std::vector<std::unordered_map<int, int>> by_module_;             // by rank: ModuleRow::id -> row
-    std::vector<std::unordered_map<std::string_view, int>> by_name_;  // by rank: the first row of that name
-    std::unordered_map<int, const ModuleRow*> rows_;
-    std::unordered_map<int, int> parents_;  // module -> its parent in the module table, without cycles
-    std::vector<bool> limiter_, unshard_, synchronizes_;  // by string: what the name says
+    std::vector<int> ranks_;          // selected, as indices into Trace::ranks
+    std::vector<IntervalSet> time_;   // by rank: the selected host time, empty for a rank not selected
+    std::vector<RangeState> states_;  // by row of HostRanges
+    std::vector<std::int64_t> covered_until_;  // by owner: until when ranges inside have taken its time
+    ModuleTree tree_;
+    AutogradNodes autograd_;
+    TextFlags texts_;
+    bool knows_operators_ = false;  // the trace tells operators from other ranges
 };
 
 }  // namespace
