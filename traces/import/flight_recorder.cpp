@@ -175,6 +175,7 @@ class Dump {
         for (std::size_t i = 0; i < entries_.size(); ++i) write_entry(entries_[i], i);
         read_status();
         write_groups();
+        facts_.rows_rank = rank_;
         facts_.start_utc_ns = start_ns_;
         return facts_;
     }

@@ -27,6 +27,7 @@ struct FileRequest {
 
 struct FileFacts {
     std::optional<int> rank;        // as the file itself says
+    int rows_rank = 0;              // that the rows carry
     std::int64_t start_utc_ns = 0;  // wall clock at time 0 of the rows; 0 unknown
     std::int64_t last_ns = 0;       // of the last event
     bool partial = false;           // something was left out

@@ -13,6 +13,7 @@
 #include "traces/import/annotations.h"
 #include "traces/import/frames.h"
 #include "traces/import/snapshot_replay.h"
+#include "traces/store/address_ranges.h"
 #include "traces/store/memory_facts.h"
 #include "traces/store/memory_origin.h"
 #include "traces/store/names.h"
@@ -227,21 +228,22 @@ class DeviceRows {
 
     void write_what_was_before() {
         BlockReplay blocks;
-        RangeReplay segments;
+        AddressRanges segments;  // backwards: what was taken is not there before
         std::vector<Value> frames;
         for (const Block& block : device_.live) {
             blocks.lives_at_end({block.address, block.bytes, frames.size()});
             frames.push_back(block.frames);
         }
-        for (const auto& [address, bytes] : device_.segments) segments.held_at_end(address, bytes);
+        for (const auto& [address, bytes] : device_.segments) segments.add(address, bytes);
         const std::size_t unknown = frames.size();
         for (auto event = device_.events.rbegin(); event != device_.events.rend(); ++event) {
             if (event->action == Action::allocate) blocks.allocated(event->address, event->bytes);
             if (event->action == Action::free) blocks.freed({event->address, event->bytes, unknown});
-            if (event->action == Action::take) segments.taken(event->address, event->bytes);
-            if (event->action == Action::give_back) segments.given_back(event->address, event->bytes);
+            if (event->action == Action::take) segments.remove(event->address, event->bytes);
+            if (event->action == Action::give_back) segments.add(event->address, event->bytes);
         }
-        for (const LiveBlock& segment : segments.before()) hold(0, segment.address, segment.bytes, -1);
+        for (const auto& [start, end] : segments.ranges())
+            hold(0, start, static_cast<std::int64_t>(end - start), -1);
         std::int64_t unexplained = blocks.bytes_before();
         // Without any event the snapshot shows one moment, before which nothing is.
         const StringId before = sink_.intern(device_.events.empty() ? std::string_view() : kBeforeRecording);
@@ -482,6 +484,7 @@ FileFacts read_memory_snapshot(const Value& root, bool cut, const std::string& p
         timed = timed || (device.timed && !device.events.empty());
     }
     FileFacts facts;
+    facts.rows_rank = request.rank;
     facts.partial = cut;
     if (timed) facts.start_utc_ns = *start_us * 1000;
     Frames frames(sink);

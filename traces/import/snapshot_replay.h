@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <unordered_map>
 #include <vector>
 
@@ -35,23 +34,6 @@ class BlockReplay {
   private:
     std::unordered_map<std::uint64_t, LiveBlock> live_;
     std::int64_t bytes_ = 0;
-};
-
-// Ranges of addresses that the allocator holds: taken and given back in whole or, where segments can grow, in
-// parts.
-class RangeReplay {
-  public:
-    void held_at_end(std::uint64_t address, std::int64_t bytes) { add(address, bytes); }
-    void taken(std::uint64_t address, std::int64_t bytes) { remove(address, bytes); }
-    void given_back(std::uint64_t address, std::int64_t bytes) { add(address, bytes); }
-
-    std::vector<LiveBlock> before() const;
-
-  private:
-    void add(std::uint64_t address, std::int64_t bytes);
-    void remove(std::uint64_t address, std::int64_t bytes);
-
-    std::map<std::uint64_t, std::uint64_t> ranges_;  // start -> end, apart
 };
 
 }  // namespace shardscope::traces

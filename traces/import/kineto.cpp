@@ -1,0 +1,59 @@
+// Kineto and Chrome traces: the stream of events, and the rows that it becomes.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "traces/import/event_stream.h"
+#include "traces/import/importer.h"
+#include "traces/import/kineto_rows.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+constexpr std::size_t kHead = std::size_t{1} << 20;
+
+void tell_repairs(EventSink& sink, const EventStreamResult& result) {
+    const JsonRepairs& r = result.repairs;
+    const std::pair<std::uint64_t, const char*> kinds[] = {
+        {r.words, "bare words in place of numbers"},
+        {r.controls, "control characters in texts"},
+        {r.utf8, "bytes that are no UTF-8"},
+        {r.backslashes, "backslashes that escape nothing"},
+        {r.quotes, "quotes within texts"},
+        {result.lost_metadata, "members around the events that could not be read"}};
+    std::string text;
+    for (const auto& [count, what] : kinds) {
+        if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, what);
+    }
+    if (text.empty()) return;
+    sink.add(DiagnosticRow{.time = 0,
+                           .severity = Severity::information,
+                           .text = "the file is not quite JSON and was read all the same: " + text});
+}
+
+}  // namespace
+
+FileFacts read_chrome_trace(Input& input, EventSink& sink, const FileRequest& request) {
+    input.set_cut_is_end(request.partial);
+    KinetoRows rows(sink, request, read_trace_head(input.peek(kHead)));
+    const EventStreamResult result = read_event_stream(input, rows, request.partial);
+    FileFacts facts = rows.finish();
+    tell_repairs(sink, result);
+    if (result.lost_places > 0) {
+        facts.partial = true;
+        sink.add(DiagnosticRow{
+            .time = facts.last_ns,
+            .severity = Severity::error,
+            .text = fmt::format(
+                "the file is damaged: {} {} could not be read, the first at byte {}{}; the trace is a part",
+                result.lost_places, result.lost_places == 1 ? "place" : "places", result.first_lost,
+                result.cut ? ", and it ends early" : "")});
+        sink.add(RunInfoRow{.key = "import.partial", .value = "1"});
+    }
+    return facts;
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,52 @@
+// Which device events are collectives and which: from the arguments on the kernel itself (PyTorch since
+// October 2023), else from the operator record_param_comms that the kernel's External id names. Owns what
+// waits for the other side; a few per cent of the events at most. One thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "traces/import/trace_event.h"
+#include "traces/store/sink.h"
+
+namespace shardscope::traces {
+
+class KinetoCollectives {
+  public:
+    explicit KinetoCollectives(EventSink& sink) : sink_(sink) {}
+
+    // An operator with "Collective name". `external_id` as the file has it; 0 none.
+    void operation(const TraceEvent& event, std::int64_t external_id, int rank);
+    // A communication kernel; row.correlation is 0 where nothing could be tied to it.
+    void kernel(const TraceEvent& event, std::int64_t correlation, std::int64_t external_id, int rank);
+    // Those whose operator came after them; and what is known of the groups (RunInfoRow "group.N.ranks").
+    void finish();
+
+  private:
+    struct Arguments {
+        Operation operation = Operation::other;
+        std::int64_t bytes = 0, group = 0, sequence = -1;
+        int group_size = 0;
+    };
+    struct Waiting {
+        std::int64_t correlation = 0;
+        std::int64_t external_id = 0;
+        int rank = 0;
+    };
+
+    Arguments read(const TraceEvent& event);
+    std::int64_t group_of(const TraceEvent& event);
+    void add(const Arguments& arguments, std::int64_t correlation, int rank);
+
+    EventSink& sink_;
+    std::unordered_map<std::int64_t, Arguments> operations_;  // by External id made distinct by rank
+    std::vector<Waiting> waiting_;
+    std::map<std::string, std::int64_t> groups_;  // "name\n[ranks]" -> its number
+    std::string last_group_;
+    std::int64_t last_number_ = 0;
+};
+
+}  // namespace shardscope::traces

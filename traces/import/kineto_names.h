@@ -1,0 +1,54 @@
+// What the words in a Kineto trace mean, over the years: categories, copies, waits, overheads, collectives.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "traces/schema/enums.h"
+
+namespace shardscope::traces {
+
+enum class EventCategory : std::uint8_t {
+    other,  // no word of Kineto's: another tracer's
+    operation,
+    annotation,
+    function,  // Python frames, modules among them
+    runtime,
+    driver,
+    kernel,
+    memcpy,
+    memset,
+    synchronization,
+    overhead,
+    instant,
+    backward_link,
+    ignored,  // copies of host ranges on device rows, launch arrows, spans of the tracer
+};
+
+// Case does not count: "Kernel" of 2020 is "kernel" of 2022.
+EventCategory category_of(std::string_view cat);
+
+// ENUM_CUDA_MEMCPY_OPER and ENUM_CUDA_MEM_KIND of "Memcpy HtoD (Pageable -> Device)", "CopyHostToDevice",
+// "zeCommandListAppendMemoryCopy(M2D)".
+struct CopyKinds {
+    int copy = 0;  // 0 unknown
+    int source = kMemKindDevice, destination = kMemKindDevice;
+};
+CopyKinds copy_kinds(std::string_view name);
+
+// ENUM_CUDA_MEM_KIND of "Memset (Device)".
+int memset_kind(std::string_view name);
+
+// ENUM_CUPTI_SYNC_TYPE of "Stream Wait Event" and its kin.
+int sync_type(std::string_view name);
+
+// ENUM_CUPTI_OVERHEAD_TYPE of "Buffer Flush" and its kin.
+int overhead_type(std::string_view name);
+
+// Of "Collective name", as c10d calls it: "_allgather_base", "allreduce", "reduce_scatter_tensor_coalesced".
+Operation collective_operation(std::string_view name);
+
+// Bytes of an element of a tensor of that type ("Float", "BFloat16", "Float8_e4m3fn"); 0 unknown.
+std::int64_t element_size(std::string_view data_type);
+
+}  // namespace shardscope::traces

@@ -1,0 +1,62 @@
+// The member "shardscope" of a Chrome trace that our own export wrote (traces/export/chrome_trace.h says what
+// is in it), and the argument of that name of its events.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/store/sink.h"
+
+namespace shardscope::traces {
+
+struct OurRank {
+    RankRow row;
+    std::int64_t pid = 0, thread = 0;  // as the events have them
+    std::vector<std::int64_t> threads;
+    std::vector<StreamRow> streams;
+};
+
+struct OurStep {
+    StepRow row;
+    std::int64_t thread = 0;  // as the events have it
+};
+
+struct OurMetadata {
+    bool ended = true;
+    std::int64_t dropped = 0;
+    std::vector<RunInfoRow> configuration;
+    std::vector<OurRank> ranks;
+    std::vector<ModuleRow> modules;
+    std::vector<UnitRow> units;
+    std::vector<OurStep> steps;
+    std::vector<LossRow> losses;
+    std::vector<PredictionRow> predictions;
+    std::vector<PredictionPartRow> prediction_parts;
+    std::vector<SegmentRow> segments;
+};
+
+// None where the text is no such object.
+std::optional<OurMetadata> read_our_metadata(std::string_view json);
+
+struct OurRange {
+    int module = -1;
+    std::optional<std::string> domain;
+};
+struct OurKernel {
+    std::string short_name;
+    std::optional<CollectiveRow> collective;  // without rank and correlation
+};
+struct OurMemory {
+    MemoryCategory category = MemoryCategory::other;
+    std::optional<MemorySpace> space;
+    Phase phase = Phase::none;
+    int unit = -1, module = -1, stream = -1;
+    std::string name, annotation, stack;
+};
+OurRange read_our_range(std::string_view json);
+OurKernel read_our_kernel(std::string_view json);
+OurMemory read_our_memory(std::string_view json);
+
+}  // namespace shardscope::traces
