@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "traces/analysis/counter_curve.h"
+#include "traces/analysis/memory_places.h"
 #include "traces/analysis/peak_search.h"
 #include "traces/analysis/prediction.h"
 #include "traces/store/trace.h"
@@ -105,6 +106,9 @@ std::int64_t most_reserved(const Trace& trace, int rank_index, const RankSteps& 
 MemoryReport memory_report(const Trace& trace, const Selection& selection) {
     const MemoryEvents& memory = trace.memory;
     const auto rows = rows_by_rank(trace, MemorySpace::device);
+    std::array<std::vector<std::vector<std::uint32_t>>, kMemorySpaces> others;
+    for (const MemorySpace space : {MemorySpace::pinned, MemorySpace::host})
+        others[static_cast<std::size_t>(space)] = rows_by_rank(trace, space);
     const TraceSteps steps = find_steps(trace);
     const Names units(trace.units, "(no unit)");
     const Names modules(trace.modules, "(no module)");
@@ -142,6 +146,14 @@ MemoryReport memory_report(const Trace& trace, const Selection& selection) {
             memory, live, peak.total, predicted,
             [&](std::uint32_t i) { return std::string(trace.strings[memory.name[i]]); }, prediction.buffers,
             same);
+        add_places(trace, r, peak, live, result);
+        result.failures = failures_of(trace, result.rank, steps.ranks[at], selection);
+        for (const MemorySpace space : {MemorySpace::pinned, MemorySpace::host}) {
+            const auto& own = others[static_cast<std::size_t>(space)][at];
+            if (own.empty()) continue;
+            const Peak most = find_peak(memory, own, peak_range(trace, own, steps.ranks[at], selection));
+            result.other_spaces.push_back({space, most.total, most.time});
+        }
         report.ranks.push_back(std::move(result));
     }
     return report;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "traces/analysis/fragmentation.h"
 #include "traces/analysis/selection.h"
 #include "traces/schema/enums.h"
 
@@ -16,10 +17,21 @@ struct Trace;
 
 using CategoryBytes = std::array<std::int64_t, kMemoryCategories>;
 
-struct MemoryHolder {  // a module, unit or buffer and what it held at the peak
+struct MemoryHolder {  // a module, unit, buffer, annotation or stack and what it held at the peak
     std::string name;
     std::int64_t bytes = 0;
     std::optional<std::int64_t> predicted = {};  // by the memory account, at its peak; none: not stored
+    std::string stack = {};  // of a holder by stack: all frames of its largest one, one a line
+};
+
+struct MemoryFailure {  // an allocation that the device could not give
+    std::int64_t time_ns = 0;
+    std::string text;  // a sentence: what was asked for, what lived, what was free
+};
+
+struct SpacePeak {  // of a space beside the device's
+    MemorySpace space = MemorySpace::host;
+    std::int64_t peak_bytes = 0, peak_time_ns = 0;
 };
 
 struct MemoryPoint {  // the curve: totals by category right after an allocation or free
@@ -35,8 +47,15 @@ struct RankMemory {
     // Largest first; each sums to peak_bytes exactly, and its predictions to predicted_peak_bytes. What the
     // prediction holds and the peak does not is there with 0 bytes.
     std::vector<MemoryHolder> units, modules, buffers;
-    std::int64_t reserved_bytes = 0;         // what the pool held at most; 0 unknown
-    std::int64_t predicted_peak_bytes = -1;  // the memory account's; -1 none stored
+    // By the annotation (range) around the allocation and by the frame of the program that asked for it; as
+    // above, without predictions. Empty where the trace tells none.
+    std::vector<MemoryHolder> annotations, stacks;
+    std::optional<Fragmentation> fragmentation;  // at the peak; none: the trace tells no segments
+    std::vector<MemoryFailure> failures;         // in the selected time
+    std::vector<SpacePeak> other_spaces;         // that the trace tells of
+    bool until_last_use = false;                 // the bytes are active ones (see below)
+    std::int64_t reserved_bytes = 0;             // what the pool held at most; 0 unknown
+    std::int64_t predicted_peak_bytes = -1;      // the memory account's; -1 none stored
     CategoryBytes predicted_at_peak{};
     std::string predicted_where;
     bool prediction_applies = true;  // false: the peak looked for is not the predicted one (see below)
@@ -53,7 +72,11 @@ struct MemoryReport {
     std::vector<RankMemory> ranks;
 };
 
-// Allocated device memory. With steps or a range selected the peak is that of the time from the first
+// Allocated device memory; of memory snapshots of PyTorch active memory: until the last stream has used it
+// (memory_facts.h). There the latest of several equal peaks counts, since a snapshot is replayed from its end
+// backwards; elsewhere the earliest.
+//
+// With steps or a range selected the peak is that of the time from the first
 // selected step's host start to the last one's host end, within the range; what was live before counts as it
 // was. Otherwise it is that of the whole trace after set-up: events of the set-up phase that lead are not
 // looked at.

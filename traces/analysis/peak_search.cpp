@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "traces/store/memory_facts.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -17,11 +18,15 @@ std::vector<std::vector<std::uint32_t>> rows_by_rank(const Trace& trace, MemoryS
     return rows;
 }
 
+bool counts_active(const Trace& trace) {
+    return trace.config_value(kMemoryCountedKey) == kMemoryCountedActive;
+}
+
 PeakRange peak_range(const Trace& trace, const std::vector<std::uint32_t>& rows, const RankSteps& steps,
                      const Selection& selection) {
     const MemoryEvents& memory = trace.memory;
     if (selects_whole_time(selection)) {
-        PeakRange whole{0, rows.size(), 0, false};
+        PeakRange whole{0, rows.size(), 0, false, counts_active(trace)};
         while (whole.first < rows.size() && memory.phase[rows[whole.first]] == Phase::setup) ++whole.first;
         if (whole.first == rows.size()) whole.first = 0;  // nothing but set-up
         if (whole.first > 0) {
@@ -38,7 +43,8 @@ PeakRange peak_range(const Trace& trace, const std::vector<std::uint32_t>& rows,
                              [&](std::uint32_t row, std::int64_t when) { return memory.time[row] < when; });
         return static_cast<std::size_t>(at - rows.begin());
     };
-    PeakRange range{row_at(time.front().start), row_at(time.back().end), time.front().start, true};
+    PeakRange range{row_at(time.front().start), row_at(time.back().end), time.front().start, true,
+                    counts_active(trace)};
     if (range.first == 0) range.start = std::max(range.start, trace.first_ns);
     return range;
 }
@@ -51,7 +57,7 @@ Peak find_peak(const MemoryEvents& memory, const std::vector<std::uint32_t>& row
     for (std::size_t i = 0; i <= range.last && i <= rows.size(); ++i) {
         // Here the state is the one after i rows.
         const bool counts = i == range.first ? range.initial : i > range.first;
-        if (counts && total > most) {
+        if (counts && (total > most || (range.latest && total == most))) {
             most = total;
             const std::int64_t time = i == range.first ? range.start : memory.time[rows[i - 1]];
             peak = {i, i == range.first, time, total, live};

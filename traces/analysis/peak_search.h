@@ -19,6 +19,7 @@ struct PeakRange {
     std::size_t first = 0, last = 0;
     std::int64_t start = 0;  // when the state before row `first` held, at the latest
     bool initial = false;    // that state counts too
+    bool latest = false;     // of several equal peaks the latest counts
 };
 
 struct Peak {
@@ -42,6 +43,9 @@ Peak find_peak(const MemoryEvents& memory, const std::vector<std::uint32_t>& row
 // an allocation.
 std::vector<std::uint32_t> live_rows(const MemoryEvents& memory, const std::vector<std::uint32_t>& rows,
                                      std::size_t count);
+
+// Whether the bytes count until the last stream has used them (memory_facts.h).
+bool counts_active(const Trace& trace);
 
 // No part of the time is left out.
 inline bool selects_whole_time(const Selection& s) {

@@ -1,0 +1,23 @@
+// What a peak holds by annotation and by stack, how the allocator's memory lies there, and what could not be
+// allocated: the parts of memory_report() that only foreign traces tell. Internal to the room.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "traces/analysis/memory.h"
+#include "traces/analysis/peak_search.h"
+#include "traces/analysis/step_windows.h"
+
+namespace shardscope::traces {
+
+// Fills annotations, stacks, fragmentation and until_last_use of `result`. `live`: the rows that live at
+// `peak`.
+void add_places(const Trace& trace, int rank_index, const Peak& peak, const std::vector<std::uint32_t>& live,
+                RankMemory& result);
+
+// Of the rank with that number, in the selected time.
+std::vector<MemoryFailure> failures_of(const Trace& trace, int rank, const RankSteps& steps,
+                                       const Selection& selection);
+
+}  // namespace shardscope::traces
