@@ -57,6 +57,8 @@ class CommandLine {
             "and buffer, the peak of each step, and reserved against allocated memory");
         add_analysis("collectives", "Collectives by operation: counts, bytes, time, bandwidth",
                      [this] { return run_collectives(inputs_); });
+        add_analysis("units", "FSDP units: gathers, reductions, waits, and what hid them",
+                     [this] { return run_units(inputs_); });
         add_time_verbs();
 
         CLI::App* path =

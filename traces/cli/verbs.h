@@ -22,6 +22,7 @@ int run_modules(const Inputs& inputs);
 // `explain`: with the prediction beside every part, the steps and the pool.
 int run_memory(const Inputs& inputs, bool explain);
 int run_collectives(const Inputs& inputs);
+int run_units(const Inputs& inputs);
 int run_overlap(const Inputs& inputs);
 int run_temporal(const Inputs& inputs);
 int run_steps(const Inputs& inputs);

@@ -1,0 +1,33 @@
+// Which FSDP unit each host range works for, and in which part of a step. Definition: docs/definitions.md,
+// "Units". Names of PyTorch's ranges: torch/distributed/fsdp (FSDP1: "FullyShardedDataParallel.forward",
+// "._pre_backward_hook" ...) and torch/distributed/fsdp/_fully_shard (FSDP2: "FSDP::all_gather (layers.3)"
+// ...).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "traces/schema/enums.h"
+
+namespace shardscope::traces {
+
+struct Trace;
+
+struct UnitRanges {
+    std::vector<std::string> names;      // of the units; where the trace has UnitRows, in their order
+    std::vector<std::int32_t> unit;      // by host range: index into names, -1 none
+    std::vector<Phase> phase;            // by host range: forward, backward, recompute, or none
+    std::vector<std::int32_t> limiters;  // host ranges in which the limiter of gathers held the host
+};
+
+// Our own traces: by the module of the range, whose unit is its own or its nearest ancestor's. Others: a
+// range belongs to the unit that it names, else to that of the range around it or, where that is younger, to
+// the unit whose hooks ran last on the thread (FSDP2's forward lies between FSDP::pre_forward and
+// ::post_forward, a backward between its pre- and post-backward hooks); an operator of autograd to the unit
+// of its forward. FSDP1's hooks name no unit: they come in the reverse order of the forwards (pre-backward
+// hooks in that of their ends, post-backward hooks in that of their starts), where units without parameters
+// of their own, which only enclose others, may be missing.
+UnitRanges find_units(const Trace& trace);
+
+}  // namespace shardscope::traces

@@ -1,0 +1,229 @@
+// The FSDP units' costs as a table, JSON and CSV; see units_report.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "traces/analysis/units.h"
+#include "traces/report/formats.h"
+#include "traces/report/units.h"
+
+namespace shardscope::traces {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kNoUnits =
+    "Nothing in this trace tells of FSDP units: it has neither units of ours nor ranges such as "
+    "FullyShardedDataParallel.forward or FSDP::all_gather.\n";
+
+double micro(std::int64_t ns) {
+    return static_cast<double>(ns) * 1e-3;
+}
+
+std::string mean_us(std::int64_t ns, std::int64_t count) {
+    return count > 0 ? us(micro(ns) / static_cast<double>(count)) : "-";
+}
+std::string mean_mb(std::int64_t bytes, std::int64_t count) {
+    return count > 0 ? mb(static_cast<double>(bytes) / static_cast<double>(count)) : "-";
+}
+std::string mean_count(std::int64_t number, std::int64_t count) {
+    if (count == 0) return "-";
+    return number % count == 0 ? grouped(number / count)
+                               : grouped(static_cast<double>(number) / static_cast<double>(count), 2);
+}
+
+std::string known_mb(std::int64_t bytes) {
+    return bytes >= 0 ? mb(bytes) : "-";
+}
+
+Json costs_json(const UnitCosts& c) {
+    return {{"gathers", c.gathers},
+            {"bytes", c.gather_bytes},
+            {"padding_bytes", c.gather_padding},
+            {"gather_us", micro(c.gather_ns)},
+            {"issue_to_ready_us", micro(c.issue_to_ready_ns)},
+            {"wait_us", micro(c.wait_ns)},
+            {"exposed_us", micro(c.exposed_ns())},
+            {"gather_exposed_us", micro(c.gather_exposed_ns)},
+            {"reductions", c.reductions},
+            {"reduce_bytes", c.reduce_bytes},
+            {"reduce_padding_bytes", c.reduce_padding},
+            {"reduce_us", micro(c.reduce_ns)},
+            {"reduce_exposed_us", micro(c.reduce_exposed_ns)},
+            {"limiter_us", micro(c.limiter_ns)},
+            {"regathers", c.regathers},
+            {"held_us", micro(c.held_ns)},
+            {"freed_us", micro(c.freed_ns)}};
+}
+
+Json with(Json first, const Json& second) {
+    first.update(second);
+    return first;
+}
+
+Json known_json(std::int64_t value) {
+    return value >= 0 ? Json(value) : Json(nullptr);
+}
+
+Json row_json(const UnitPhase& row) {
+    Json steps = Json::array();
+    for (const UnitStep& step : row.steps)
+        steps.push_back(with({{"step", step.number}}, costs_json(step.costs)));
+    Json json = with({{"name", row.name}, {"phase", name(row.phase)}}, costs_json(row.sum));
+    json["hidden_by"] = row.hidden_by.empty() ? Json(nullptr) : Json(row.hidden_by);
+    json["hidden_us"] = micro(row.hidden_ns);
+    json["steps"] = std::move(steps);
+    return json;
+}
+
+std::string uneven_text(double value) {
+    return value > 0 ? grouped(value, 3) : "-";
+}
+
+}  // namespace
+
+std::string table_text(const UnitsReport& report) {
+    if (report.ranks.empty()) return std::string(kNothingSelected);
+    if (!report.any_unit) return std::string(kNoUnits);
+    const std::int64_t n = report.rank_steps;
+    TextTable units({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right,
+                     Align::right, Align::right, Align::right, Align::right, Align::right, Align::left});
+    units.header({"Unit", "Phase", "Gathers", "MB", "Time (us)", "Wait (us)", "Limiter", "Reduces", "MB",
+                  "Time (us)", "Exposed", "Hidden mostly by"});
+    const auto add = [&](const std::string& unit, std::string_view phase, const UnitCosts& c,
+                         const std::string& hidden) {
+        const auto gathered = [&](std::string text) { return c.gathers > 0 ? text : ""; };
+        const auto reduced = [&](std::string text) { return c.reductions > 0 ? text : ""; };
+        units.row({unit, std::string(phase), gathered(mean_count(c.gathers, n)),
+                   gathered(mean_mb(c.gather_bytes, n)), gathered(mean_us(c.gather_ns, n)),
+                   gathered(mean_us(c.wait_ns, n)), gathered(mean_us(c.limiter_ns, n)),
+                   reduced(mean_count(c.reductions, n)), reduced(mean_mb(c.reduce_bytes, n)),
+                   reduced(mean_us(c.reduce_ns, n)), mean_us(c.exposed_ns(), n), hidden});
+    };
+    UnitCosts all;
+    for (const UnitPhase& row : report.all_ranks) {
+        all.add(row.sum);
+        add(row.name, name(row.phase), row.sum, row.hidden_by);
+    }
+    units.rule();
+    add("all", "", all, "");
+    std::string text = fmt::format(
+        "Mean of a step of {}. MB = 2^20 bytes of the full buffer; Exposed: time of gathers and "
+        "reductions outside compute (us)\n",
+        report.ranks.size() == 1 ? fmt::format("rank {}", report.ranks[0].rank)
+                                 : fmt::format("{} ranks", report.ranks.size()));
+    text += units.text();
+
+    TextTable ranks(std::vector<Align>(10, Align::right));
+    ranks.header({"Rank", "Steps", "Gather (us)", "Wait (us)", "Limiter (us)", "Reduce (us)", "Exposed (us)",
+                  "Shard MB", "Peak MB", "Busy (us)"});
+    for (const RankUnits& rank : report.ranks) {
+        const UnitCosts& c = rank.sum;
+        ranks.row({std::to_string(rank.rank), grouped(rank.steps), mean_us(c.gather_ns, rank.steps),
+                   mean_us(c.wait_ns, rank.steps), mean_us(c.limiter_ns, rank.steps),
+                   mean_us(c.reduce_ns, rank.steps), mean_us(c.exposed_ns(), rank.steps),
+                   known_mb(rank.shard_bytes), known_mb(rank.peak_bytes), mean_us(rank.busy_ns, rank.steps)});
+    }
+    if (report.ranks.size() > 1) {
+        ranks.rule();
+        ranks.row({"max/mean", "", "", "", "", "", "", uneven_text(report.uneven.shard_bytes),
+                   uneven_text(report.uneven.peak_bytes), uneven_text(report.uneven.busy)});
+    }
+    text += "\nBy rank, all units, mean of a step\n" + ranks.text();
+
+    const std::int64_t padding = all.gather_padding + all.reduce_padding;
+    const std::int64_t bytes = all.gather_bytes + all.reduce_bytes;
+    if (padding > 0) {
+        text += fmt::format("\nPadding: {} % of the bytes that are gathered and reduced.\n",
+                            percent(padding, bytes));
+    }
+    for (const UnitPhase& row : report.all_ranks) {
+        if (row.sum.regathers == 0) continue;
+        text += fmt::format("\n{} is gathered again right after it was freed ({}): {} us a step.\n",
+                            printable(row.name), name(row.phase),
+                            us(micro(row.sum.gather_ns) / static_cast<double>(row.sum.gathers) *
+                               static_cast<double>(row.sum.regathers) / static_cast<double>(n)));
+    }
+    return text;
+}
+
+std::string json_text(const UnitsReport& report) {
+    Json ranks = Json::array();
+    for (const RankUnits& rank : report.ranks) {
+        Json rows = Json::array();
+        for (const UnitPhase& row : rank.rows) rows.push_back(row_json(row));
+        ranks.push_back({{"rank", rank.rank},
+                         {"steps", rank.steps},
+                         {"units", std::move(rows)},
+                         {"sum", costs_json(rank.sum)},
+                         {"shard_bytes", known_json(rank.shard_bytes)},
+                         {"peak_bytes", known_json(rank.peak_bytes)},
+                         {"busy_us", micro(rank.busy_ns)}});
+    }
+    const auto ratio = [](double value) { return value > 0 ? Json(value) : Json(nullptr); };
+    const Json json = {{"ranks", std::move(ranks)},
+                       {"largest_over_mean",
+                        {{"shard_bytes", ratio(report.uneven.shard_bytes)},
+                         {"peak_bytes", ratio(report.uneven.peak_bytes)},
+                         {"busy", ratio(report.uneven.busy)}}}};
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string csv_text(const UnitsReport& report) {
+    std::vector<Column> columns;
+    for (const char* column : {"rank",
+                               "name",
+                               "phase",
+                               "steps",
+                               "gathers",
+                               "bytes",
+                               "padding_bytes",
+                               "gather_us",
+                               "issue_to_ready_us",
+                               "wait_us",
+                               "exposed_us",
+                               "gather_exposed_us",
+                               "reductions",
+                               "reduce_bytes",
+                               "reduce_padding_bytes",
+                               "reduce_us",
+                               "reduce_exposed_us",
+                               "limiter_us",
+                               "regathers",
+                               "held_us",
+                               "freed_us",
+                               "hidden_by",
+                               "hidden_us"})
+        columns.push_back({column});
+    std::vector<std::vector<Cell>> rows;
+    for (const RankUnits& rank : report.ranks) {
+        for (const UnitPhase& row : rank.rows) {
+            const UnitCosts& c = row.sum;
+            rows.push_back({std::int64_t{rank.rank},
+                            row.name,
+                            std::string(name(row.phase)),
+                            rank.steps,
+                            c.gathers,
+                            c.gather_bytes,
+                            c.gather_padding,
+                            micro(c.gather_ns),
+                            micro(c.issue_to_ready_ns),
+                            micro(c.wait_ns),
+                            micro(c.exposed_ns()),
+                            micro(c.gather_exposed_ns),
+                            c.reductions,
+                            c.reduce_bytes,
+                            c.reduce_padding,
+                            micro(c.reduce_ns),
+                            micro(c.reduce_exposed_ns),
+                            micro(c.limiter_ns),
+                            c.regathers,
+                            micro(c.held_ns),
+                            micro(c.freed_ns),
+                            row.hidden_by,
+                            micro(row.hidden_ns)});
+        }
+    }
+    return csv_text(columns, rows);
+}
+
+}  // namespace shardscope::traces
