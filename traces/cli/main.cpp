@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "shardscope/version.h"
+#include "traces/cli/export_verb.h"
 #include "traces/cli/merge_verbs.h"
 #include "traces/cli/query_verb.h"
 #include "traces/cli/verbs.h"
@@ -87,6 +88,23 @@ class CommandLine {
             return run_sql(query_);
         });
         add_query_options(query);
+
+        CLI::App* exported = add_reader("export", "A trace for other tools: Chrome JSON or CSV", [this] {
+            return run_export(inputs_, export_to_, output_, overwrite_);
+        });
+        exported
+            ->add_option(
+                "--to", export_to_,
+                "chrome: JSON as PyTorch's profiler writes it, for Perfetto and others; csv: a folder of "
+                "tables; sqlite: our own database")
+            ->required()
+            ->type_name("chrome|csv|sqlite");
+        exported
+            ->add_option("-o,--output", output_,
+                         "The file to write (packed where it ends in .gz), or for csv the folder")
+            ->required()
+            ->type_name("OUT");
+        exported->add_flag("--overwrite", overwrite_, "Replace what exists of that name");
 
         CLI::App* check = add_file_verb("check", "Whether a trace is whole; exit status 0 whole, 1 not",
                                         [this] { return run_check(file_, finalize_, format_); });
@@ -265,6 +283,7 @@ class CommandLine {
     std::vector<std::string> files_, fail_if_;
     Inputs inputs_;
     QueryArguments query_;
+    std::string export_to_;
     std::string what_if_;
     bool overwrite_ = false, explain_ = false, finalize_ = false;
     double kernel_wait_us_ = 30;

@@ -34,23 +34,23 @@
 //   has it, it is a free one, and `process` the number on the machine. `threads`: tids that work for the
 //   rank. args."shardscope" of an event, each key only where known:
 //     range        {"module":id, "domain":"NCCL"}
-//     kernel       {"operation":"all_gather", "bytes":n, "padding":n, "group":n, "group_size":n,
-//                   "sequence":n, "unit":id, "phase":"forward"} of a collective
+//     kernel       {"short_name":"..."} where it is not the name; of a collective with it {"operation":
+//                  "all_gather", "bytes":n, "padding":n, "group":n, "group_size":n, "sequence":n, "unit":id,
+//                  "phase":"forward"}
 //     [memory]     {"category":"activations", "space":"device", "phase":"forward", "unit":id, "module":id,
 //                   "stream":n, "name":"...", "annotation":"...", "stack":"..."}
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
+
+#include "traces/merge/work.h"
 
 namespace shardscope::traces {
 
 struct ChromeExportOptions {
     bool overwrite = false;
-    bool pack = false;                     // with gzip
-    std::function<void(double)> progress;  // the share done; may be empty
-    std::function<bool()> cancelled;       // asked now and then; may be empty
+    bool pack = false;  // with gzip
 };
 
 struct ChromeExportResult {
@@ -59,8 +59,8 @@ struct ChromeExportResult {
 };
 
 // Exports the Shardscope database `input`. The file takes its name only when it is whole. Throws StoreError:
-// the database cannot be read, the output exists or cannot be written, cancelled.
+// the database cannot be read, the output exists or cannot be written; Cancelled on demand.
 ChromeExportResult export_chrome(const std::string& input, const std::string& output,
-                                 const ChromeExportOptions& options = {});
+                                 const ChromeExportOptions& options = {}, const WorkOptions& work = {});
 
 }  // namespace shardscope::traces

@@ -1,0 +1,140 @@
+#include "traces/export/chrome_context.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "traces/export/table_scan.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+constexpr std::int64_t kEventsBetweenLooks = 1 << 14;
+constexpr std::int64_t kFirstFreePid = 1 << 24;  // beyond what a process's number can be
+
+std::int64_t rows_in(Database& database, std::string_view table) {
+    return database.has_table(table) ? database.integer(fmt::format("SELECT max(rowid) FROM \"{}\"", table))
+                                     : 0;
+}
+
+}  // namespace
+
+ChromeContext::ChromeContext(Database& database, TextOutput& output, const WorkOptions& work)
+    : database_(database),
+      output_(output),
+      work_(work),
+      find_name_(database, "SELECT value FROM StringIds WHERE id = ?1") {
+    load_ranks();
+    // A file whose run was ended has its rows in order and this index; any other has neither.
+    Statement index(database,
+                    "SELECT 1 FROM sqlite_master WHERE type = 'index' AND tbl_name = 'NVTX_EVENTS'");
+    sorted_ = index.step();
+    for (const char* table :
+         {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
+          "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "SHARD_MEMORY", "SHARD_COUNTERS"}) {
+        rows_ += rows_in(database, table);
+    }
+}
+
+void ChromeContext::load_ranks() {
+    scan_table(database_, "SHARD_RANKS",
+               {"rank", "deviceId", "globalPid", "globalTid", "host", "data", "shard", "tensor", "pipeline"},
+               "ORDER BY rank", [&](const Statement& row) {
+                   ranks_.push_back({.rank = row.integer(0),
+                                     .device = row.integer(1),
+                                     .global_pid = row.integer(2),
+                                     .global_tid = row.integer(3),
+                                     .host = std::string(row.text(4)),
+                                     .data = row.integer(5),
+                                     .shard = row.integer(6),
+                                     .tensor = row.integer(7),
+                                     .pipeline = row.integer(8)});
+               });
+    // Device events stand under their device's number, which is then no process's.
+    scan_table(database_, "TARGET_INFO_GPU", {"id"}, "",
+               [&](const Statement& row) { taken_.insert(row.integer(0)); });
+    for (const ExportedRank& rank : ranks_) taken_.insert(rank.device);
+    for (const ExportedRank& rank : ranks_) pid_of(rank.global_pid);
+}
+
+const ExportedRank* ChromeContext::rank(std::int64_t number) const {
+    const auto at =
+        std::lower_bound(ranks_.begin(), ranks_.end(), number,
+                         [](const ExportedRank& rank, std::int64_t value) { return rank.rank < value; });
+    return at != ranks_.end() && at->rank == number ? &*at : nullptr;
+}
+
+const ChromeContext::Name& ChromeContext::lookup(std::int64_t id) {
+    const auto [it, is_new] = names_.try_emplace(id);
+    if (is_new) {
+        find_name_.bind(1, id);
+        if (find_name_.step()) it->second.plain = find_name_.text(0);
+        find_name_.reset();
+        append_json(it->second.json, it->second.plain);
+    }
+    return it->second;
+}
+
+const std::string& ChromeContext::name(std::int64_t id) {
+    return lookup(id).json;
+}
+const std::string& ChromeContext::plain_name(std::int64_t id) {
+    return lookup(id).plain;
+}
+
+std::int64_t ChromeContext::pid_of(std::int64_t global_pid) {
+    const auto [it, is_new] = pids_.try_emplace(global_pid);
+    if (is_new) {
+        std::int64_t pid = global_pid >> 24 & 0xFFFFFF;
+        if (taken_.contains(pid)) pid = std::max(kFirstFreePid, *taken_.rbegin() + 1);
+        taken_.insert(pid);
+        it->second = pid;
+        processes_.insert(global_pid);
+    }
+    return it->second;
+}
+
+std::string ChromeContext::ordered_by(std::string_view column) const {
+    return sorted_ ? std::string() : fmt::format("ORDER BY \"{}\"", column);
+}
+
+std::string& ChromeContext::begin(std::string_view phase, std::string_view category, std::string_view name) {
+    std::string& text = out();
+    text += events_++ == 0 ? "\n{\"ph\":\"" : ",\n{\"ph\":\"";
+    text += phase;
+    text += '"';
+    if (!category.empty()) {
+        text += ",\"cat\":\"";
+        text += category;
+        text += '"';
+    }
+    text += ",\"name\":";
+    text += name;
+    return text;
+}
+
+void ChromeContext::place(std::int64_t pid, std::int64_t tid, std::int64_t start) {
+    fmt::format_to(std::back_inserter(out()), ",\"pid\":{},\"tid\":{},\"ts\":", pid, tid);
+    append_us(out(), start);
+}
+
+void ChromeContext::duration(std::int64_t start, std::int64_t end) {
+    out() += ",\"dur\":";
+    append_us(out(), end - start);
+}
+
+void ChromeContext::end() {
+    out() += '}';
+    output_.flush_if_full();
+    if (events_ % kEventsBetweenLooks == 0) look();
+}
+
+void ChromeContext::look() {
+    if (work_.cancel != nullptr && *work_.cancel) throw Cancelled("it was stopped; nothing was written");
+    if (work_.progress && rows_ > 0)
+        work_.progress(std::min(1.0, static_cast<double>(events_) / static_cast<double>(rows_)));
+}
+
+}  // namespace shardscope::traces

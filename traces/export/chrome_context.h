@@ -1,0 +1,88 @@
+// What the parts of the Chrome export share: the database, the file, names by id and numbers of processes.
+// Internal to the room. One thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "traces/export/chrome_trace.h"
+#include "traces/export/text_output.h"
+#include "traces/store/sqlite.h"
+
+namespace shardscope::traces {
+
+struct ExportedRank {
+    std::int64_t rank = 0, device = 0, global_pid = 0, global_tid = 0;
+    std::string host;
+    std::int64_t data = 0, shard = 0, tensor = 0, pipeline = 0;
+};
+
+// Domains of ranges, by process: numbers count within one.
+using RangeDomains = std::map<std::pair<std::int64_t, std::int64_t>, std::string>;
+
+class ChromeContext {
+  public:
+    ChromeContext(Database& database, TextOutput& output, const WorkOptions& work);
+
+    Database& database() { return database_; }
+    std::string& out() { return output_.buffer(); }
+
+    // The name of an id of StringIds as a JSON string, and as it is.
+    const std::string& name(std::int64_t id);
+    const std::string& plain_name(std::int64_t id);
+
+    // The pid and tid that events of a process or thread carry.
+    std::int64_t pid_of(std::int64_t global_pid);
+    std::int64_t pid_of_thread(std::int64_t global_tid) { return pid_of(global_tid & kPidMask); }
+    static std::int64_t tid_of(std::int64_t global_tid) { return global_tid & 0xFFFFFF; }
+
+    const std::vector<ExportedRank>& ranks() const { return ranks_; }
+    const ExportedRank* rank(std::int64_t number) const;
+    const std::set<std::int64_t>& processes() const { return processes_; }  // that events spoke of so far
+
+    // SQL that puts the rows of a table of events into the order of time; empty where they lie so already.
+    std::string ordered_by(std::string_view column) const;
+
+    // The comma and what all events begin with: {"ph":"X","cat":"kernel","name":"sgemm" (name: JSON).
+    std::string& begin(std::string_view phase, std::string_view category, std::string_view name);
+    void place(std::int64_t pid, std::int64_t tid, std::int64_t start);  // ,"pid":1,"tid":2,"ts":3.000
+    void duration(std::int64_t start, std::int64_t end);                 // ,"dur":1.000
+    void end();                                                          // } and now and then the file
+    std::int64_t events() const { return events_; }
+
+    static constexpr std::int64_t kPidMask = ~std::int64_t{0xFFFFFF};
+
+  private:
+    struct Name {
+        std::string plain, json;
+    };
+    const Name& lookup(std::int64_t id);
+    void load_ranks();
+    void look();
+
+    Database& database_;
+    TextOutput& output_;
+    const WorkOptions& work_;
+    Statement find_name_;
+    std::unordered_map<std::int64_t, Name> names_;
+    std::vector<ExportedRank> ranks_;
+    std::unordered_map<std::int64_t, std::int64_t> pids_;
+    std::set<std::int64_t> taken_, processes_;
+    bool sorted_ = false;
+    std::int64_t events_ = 0, rows_ = 0;
+};
+
+// The parts of the file, in their order. Each event is written whole.
+void write_head(ChromeContext& context, std::int64_t start_utc_ns);  // all before traceEvents
+void write_device_events(ChromeContext& context);
+void write_synchronizations(ChromeContext& context);
+void write_host_events(ChromeContext& context);
+void write_memory(ChromeContext& context);
+void write_names(ChromeContext& context);  // last: all processes are known
+
+}  // namespace shardscope::traces

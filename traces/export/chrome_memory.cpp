@@ -1,0 +1,125 @@
+// Allocations and frees, as the instants that PyTorch's profiler writes, and counters.
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "traces/export/chrome_context.h"
+#include "traces/export/table_scan.h"
+#include "traces/schema/enums.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+// c10::DeviceType, as the events carry it.
+constexpr int kCpu = 0, kCuda = 1;
+
+enum Memory {
+    kTime,
+    kRank,
+    kAddress,
+    kBytes,
+    kCategory,
+    kSpace,
+    kPhase,
+    kUnit,
+    kModule,
+    kStream,
+    kName,
+    kTid,
+    kTotal,
+    kReserved,
+    kAnnotation,
+    kStack
+};
+
+template <std::size_t N>
+std::string_view named(const std::array<std::string_view, N>& names, std::int64_t value,
+                       std::size_t otherwise) {
+    return names[value >= 0 && value < static_cast<std::int64_t>(N) ? static_cast<std::size_t>(value)
+                                                                    : otherwise];
+}
+
+// What the profiler's own events have no word for; nothing where nothing is known.
+std::string ours(ChromeContext& context, const Statement& row) {
+    std::string text;
+    const auto add = [&](std::string_view key, std::string_view value) {
+        fmt::format_to(std::back_inserter(text), "{}\"{}\":{}", text.empty() ? "" : ",", key, value);
+    };
+    const auto add_name = [&](std::string_view key, int column) {
+        const std::string& name = context.name(row.integer_or(column, 0));
+        if (name != "\"\"") add(key, name);
+    };
+    const auto add_id = [&](std::string_view key, int column) {
+        if (!row.is_null(column)) add(key, std::to_string(row.integer(column)));
+    };
+    const auto category =
+        named(kMemoryCategoryNames, row.integer(kCategory), kMemoryCategoryNames.size() - 1);
+    if (category != name(MemoryCategory::other)) add("category", fmt::format("\"{}\"", category));
+    // Device Type tells the others.
+    if (row.integer(kSpace) == static_cast<int>(MemorySpace::pinned)) add("space", "\"pinned\"");
+    if (const auto phase = named(kPhaseNames, row.integer(kPhase), 0); phase != name(Phase::none))
+        add("phase", fmt::format("\"{}\"", phase));
+    add_id("unit", kUnit);
+    add_id("module", kModule);
+    add_id("stream", kStream);
+    add_name("name", kName);
+    add_name("annotation", kAnnotation);
+    add_name("stack", kStack);
+    return text;
+}
+
+void write_allocations(ChromeContext& context) {
+    std::map<std::pair<std::int64_t, bool>, std::int64_t> live;  // by rank, on its device or the host
+    scan_table(context.database(), "SHARD_MEMORY",
+               {"time", "rank", "address", "bytes", "category", "space", "phase", "unit", "module",
+                "streamId", "nameId", "globalTid", "total", "reserved", "annotationId", "stackId"},
+               context.ordered_by("time"), [&](const Statement& row) {
+                   const bool on_device = row.integer(kSpace) == static_cast<int>(MemorySpace::device);
+                   std::int64_t& total = live[{row.integer(kRank), on_device}];
+                   total = row.is_null(kTotal) ? total + row.integer(kBytes) : row.integer(kTotal);
+                   const ExportedRank* rank = context.rank(row.integer(kRank));
+                   const std::int64_t tid = row.integer_or(kTid, rank != nullptr ? rank->global_tid : 0);
+                   context.begin("i", "cpu_instant_event", "\"[memory]\"");
+                   context.place(context.pid_of_thread(tid), ChromeContext::tid_of(tid), row.integer(kTime));
+                   const auto to = std::back_inserter(context.out());
+                   fmt::format_to(
+                       to,
+                       ",\"s\":\"t\",\"args\":{{\"Device Type\":{},\"Device Id\":{},\"Addr\":{},\"Bytes\":{},"
+                       "\"Total Allocated\":{}",
+                       on_device ? kCuda : kCpu, on_device && rank != nullptr ? rank->device : -1,
+                       static_cast<std::uint64_t>(row.integer(kAddress)), row.integer(kBytes), total);
+                   if (!row.is_null(kReserved))
+                       fmt::format_to(to, ",\"Total Reserved\":{}", row.integer(kReserved));
+                   if (const std::string more = ours(context, row); !more.empty())
+                       fmt::format_to(to, ",\"shardscope\":{{{}}}", more);
+                   context.out() += '}';
+                   context.end();
+               });
+}
+
+void write_counters(ChromeContext& context) {
+    scan_table(context.database(), "SHARD_COUNTERS", {"time", "rank", "nameId", "value"},
+               context.ordered_by("time"), [&](const Statement& row) {
+                   if (row.is_null(3) || !std::isfinite(row.real(3))) return;  // JSON has no word for it
+                   const ExportedRank* rank = context.rank(row.integer(1));
+                   context.begin("C", "", context.name(row.integer(2)));
+                   context.place(rank != nullptr ? context.pid_of(rank->global_pid) : -1, 0, row.integer(0));
+                   const auto to = std::back_inserter(context.out());
+                   fmt::format_to(to, ",\"args\":{{\"value\":{}}}", row.real(3));
+                   if (rank != nullptr) fmt::format_to(to, ",\"id\":{}", rank->rank);
+                   context.end();
+               });
+}
+
+}  // namespace
+
+void write_memory(ChromeContext& context) {
+    write_allocations(context);
+    write_counters(context);
+}
+
+}  // namespace shardscope::traces

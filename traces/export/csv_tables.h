@@ -1,0 +1,25 @@
+// A trace database as CSV files (RFC 4180), one for each kind of row, made for spreadsheets and data frames.
+// The header says the unit: start_ns, bytes. Names are resolved, the rank is on every row.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "traces/merge/work.h"
+
+namespace shardscope::traces {
+
+struct CsvTable {
+    std::string file;  // "events.csv"
+    std::int64_t rows = 0;
+};
+
+// Writes events.csv (kernels, copies and settings of memory), ranges.csv, calls.csv, collectives.csv,
+// memory.csv, counters.csv, steps.csv, modules.csv and units.csv of the Shardscope database `input` into
+// `folder`, which is made where it does not exist. Each file takes its name when it is whole. Throws
+// StoreError; Cancelled on demand.
+std::vector<CsvTable> export_csv(const std::string& input, const std::string& folder, bool overwrite,
+                                 const WorkOptions& work = {});
+
+}  // namespace shardscope::traces

@@ -1,0 +1,39 @@
+// One pass over a table of a trace database, whatever schema version wrote it: columns that it lacks are
+// NULL. Internal to the room.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "traces/store/sqlite.h"
+
+namespace shardscope::traces {
+
+// `"alias.column"` as SQL: the column of the table, or NULL where it has none such.
+inline std::string column_or_null(Database& database, std::string_view table, std::string_view alias,
+                                  std::string_view column) {
+    return database.has_column(table, column) ? fmt::format("{}.\"{}\"", alias, column) : "NULL";
+}
+
+inline std::string columns_or_null(Database& database, std::string_view table, std::string_view alias,
+                                   std::initializer_list<std::string_view> columns) {
+    std::string sql;
+    for (const std::string_view column : columns)
+        sql += (sql.empty() ? "" : ", ") + column_or_null(database, table, alias, column);
+    return sql;
+}
+
+// Calls `take(row)` for each row. `rest`: SQL after the table's name, such as an ORDER BY; the table is `t`.
+template <typename Take>
+void scan_table(Database& database, std::string_view table, std::initializer_list<std::string_view> columns,
+                std::string_view rest, Take take) {
+    if (!database.has_table(table)) return;
+    Statement statement(database, fmt::format("SELECT {} FROM \"{}\" t {}",
+                                              columns_or_null(database, table, "t", columns), table, rest));
+    while (statement.step()) take(statement);
+}
+
+}  // namespace shardscope::traces

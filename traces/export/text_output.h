@@ -1,0 +1,50 @@
+// A text file that is written from front to back, plain or packed with gzip, and takes its name only when it
+// is whole. One thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace shardscope::traces {
+
+class TextOutput {
+  public:
+    // Throws StoreError: the file exists (and `overwrite` is not said), or cannot be made.
+    TextOutput(const std::string& path, bool overwrite, bool pack);
+    ~TextOutput();  // without finish(): nothing is left
+    TextOutput(const TextOutput&) = delete;
+    TextOutput& operator=(const TextOutput&) = delete;
+
+    // Append to this; flush() now and then, where a record is whole.
+    std::string& buffer() { return buffer_; }
+    void flush_if_full() {
+        if (buffer_.size() >= kFull) flush();
+    }
+    void finish();
+    std::int64_t bytes() const { return bytes_; }  // before packing, of what was flushed
+
+    // Whether it could be written; throws StoreError with the reason. Touches nothing.
+    static void check(const std::string& path, bool overwrite);
+
+  private:
+    void flush();
+
+    static constexpr std::size_t kFull = 1 << 18;
+    struct File;
+    std::string path_;
+    bool overwrite_;
+    std::unique_ptr<File> file_;
+    std::string buffer_;
+    std::int64_t bytes_ = 0;
+};
+
+// `text` as a JSON string with its quotes; bytes that are no UTF-8 become U+FFFD.
+void append_json(std::string& to, std::string_view text);
+// Nanoseconds as microseconds with three decimals: 1234 -> 1.234.
+void append_us(std::string& to, std::int64_t ns);
+// A field of CSV: in quotes where it must be (RFC 4180).
+void append_csv(std::string& to, std::string_view text);
+
+}  // namespace shardscope::traces
