@@ -17,12 +17,18 @@ class Growths {
   public:
     Growths(const Trace& trace, int rank_index) {
         const std::optional<StringId> name = trace.strings.find("cudaMalloc");
-        if (!name) return;
         const RuntimeCalls& calls = trace.runtime;
-        for (std::size_t i = 0; i < calls.size(); ++i) {
+        for (std::size_t i = 0; name && i < calls.size(); ++i) {
             if (calls.name[i] == *name && trace.threads[calls.thread[i]].rank == rank_index) {
                 times_.push_back(calls.start[i]);
             }
+        }
+        // A snapshot knows no calls, and each segment is one; those without a stream were there before.
+        const Segments& segments = trace.segments;
+        const bool told = !times_.empty();
+        for (std::size_t i = 0; !told && i < segments.size(); ++i) {
+            if (segments.rank[i] == rank_index && segments.bytes[i] > 0 && segments.stream[i] >= 0)
+                times_.push_back(segments.time[i]);
         }
         std::sort(times_.begin(), times_.end());
     }
@@ -76,6 +82,8 @@ class RankExplainer {
         moment.buffer = trace_.strings[memory.name[row]];
         moment.unit = name_of(trace_.units, memory.unit[row]);
         moment.module = name_of(trace_.modules, memory.module[row]);
+        if (!memory.annotation.empty()) moment.annotation = trace_.strings[memory.annotation[row]];
+        if (!memory.stack.empty()) moment.stack = trace_.strings[memory.stack[row]];
         moment.bytes = memory.bytes[row];
         return moment;
     }

@@ -18,6 +18,7 @@ struct PeakMoment {
     Phase phase = Phase::none;
     std::string buffer, unit, module;  // of that allocation; empty where unknown, or where the peak was there
                                        // already when the selected time began
+    std::string annotation, stack;     // of that allocation, where the trace tells them
     std::int64_t bytes = 0;            // of that allocation; 0 where there was none
 };
 

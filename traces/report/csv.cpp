@@ -117,6 +117,10 @@ std::string csv_text(const MemoryReport& report) {
         for (const MemoryHolder& holder : rank.units) add("unit", holder.name, holder.bytes, {});
         for (const MemoryHolder& holder : rank.modules) add("module", holder.name, holder.bytes, {});
         for (const MemoryHolder& holder : rank.buffers) add("buffer", holder.name, holder.bytes, {});
+        for (const MemoryHolder& holder : rank.annotations) add("annotation", holder.name, holder.bytes, {});
+        for (const MemoryHolder& holder : rank.stacks) add("stack", holder.name, holder.bytes, {});
+        for (const SpacePeak& space : rank.other_spaces)
+            add("space", name(space.space), space.peak_bytes, {});
     }
     return csv_text(columns({"rank", "by", "name", "bytes", "predicted_bytes"}), rows);
 }
@@ -151,8 +155,11 @@ std::string csv_text(const MemoryExplanation& explanation) {
             add("category", kMemoryCategoryNames[c], rank.at_peak[c],
                 where_predicted(rank.predicted_at_peak[c]));
         }
-        for (const auto& [by, holders] :
-             {std::pair("unit", &rank.units), {"module", &rank.modules}, {"buffer", &rank.buffers}}) {
+        for (const auto& [by, holders] : {std::pair("unit", &rank.units),
+                                          {"module", &rank.modules},
+                                          {"buffer", &rank.buffers},
+                                          {"annotation", &rank.annotations},
+                                          {"stack", &rank.stacks}}) {
             for (const MemoryHolder& holder : *holders) add(by, holder.name, holder.bytes, holder.predicted);
         }
         for (const StepMemory& step : explained.steps) {

@@ -27,7 +27,10 @@ Json bytes_by_category(const CategoryBytes& bytes) {
 
 Json holders(const std::vector<MemoryHolder>& all) {
     Json json = Json::array();
-    for (const MemoryHolder& holder : all) json.push_back({{"name", holder.name}, {"bytes", holder.bytes}});
+    for (const MemoryHolder& holder : all) {
+        json.push_back({{"name", holder.name}, {"bytes", holder.bytes}});
+        if (!holder.stack.empty()) json.back()["stack"] = holder.stack;
+    }
     return json;
 }
 
@@ -40,7 +43,26 @@ Json memory_json(const RankMemory& rank) {
                  {"predicted_peak_bytes", nullptr},
                  {"units", holders(rank.units)},
                  {"modules", holders(rank.modules)},
-                 {"buffers", holders(rank.buffers)}};
+                 {"buffers", holders(rank.buffers)},
+                 {"annotations", holders(rank.annotations)},
+                 {"stacks", holders(rank.stacks)},
+                 {"counted", rank.until_last_use ? "active" : "allocated"},
+                 {"fragmentation", nullptr},
+                 {"other_spaces", Json::array()},
+                 {"failures", Json::array()}};
+    if (rank.fragmentation) {
+        const Fragmentation& f = *rank.fragmentation;
+        json["fragmentation"] = {{"held_bytes", f.held_bytes},           {"segments", f.segments},
+                                 {"free_bytes", f.free_bytes},           {"free_blocks", f.free_blocks},
+                                 {"largest_free_bytes", f.largest_free}, {"percent", f.percent()}};
+    }
+    for (const SpacePeak& space : rank.other_spaces) {
+        json["other_spaces"].push_back({{"space", std::string(name(space.space))},
+                                        {"peak_bytes", space.peak_bytes},
+                                        {"peak_time_ns", space.peak_time_ns}});
+    }
+    for (const MemoryFailure& failure : rank.failures)
+        json["failures"].push_back({{"time_ns", failure.time_ns}, {"text", failure.text}});
     if (rank.predicted_peak_bytes >= 0) {
         json["predicted_peak_bytes"] = rank.predicted_peak_bytes;
         json["predicted_at_peak"] = bytes_by_category(rank.predicted_at_peak);
@@ -85,6 +107,8 @@ Json moment_json(const PeakMoment& moment) {
             {"buffer", moment.buffer},
             {"unit", moment.unit},
             {"module", moment.module},
+            {"annotation", moment.annotation},
+            {"stack", moment.stack},
             {"bytes", moment.bytes}};
 }
 

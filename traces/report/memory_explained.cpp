@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 
 #include "traces/report/formats.h"
+#include "traces/report/memory_parts.h"
 #include "traces/report/text_table.h"
 #include "traces/report/units.h"
+#include "traces/store/stack_text.h"
 
 namespace shardscope::traces {
 namespace {
@@ -82,15 +84,15 @@ class PartsTable {
     std::int64_t sum_ = 0, predicted_sum_ = 0;
 };
 
-constexpr std::size_t kShownParts = 16;
+constexpr std::size_t kShownParts = 16, kNameWidth = 64;
 
 // The largest, and the rest in one row, so that the total is that of all.
 std::string parts_table(std::string_view title, const std::vector<MemoryHolder>& all, std::int64_t peak) {
-    if (all.empty()) return {};
+    if (all.empty() || !names_somebody(all)) return {};
     PartsTable table(title, peak, all.front().predicted.has_value());
     const std::size_t shown = all.size() <= kShownParts + 1 ? all.size() : kShownParts;
     for (std::size_t i = 0; i < shown; ++i)
-        table.add(all[i].name, all[i].bytes, all[i].predicted.value_or(0));
+        table.add(shortened(all[i].name, kNameWidth), all[i].bytes, all[i].predicted.value_or(0));
     std::int64_t rest = 0, predicted_rest = 0;
     for (std::size_t i = shown; i < all.size(); ++i) {
         rest += all[i].bytes;
@@ -113,6 +115,8 @@ std::string category_table(const RankMemory& rank) {
 
 // --- the moment ----------------------------------------------------------------------------------------
 
+constexpr int kShownFrames = 6;
+
 std::string moment_line(const RankMemory& rank, const PeakMoment& moment) {
     std::string line = fmt::format("Rank {}: peak {} MB ({} bytes) at {} ms", rank.rank, mb(rank.peak_bytes),
                                    grouped(rank.peak_bytes), milliseconds(rank.peak_time_ns));
@@ -121,6 +125,7 @@ std::string moment_line(const RankMemory& rank, const PeakMoment& moment) {
     if (moment.bytes > 0) {
         line += fmt::format("; reached by allocating {} MB", mb(moment.bytes));
         if (!moment.buffer.empty()) line += fmt::format(" for \"{}\"", printable(moment.buffer));
+        if (!moment.annotation.empty()) line += fmt::format(" under {}", printable(moment.annotation));
         std::string owner;
         if (!moment.unit.empty()) owner += "unit " + printable(moment.unit);
         if (!moment.module.empty()) {
@@ -128,7 +133,18 @@ std::string moment_line(const RankMemory& rank, const PeakMoment& moment) {
         }
         if (!owner.empty()) line += " (" + owner + ")";
     }
-    return line + "\n";
+    line += "\n";
+    // The program's frames, innermost first: as many as tell the way to it.
+    std::string_view rest = moment.stack;
+    for (int shown = 0; shown < kShownFrames && !rest.empty();) {
+        const std::size_t end = rest.find('\n');
+        const std::string_view frame = rest.substr(0, end);
+        rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+        if (frame.find(".py:") == std::string_view::npos) continue;
+        line += fmt::format("    {}\n", shortened(short_frame(frame), 100));
+        ++shown;
+    }
+    return line;
 }
 
 std::string prediction_line(const RankMemory& rank) {
@@ -190,26 +206,32 @@ std::string step_table(const std::vector<StepMemory>& steps) {
 
 // --- the pool ------------------------------------------------------------------------------------------
 
-std::string pool_text(const RankMemory& rank, const PoolMemory& pool) {
+std::string pool_text(const RankMemory& rank, const PoolMemory& pool, bool has_steps) {
     TextTable table({Align::left, Align::right, Align::right});
     table.header({"Reserved against allocated", "Bytes", "MB"});
-    const auto add = [&](const char* name, std::int64_t bytes) {
+    const auto add = [&](const std::string& name, std::int64_t bytes) {
         table.row({name, grouped(bytes), mb(bytes)});
     };
-    add("allocated, peak (in the host's order)", rank.peak_bytes);
+    if (rank.until_last_use) {
+        add("active, peak (until the last stream used it)", rank.peak_bytes);
+    } else {
+        add("allocated, peak (in the host's order)", rank.peak_bytes);
+    }
     if (pool.active_peak_bytes) add("active, peak (until the last stream used it)", *pool.active_peak_bytes);
     if (pool.reserved_peak_bytes) {
         add("reserved, peak (held by the pool)", *pool.reserved_peak_bytes);
-        add("reserved when allocated is at its peak", pool.reserved_at_peak);
-        add("  of that cached: beyond what is allocated", pool.cached_at_peak);
-        add("most allocated while reserved is at its peak", pool.allocated_at_reserved_peak);
+        const char* counted = rank.until_last_use ? "active" : "allocated";
+        add(fmt::format("reserved when {} is at its peak", counted), pool.reserved_at_peak);
+        add(fmt::format("  of that cached: beyond what is {}", counted), pool.cached_at_peak);
+        add(fmt::format("most {} while reserved is at its peak", counted), pool.allocated_at_reserved_peak);
         if (pool.active_at_reserved_peak)
             add("most active while reserved is at its peak", *pool.active_at_reserved_peak);
     }
     std::string text = "\n" + table.text();
     if (pool.reserved_peak_bytes) {
-        text += fmt::format("Fragmentation: {} % of the reserved peak was never allocated at once",
-                            grouped(pool.fragmentation_percent, 2));
+        text +=
+            fmt::format("Fragmentation: {} % of the reserved peak was never {} at once",
+                        grouped(pool.fragmentation_percent, 2), rank.until_last_use ? "active" : "allocated");
         if (pool.active_at_reserved_peak) {
             const std::int64_t never = *pool.reserved_peak_bytes - *pool.active_at_reserved_peak;
             text += fmt::format(", {} % never active", percent(never, *pool.reserved_peak_bytes));
@@ -218,8 +240,10 @@ std::string pool_text(const RankMemory& rank, const PoolMemory& pool) {
     } else {
         text += "What the pool held was not recorded.\n";
     }
-    text += fmt::format("The pool grew {} (cudaMalloc), {} of them in steps.\n", plural(pool.growths, "time"),
-                        grouped(pool.growths_in_steps));
+    text += fragmentation_line(rank);
+    text += fmt::format(
+        "The pool grew {} (cudaMalloc){}.\n", plural(pool.growths, "time"),
+        has_steps ? fmt::format(", {} of them in steps", grouped(pool.growths_in_steps)) : std::string());
     return text;
 }
 
@@ -228,7 +252,9 @@ std::string pool_text(const RankMemory& rank, const PoolMemory& pool) {
 std::string table_text(const MemoryExplanation& explanation) {
     if (explanation.ranks.empty()) return std::string(kNothingSelected);
     std::string text =
-        "Allocated device memory; MB = 2^20 bytes, difference = measured - predicted, \"=\" the same\n";
+        counted_title(std::any_of(explanation.ranks.begin(), explanation.ranks.end(),
+                                  [](const RankExplanation& r) { return r.memory.until_last_use; })) +
+        "; MB = 2^20 bytes, difference = measured - predicted, \"=\" the same\n";
     for (const RankExplanation& explained : explanation.ranks) {
         const RankMemory& rank = explained.memory;
         if (rank.units.empty() && rank.peak_bytes == 0 && rank.predicted_peak_bytes < 0) {
@@ -236,13 +262,16 @@ std::string table_text(const MemoryExplanation& explanation) {
                                 rank.rank);
             continue;
         }
-        text += '\n' + moment_line(rank, explained.moment) + prediction_line(rank);
+        text +=
+            '\n' + moment_line(rank, explained.moment) + prediction_line(rank) + spaces_and_failures(rank);
         text += category_table(rank);
         text += parts_table("By unit", rank.units, rank.peak_bytes);
         text += parts_table("By module", rank.modules, rank.peak_bytes);
         text += parts_table("By buffer", rank.buffers, rank.peak_bytes);
+        text += parts_table("By annotation", rank.annotations, rank.peak_bytes);
+        text += parts_table("By frame of the program", rank.stacks, rank.peak_bytes);
         text += step_table(explained.steps);
-        text += pool_text(rank, explained.pool);
+        text += pool_text(rank, explained.pool, !explained.steps.empty());
     }
     return text;
 }

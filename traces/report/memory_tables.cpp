@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "traces/report/formats.h"
+#include "traces/report/memory_parts.h"
 #include "traces/report/text_table.h"
 #include "traces/report/units.h"
 
@@ -51,7 +52,7 @@ std::string category_table(const RankMemory& rank) {
     return table.text();
 }
 
-constexpr std::size_t kShownHolders = 12;
+constexpr std::size_t kShownHolders = 12, kNameWidth = 64;
 
 // What held something, largest first. A single line that names nobody says nothing.
 std::string holder_table(std::string_view title, const std::vector<MemoryHolder>& all, std::int64_t peak) {
@@ -59,14 +60,14 @@ std::string holder_table(std::string_view title, const std::vector<MemoryHolder>
     for (const MemoryHolder& holder : all) {
         if (holder.bytes != 0) holders.push_back(&holder);
     }
-    if (holders.empty() || (holders.size() == 1 && holders[0]->name.starts_with('('))) return {};
+    if (!names_somebody(all)) return {};
     TextTable table({Align::left, Align::right, Align::right, Align::right});
     table.header({std::string(title), "MB", "Bytes", "Share (%)"});
     const std::size_t shown = holders.size() <= kShownHolders + 1 ? holders.size() : kShownHolders;
     const auto add = [&](const std::string& name, std::int64_t bytes) {
         table.row({name, mb(bytes), grouped(bytes), percent(bytes, peak)});
     };
-    for (std::size_t i = 0; i < shown; ++i) add(holders[i]->name, holders[i]->bytes);
+    for (std::size_t i = 0; i < shown; ++i) add(shortened(holders[i]->name, kNameWidth), holders[i]->bytes);
     std::int64_t rest = 0;
     for (std::size_t i = shown; i < holders.size(); ++i) rest += holders[i]->bytes;
     if (shown < holders.size()) add(fmt::format("… {} more", holders.size() - shown), rest);
@@ -77,16 +78,22 @@ std::string holder_table(std::string_view title, const std::vector<MemoryHolder>
 
 std::string table_text(const MemoryReport& report) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
-    std::string text = "Allocated device memory; MB = 2^20 bytes\n";
+    std::string text = counted_title(report) + "; MB = 2^20 bytes\n";
     for (const RankMemory& rank : report.ranks) {
         if (rank.units.empty() && rank.peak_bytes == 0 && rank.predicted_peak_bytes < 0) {
             text += fmt::format("\nRank {}: nothing allocated here, or allocations were not recorded\n",
                                 rank.rank);
             continue;
         }
-        text += '\n' + memory_headline(rank) + category_table(rank);
+        text += '\n' + memory_headline(rank) + fragmentation_line(rank) + spaces_and_failures(rank);
+        text += category_table(rank);
         text += holder_table("By unit", rank.units, rank.peak_bytes);
         text += holder_table("By module", rank.modules, rank.peak_bytes);
+        text += holder_table("By annotation", rank.annotations, rank.peak_bytes);
+        text += holder_table("By frame of the program", rank.stacks, rank.peak_bytes);
+        // Kineto's traces tell operators, and nothing else that names who allocated.
+        if (!names_somebody(rank.units) && !names_somebody(rank.modules) && rank.stacks.empty())
+            text += holder_table("By name", rank.buffers, rank.peak_bytes);
     }
     return text;
 }

@@ -1,0 +1,65 @@
+#include "traces/report/memory_parts.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "traces/report/text_table.h"
+#include "traces/report/units.h"
+
+namespace shardscope::traces {
+
+std::string counted_title(bool until_last_use) {
+    return until_last_use ? "Active device memory (until the last stream has used it)"
+                          : "Allocated device memory";
+}
+
+std::string counted_title(const MemoryReport& report) {
+    const bool active = std::any_of(report.ranks.begin(), report.ranks.end(),
+                                    [](const RankMemory& r) { return r.until_last_use; });
+    return counted_title(active);
+}
+
+std::string fragmentation_line(const RankMemory& rank) {
+    if (!rank.fragmentation) return {};
+    const Fragmentation& f = *rank.fragmentation;
+    return fmt::format(
+        "At the peak the allocator held {} MB in {} segments: {} MB of it free in {} blocks, the largest {} "
+        "MB "
+        "(fragmentation {} %)\n",
+        mb(f.held_bytes), grouped(f.segments), mb(f.free_bytes), grouped(f.free_blocks), mb(f.largest_free),
+        grouped(f.percent(), 1));
+}
+
+std::string spaces_and_failures(const RankMemory& rank) {
+    std::string text;
+    for (const SpacePeak& space : rank.other_spaces) {
+        text +=
+            fmt::format("Peak of {} memory: {} MB ({} bytes) at {} ms\n", name(space.space),
+                        mb(space.peak_bytes), grouped(space.peak_bytes), milliseconds(space.peak_time_ns));
+    }
+    for (const MemoryFailure& failure : rank.failures)
+        text += fmt::format("At {} ms: {}\n", milliseconds(failure.time_ns), printable(failure.text));
+    return text;
+}
+
+bool names_somebody(const std::vector<MemoryHolder>& holders) {
+    return std::any_of(holders.begin(), holders.end(), [](const MemoryHolder& h) {
+        return (h.bytes != 0 || h.predicted.value_or(0) != 0) && !h.name.starts_with('(');
+    });
+}
+
+std::string shortened(std::string_view text, std::size_t width) {
+    const std::string whole = printable(text);
+    if (display_width(whole) <= width || width < 8) return whole;
+    // Cut between characters: a byte that continues one is 10xxxxxx.
+    const auto starts = [&](std::size_t at) {
+        return (static_cast<unsigned char>(whole[at]) & 0xC0) != 0x80;
+    };
+    std::size_t head = width / 2, tail = whole.size() - (width - head - 3);
+    while (head > 0 && !starts(head)) --head;
+    while (tail < whole.size() && !starts(tail)) ++tail;
+    return whole.substr(0, head) + "..." + whole.substr(tail);
+}
+
+}  // namespace shardscope::traces

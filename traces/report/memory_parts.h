@@ -1,0 +1,27 @@
+// What both memory tables print of foreign traces: the words for what is counted, the lines about the
+// allocator's memory, other spaces and failures. Inside the room only.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "traces/analysis/memory.h"
+
+namespace shardscope::traces {
+
+// "Allocated device memory" or, where the bytes count until their last use, "Active device memory ...".
+std::string counted_title(const MemoryReport& report);
+std::string counted_title(bool until_last_use);
+
+// Fragmentation at the peak; "" where the trace tells no segments.
+std::string fragmentation_line(const RankMemory& rank);
+// One line for each space beside the device's, and one for each failed allocation.
+std::string spaces_and_failures(const RankMemory& rank);
+
+// A single holder that names nobody ("(no unit)") says nothing.
+bool names_somebody(const std::vector<MemoryHolder>& holders);
+
+// At most `width` columns: the middle of a longer text is left out.
+std::string shortened(std::string_view text, std::size_t width);
+
+}  // namespace shardscope::traces
