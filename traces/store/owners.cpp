@@ -31,7 +31,8 @@ RankIndex::RankIndex(const PendingRows& rows, Trace& trace) {
                                        .global_pid = r.global_pid,
                                        .global_tid = r.global_tid,
                                        .host = r.host,
-                                       .device_name = r.device_name});
+                                       .device_name = r.device_name,
+                                       .device_memory = r.device_memory});
     }
     const auto make_up = [&](int number, int device) {
         ranks.try_emplace(number, Rank{.number = number,

@@ -181,6 +181,7 @@ struct Rank {
     int device = 0;
     std::int64_t global_pid = 0, global_tid = 0;
     std::string host, device_name;
+    std::int64_t device_memory = 0;  // bytes that the device has; 0 unknown
 };
 
 struct HostThread {
