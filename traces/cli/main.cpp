@@ -70,6 +70,9 @@ class CommandLine {
                          "communication=0.5,waiting=0")
             ->type_name("KIND=FACTOR,...");
 
+        add_analysis("advice", "What could be better, with the figures that say so and what to change",
+                     [this] { return run_advice(inputs_); });
+
         CLI::App* compare = add_verb("compare", "Several runs side by side, against the first",
                                      [this] { return run_compare(files_, fail_if_, format_); });
         compare->add_option("FILE", files_, "The traces, two or more")->required()->expected(2, -1);

@@ -5,9 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "traces/analysis/advice.h"
 #include "traces/analysis/collectives.h"
 #include "traces/analysis/compare.h"
 #include "traces/analysis/critical_path.h"
+#include "traces/analysis/distributed.h"
 #include "traces/analysis/idle.h"
 #include "traces/analysis/flight.h"
 #include "traces/analysis/info.h"
@@ -17,7 +19,9 @@
 #include "traces/analysis/modules.h"
 #include "traces/analysis/operators.h"
 #include "traces/analysis/overlap.h"
+#include "traces/analysis/scaling.h"
 #include "traces/analysis/steps.h"
+#include "traces/analysis/stragglers.h"
 #include "traces/analysis/summary.h"
 #include "traces/analysis/units.h"
 #include "traces/analysis/temporal.h"
@@ -34,8 +38,12 @@ std::string table_text(const MemoryExplanation& explanation);
 std::string table_text(const CollectivesReport& report);
 std::string table_text(const Comparison& comparison);
 std::string table_text(const CriticalPathReport& report);
+std::string table_text(const AdviceReport& report);
 std::string table_text(const FlightReport& report);
 std::string table_text(const TraceInfo& info);
+std::string table_text(const DistributedReport& report);
+std::string table_text(const StragglersReport& report);
+std::string table_text(const ScalingReport& report);
 std::string table_text(const UnitsReport& report);
 std::string table_text(const OverlapReport& report);
 std::string table_text(const TemporalReport& report);
@@ -52,8 +60,12 @@ std::string json_text(const MemoryExplanation& explanation);
 std::string json_text(const CollectivesReport& report);
 std::string json_text(const Comparison& comparison);
 std::string json_text(const CriticalPathReport& report);
+std::string json_text(const AdviceReport& report);
 std::string json_text(const FlightReport& report);
 std::string json_text(const TraceInfo& info);
+std::string json_text(const DistributedReport& report);
+std::string json_text(const StragglersReport& report);
+std::string json_text(const ScalingReport& report);
 std::string json_text(const UnitsReport& report);
 std::string json_text(const OverlapReport& report);
 std::string json_text(const TemporalReport& report);
@@ -72,8 +84,12 @@ std::string csv_text(const MemoryExplanation& explanation);
 std::string csv_text(const CollectivesReport& report);
 std::string csv_text(const Comparison& comparison);
 std::string csv_text(const CriticalPathReport& report);
+std::string csv_text(const AdviceReport& report);
 std::string csv_text(const FlightReport& report);
 std::string csv_text(const TraceInfo& info);
+std::string csv_text(const DistributedReport& report);
+std::string csv_text(const StragglersReport& report);
+std::string csv_text(const ScalingReport& report);
 std::string csv_text(const UnitsReport& report);
 std::string csv_text(const OverlapReport& report);
 std::string csv_text(const TemporalReport& report);

@@ -43,11 +43,23 @@ std::string render(const Comparison& comparison, Format format) {
 std::string render(const CriticalPathReport& report, Format format) {
     return render_as(report, format);
 }
+std::string render(const AdviceReport& report, Format format) {
+    return render_as(report, format);
+}
 std::string render(const FlightReport& report, Format format) {
     return render_as(report, format);
 }
 std::string render(const TraceInfo& info, Format format) {
     return render_as(info, format);
+}
+std::string render(const DistributedReport& report, Format format) {
+    return render_as(report, format);
+}
+std::string render(const StragglersReport& report, Format format) {
+    return render_as(report, format);
+}
+std::string render(const ScalingReport& report, Format format) {
+    return render_as(report, format);
 }
 std::string render(const UnitsReport& report, Format format) {
     return render_as(report, format);

@@ -9,6 +9,7 @@
 
 namespace shardscope::traces {
 
+struct AdviceReport;
 struct CollectivesReport;
 struct Comparison;
 struct CriticalPathReport;
@@ -17,6 +18,9 @@ struct FlightReport;
 struct MemoryExplanation;
 struct MemoryReport;
 struct ModuleView;
+struct DistributedReport;
+struct StragglersReport;
+struct ScalingReport;
 struct UnitsReport;
 struct OverlapReport;
 struct TemporalReport;
@@ -38,8 +42,12 @@ std::string render(const MemoryExplanation& explanation, Format format);
 std::string render(const CollectivesReport& report, Format format);
 std::string render(const Comparison& comparison, Format format);
 std::string render(const CriticalPathReport& report, Format format);
+std::string render(const AdviceReport& report, Format format);
 std::string render(const FlightReport& report, Format format);
 std::string render(const TraceInfo& info, Format format);
+std::string render(const DistributedReport& report, Format format);
+std::string render(const StragglersReport& report, Format format);
+std::string render(const ScalingReport& report, Format format);
 std::string render(const UnitsReport& report, Format format);
 std::string render(const OverlapReport& report, Format format);
 std::string render(const TemporalReport& report, Format format);

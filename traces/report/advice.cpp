@@ -1,0 +1,101 @@
+// Advice as paragraphs for a terminal, JSON and CSV.
+#include "traces/analysis/advice.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "traces/report/formats.h"
+#include "traces/report/text_table.h"
+
+namespace shardscope::traces {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kWidth = 100, kIndent = 12;
+
+// "  label     text", the text wrapped at words and indented.
+std::string labelled(std::string_view label, const std::string& text) {
+    if (text.empty()) return {};
+    const std::string safe = printable(text);
+    std::string result = fmt::format("  {:<{}}", label, kIndent - 2);
+    std::size_t column = kIndent, at = 0;
+    while (at < safe.size()) {
+        const auto space = safe.find(' ', at);
+        const std::string word = safe.substr(at, space == std::string::npos ? space : space - at);
+        const std::size_t width = display_width(word);
+        if (column > kIndent && column + 1 + width > kWidth) {
+            result += "\n" + std::string(kIndent, ' ');
+            column = kIndent;
+        } else if (column > kIndent) {
+            result += ' ';
+            ++column;
+        }
+        result += word;
+        column += width;
+        if (space == std::string::npos) break;
+        at = space + 1;
+    }
+    return result + "\n";
+}
+
+}  // namespace
+
+std::string table_text(const AdviceReport& report) {
+    if (report.findings.empty()) {
+        return fmt::format("No advice: none of {} rules found its evidence in this trace.\n", report.rules);
+    }
+    std::string text;
+    std::size_t number = 0;
+    for (const Finding& finding : report.findings) {
+        text += fmt::format("{}. {} [{}]\n", ++number, finding.title, finding.id);
+        text += labelled("Found", finding.what);
+        text += labelled("Change", finding.change);
+        text += labelled("Job file", finding.job_setting);
+        text += labelled("PyTorch", finding.pytorch);
+        text += labelled("Expected", finding.expected);
+        text += "\n";
+    }
+    return text + fmt::format(
+                      "{} of {} rules found their evidence. An effect is given only where the critical path "
+                      "foretells it.\n",
+                      report.findings.size(), report.rules);
+}
+
+std::string json_text(const AdviceReport& report) {
+    Json findings = Json::array();
+    for (const Finding& finding : report.findings) {
+        Json figures = Json::array();
+        for (const AdviceFigure& figure : finding.figures) {
+            figures.push_back({{"name", figure.name}, {"value", figure.value}, {"unit", figure.unit}});
+        }
+        findings.push_back({{"id", finding.id},
+                            {"title", finding.title},
+                            {"what", finding.what},
+                            {"figures", std::move(figures)},
+                            {"change", finding.change},
+                            {"job_setting", finding.job_setting},
+                            {"pytorch", finding.pytorch},
+                            {"expected", finding.expected}});
+    }
+    const Json json = {{"rules", report.rules}, {"findings", std::move(findings)}};
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string csv_text(const AdviceReport& report) {
+    std::vector<std::vector<Cell>> rows;
+    for (const Finding& finding : report.findings) {
+        std::string figures;
+        for (const AdviceFigure& figure : finding.figures) {
+            figures += fmt::format("{}{}={}{}{}", figures.empty() ? "" : "; ", figure.name, figure.value,
+                                   figure.unit.empty() ? "" : " ", figure.unit);
+        }
+        rows.push_back({std::string(finding.id), std::string(finding.title), finding.what, figures,
+                        finding.change, finding.job_setting, finding.pytorch, finding.expected});
+    }
+    return csv_text(
+        {{"id"}, {"title"}, {"what"}, {"figures"}, {"change"}, {"job_setting"}, {"pytorch"}, {"expected"}},
+        rows);
+}
+
+}  // namespace shardscope::traces
