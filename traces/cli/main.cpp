@@ -60,6 +60,16 @@ class CommandLine {
                      [this] { return run_collectives(inputs_); });
         add_analysis("units", "FSDP units: gathers, reductions, waits, and what hid them",
                      [this] { return run_units(inputs_); });
+        add_analysis("distributed", "Ranks together: overlap, traffic by group and size, transfer and waiting",
+                     [this] { return run_distributed(inputs_); });
+        add_analysis("stragglers", "Which rank comes last to collectives, how often and how long others wait",
+                     [this] { return run_stragglers(inputs_); });
+        CLI::App* scaling =
+            add_analysis("scaling", "Runs at several sizes: throughput, speed-up, efficiency, what grew",
+                         [this] { return run_scaling(inputs_); });
+        scaling->get_option("FILE")
+            ->description("The runs, each a trace of any kind or the folder of its ranks")
+            ->expected(2, -1);
         add_time_verbs();
 
         CLI::App* path =

@@ -23,6 +23,9 @@ int run_modules(const Inputs& inputs);
 int run_memory(const Inputs& inputs, bool explain);
 int run_collectives(const Inputs& inputs);
 int run_units(const Inputs& inputs);
+int run_distributed(const Inputs& inputs);
+int run_stragglers(const Inputs& inputs);
+int run_scaling(const Inputs& inputs);  // each file is a run of its own
 int run_overlap(const Inputs& inputs);
 int run_temporal(const Inputs& inputs);
 int run_steps(const Inputs& inputs);

@@ -1,0 +1,198 @@
+// Sums over matched collectives; see distributed.h.
+#include "traces/analysis/distributed.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+
+#include "traces/analysis/collectives.h"
+#include "traces/analysis/matching.h"
+#include "traces/analysis/step_windows.h"
+#include "traces/store/trace.h"
+
+namespace shardscope::traces {
+namespace {
+
+int size_class(std::int64_t bytes) {
+    if (bytes <= 0) return -1;
+    return static_cast<int>(std::upper_bound(std::begin(kSizeClasses), std::end(kSizeClasses), bytes) -
+                            std::begin(kSizeClasses));
+}
+
+// On how many hosts the ranks of each group are; 0 where a host is not known or not all ranks are here.
+std::unordered_map<std::int64_t, int> nodes_of_groups(const Trace& trace) {
+    struct Group {
+        std::set<std::uint16_t> ranks;
+        std::int32_t size = 0;
+    };
+    std::unordered_map<std::int64_t, Group> groups;
+    const Collectives& all = trace.collectives;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        Group& group = groups[all.group[i]];
+        group.size = std::max(group.size, all.group_size[i]);
+        if (static_cast<std::int32_t>(group.ranks.size()) < group.size) group.ranks.insert(all.rank[i]);
+    }
+    std::unordered_map<std::int64_t, int> nodes;
+    for (const auto& [id, group] : groups) {
+        std::set<std::string_view> hosts;
+        for (const std::uint16_t rank : group.ranks) hosts.insert(trace.ranks[rank].host);
+        const bool known = !hosts.contains("") && group.size > 0 &&
+                           static_cast<std::int32_t>(group.ranks.size()) == group.size;
+        nodes[id] = known ? static_cast<int>(hosts.size()) : 0;
+    }
+    return nodes;
+}
+
+struct Sums {
+    Traffic traffic;
+    std::int64_t timed_ns = 0;
+    double timed_bytes = 0, timed_bus_bytes = 0;
+};
+
+class Analysis {
+  public:
+    Analysis(const Trace& trace, const Selection& selection)
+        : trace_(trace),
+          selection_(selection),
+          steps_(find_steps(trace)),
+          selected_(selected_events(trace, steps_, selection)),
+          all_(match_communications(trace)),
+          nodes_(nodes_of_groups(trace)) {}
+
+    DistributedReport report() {
+        add_ranks();
+        for (const CollectiveMatch& match : all_.matches) add(match);
+        for (auto& [key, sums] : traffic_) {
+            if (sums.timed_ns > 0) {  // bytes per nanosecond are GB/s
+                sums.traffic.algbw_gbps = sums.timed_bytes / static_cast<double>(sums.timed_ns);
+                sums.traffic.busbw_gbps = sums.timed_bus_bytes / static_cast<double>(sums.timed_ns);
+            }
+            report_.traffic.push_back(sums.traffic);
+        }
+        keep_slowest();
+        return std::move(report_);
+    }
+
+  private:
+    bool is_selected(const Communication& part) const {
+        return part.event >= 0 && selected_[static_cast<std::size_t>(part.event)];
+    }
+
+    void add_ranks() {
+        const OverlapReport overlap = overlap_report(trace_, selection_);
+        rank_place_.assign(trace_.ranks.size(), -1);
+        for (const int r : selected_ranks(trace_, selection_)) {
+            RankTraffic rank;
+            rank.rank = trace_.ranks[static_cast<std::size_t>(r)].number;
+            rank.host = trace_.ranks[static_cast<std::size_t>(r)].host;
+            for (const RankOverlap& o : overlap.ranks) {
+                if (o.rank != rank.rank) continue;
+                rank.parts = o.sum;
+                rank.steps = static_cast<std::int64_t>(o.steps.size());
+            }
+            rank_place_[static_cast<std::size_t>(r)] = static_cast<int>(report_.ranks.size());
+            report_.ranks.push_back(std::move(rank));
+        }
+    }
+
+    void add(const CollectiveMatch& match) {
+        const auto parts = all_.of(match);
+        if (std::none_of(parts.begin(), parts.end(), [this](const auto& p) { return is_selected(p); }))
+            return;
+        const Communication& first = parts.front();
+        std::int64_t bytes = 0, group = -1, sequence = -1;
+        int group_size = 0;
+        if (first.row >= 0) {
+            const auto row = static_cast<std::size_t>(first.row);
+            bytes = trace_.collectives.bytes[row];
+            group = trace_.collectives.group[row];
+            sequence = trace_.collectives.sequence[row];
+            group_size = trace_.collectives.group_size[row];
+        }
+        const int kind = size_class(bytes);
+        Sums& sums = traffic_[{first.row < 0, group, first.operation, kind}];
+        Traffic& traffic = sums.traffic;
+        traffic.operation = first.operation;
+        traffic.group = group;
+        traffic.group_size = std::max(traffic.group_size, group_size);
+        traffic.size_class = kind;
+        if (const auto it = nodes_.find(group); it != nodes_.end()) traffic.nodes = it->second;
+        ++traffic.count;
+        traffic.bytes += bytes;
+        traffic.transfer_ns += match.transfer_ns;
+        if (bytes > 0) {
+            sums.timed_ns += match.transfer_ns;
+            sums.timed_bytes += static_cast<double>(bytes);
+            sums.timed_bus_bytes += static_cast<double>(bytes) * bus_factor(first.operation, group_size);
+        }
+        ++report_.collectives;
+        SlowCollective slow{.operation = first.operation,
+                            .group = group,
+                            .sequence = sequence,
+                            .bytes = bytes,
+                            .transfer_ns = match.transfer_ns};
+        for (const Communication& part : parts) add_part(part, match, traffic, slow);
+        if (slow.ranks > 1 && slow.waiting_ns > 0) remember(slow);
+    }
+
+    void add_part(const Communication& part, const CollectiveMatch& match, Traffic& traffic,
+                  SlowCollective& slow) {
+        const std::int64_t ns = duration(trace_, part);
+        if (ns < 0) return;
+        const auto event = static_cast<std::size_t>(part.event);
+        if (slow.ranks == 0 || trace_.device.start[event] < slow.start_ns)
+            slow.start_ns = trace_.device.start[event];
+        ++slow.ranks;
+        slow.longest_ns = std::max(slow.longest_ns, ns);
+        slow.waiting_ns += ns - match.transfer_ns;
+        if (ns == match.transfer_ns && slow.last_rank < 0) slow.last_rank = trace_.ranks[part.rank].number;
+        if (selection_.rank && trace_.ranks[part.rank].number != *selection_.rank) return;
+        ++traffic.parts;
+        traffic.waiting_ns += ns - match.transfer_ns;
+        traffic.unmatched += match.unmatched;
+        report_.unmatched += match.unmatched;
+        report_.without_metadata += part.row < 0;
+        const int place = rank_place_[part.rank];
+        const std::int32_t step = steps_.event[event];
+        if (place < 0 || !is_selected(part) || step < 0 || step >= steps_.ranks[part.rank].kept()) return;
+        RankTraffic& rank = report_.ranks[static_cast<std::size_t>(place)];
+        ++rank.collectives;
+        if (part.row >= 0) rank.bytes += trace_.collectives.bytes[static_cast<std::size_t>(part.row)];
+        rank.ns += ns;
+        rank.transfer_ns += match.transfer_ns;
+    }
+
+    // Keeps a few times as many as are told, so that each costs little.
+    void remember(const SlowCollective& slow) {
+        report_.slowest.push_back(slow);
+        if (report_.slowest.size() >= 8 * kMostSlow) keep_slowest();
+    }
+    void keep_slowest() {
+        std::stable_sort(report_.slowest.begin(), report_.slowest.end(),
+                         [](const auto& a, const auto& b) { return a.waiting_ns > b.waiting_ns; });
+        if (report_.slowest.size() > kMostSlow) report_.slowest.resize(kMostSlow);
+    }
+
+    const Trace& trace_;
+    const Selection& selection_;
+    const TraceSteps steps_;
+    const std::vector<bool> selected_;
+    const Communications all_;
+    const std::unordered_map<std::int64_t, int> nodes_;
+    std::vector<int> rank_place_;
+    std::map<std::tuple<bool, std::int64_t, Operation, int>, Sums> traffic_;
+    DistributedReport report_;
+};
+
+}  // namespace
+
+DistributedReport distributed_report(const Trace& trace, const Selection& selection) {
+    return Analysis(trace, selection).report();
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,205 @@
+// The ranks' work together as a table, JSON and CSV; see distributed_report.
+#include "traces/analysis/distributed.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "traces/report/formats.h"
+#include "traces/report/units.h"
+
+namespace shardscope::traces {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kShownSlow = 10, kShownTraffic = 40;
+
+double micro(std::int64_t ns) {
+    return static_cast<double>(ns) * 1e-3;
+}
+std::string mean_us(std::int64_t ns, std::int64_t count) {
+    return count > 0 ? us(micro(ns) / static_cast<double>(count)) : "-";
+}
+
+std::string size_name(std::int64_t bytes) {
+    return bytes >= (1 << 20) ? fmt::format("{} MB", bytes >> 20) : fmt::format("{} KB", bytes >> 10);
+}
+// "64 KB - 1 MB".
+std::string class_name(int size_class) {
+    constexpr int kClasses = static_cast<int>(std::size(kSizeClasses));
+    if (size_class < 0) return "unknown";
+    if (size_class == 0) return "< " + size_name(kSizeClasses[0]);
+    if (size_class >= kClasses) return ">= " + size_name(kSizeClasses[kClasses - 1]);
+    return size_name(kSizeClasses[size_class - 1]) + " - " + size_name(kSizeClasses[size_class]);
+}
+
+std::string where(int nodes) {
+    if (nodes == 0) return "-";
+    return nodes == 1 ? "one node" : fmt::format("{} nodes", nodes);
+}
+
+// Groups as small numbers, in the order of the table: ids are hashes where NCCL tells them.
+class GroupNames {
+  public:
+    std::string operator[](std::int64_t group) {
+        if (group == -1) return "-";
+        const auto it = std::find(groups_.begin(), groups_.end(), group);
+        if (it != groups_.end()) return std::to_string(it - groups_.begin());
+        groups_.push_back(group);
+        return std::to_string(groups_.size() - 1);
+    }
+
+  private:
+    std::vector<std::int64_t> groups_;
+};
+
+std::string ranks_table(const DistributedReport& report) {
+    TextTable table({Align::right, Align::left, Align::right, Align::right, Align::right, Align::right,
+                     Align::right, Align::right, Align::right, Align::right});
+    table.header({"Rank", "Host", "Computation", "Overlapped", "Exposed", "Other", "Collectives", "MB",
+                  "Transfer", "Waiting"});
+    for (const RankTraffic& r : report.ranks) {
+        const auto mean = [&](std::int64_t value) {
+            return r.steps > 0 ? static_cast<double>(value) / static_cast<double>(r.steps) : 0.0;
+        };
+        table.row(
+            {std::to_string(r.rank), r.host.empty() ? "-" : r.host, mean_us(r.parts.computation, r.steps),
+             mean_us(r.parts.overlapped, r.steps), mean_us(r.parts.exposed_communication, r.steps),
+             mean_us(r.parts.other, r.steps),
+             grouped(mean(r.collectives), r.collectives % std::max<std::int64_t>(r.steps, 1) == 0 ? 0 : 2),
+             mb(mean(r.bytes)), mean_us(r.transfer_ns, r.steps), mean_us(r.ns - r.transfer_ns, r.steps)});
+    }
+    return "Mean of a step by rank; times in us, MB = 2^20 bytes of the full buffers\n" + table.text();
+}
+
+std::string traffic_table(const DistributedReport& report, GroupNames& groups) {
+    TextTable table({Align::left, Align::right, Align::right, Align::left, Align::left, Align::right,
+                     Align::right, Align::right, Align::right, Align::right, Align::right});
+    table.header({"Operation", "Group", "Ranks", "Within", "Size", "Count", "MB", "Transfer (us)",
+                  "Wait/part", "algbw", "busbw"});
+    std::size_t shown = 0;
+    for (const Traffic& t : report.traffic) {
+        const bool bandwidth = t.algbw_gbps > 0;
+        if (shown++ >= kShownTraffic) continue;
+        table.row({std::string(name(t.operation)), groups[t.group],
+                   t.group_size > 0 ? std::to_string(t.group_size) : "-", where(t.nodes),
+                   class_name(t.size_class), grouped(t.count), t.bytes > 0 ? mb(t.bytes) : "-",
+                   us(micro(t.transfer_ns)), mean_us(t.waiting_ns, t.parts),
+                   bandwidth ? grouped(t.algbw_gbps, 2) : "-", bandwidth ? grouped(t.busbw_gbps, 2) : "-"});
+    }
+    std::string text =
+        "\nTraffic: each collective once; wait of one rank's part in us; GB/s = 10^9 bytes/s\n" +
+        table.text();
+    if (shown > kShownTraffic)
+        text += fmt::format("... and {} more; --format json has all.\n", shown - kShownTraffic);
+    return text;
+}
+
+std::string slow_table(const DistributedReport& report, GroupNames& groups) {
+    TextTable table({Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
+                     Align::right, Align::right, Align::right, Align::right});
+    table.header({"Operation", "Group", "Number", "Start (ms)", "MB", "Ranks", "Transfer (us)",
+                  "Longest (us)", "Waiting (us)", "Last rank"});
+    for (std::size_t i = 0; i < std::min(kShownSlow, report.slowest.size()); ++i) {
+        const SlowCollective& s = report.slowest[i];
+        table.row({std::string(name(s.operation)), groups[s.group],
+                   s.sequence >= 0 ? grouped(s.sequence) : "-", milliseconds(s.start_ns),
+                   s.bytes > 0 ? mb(s.bytes) : "-", std::to_string(s.ranks), us(micro(s.transfer_ns)),
+                   us(micro(s.longest_ns)), us(micro(s.waiting_ns)), std::to_string(s.last_rank)});
+    }
+    return "\nWhere ranks waited most: the sum over ranks, and who came last\n" + table.text();
+}
+
+}  // namespace
+
+std::string table_text(const DistributedReport& report) {
+    if (report.ranks.empty()) return std::string(kNothingSelected);
+    GroupNames groups;
+    std::string text = ranks_table(report);
+    if (report.traffic.empty()) return text + "\nNo collectives.\n";
+    text += traffic_table(report, groups);
+    if (!report.slowest.empty()) text += slow_table(report, groups);
+    if (report.without_metadata > 0) {
+        text += fmt::format(
+            "\n{} known by their kernels alone: counterparts by order within the operation, no sizes.\n",
+            report.without_metadata == 1 ? "1 collective is"
+                                         : grouped(report.without_metadata) + " collectives are");
+    }
+    if (report.unmatched > 0) {
+        text += fmt::format(
+            "\n{} without a counterpart on another rank: all of its time counts as transfer.\n",
+            report.unmatched == 1 ? "1 collective is" : grouped(report.unmatched) + " collectives are");
+    }
+    return text;
+}
+
+std::string json_text(const DistributedReport& report) {
+    Json ranks = Json::array(), traffic = Json::array(), slowest = Json::array();
+    for (const RankTraffic& r : report.ranks) {
+        const double steps = r.steps > 0 ? static_cast<double>(r.steps) : 1;
+        ranks.push_back({{"rank", r.rank},
+                         {"host", r.host},
+                         {"steps", r.steps},
+                         {"computation_us", micro(r.parts.computation) / steps},
+                         {"overlapped_us", micro(r.parts.overlapped) / steps},
+                         {"exposed_communication_us", micro(r.parts.exposed_communication) / steps},
+                         {"other_us", micro(r.parts.other) / steps},
+                         {"overlap_percent", r.parts.overlap_percent()},
+                         {"collectives", r.collectives},
+                         {"bytes", r.bytes},
+                         {"us", micro(r.ns)},
+                         {"transfer_us", micro(r.transfer_ns)},
+                         {"waiting_us", micro(r.ns - r.transfer_ns)}});
+    }
+    for (const Traffic& t : report.traffic) {
+        traffic.push_back({{"name", name(t.operation)},
+                           {"group", t.group == -1 ? Json(nullptr) : Json(t.group)},
+                           {"group_size", t.group_size},
+                           {"nodes", t.nodes > 0 ? Json(t.nodes) : Json(nullptr)},
+                           {"size", class_name(t.size_class)},
+                           {"count", t.count},
+                           {"bytes", t.bytes},
+                           {"transfer_us", micro(t.transfer_ns)},
+                           {"waiting_us", micro(t.waiting_ns)},
+                           {"parts", t.parts},
+                           {"unmatched", t.unmatched},
+                           {"algbw_gbps", t.algbw_gbps},
+                           {"busbw_gbps", t.busbw_gbps}});
+    }
+    for (const SlowCollective& s : report.slowest) {
+        slowest.push_back({{"name", name(s.operation)},
+                           {"group", s.group == -1 ? Json(nullptr) : Json(s.group)},
+                           {"sequence", s.sequence >= 0 ? Json(s.sequence) : Json(nullptr)},
+                           {"bytes", s.bytes},
+                           {"ranks", s.ranks},
+                           {"start_ns", s.start_ns},
+                           {"transfer_us", micro(s.transfer_ns)},
+                           {"longest_us", micro(s.longest_ns)},
+                           {"waiting_us", micro(s.waiting_ns)},
+                           {"last_rank", s.last_rank}});
+    }
+    const Json json = {{"ranks", std::move(ranks)},     {"traffic", std::move(traffic)},
+                       {"slowest", std::move(slowest)}, {"collectives", report.collectives},
+                       {"unmatched", report.unmatched}, {"without_metadata", report.without_metadata}};
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string csv_text(const DistributedReport& report) {
+    std::vector<Column> columns;
+    for (const char* column : {"name", "group", "group_size", "nodes", "size", "count", "bytes",
+                               "transfer_us", "waiting_us", "parts", "unmatched", "algbw_gbps", "busbw_gbps"})
+        columns.push_back({column});
+    std::vector<std::vector<Cell>> rows;
+    for (const Traffic& t : report.traffic) {
+        rows.push_back({std::string(name(t.operation)), t.group == -1 ? Cell{} : Cell{t.group},
+                        std::int64_t{t.group_size}, t.nodes > 0 ? Cell{std::int64_t{t.nodes}} : Cell{},
+                        class_name(t.size_class), t.count, t.bytes, micro(t.transfer_ns), micro(t.waiting_ns),
+                        t.parts, t.unmatched, t.algbw_gbps, t.busbw_gbps});
+    }
+    return csv_text(columns, rows);
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,185 @@
+// Runs at several sizes as a table, JSON and CSV; see scaling_report.
+#include "traces/analysis/scaling.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "traces/report/formats.h"
+#include "traces/report/units.h"
+
+namespace shardscope::traces {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string known(double value, int decimals) {
+    return value > 0 ? grouped(value, decimals) : "-";
+}
+Json known_json(double value) {
+    return value > 0 ? Json(value) : Json(nullptr);
+}
+
+std::string ranks_text(const ScalingRun& run) {
+    return run.ranks == run.ranks_in_trace ? std::to_string(run.ranks)
+                                           : fmt::format("{} ({} here)", run.ranks, run.ranks_in_trace);
+}
+
+double us_of(const ScalingRun& run, Operation operation) {
+    for (const OperationTime& o : run.operations) {
+        if (o.operation == operation) return o.us;
+    }
+    return 0;
+}
+
+// The end of a path, which tells files apart.
+std::string file_text(const std::string& path) {
+    constexpr std::size_t kMost = 28;
+    const std::string name = printable(path.substr(path.find_last_of('/') + 1));
+    return display_width(name) > kMost && name.size() > kMost ? "..." + name.substr(name.size() - kMost + 3)
+                                                              : name;
+}
+
+std::string grown(double value, double base) {
+    const std::string text = us(value - base);
+    return value >= base ? "+" + text : text;
+}
+
+std::string runs_table(const ScalingReport& report, bool tokens) {
+    TextTable table({Align::right, Align::left, Align::right, Align::right, Align::right, Align::right,
+                     Align::left, Align::right});
+    table.header({"Ranks", "Run", "Step (us)", tokens ? "Tokens/s" : "Samples/s", "Speed-up",
+                  "Efficiency (%)", "Grew most", "by (us)"});
+    for (const ScalingRun& run : report.runs) {
+        table.row({ranks_text(run), file_text(run.file), us(run.step_us),
+                   known(tokens ? run.tokens_per_second() : run.samples_per_second(), 1),
+                   known(run.speed_up, 3), known(100 * run.efficiency, 1),
+                   run.grew >= 0 ? std::string(kTimeCategoryNames[static_cast<std::size_t>(run.grew)]) : "-",
+                   run.grew >= 0 ? grown(run.grew_us, 0) : ""});
+    }
+    return table.text();
+}
+
+// One row for each part of a step, one column for each run and, after the first, its difference.
+std::string parts_table(const ScalingReport& report) {
+    std::vector<Align> align = {Align::left};
+    std::vector<std::string> header = {"us of a step"};
+    const ScalingRun& base = report.runs[report.baseline];
+    for (std::size_t r = 0; r < report.runs.size(); ++r) {
+        header.push_back(fmt::format("{} ranks", report.runs[r].ranks));
+        align.push_back(Align::right);
+        if (r == report.baseline) continue;
+        header.emplace_back("more");
+        align.push_back(Align::right);
+    }
+    TextTable table(align);
+    table.header(header);
+    const auto add = [&](std::string_view name, auto value) {
+        std::vector<std::string> cells = {std::string(name)};
+        for (std::size_t r = 0; r < report.runs.size(); ++r) {
+            cells.push_back(us(value(report.runs[r])));
+            if (r != report.baseline) cells.push_back(grown(value(report.runs[r]), value(base)));
+        }
+        table.row(std::move(cells));
+    };
+    for (std::size_t c = 0; c < kTimeCategoryNames.size(); ++c)
+        add(kTimeCategoryNames[c], [c](const ScalingRun& run) { return run.categories_us[c]; });
+    table.rule();
+    add("step", [](const ScalingRun& run) { return run.step_us; });
+    bool any = false;
+    for (std::size_t o = 0; o < kOperations; ++o) {
+        const auto operation = static_cast<Operation>(o);
+        if (std::none_of(report.runs.begin(), report.runs.end(),
+                         [&](const ScalingRun& run) { return us_of(run, operation) > 0; }))
+            continue;
+        if (!any) table.rule();
+        any = true;
+        add(name(operation), [operation](const ScalingRun& run) { return us_of(run, operation); });
+    }
+    return "\nCommunication is its exposed part; collectives by operation are whole, on one rank\n" +
+           table.text();
+}
+
+}  // namespace
+
+std::string table_text(const ScalingReport& report) {
+    if (report.runs.empty()) return "No run.\n";
+    bool all_tokens = true, all_samples = true;
+    for (const ScalingRun& run : report.runs) {
+        all_tokens = all_tokens && run.tokens_per_step > 0;
+        all_samples = all_samples && run.samples_per_step > 0;
+    }
+    std::string text =
+        "Mean of a step; efficiency = speed-up / (ranks / fewest ranks)\n" + runs_table(report, all_tokens);
+    if (!all_samples) {
+        text +=
+            "Not every run's configuration tells its batch: no speed-up can be given for those with \"-\".\n";
+    }
+    return text + parts_table(report);
+}
+
+std::string json_text(const ScalingReport& report) {
+    Json runs = Json::array();
+    for (const ScalingRun& run : report.runs) {
+        Json categories = Json::object(), operations = Json::array();
+        for (std::size_t c = 0; c < run.categories_us.size(); ++c)
+            categories[std::string(kTimeCategoryNames[c])] = run.categories_us[c];
+        for (const OperationTime& o : run.operations) {
+            operations.push_back({{"name", name(o.operation)},
+                                  {"count_per_step", o.count},
+                                  {"bytes_per_step", o.bytes},
+                                  {"us_per_step", o.us},
+                                  {"transfer_us_per_step", o.transfer_us}});
+        }
+        runs.push_back({{"file", run.file},
+                        {"ranks", run.ranks},
+                        {"ranks_in_trace", run.ranks_in_trace},
+                        {"steps", run.steps},
+                        {"average_step_us", run.step_us},
+                        {"samples_per_second", known_json(run.samples_per_second())},
+                        {"tokens_per_second", known_json(run.tokens_per_second())},
+                        {"speed_up", known_json(run.speed_up)},
+                        {"efficiency", known_json(run.efficiency)},
+                        {"grew", run.grew >= 0 ? Json(kTimeCategoryNames[static_cast<std::size_t>(run.grew)])
+                                               : Json(nullptr)},
+                        {"grew_us", run.grew_us},
+                        {"categories_us", std::move(categories)},
+                        {"operations", std::move(operations)}});
+    }
+    return Json{{"runs", std::move(runs)}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string csv_text(const ScalingReport& report) {
+    std::vector<Column> columns;
+    for (const char* column : {"file", "ranks", "ranks_in_trace", "steps", "average_step_us",
+                               "samples_per_second", "tokens_per_second", "speed_up", "efficiency"})
+        columns.push_back({column});
+    const auto key = [](std::string_view name) {
+        std::string text(name);
+        for (char& c : text)
+            c = c == ' ' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        return text;
+    };
+    for (const auto category : kTimeCategoryNames) columns.push_back({"split_" + key(category) + "_us"});
+    for (const auto operation : kOperationNames) columns.push_back({fmt::format("{}_us", operation)});
+    std::vector<std::vector<Cell>> rows;
+    const auto cell = [](double value) { return value > 0 ? Cell{value} : Cell{}; };
+    for (const ScalingRun& run : report.runs) {
+        std::vector<Cell> row = {run.file,
+                                 std::int64_t{run.ranks},
+                                 std::int64_t{run.ranks_in_trace},
+                                 run.steps,
+                                 run.step_us,
+                                 cell(run.samples_per_second()),
+                                 cell(run.tokens_per_second()),
+                                 cell(run.speed_up),
+                                 cell(run.efficiency)};
+        for (const double us : run.categories_us) row.emplace_back(us);
+        for (std::size_t o = 0; o < kOperations; ++o) row.emplace_back(us_of(run, static_cast<Operation>(o)));
+        rows.push_back(std::move(row));
+    }
+    return csv_text(columns, rows);
+}
+
+}  // namespace shardscope::traces

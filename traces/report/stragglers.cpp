@@ -1,0 +1,122 @@
+// Who comes last, as a table, JSON and CSV; see straggler_report.
+#include "traces/analysis/stragglers.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "traces/report/formats.h"
+#include "traces/report/units.h"
+
+namespace shardscope::traces {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double micro(std::int64_t ns) {
+    return static_cast<double>(ns) * 1e-3;
+}
+
+std::string arrivals_table(const std::vector<Arrivals>& ranks) {
+    TextTable table(std::vector<Align>(8, Align::right));
+    table.header({"Rank", "Collectives", "Last", "Last (%)", "Behind the first (us)", "Mean (us)",
+                  "Held others (us)", "Waited itself (us)"});
+    for (const Arrivals& a : ranks) {
+        table.row({std::to_string(a.rank), grouped(a.collectives), grouped(a.last),
+                   percent(a.last, a.collectives), us(micro(a.late_ns)),
+                   us(micro(a.late_ns) / static_cast<double>(std::max<std::int64_t>(a.collectives, 1))),
+                   us(micro(a.held_ns)), us(micro(a.waited_ns))});
+    }
+    return table.text();
+}
+
+std::string order_of(const std::vector<Arrivals>& ranks) {
+    constexpr std::size_t kNamed = 3;
+    std::string text;
+    for (std::size_t i = 0; i < std::min(kNamed, ranks.size()); ++i)
+        text += fmt::format("{}{}", i > 0 ? ", then " : "", ranks[i].rank);
+    return text;
+}
+
+Json arrivals_json(const std::vector<Arrivals>& ranks) {
+    Json json = Json::array();
+    for (const Arrivals& a : ranks) {
+        json.push_back({{"rank", a.rank},
+                        {"collectives", a.collectives},
+                        {"last", a.last},
+                        {"late_us", micro(a.late_ns)},
+                        {"held_us", micro(a.held_ns)},
+                        {"waited_us", micro(a.waited_ns)}});
+    }
+    return json;
+}
+
+}  // namespace
+
+std::string table_text(const StragglersReport& report) {
+    std::string text;
+    if (!report.flight.groups.empty()) text = table_text(report.flight) + "\n";
+    if (report.trace_ranks < 2) {
+        return text + fmt::format(
+                          "The trace has {}: who comes late is seen where all ranks are opened together "
+                          "(several files, or their folder).\n",
+                          report.trace_ranks == 1 ? "one rank" : "no rank");
+    }
+    if (report.collectives == 0) {
+        return text + "No collective has a counterpart on another rank: nothing can be compared.\n";
+    }
+    if (report.ranks.empty()) return text + std::string(kNothingSelected);
+    if (report.ranks.size() > 1) text += fmt::format("Latest: rank {}\n\n", order_of(report.ranks));
+    text += fmt::format(
+        "All {} collectives: by durations (the rank that is in it for the shortest time came last)\n",
+        grouped(report.collectives));
+    text += arrivals_table(report.ranks);
+    for (const KindStragglers& kind : report.kinds) {
+        if (report.kinds.size() == 1) break;
+        text += fmt::format("\n{}: {}\n", name(kind.operation), grouped(kind.collectives));
+        text += arrivals_table(kind.ranks);
+    }
+    if (report.unmatched > 0) {
+        text += fmt::format(
+            "\n{} without a counterpart on another rank and left out.\n",
+            report.unmatched == 1 ? "1 collective is" : grouped(report.unmatched) + " collectives are");
+    }
+    return text;
+}
+
+std::string json_text(const StragglersReport& report) {
+    Json kinds = Json::array();
+    for (const KindStragglers& kind : report.kinds) {
+        kinds.push_back({{"name", name(kind.operation)},
+                         {"collectives", kind.collectives},
+                         {"ranks", arrivals_json(kind.ranks)}});
+    }
+    Json json = {{"ranks", arrivals_json(report.ranks)},
+                 {"operations", std::move(kinds)},
+                 {"trace_ranks", report.trace_ranks},
+                 {"collectives", report.collectives},
+                 {"unmatched", report.unmatched}};
+    if (!report.flight.groups.empty()) json["flight"] = Json::parse(json_text(report.flight));
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string csv_text(const StragglersReport& report) {
+    // Two tables do not fit one CSV: dumps of a flight recorder come without timed collectives.
+    if (report.collectives == 0 && !report.flight.groups.empty()) return csv_text(report.flight);
+    std::vector<Column> columns;
+    for (const char* column : {"operation", "rank", "collectives", "last", "late_us", "held_us", "waited_us"})
+        columns.push_back({column});
+    std::vector<std::vector<Cell>> rows;
+    const auto add = [&](const std::string& operation, const std::vector<Arrivals>& ranks) {
+        for (const Arrivals& a : ranks) {
+            rows.push_back({operation, std::int64_t{a.rank}, a.collectives, a.last, micro(a.late_ns),
+                            micro(a.held_ns), micro(a.waited_ns)});
+        }
+    };
+    add("all", report.ranks);
+    for (const KindStragglers& kind : report.kinds) add(std::string(name(kind.operation)), kind.ranks);
+    return csv_text(columns, rows);
+}
+
+}  // namespace shardscope::traces
