@@ -1,14 +1,70 @@
 #include "traces/cli/analyse.h"
 
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "traces/cli/long_work.h"
 #include "traces/import/open.h"
 
 namespace shardscope::traces {
 
+namespace {
+
+constexpr std::chrono::milliseconds kLook(50), kPatience(500);
+
+// Shows how far a load is, once it takes long, and carries Ctrl-C to it. While it lives.
+class LoadWatch {
+  public:
+    LoadWatch() : work_("reading"), thread_([this] { watch(); }) {}
+    ~LoadWatch() {
+        {
+            const std::lock_guard lock(mutex_);
+            done_ = true;
+        }
+        changed_.notify_all();
+        thread_.join();
+    }
+    LoadWatch(const LoadWatch&) = delete;
+    LoadWatch& operator=(const LoadWatch&) = delete;
+
+    LoadProgress& progress() { return progress_; }
+
+  private:
+    void watch() {
+        const auto start = std::chrono::steady_clock::now();
+        std::unique_lock lock(mutex_);
+        while (!changed_.wait_for(lock, kLook, [this] { return done_; })) {
+            if (*work_.options().cancel) progress_.cancel = true;
+            if (std::chrono::steady_clock::now() - start > kPatience)
+                work_.options().progress(progress_.fraction);
+        }
+    }
+
+    LoadProgress progress_;
+    LongWork work_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool done_ = false;
+    std::thread thread_;  // the last member: it uses the others
+};
+
+}  // namespace
+
 std::unique_ptr<Trace> load(const Inputs& inputs) {
-    for (const std::string& file : inputs.files) check_input(file);
     ImportOptions options;
     options.partial = inputs.partial;
-    return open_any(inputs.files, options);
+    options.max_bytes = parse_size(inputs.max_size);
+    for (const std::string& file : inputs.files) check_input_or_folder(file);
+    LoadWatch watch;
+    options.progress = &watch.progress();
+    try {
+        return open_any(inputs.files, options);
+    } catch (const StoreError&) {
+        if (LongWork::stopped_status() != 0) throw Cancelled("reading was stopped");
+        throw;
+    }
 }
 
 }  // namespace shardscope::traces

@@ -128,6 +128,32 @@ void check_selection(const Selection& selection, const Trace& trace) {
         fmt::format("--step: {} has no such step; it has {} to {}", trace.path, first->number, last->number));
 }
 
+std::uint64_t parse_size(const std::string& text) {
+    constexpr std::uint64_t kDefault = std::uint64_t{256} << 30;
+    if (text.empty()) return kDefault;
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    constexpr std::string_view kUnits = "KMGT";
+    std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+    unsigned shift = 0;
+    if (unit.size() == 1 && kUnits.find(unit.front()) != kUnits.npos) {
+        shift = 10 * (static_cast<unsigned>(kUnits.find(unit.front())) + 1);
+        unit = {};
+    }
+    if (error != std::errc() || !unit.empty() || number == 0 || number > UINT64_MAX >> shift) {
+        throw UsageError(fmt::format(
+            "--max-size {}: it is no size; write a number of bytes, or with K, M, G or T, for example "
+            "64G",
+            text));
+    }
+    return number << shift;
+}
+
+void check_input_or_folder(const std::string& path) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(path, error)) check_input(path);
+}
+
 void check_input(const std::string& path) {
     std::error_code error;
     const auto status = std::filesystem::status(path, error);

@@ -1,6 +1,7 @@
 // What people type after --rank, --step and --range, and what is wrong with it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -46,7 +47,12 @@ std::int64_t parse_duration(const std::string& option, const std::string& text);
 // Throws UsageError where nothing of the trace is selected: no such rank, no such step.
 void check_selection(const Selection& selection, const Trace& trace);
 
+// "500M", "64G", "1024": bytes, K, M, G and T of 1024 each; 256G where the text is empty. Throws UsageError.
+std::uint64_t parse_size(const std::string& text);
+
 // Throws UsageError where `path` is missing or a folder. Says on standard error where it is read from a copy.
 void check_input(const std::string& path);
+// The same, but a folder stands for the traces in it.
+void check_input_or_folder(const std::string& path);
 
 }  // namespace shardscope::traces

@@ -12,6 +12,7 @@
 
 #include "shardscope/version.h"
 #include "traces/cli/export_verb.h"
+#include "traces/cli/long_work.h"
 #include "traces/cli/merge_verbs.h"
 #include "traces/cli/query_verb.h"
 #include "traces/cli/verbs.h"
@@ -60,7 +61,8 @@ class CommandLine {
                      [this] { return run_collectives(inputs_); });
         add_analysis("units", "FSDP units: gathers, reductions, waits, and what hid them",
                      [this] { return run_units(inputs_); });
-        add_analysis("distributed", "Ranks together: overlap, traffic by group and size, transfer and waiting",
+        add_analysis("distributed",
+                     "Ranks together: overlap, traffic by group and size, transfer and waiting",
                      [this] { return run_distributed(inputs_); });
         add_analysis("stragglers", "Which rank comes last to collectives, how often and how long others wait",
                      [this] { return run_stragglers(inputs_); });
@@ -126,6 +128,17 @@ class CommandLine {
             "First make a finished file of one whose run did not end: sorted, indexed and in one piece. "
             "Until that is done the file stays as it is, also when Ctrl-C stops it");
 
+        CLI::App* import = add_reader("import", "Traces of other tools into a trace of ours",
+                                      [this] { return run_import(inputs_, output_, overwrite_); });
+        add_output(import);
+        import->footer(
+            "Reads Kineto and Chrome traces (JSON), memory snapshots and flight recorder dumps of PyTorch, "
+            "SQLite\n"
+            "exports of Nsight Systems; each plain or packed with gzip. Several files, or a folder, are the "
+            "ranks\n"
+            "of one job: their clocks are brought together as merge does. What is not JSON, but can be\n"
+            "understood, is read and counted (info tells it).");
+
         CLI::App* merge = add_writing("merge", "Parts of one job, from processes or hosts, into one trace",
                                       [this] { return run_merge(files_, output_, overwrite_, format_); });
         merge->add_option("IN", files_, "The parts; the first one's clock counts")
@@ -178,11 +191,15 @@ class CommandLine {
     // A verb that writes another trace.
     CLI::App* add_writing(const std::string& name, const std::string& help, std::function<int()> verb) {
         CLI::App* command = add_verb(name, help, std::move(verb));
+        add_output(command);
+        return command;
+    }
+
+    void add_output(CLI::App* command) {
         command->add_option("-o,--output", output_, "The trace to write")
             ->required()
             ->type_name("OUT.sqlite");
         command->add_flag("--overwrite", overwrite_, "Replace OUT.sqlite if it exists");
-        return command;
     }
 
     int run(int argc, char** argv) {
@@ -317,6 +334,9 @@ int main(int argc, char** argv) {
         return complain(error.what(), kWrongUse);
     } catch (const QueryError& error) {
         return complain(error.what(), kWrongUse);
+    } catch (const Cancelled& stopped) {
+        const int status = LongWork::stopped_status();
+        return complain(stopped.what(), status != 0 ? status : kFailed);
     } catch (const std::exception& error) {
         return complain(error.what(), kFailed);
     }

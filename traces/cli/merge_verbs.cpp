@@ -8,6 +8,7 @@
 
 #include "traces/cli/long_work.h"
 #include "traces/cli/verbs.h"
+#include "traces/import/import.h"
 #include "traces/merge/merge.h"
 #include "traces/merge/number_list.h"
 #include "traces/merge/slice.h"
@@ -93,6 +94,43 @@ std::vector<std::pair<std::int64_t, std::int64_t>> parse_rank_list(const std::st
         ranks.emplace_back(first, last);
     }
     return ranks;
+}
+
+int run_import(const Inputs& inputs, const std::string& output, bool overwrite) {
+    const ImportToOptions options{.inputs = inputs.files,
+                                  .output = output,
+                                  .overwrite = overwrite,
+                                  .partial = inputs.partial,
+                                  .max_bytes = parse_size(inputs.max_size)};
+    for (const std::string& file : inputs.files) check_input_or_folder(file);
+    check_output(output, overwrite);
+    ImportResult result;
+    const int status = stoppable("importing", output,
+                                 [&](const WorkOptions& work) { result = import_files(options, work); });
+    if (status != kDone) return status;
+    tell_notes(result.notes);
+    const bool several = result.files.size() > 1;
+    std::vector<std::vector<Cell>> rows;
+    for (std::size_t i = 0; i < result.files.size(); ++i) {
+        const ImportedFile& file = result.files[i];
+        std::vector<Cell>& row = rows.emplace_back(std::vector<Cell>{file.file, file.format, file.bytes});
+        if (!several) continue;
+        const MergedPart& part = result.merged.parts[i];
+        for (const Cell& cell : {Cell(number_list(part.ranks)), Cell(part.rows), Cell(us(part.shift_ns)),
+                                 Cell(us(part.shift_ns - part.by_wall_ns))})
+            row.push_back(cell);
+    }
+    std::vector<Column> columns = {{"file"}, {"format"}, {"bytes"}};
+    if (several) {
+        for (const char* title : {"ranks", "rows", "shift_us", "by_collectives_us"})
+            columns.push_back({title});
+    }
+    print(render_rows(columns, rows, inputs.format));
+    tell(several ? fmt::format("{}: {} rows of {} files{}", output, result.merged.rows, result.files.size(),
+                               clocks(result.merged))
+                 : fmt::format("{} is written", output),
+         inputs.format);
+    return kDone;
 }
 
 int run_merge(const std::vector<std::string>& files, const std::string& output, bool overwrite,

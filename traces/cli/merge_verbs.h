@@ -1,4 +1,4 @@
-// merge and slice: traces in, a trace out, and a line on each part.
+// import, merge and slice: traces in, a trace out, and a line on each part.
 #pragma once
 
 #include <string>
@@ -8,6 +8,8 @@
 #include "traces/report/report.h"
 
 namespace shardscope::traces {
+
+int run_import(const Inputs& inputs, const std::string& output, bool overwrite);
 
 int run_merge(const std::vector<std::string>& files, const std::string& output, bool overwrite,
               Format format);

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include <fmt/format.h>
-
+#include "traces/import/inputs.h"
+#include "traces/import/join.h"
 #include "traces/import/read_file.h"
 #include "traces/store/column_sink.h"
 
@@ -11,16 +11,21 @@ namespace shardscope::traces {
 
 namespace {
 
-WorkOptions work_of(LoadProgress* progress) {
+// Reading is nearly all of it; the rest sorts and links.
+constexpr double kShareOfReading = 0.9;
+
+// A file's work as the part from `from` on, `size` large, of the whole.
+WorkOptions work_of(LoadProgress* progress, double from, double size) {
     WorkOptions work;
     if (progress == nullptr) return work;
     work.cancel = &progress->cancel;
-    work.progress = [progress](double share) { progress->fraction = share * 0.9; };
+    work.progress = [=](double share) { progress->fraction = from + size * share * kShareOfReading; };
     return work;
 }
 
-std::unique_ptr<Trace> open_one(const std::string& path, const ImportOptions& options, FileRequest request) {
-    const InputOptions how{.max_bytes = options.max_bytes, .work = work_of(options.progress)};
+std::unique_ptr<Trace> open_one(const std::string& path, const ImportOptions& options, FileRequest request,
+                                double from, double size) {
+    const InputOptions how{.max_bytes = options.max_bytes, .work = work_of(options.progress, from, size)};
     for (;;) {
         Input input = Input::open(path, how);
         const FileFormat format = sniff_format(input);
@@ -39,21 +44,25 @@ std::unique_ptr<Trace> open_one(const std::string& path, const ImportOptions& op
             continue;
         }
         sink.set_start_utc_ns(facts.start_utc_ns);
-        auto trace = sink.take();
-        if (options.progress != nullptr) options.progress->fraction = 1;
-        return trace;
+        return sink.take();
     }
 }
 
 }  // namespace
 
 std::unique_ptr<Trace> open_any(const std::vector<std::string>& paths, const ImportOptions& options) {
-    if (paths.size() == 1) {
-        const int rank = rank_of_name(paths[0]);
-        return open_one(paths[0], options,
-                        {.rank = rank < 0 ? 0 : rank, .one_of_several = false, .partial = options.partial});
+    const std::vector<InputFile> files = list_inputs(paths);
+    std::vector<std::unique_ptr<Trace>> parts;
+    for (const InputFile& file : files) {
+        const double share = 1.0 / static_cast<double>(files.size());
+        parts.push_back(
+            open_one(file.path, options,
+                     {.rank = file.rank, .one_of_several = files.size() > 1, .partial = options.partial},
+                     share * static_cast<double>(parts.size()), share));
     }
-    throw StoreError(fmt::format("{} files cannot be opened together; merge them first", paths.size()));
+    auto trace = parts.size() == 1 ? std::move(parts.front()) : join_traces(std::move(parts));
+    if (options.progress != nullptr) options.progress->fraction = 1;
+    return trace;
 }
 
 }  // namespace shardscope::traces

@@ -59,6 +59,14 @@ void DatabaseWriter::commit() {
     impl_->commit();
 }
 
+void DatabaseWriter::set_start_utc_ns(std::int64_t ns) {
+    impl_->write([&](Inserts&) {
+        impl_->database.execute(fmt::format(
+            "UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = {}, utcTime = '{}', localTime = '{}'", ns,
+            iso_time(ns, false), iso_time(ns, true)));
+    });
+}
+
 FinalizeResult DatabaseWriter::finish(std::int64_t duration_ns, std::int64_t dropped,
                                       const FinalizeOptions& options) {
     if (dropped > 0) {

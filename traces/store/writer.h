@@ -73,6 +73,9 @@ class DatabaseWriter final : public EventSink {
 
     void commit() override;
 
+    // The wall clock at capture time 0, of a source that tells it late.
+    void set_start_utc_ns(std::int64_t ns);
+
     // Tells the run's end, closes the file and finalizes it. `dropped` = events that were lost. Cancelled or
     // failed, the file holds all rows and can be finalized later (finalize_trace).
     FinalizeResult finish(std::int64_t duration_ns, std::int64_t dropped,

@@ -1,0 +1,213 @@
+#include "traces/import/import.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "traces/import/inputs.h"
+#include "traces/import/overlapped_sink.h"
+#include "traces/import/read_file.h"
+#include "traces/store/writer.h"
+
+namespace shardscope::traces {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr double kShareOfReading = 0.7;  // of the work on one file; the rest sorts and indexes
+constexpr double kShareOfParts = 0.7;    // of the work on several; the rest merges them
+
+// Where parts grow, beside the output; gone with the scope.
+class WorkFolder {
+  public:
+    explicit WorkFolder(const std::string& output) {
+        std::error_code ignored;
+        const std::string target =
+            fs::exists(output, ignored) ? fs::canonical(output, ignored).string() : output;
+        path_ = fmt::format("{}.import-{}", target, ::getpid());
+        if (::mkdir(path_.c_str(), S_IRWXU) != 0) {
+            const int reason = errno;
+            throw StoreError(
+                fmt::format("{} cannot be created: {}; choose another path", path_, std::strerror(reason)));
+        }
+    }
+    ~WorkFolder() {
+        std::error_code ignored;
+        fs::remove_all(path_, ignored);
+    }
+    WorkFolder(const WorkFolder&) = delete;
+    WorkFolder& operator=(const WorkFolder&) = delete;
+
+    // Each file in a folder of its own, under its own name, which the merged file tells.
+    std::string place(std::size_t number, const std::string& input) const {
+        const std::string folder = fmt::format("{}/{}", path_, number);
+        std::error_code error;
+        fs::create_directory(folder, error);
+        if (error) throw StoreError(fmt::format("{} cannot be created: {}", folder, error.message()));
+        return folder + "/" + fs::path(input).filename().string();
+    }
+
+  private:
+    std::string path_;
+};
+
+WorkOptions part_of(const WorkOptions& work, double from, double size) {
+    WorkOptions part{.cancel = work.cancel, .progress = {}};
+    if (work.progress)
+        part.progress = [&work, from, size](double share) { work.progress(from + size * share); };
+    return part;
+}
+
+class Importer {
+  public:
+    Importer(const ImportToOptions& options, const WorkOptions& work) : options_(options), work_(work) {}
+
+    ImportResult run() {
+        const std::vector<InputFile> files = list_inputs(options_.inputs);
+        DatabaseWriter::check_output(options_.output, options_.overwrite);
+        const WorkFolder folder(options_.output);
+        const bool several = files.size() > 1;
+        std::vector<std::string> parts;
+        std::vector<std::unique_ptr<UnpackedDatabase>> unpacked;
+        bool databases = false;
+        for (std::size_t i = 0; i < files.size(); ++i) {
+            const double size = (several ? kShareOfParts : 1.0) / static_cast<double>(files.size());
+            const WorkOptions work = part_of(work_, size * static_cast<double>(i), size);
+            Input input = open(files[i].path, work);
+            const FileFormat format = sniff_format(input);
+            if (format == FileFormat::sqlite) {
+                databases = true;
+                if (input.packed()) unpacked.push_back(std::make_unique<UnpackedDatabase>(input));
+                parts.push_back(input.packed() ? unpacked.back()->path() : files[i].path);
+                result_.files.push_back({.file = files[i].path, .format = "database"});
+                continue;
+            }
+            parts.push_back(folder.place(i, files[i].path));
+            import_one(std::move(input), format, files[i], several, parts.back(), work);
+        }
+        if (several || databases) {
+            merge(parts, files);
+        } else {
+            publish(parts.front());
+        }
+        return std::move(result_);
+    }
+
+  private:
+    Input open(const std::string& path, const WorkOptions& work) const {
+        return Input::open(path,
+                           {.max_bytes = options_.max_bytes, .work = part_of(work, 0, kShareOfReading)});
+    }
+
+    void import_one(Input input, FileFormat format, const InputFile& file, bool several,
+                    const std::string& part, const WorkOptions& work) {
+        FileRequest request{.rank = file.rank, .one_of_several = several, .partial = options_.partial};
+        for (;;) {
+            FileFacts facts;
+            {
+                DatabaseWriter writer({.path = part, .overwrite = true, .on_this_machine = false});
+                OverlappedSink sink(writer);
+                facts = read_file(input, format, sink, request);
+                sink.finish();
+                if (!facts.rank || *facts.rank == facts.rows_rank || *facts.rank == request.rank) {
+                    writer.set_start_utc_ns(facts.start_utc_ns);
+                    FinalizeOptions finalize{.cancel = work.cancel, .progress = {}};
+                    if (work.progress) {
+                        finalize.progress = [&](double share) {
+                            work.progress(kShareOfReading + (1 - kShareOfReading) * share);
+                        };
+                    }
+                    const FinalizeResult finished = writer.finish(facts.last_ns, 0, finalize);
+                    if (finished.outcome == FinalizeResult::Outcome::cancelled)
+                        throw Cancelled("it was stopped; nothing was written");
+                    result_.files.push_back({.file = file.path,
+                                             .format = name_of(format),
+                                             .bytes = static_cast<std::int64_t>(input.offset()),
+                                             .partial = facts.partial});
+                    if (facts.partial)
+                        result_.notes.push_back(
+                            fmt::format("{} is damaged; what is whole was kept (shardscope-trace info tells "
+                                        "what is missing)",
+                                        file.path));
+                    return;
+                }
+            }
+            request.rank = *facts.rank;  // told after the events: again, now with it
+            input = open(file.path, work);
+        }
+    }
+
+    static std::string name_of(FileFormat format) {
+        switch (format) {
+            case FileFormat::json_trace:
+                return "Chrome trace";
+            case FileFormat::json_flight:
+                return "flight recorder dump";
+            case FileFormat::pickle:
+                return "pickle";
+            case FileFormat::sqlite:
+                break;
+        }
+        return "database";
+    }
+
+    // Parts are known to a person by the files that they came from.
+    std::string told(std::string text, const std::vector<std::string>& parts,
+                     const std::vector<InputFile>& files) const {
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+            if (parts[i] == files[i].path) continue;
+            for (auto at = text.find(parts[i]); at != std::string::npos;
+                 at = text.find(parts[i], at + files[i].path.size()))
+                text.replace(at, parts[i].size(), files[i].path);
+        }
+        return text;
+    }
+
+    void merge(const std::vector<std::string>& parts, const std::vector<InputFile>& files) {
+        try {
+            result_.merged =
+                merge_traces({.inputs = parts, .output = options_.output, .overwrite = options_.overwrite},
+                             part_of(work_, kShareOfParts, 1 - kShareOfParts));
+        } catch (const Cancelled&) {
+            throw;
+        } catch (const StoreError& error) {
+            throw StoreError(told(error.what(), parts, files));
+        }
+        for (std::size_t i = 0; i < files.size(); ++i) result_.merged.parts[i].file = files[i].path;
+        for (const std::string& note : result_.merged.notes)
+            result_.notes.push_back(told(note, parts, files));
+    }
+
+    void publish(const std::string& part) const {
+        DatabaseWriter::check_output(options_.output, options_.overwrite);
+        std::error_code error;
+        const bool exists = fs::exists(options_.output, error);
+        const std::string target = exists ? fs::canonical(options_.output, error).string() : options_.output;
+        for (const char* suffix : {"-wal", "-shm", "-journal"}) ::unlink((target + suffix).c_str());
+        if (std::rename(part.c_str(), target.c_str()) != 0) {
+            throw StoreError(
+                fmt::format("{} cannot be created: {}; choose another path", target, std::strerror(errno)));
+        }
+    }
+
+    const ImportToOptions& options_;
+    const WorkOptions& work_;
+    ImportResult result_;
+};
+
+}  // namespace
+
+ImportResult import_files(const ImportToOptions& options, const WorkOptions& work) {
+    return Importer(options, work).run();
+}
+
+}  // namespace shardscope::traces

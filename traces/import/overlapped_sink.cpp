@@ -1,0 +1,323 @@
+#include "traces/import/overlapped_sink.h"
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "traces/store/trace.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+constexpr std::size_t kRowsOfBatch = 4096;
+constexpr std::size_t kBatchesAhead = 8;
+
+struct Commit {};
+
+using Row =
+    std::variant<Commit, KernelRow, MemcpyRow, MemsetRow, RuntimeRow, SynchronizationRow, RangeRow,
+                 CollectiveRow, MemoryRow, CounterRow, StepRow, LossRow, RunInfoRow, RankRow, ProcessRow,
+                 ThreadRow, StreamRow, ModuleRow, UnitRow, PredictionRow, PredictionPartRow, DiagnosticRow,
+                 PayloadSchemaRow, PayloadEnumRow, ScopeRow, CudaEventRow, OverheadRow, GraphTraceRow,
+                 CudaMemoryRow, CudaPoolRow, GpuRow, CudaContextRow, CudaStreamRow, NcclCommunicatorRow,
+                 NcclOperationRow, LinkRow, SegmentRow, FlightRow>;
+
+// The names of a row, which the other sink numbers in its own way.
+template <typename Any, typename Map>
+void map_names(Any&, Map) {}
+template <typename Map>
+void map_names(KernelRow& row, Map map) {
+    map(row.short_name);
+    map(row.demangled_name);
+    map(row.mangled_name);
+}
+template <typename Map>
+void map_names(RuntimeRow& row, Map map) {
+    map(row.name);
+}
+template <typename Map>
+void map_names(RangeRow& row, Map map) {
+    map(row.text);
+    map(row.domain);
+    map(row.detail);
+}
+template <typename Map>
+void map_names(MemoryRow& row, Map map) {
+    map(row.name);
+    map(row.annotation);
+    map(row.stack);
+}
+template <typename Map>
+void map_names(CounterRow& row, Map map) {
+    map(row.name);
+}
+template <typename Map>
+void map_names(OverheadRow& row, Map map) {
+    map(row.name);
+}
+template <typename Map>
+void map_names(CudaMemoryRow& row, Map map) {
+    map(row.name);
+}
+template <typename Map>
+void map_names(PayloadSchemaRow& row, Map map) {
+    map(row.domain);
+}
+template <typename Map>
+void map_names(PayloadEnumRow& row, Map map) {
+    map(row.domain);
+}
+template <typename Map>
+void map_names(ScopeRow& row, Map map) {
+    map(row.domain);
+}
+template <typename Map>
+void map_names(FlightRow& row, Map map) {
+    for (StringId* id :
+         {&row.group, &row.group_description, &row.name, &row.data_type, &row.sizes, &row.stack})
+        map(*id);
+}
+
+struct Batch {
+    std::vector<std::string> strings;  // new ones, in the order of their numbers
+    std::vector<Row> rows;
+};
+
+}  // namespace
+
+struct OverlappedSink::Impl {
+    explicit Impl(EventSink& sink) : to(sink), thread([this] { run(); }) {}
+    ~Impl() { stop(); }
+
+    EventSink& to;
+    StringTable strings;
+    Batch batch;
+
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<Batch> queue;
+    bool ended = false, dropped = false;
+    std::exception_ptr failure;
+    std::thread thread;  // the last member: it uses the others
+
+    template <typename Any>
+    void add(const Any& row) {
+        batch.rows.emplace_back(row);
+        if (batch.rows.size() == kRowsOfBatch) send();
+    }
+
+    void send() {
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [this] { return queue.size() < kBatchesAhead || failure; });
+        if (failure) std::rethrow_exception(failure);
+        queue.push_back(std::exchange(batch, {}));
+        lock.unlock();
+        changed.notify_all();
+        batch.rows.reserve(kRowsOfBatch);
+    }
+
+    void stop() {
+        if (!thread.joinable()) return;
+        {
+            const std::lock_guard lock(mutex);
+            dropped = true;
+            ended = true;
+        }
+        changed.notify_all();
+        thread.join();
+    }
+
+    void finish() {
+        send();
+        {
+            const std::lock_guard lock(mutex);
+            ended = true;
+        }
+        changed.notify_all();
+        thread.join();
+        if (failure) std::rethrow_exception(failure);
+    }
+
+    // On the other thread.
+    void run() {
+        std::vector<StringId> names = {StringId::empty};
+        for (;;) {
+            Batch next;
+            {
+                std::unique_lock lock(mutex);
+                changed.wait(lock, [this] { return !queue.empty() || ended; });
+                if (dropped || queue.empty()) return;
+                next = std::move(queue.front());
+                queue.pop_front();
+            }
+            changed.notify_all();
+            try {
+                write(next, names);
+            } catch (...) {
+                const std::lock_guard lock(mutex);
+                failure = std::current_exception();
+                queue.clear();
+                changed.notify_all();
+                return;
+            }
+        }
+    }
+
+    void write(Batch& next, std::vector<StringId>& names) {
+        for (const std::string& text : next.strings) names.push_back(to.intern(text));
+        const auto map = [&](StringId& id) { id = names[static_cast<std::size_t>(id)]; };
+        for (Row& any : next.rows) {
+            std::visit(
+                [&](auto& row) {
+                    if constexpr (std::is_same_v<std::decay_t<decltype(row)>, Commit>) {
+                        to.commit();
+                    } else {
+                        map_names(row, map);
+                        to.add(row);
+                    }
+                },
+                any);
+        }
+    }
+};
+
+OverlappedSink::OverlappedSink(EventSink& to) : impl_(std::make_unique<Impl>(to)) {}
+OverlappedSink::~OverlappedSink() = default;
+
+void OverlappedSink::finish() {
+    impl_->finish();
+}
+
+StringId OverlappedSink::intern(std::string_view text) {
+    const std::size_t before = impl_->strings.size();
+    const StringId id = impl_->strings.intern(text);
+    if (impl_->strings.size() > before) impl_->batch.strings.emplace_back(text);
+    return id;
+}
+std::string_view OverlappedSink::text(StringId id) const {
+    return impl_->strings[id];
+}
+void OverlappedSink::commit() {
+    impl_->batch.rows.emplace_back(Commit{});
+}
+void OverlappedSink::add(const KernelRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const MemcpyRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const MemsetRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const RuntimeRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const SynchronizationRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const RangeRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const CollectiveRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const MemoryRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const CounterRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const StepRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const LossRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const RunInfoRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const RankRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const ProcessRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const ThreadRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const StreamRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const ModuleRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const UnitRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const PredictionRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const PredictionPartRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const DiagnosticRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const PayloadSchemaRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const PayloadEnumRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const ScopeRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const CudaEventRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const OverheadRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const GraphTraceRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const CudaMemoryRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const CudaPoolRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const GpuRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const CudaContextRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const CudaStreamRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const NcclCommunicatorRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const NcclOperationRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const LinkRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const SegmentRow& row) {
+    impl_->add(row);
+}
+void OverlappedSink::add(const FlightRow& row) {
+    impl_->add(row);
+}
+
+}  // namespace shardscope::traces
