@@ -105,8 +105,8 @@ void ColumnSink::add(const MemoryRow& row) {
     m.space.push_back(row.space);
     m.phase.push_back(row.phase);
     put_rare(m.global_tid, at, row.global_tid, std::int64_t{0});
-    put_rare(m.total, at, row.total, std::int64_t{-1});
-    put_rare(m.reserved, at, row.reserved, std::int64_t{-1});
+    put_rare(m.total, at, PendingRows::known_total(row.total), std::int64_t{-1});
+    put_rare(m.reserved, at, PendingRows::known_total(row.reserved), std::int64_t{-1});
     put_rare(m.annotation, at, row.annotation, StringId::empty);
     put_rare(m.stack, at, row.stack, StringId::empty);
 }

@@ -5,6 +5,8 @@
 #include <cctype>
 #include <charconv>
 
+#include "traces/store/nvtx_names.h"
+
 namespace shardscope::traces {
 
 namespace {
@@ -54,6 +56,7 @@ RangeKind range_kind(std::string_view text, std::string_view domain, bool ours) 
             return RangeKind::operation;
         }
     }
+    if (domain == kModuleDomain) return RangeKind::module;
     if (text.starts_with(kModulePrefix)) {
         return text.ends_with(kBackwardSuffix) ? RangeKind::backward : RangeKind::module;
     }

@@ -113,12 +113,14 @@ void read_launches(Database& database, std::vector<Kernel>& kernels) {
 class Ranks {
   public:
     explicit Ranks(Database& database) {
-        Statement rows(database, "SELECT deviceId, globalPid, rank FROM SHARD_RANKS");
-        while (rows.step()) {
-            const int rank = static_cast<int>(rows.integer(2));
-            ranks_[{rows.integer(0), rows.integer(1)}] = rank;
-            const auto [known, added] = by_device_.emplace(rows.integer(0), rank);
-            if (!added) known->second = -1;  // several: the device alone does not tell
+        if (database.has_table("SHARD_RANKS")) {
+            Statement rows(database, "SELECT deviceId, globalPid, rank FROM SHARD_RANKS");
+            while (rows.step()) {
+                const int rank = static_cast<int>(rows.integer(2));
+                ranks_[{rows.integer(0), rows.integer(1)}] = rank;
+                const auto [known, added] = by_device_.emplace(rows.integer(0), rank);
+                if (!added) known->second = -1;  // several: the device alone does not tell
+            }
         }
         if (!ranks_.empty()) return;
         std::set<std::pair<std::int64_t, std::int64_t>> pairs;
@@ -232,6 +234,25 @@ class Join {
         number_rows();
     }
 
+    // Rows and what is missing, with the time of the first kernel.
+    NcclCollectives results() const {
+        NcclCollectives results;
+        for (const Row& row : rows_) {
+            results.rows.push_back({.rank = row.rank,
+                                    .correlation = row.correlation,
+                                    .operation = row.operation,
+                                    .bytes = row.bytes,
+                                    .group = static_cast<std::int64_t>(row.communicator),
+                                    .group_size = row.ranks,
+                                    .sequence = row.sequence});
+        }
+        for (std::string& text : notes()) {
+            results.notes.push_back(
+                {.time = kernels_.front().start, .severity = Severity::warning, .text = std::move(text)});
+        }
+        return results;
+    }
+
     void write() {
         Statement insert(database_,
                          "INSERT INTO SHARD_COLLECTIVES (rank, correlationId, operation, bytes, padding, "
@@ -246,22 +267,7 @@ class Join {
             insert.bind(7, row.sequence);
             insert.run();
         }
-        const auto all = kernels_.size();
-        tell(missing_.no_call, all,
-             "were launched outside the recorded calls of NCCL (by a CUDA graph, or NCCL's ranges are "
-             "missing)");
-        tell(missing_.no_payload, all,
-             "belong to calls whose ranges have no payload (an export has it with --include-blobs=true)");
-        tell(missing_.unclear, all,
-             "share a group in which it cannot be told which kernel did which call's work");
-        tell(missing_.no_group_size, all, "belong to communicators whose making was not recorded");
-        tell(missing_.no_rank, all, "ran on devices that are no rank's");
-        for (const std::uint64_t communicator : missing_.disagreeing) {
-            tell(fmt::format(
-                "The ranks of NCCL's communicator {:#x} did not record the same collectives: these have "
-                "no sequence numbers",
-                communicator));
-        }
+        for (const std::string& text : notes()) tell(text);
     }
 
   private:
@@ -335,9 +341,30 @@ class Join {
         }
     }
 
-    void tell(std::int64_t count, std::size_t all, std::string_view what) {
-        if (count > 0)
-            tell(fmt::format("The bytes of {} of {} kernels of NCCL are unknown: they {}", count, all, what));
+    // Why kernels have no row.
+    std::vector<std::string> notes() const {
+        std::vector<std::string> texts;
+        const auto tell_of = [&](std::int64_t count, std::string_view what) {
+            if (count == 0) return;
+            texts.push_back(fmt::format("The bytes of {} of {} kernels of NCCL are unknown: they {}", count,
+                                        kernels_.size(), what));
+        };
+        tell_of(missing_.no_call,
+                "were launched outside the recorded calls of NCCL (by a CUDA graph, or NCCL's ranges are "
+                "missing)");
+        tell_of(missing_.no_payload,
+                "belong to calls whose ranges have no payload (an export has it with --include-blobs=true)");
+        tell_of(missing_.unclear,
+                "share a group in which it cannot be told which kernel did which call's work");
+        tell_of(missing_.no_group_size, "belong to communicators whose making was not recorded");
+        tell_of(missing_.no_rank, "ran on devices that are no rank's");
+        for (const std::uint64_t communicator : missing_.disagreeing) {
+            texts.push_back(fmt::format(
+                "The ranks of NCCL's communicator {:#x} did not record the same collectives: these have "
+                "no sequence numbers",
+                communicator));
+        }
+        return texts;
     }
     void tell(const std::string& text) {
         Statement known(database_, "SELECT 1 FROM DIAGNOSTIC_EVENT WHERE text = ?");
@@ -360,6 +387,31 @@ class Join {
 };
 
 }  // namespace
+
+NcclCollectives find_nccl_collectives(Database& database) {
+    // What lacks any of these cannot tell (NVTX_EVENTS.textId came with registered strings).
+    constexpr std::pair<const char*, const char*> kNeeded[] = {
+        {"StringIds", "value"},
+        {"CUPTI_ACTIVITY_KIND_KERNEL", "start"},
+        {"CUPTI_ACTIVITY_KIND_KERNEL", "deviceId"},
+        {"CUPTI_ACTIVITY_KIND_KERNEL", "globalPid"},
+        {"CUPTI_ACTIVITY_KIND_KERNEL", "correlationId"},
+        {"CUPTI_ACTIVITY_KIND_KERNEL", "shortName"},
+        {"CUPTI_ACTIVITY_KIND_RUNTIME", "correlationId"},
+        {"CUPTI_ACTIVITY_KIND_RUNTIME", "globalTid"},
+        {"NVTX_EVENTS", "globalTid"},
+        {"NVTX_EVENTS", "domainId"},
+        {"NVTX_EVENTS", "text"},
+        {"NVTX_EVENTS", "textId"},
+    };
+    for (const auto& [table, column] : kNeeded) {
+        if (!database.has_column(table, column)) return {};
+    }
+    Join join(database);
+    if (join.nothing_to_do()) return {};
+    join.run();
+    return join.results();
+}
 
 void join_nccl_collectives(Database& database) {
     if (!database.has_table("SHARD_COLLECTIVES") || !database.has_table("CUPTI_ACTIVITY_KIND_KERNEL")) return;

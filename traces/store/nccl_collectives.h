@@ -2,6 +2,9 @@
 // rows: recordings of other programs, and exports of Nsight Systems that got our tables.
 #pragma once
 
+#include <vector>
+
+#include "traces/store/rows.h"
 #include "traces/store/sqlite.h"
 
 namespace shardscope::traces {
@@ -19,5 +22,12 @@ namespace shardscope::traces {
 // where SHARD_COLLECTIVES has rows or there is no kernel of NCCL. `database` is writable and has our tables;
 // what is written is written whole or not at all. Throws StoreError.
 void join_nccl_collectives(Database& database);
+
+// The same without writing: of an export that stays as it is.
+struct NcclCollectives {
+    std::vector<CollectiveRow> rows;
+    std::vector<DiagnosticRow> notes;  // what could not be told, and why
+};
+NcclCollectives find_nccl_collectives(Database& database);
 
 }  // namespace shardscope::traces

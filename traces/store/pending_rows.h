@@ -132,6 +132,11 @@ struct PendingRows {
         return false;
     }
 
+    // An allocator's total, -1 where it is none.
+    static std::int64_t known_total(std::int64_t bytes) {
+        return bytes >= 0 && bytes <= kLargest ? bytes : -1;
+    }
+
     StringId domain_name(std::uint32_t slot) const {
         return slot < domain_names.size() ? domain_names[slot] : StringId::empty;
     }

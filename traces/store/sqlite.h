@@ -87,6 +87,7 @@ class Statement {
         return is_null(column) ? otherwise : integer(column);
     }
 
+    sqlite3_stmt* handle() const { return statement_.get(); }
     bool reads_only() const;
     std::string bound_sql() const;  // its SQL with the values that are bound
     int column_count() const;

@@ -1,0 +1,111 @@
+#include "traces/store/load_source.h"
+
+#include <fmt/format.h>
+
+namespace shardscope::traces {
+
+namespace {
+
+constexpr double kShareOfReading = 0.9;  // of the whole load; the rest is sorting and linking
+constexpr std::int64_t kFewStrings = 1 << 16;
+constexpr std::int64_t kBytesOfARow = 8;  // at least, with its place in the page
+
+constexpr const char* kBigTables[] = {"StringIds",
+                                      "CUPTI_ACTIVITY_KIND_KERNEL",
+                                      "CUPTI_ACTIVITY_KIND_MEMCPY",
+                                      "CUPTI_ACTIVITY_KIND_MEMSET",
+                                      "CUPTI_ACTIVITY_KIND_RUNTIME",
+                                      "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+                                      "NVTX_EVENTS",
+                                      "SHARD_COLLECTIVES",
+                                      "SHARD_MEMORY",
+                                      "SHARD_COUNTERS"};
+
+bool begins_with_words(std::string_view sql, std::string_view words) {
+    return sql.size() >= words.size() &&
+           std::equal(words.begin(), words.end(), sql.begin(),
+                      [](char a, char b) { return a == (b >= 'a' && b <= 'z' ? b - 'a' + 'A' : b); });
+}
+
+}  // namespace
+
+LoadSource::LoadSource(Database& database, ColumnSink& into, LoadProgress* progress)
+    : db(database), sink(into), ours(database.has_table("SHARD_STATE")), progress_(progress) {
+    file_rows_ = db.integer("PRAGMA page_count") * db.integer("PRAGMA page_size") / kBytesOfARow;
+    for (const char* table : kBigTables) total_ += rows_at_most(table);
+}
+
+bool LoadSource::has(std::string_view table) {
+    if (const auto it = known_tables_.find(std::string(table)); it != known_tables_.end()) return it->second;
+    Statement statement(db,
+                        "SELECT type, sql FROM sqlite_master WHERE name = ?1 COLLATE NOCASE AND type IN "
+                        "('table', 'view')");
+    statement.bind(1, table);
+    const bool there = statement.step();
+    if (there && (statement.text(0) != "table" || !begins_with_words(statement.text(1), "CREATE TABLE"))) {
+        throw StoreError(
+            fmt::format("{}: {} is no plain table but one whose rows are computed, which is not read; copy "
+                        "them to a table of that name",
+                        db.path(), table));
+    }
+    known_tables_.emplace(table, there);
+    return there;
+}
+
+bool LoadSource::has(std::string_view table, std::string_view column) {
+    return has(table) && db.has_column(table, column);
+}
+
+std::int64_t LoadSource::rows_at_most(std::string_view table) {
+    if (!has(table)) return 0;
+    Statement last(db, fmt::format("SELECT max(_rowid_) FROM {}", quoted_name(table)));
+    return last.step() ? std::clamp<std::int64_t>(last.integer(0), 0, file_rows_) : 0;
+}
+
+std::string LoadSource::sql(std::string_view table, std::initializer_list<std::string_view> columns) {
+    const auto one = [&](std::string_view column) {
+        return db.has_column(table, column) ? quoted_name(column) : std::string("NULL");
+    };
+    std::string text;
+    for (const auto column : columns) {
+        text += text.empty() ? "SELECT " : ", ";
+        if (const auto bar = column.find('|'); bar != column.npos) {
+            text += fmt::format("COALESCE({}, {})", one(column.substr(0, bar)), one(column.substr(bar + 1)));
+        } else {
+            text += one(column);
+        }
+    }
+    // An index could give the rows in another order.
+    return fmt::format("{} FROM {} NOT INDEXED", text, quoted_name(table));
+}
+
+void LoadSource::report() const {
+    if (progress_ == nullptr) return;
+    if (progress_->cancel) throw StoreError(fmt::format("{}: loading was cancelled", db.path()));
+    if (total_ > 0) {
+        const double share = std::min(1.0, static_cast<double>(rows_) / static_cast<double>(total_));
+        progress_->fraction = kShareOfReading * share;
+    }
+}
+
+void LoadSource::load_strings() {
+    // Ids are handed out one after the other; room for them without a look at each.
+    const std::int64_t near = kFewStrings + 4 * rows_at_most("StringIds");
+    scan("StringIds", {"id", "value"}, [&](const Statement& r) {
+        const std::int64_t id = r.integer(0);
+        const StringId text = sink.intern(r.text(1));
+        if (id < 0 || id >= near) {
+            far_strings_.emplace(id, text);
+            return;
+        }
+        const auto index = static_cast<std::size_t>(id);
+        if (index >= strings_.size()) {
+            strings_.resize(
+                std::max(index + 1, std::min(2 * strings_.size(), static_cast<std::size_t>(near))),
+                StringId::empty);
+        }
+        strings_[index] = text;
+    });
+}
+
+}  // namespace shardscope::traces

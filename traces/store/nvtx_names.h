@@ -1,0 +1,24 @@
+// What the text of an NVTX range says in programs that use PyTorch: its operators (torch.autograd.profiler's
+// emit_nvtx) and modules. Internal to the store.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace shardscope::traces {
+
+// The domain of ranges whose text names a module alone: as kModulePrefix does.
+inline constexpr std::string_view kModuleDomain = "nn.Module";
+
+struct NvtxName {
+    std::string_view name;  // without its decoration; a part of the text
+    bool is_operator = false, is_module = false;
+    std::string detail;  // the decoration as one JSON object; empty: none
+};
+
+// emit_nvtx writes "aten::mm, seq = 3, op_id = 12, sizes = [[2, 3], [3, 4]], input_op_ids = [(11, 0)]", each
+// part only where it is known. Source: torch/csrc/autograd/profiler_legacy.cpp, getNvtxStr.
+// A module is told by its class ("Linear", "LlamaDecoderLayer", "Conv2d_3") or by its path ("layers.0.mlp").
+NvtxName read_nvtx_name(std::string_view text);
+
+}  // namespace shardscope::traces
