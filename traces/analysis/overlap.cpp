@@ -37,6 +37,7 @@ void add(OverlapParts& sum, const OverlapParts& parts) {
 OverlapReport overlap_report(const Trace& trace, const Selection& selection) {
     const TraceSteps steps = find_steps(trace);
     const std::vector<KindUnions> unions = device_unions(trace);
+    const std::vector<IntervalSet> presence = device_presence(trace);
     const Interval time = selected_time(selection);
     OverlapReport report;
     for (const int r : selected_ranks(trace, selection)) {
@@ -58,11 +59,8 @@ OverlapReport overlap_report(const Trace& trace, const Selection& selection) {
             rank.steps[s].parts = parts[s];
             add(rank.sum, parts[s]);
         }
-        const IntervalSet device = intersect(busy(unions[at]), std::span(&time, 1));
-        if (!device.empty()) {
-            const Interval whole{device.front().start, device.back().end};
-            rank.device_time = parts_of(compute, communication, both, std::span(&whole, 1))[0];
-        }
+        const std::vector<Interval> active = active_times(presence[at], std::span(&time, 1));
+        if (!presence[at].empty()) rank.device_time = parts_of(compute, communication, both, active)[0];
         report.ranks.push_back(std::move(rank));
     }
     return report;

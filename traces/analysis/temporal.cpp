@@ -24,24 +24,6 @@ DeviceParts device_parts(const KindUnions& unions) {
     return parts;
 }
 
-// From the first to the last device event within each of the windows, which are sorted and disjoint; an empty
-// interval where there is none.
-std::vector<Interval> active_times(const IntervalSet& busy, std::span<const Interval> windows) {
-    std::vector<Interval> times;
-    auto first = busy.begin();
-    for (const Interval& window : windows) {
-        while (first != busy.end() && first->end <= window.start) ++first;
-        const auto after =
-            std::partition_point(first, busy.end(), [&](const Interval& i) { return i.start < window.end; });
-        if (first == after) {
-            times.push_back({window.start, window.start});
-            continue;
-        }
-        times.push_back({std::max(first->start, window.start), std::min((after - 1)->end, window.end)});
-    }
-    return times;
-}
-
 std::vector<TemporalParts> split(const DeviceParts& device, std::span<const Interval> times) {
     const auto busy = length_inside(device.busy, times);
     const auto compute = length_inside(device.compute, times);
@@ -73,6 +55,7 @@ void add(TemporalParts& sum, const TemporalParts& parts) {
 TemporalReport temporal_breakdown(const Trace& trace, const Selection& selection) {
     const TraceSteps steps = find_steps(trace);
     const std::vector<KindUnions> unions = device_unions(trace);
+    const std::vector<IntervalSet> presence = device_presence(trace);
     const bool by_step = selection.first_step || selection.last_step;
     const Interval time = selected_time(selection);
     TemporalReport report;
@@ -86,13 +69,13 @@ TemporalReport temporal_breakdown(const Trace& trace, const Selection& selection
         std::vector<Interval> windows;
         windows.reserve(selected.size());
         for (const StepWindow& step : selected) windows.push_back(step.window);
-        const auto parts = split(device, active_times(device.busy, windows));
+        const auto parts = split(device, active_times(presence[at], windows));
         for (std::size_t s = 0; s < parts.size(); ++s) {
             if (parts[s].whole() == 0) continue;
             if (by_step) add(rank.whole, parts[s]);
             rank.steps.push_back({.number = selected[s].number, .parts = parts[s]});
         }
-        if (!by_step) rank.whole = split(device, active_times(device.busy, std::span(&time, 1)))[0];
+        if (!by_step) rank.whole = split(device, active_times(presence[at], std::span(&time, 1)))[0];
         if (rank.whole.whole() == 0) rank.whole.time = {};
         report.ranks.push_back(std::move(rank));
     }

@@ -28,16 +28,15 @@ std::string rank_table(const RankKernels& rank) {
                            [&](const KernelStats& k) { return (k.*member).has_value(); });
     };
     const bool blocks = any(&KernelStats::blocks_per_sm), occupancy = any(&KernelStats::occupancy_percent);
-    std::vector<Align> align(9, Align::right);
-    std::vector<std::string> header = {"Kernel",      "Count",    "Total (us)", "%",       "Mean (us)",
-                                       "Median (us)", "p95 (us)", "Min (us)",   "Max (us)"};
-    align[0] = Align::left;
+    std::vector<std::string> header = {"Kernel", "Count", "Total", "%",  "Mean",
+                                       "Median", "p95",   "Min",   "Max"};
     if (blocks) header.emplace_back("Blocks/SM");
     if (occupancy) header.emplace_back("Occ. (%)");
-    align.resize(header.size(), Align::right);
+    std::vector<Align> align(header.size(), Align::right);
+    align[0] = Align::left;
     TextTable table(align);
     table.header(std::move(header));
-    const std::size_t width = blocks || occupancy ? 32 : 40;
+    const std::size_t width = blocks || occupancy ? 36 : 48;
     for (const KernelStats& k : rank.kernels) {
         std::vector<std::string> cells = {
             kernel_label(k.name, width), grouped(k.count),    us(to_us(k.total)), grouped(k.share, 2),
@@ -61,7 +60,7 @@ std::string table_text(const KernelsReport& report) {
                             grouped(rank.distinct), us(to_us(rank.total)));
         const auto shown = static_cast<std::int64_t>(rank.kernels.size());
         if (shown < rank.distinct) text += fmt::format("; the first {}", grouped(shown));
-        text += '\n';
+        text += " (times in us)\n";
         if (shown > 0) text += rank_table(rank);
     }
     return text;

@@ -1,0 +1,142 @@
+// Idleness: why there are gaps, how long launches took to start, how long the queues were.
+#include "traces/analysis/idle.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/traces/run_builder.h"
+
+namespace shardscope::traces {
+namespace {
+
+using ::testing::SizeIs;
+
+// A launching call takes 1 ns (see run_builder.h).
+TEST(Idle, AGapIsTheHostsWhereTheWorkWasLaunchedAfterTheEndBefore) {
+    RunBuilder run;
+    run.kernel(0, 100, 200, 90);
+    run.kernel(0, 250, 300, 210);  // gap 50, launched 10 after the end of the one before
+    run.kernel(0, 310, 400, 220);  // gap 10, launched before: what the device needs
+    run.kernel(0, 500, 600, 230);  // gap 100, launched before and long: something else
+    const auto trace = run.take();
+    const IdleReport report = idle_report(*trace, {}, 30);
+    ASSERT_THAT(report.ranks, SizeIs(1));
+    ASSERT_THAT(report.ranks[0].streams, SizeIs(1));
+    const StreamIdle& stream = report.ranks[0].streams[0];
+    EXPECT_EQ(stream.stream, 7);
+    EXPECT_EQ(stream.events, 4);
+    EXPECT_EQ(stream.gap(GapKind::host_wait).ns, 50);
+    EXPECT_EQ(stream.gap(GapKind::kernel_wait).ns, 10);
+    EXPECT_EQ(stream.gap(GapKind::other).ns, 100);
+    EXPECT_EQ(stream.gap(GapKind::other).count, 1);
+    EXPECT_EQ(stream.gap(GapKind::other).longest, 100);
+    EXPECT_EQ(stream.span, 600 - 100);
+    EXPECT_EQ(stream.busy, 100 + 50 + 90 + 100);
+    EXPECT_EQ(stream.idle(), 50 + 10 + 100);
+}
+
+TEST(Idle, TheThresholdIsInclusiveAndASetting) {
+    RunBuilder run;
+    run.kernel(0, 100, 200, 10);
+    run.kernel(0, 230, 300, 20);
+    const auto trace = run.take();
+    const auto kernel_wait = [&](std::int64_t threshold) {
+        return idle_report(*trace, {}, threshold).ranks[0].device.gap(GapKind::kernel_wait).ns;
+    };
+    EXPECT_EQ(kernel_wait(30), 30);
+    EXPECT_EQ(kernel_wait(29), 0);
+    EXPECT_EQ(idle_report(*trace).kernel_wait_ns, 30'000);
+}
+
+TEST(Idle, TheGapIsToTheLatestEndSoFarNotToTheEventBefore) {
+    RunBuilder run;
+    run.kernel(0, 100, 300, 10);
+    run.kernel(0, 150, 200, 20);  // ends inside the first
+    run.kernel(0, 320, 400, 30);
+    const auto trace = run.take();
+    const StreamIdle& stream = idle_report(*trace).ranks[0].streams[0];
+    EXPECT_EQ(stream.idle(), 20);
+    EXPECT_EQ(stream.busy, 200 + 80);
+}
+
+TEST(Idle, AnEventWithoutALaunchIsNotTheHostsFault) {
+    RunBuilder run;
+    run.kernel(0, 100, 200);
+    run.kernel(0, 210, 300);
+    const auto trace = run.take();
+    const StreamIdle& stream = idle_report(*trace, {}, 30).ranks[0].streams[0];
+    EXPECT_EQ(stream.gap(GapKind::host_wait).ns, 0);
+    EXPECT_EQ(stream.gap(GapKind::kernel_wait).ns, 10);
+    EXPECT_EQ(stream.launch.count, 0);
+    EXPECT_EQ(stream.queue.longest, 0);
+}
+
+TEST(Idle, TheDeviceIsIdleWhereNoStreamRunsAnything) {
+    RunBuilder run;
+    run.kernel(0, 100, 200, 10, 7);
+    run.kernel(0, 180, 260, 20, 8);
+    run.kernel(0, 270, 300, 30, 7);
+    const auto trace = run.take();
+    const RankIdle& rank = idle_report(*trace, {}, 30).ranks[0];
+    ASSERT_THAT(rank.streams, SizeIs(2));
+    EXPECT_EQ(rank.streams[0].idle(), 70);  // 200..270
+    EXPECT_EQ(rank.streams[1].idle(), 0);
+    EXPECT_EQ(rank.device.idle(), 10);  // 260..270
+    EXPECT_EQ(rank.device.busy, 160 + 30);
+}
+
+TEST(Idle, LaunchDelayIsFromTheEndOfTheCallToTheStart) {
+    RunBuilder run;
+    run.kernel(0, 100, 110, 89);   // call 89..90: delay 10
+    run.kernel(0, 200, 210, 179);  // 20
+    run.kernel(0, 300, 310, 269);  // 30
+    run.kernel(0, 400, 410, 299);  // 100
+    run.kernel(0, 500, 510, 500);  // the call ends at 501, after the start: 0, not negative
+    const auto trace = run.take();
+    const LaunchDelay& launch = idle_report(*trace).ranks[0].device.launch;
+    EXPECT_EQ(launch.count, 5);
+    EXPECT_EQ(launch.shortest, 0);
+    EXPECT_EQ(launch.longest, 100);
+    EXPECT_DOUBLE_EQ(launch.mean, (10 + 20 + 30 + 100 + 0) / 5.0);
+    EXPECT_DOUBLE_EQ(launch.median, 20);
+    EXPECT_DOUBLE_EQ(launch.p95, 30 + 0.8 * (100 - 30));  // place 0.95 * 4 = 3.8 of 0, 10, 20, 30, 100
+}
+
+TEST(Idle, TheQueueIsWhatIsLaunchedAndNotStarted) {
+    RunBuilder run;
+    run.kernel(0, 100, 150, 10);
+    run.kernel(0, 150, 200, 20);
+    run.kernel(0, 200, 250, 30);
+    run.kernel(0, 300, 350, 200);  // launched as the third starts, which has left the queue by then
+    const auto trace = run.take();
+    const QueueLength& queue = idle_report(*trace).ranks[0].streams[0].queue;
+    // 1 in 10..20, 2 in 20..30, 3 in 30..100, 2 in 100..150, 1 in 150..300: over 10..300.
+    EXPECT_EQ(queue.longest, 3);
+    EXPECT_DOUBLE_EQ(queue.mean, (1 * 10 + 2 * 10 + 3 * 70 + 2 * 50 + 1 * 150) / 290.0);
+}
+
+TEST(Idle, ASelectionCountsWhatItsStepsLaunchedAndClipsGapsToTheRange) {
+    RunBuilder run(2);
+    for (int rank = 0; rank < 2; ++rank) {
+        for (int s = 0; s < 2; ++s) {
+            run.step(rank, s, 1000 * s, 1000 * s + 500);
+            run.kernel(rank, 1000 * s + 100, 1000 * s + 200, 1000 * s + 50);
+            run.kernel(rank, 1000 * s + 300, 1000 * s + 400, 1000 * s + 60);
+        }
+    }
+    const auto trace = run.take();
+    const auto by_step = idle_report(*trace, {.rank = 1, .first_step = 1, .last_step = 1}, 30);
+    ASSERT_THAT(by_step.ranks, SizeIs(1));
+    const StreamIdle& step = by_step.ranks[0].device;
+    EXPECT_EQ(step.events, 2);
+    EXPECT_EQ(step.gap(GapKind::host_wait).ns, 1100 - 400);  // since the step before
+    EXPECT_EQ(step.gap(GapKind::other).ns, 100);
+
+    // What starts in [1050, 1150): the gap before it counts from 1050 on.
+    const StreamIdle range = idle_report(*trace, {.rank = 0, .from_ns = 1050, .to_ns = 1150}).ranks[0].device;
+    EXPECT_EQ(range.events, 1);
+    EXPECT_EQ(range.idle(), 50);
+}
+
+}  // namespace
+}  // namespace shardscope::traces

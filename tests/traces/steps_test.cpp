@@ -1,0 +1,64 @@
+// Steps: each one's window, split, device work and loss; the slowest, and the slowest rank.
+#include "traces/analysis/steps.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/traces/run_builder.h"
+
+namespace shardscope::traces {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+TEST(Steps, TellWhatIsKnownOfEach) {
+    RunBuilder run;
+    const std::int64_t lengths[] = {100, 140, 120};
+    std::int64_t start = 0;
+    for (int s = 0; s < 3; ++s) {
+        run.step(0, s, start, start + lengths[s]);
+        run.kernel(0, start + 10, start + 60, start + 1);
+        run.kernel(0, start + 40, start + 80, start + 2, 8);
+        start += lengths[s];
+    }
+    run.sink().add(LossRow{.step = 1, .loss = 0.5});
+    const auto trace = run.take();
+    const RankStepDetails rank = steps_report(*trace).ranks[0];
+    ASSERT_THAT(rank.steps, SizeIs(3));
+    const StepDetail& step = rank.steps[1];
+    EXPECT_EQ(step.summary.number, 1);
+    EXPECT_EQ(step.window(), 140);
+    EXPECT_EQ(step.host_start, 100);
+    EXPECT_EQ(step.host_end, 240);
+    EXPECT_EQ(step.device_events, 2);
+    EXPECT_EQ(step.device_busy, 70);  // 10..80
+    EXPECT_EQ(step.summary.ns[0], 70);
+    ASSERT_TRUE(step.loss.has_value());
+    EXPECT_DOUBLE_EQ(*step.loss, 0.5);
+    EXPECT_FALSE(rank.steps[0].loss.has_value());
+    EXPECT_EQ(rank.slowest, 1);
+    EXPECT_DOUBLE_EQ(rank.median_window, 120);
+}
+
+TEST(Steps, NameTheSlowestRankOfEach) {
+    RunBuilder run(2);
+    for (int rank = 0; rank < 2; ++rank) {
+        run.step(rank, 0, 0, 100 + 50 * rank);
+        run.step(rank, 1, 200, 320 - 20 * rank);
+    }
+    const auto trace = run.take();
+    const StepsReport report = steps_report(*trace);
+    ASSERT_THAT(report.across, SizeIs(2));
+    EXPECT_EQ(report.across[0].slowest_rank, 1);
+    EXPECT_EQ(report.across[0].longest, 150);
+    EXPECT_EQ(report.across[0].shortest, 100);
+    EXPECT_EQ(report.across[1].slowest_rank, 0);
+    EXPECT_THAT(steps_report(*trace, {.rank = 0}).across, IsEmpty());
+    const StepsReport one = steps_report(*trace, {.rank = 1, .first_step = 1, .last_step = 1});
+    ASSERT_THAT(one.ranks[0].steps, SizeIs(1));
+    EXPECT_EQ(one.ranks[0].slowest, 0);
+}
+
+}  // namespace
+}  // namespace shardscope::traces
