@@ -27,18 +27,25 @@ void collect_numbers(const Json& object, const std::string& prefix, std::string&
     }
 }
 
-double number_at(const Json& run, const FailIf& condition) {
-    const Json* at = &run;
-    std::string_view rest = condition.key;
-    while (at != nullptr && !rest.empty()) {
-        const auto dot = rest.find('.');
-        const std::string part(rest.substr(0, dot));
-        rest = dot == std::string_view::npos ? std::string_view() : rest.substr(dot + 1);
-        at = at->is_object() && at->contains(part) ? &(*at)[part] : nullptr;
+// Names of parts may hold dots themselves ("units.net.0, forward.us"): every way to read the key is tried.
+const Json* find_number(const Json& at, std::string_view key) {
+    if (!at.is_object()) return nullptr;
+    for (std::size_t dot = key.find('.'); dot != std::string_view::npos; dot = key.find('.', dot + 1)) {
+        const auto inside = at.find(std::string(key.substr(0, dot)));
+        if (inside == at.end()) continue;
+        if (const Json* found = find_number(*inside, key.substr(dot + 1))) return found;
     }
-    if (at != nullptr && at->is_number()) return at->get<double>();
+    const auto whole = at.find(std::string(key));
+    return whole != at.end() && whole->is_number() ? &*whole : nullptr;
+}
+
+constexpr std::size_t kMostNames = 2000;  // characters of a list of names
+
+double number_at(const Json& run, const FailIf& condition) {
+    if (const Json* number = find_number(run, condition.key)) return number->get<double>();
     std::string names;
     collect_numbers(run, "", names);
+    if (names.size() > kMostNames) names = names.substr(0, kMostNames) + " …";
     throw UsageError(fmt::format("--fail-if {}: the runs have no number \"{}\"; use one of {}",
                                  condition.text, condition.key, names));
 }
@@ -59,7 +66,7 @@ FailIf parse_fail_if(const std::string& text) {
                         "'average_step_us>+5%'",
                         text, why));
     };
-    const auto at = text.find_first_of("<>");
+    const auto at = text.find_last_of("<>");  // kernels of templates have them in their names
     if (at == std::string::npos) throw wrong("there is no comparison");
     FailIf result;
     result.text = text;

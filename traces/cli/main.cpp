@@ -86,14 +86,16 @@ class CommandLine {
                      [this] { return run_advice(inputs_); });
 
         CLI::App* compare = add_verb("compare", "Several runs side by side, against the first",
-                                     [this] { return run_compare(files_, fail_if_, format_); });
+                                     [this] { return run_compare(files_, by_, fail_if_, format_); });
         compare->add_option("FILE", files_, "The traces, two or more")->required()->expected(2, -1);
+        compare->add_option("--by", by_, "Part by part, joined by path or name, largest difference first")
+            ->type_name("module|kernel|collective|unit");
         compare
             ->add_option(
                 "--fail-if", fail_if_,
                 "Exit with 1 where the condition holds for a run after the first: a key of a run in the JSON "
                 "result, > >= < or <=, and a number; with a sign it counts from the first run "
-                "('average_step_us>+5%'). May be repeated")
+                "('average_step_us>+5%'; with --by kernel also 'kernels.NAME.us>+5%'). May be repeated")
             ->type_name("CONDITION")
             ->expected(1)
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -314,7 +316,7 @@ class CommandLine {
     Inputs inputs_;
     QueryArguments query_;
     std::string export_to_;
-    std::string what_if_;
+    std::string what_if_, by_;
     bool overwrite_ = false, explain_ = false, finalize_ = false;
     double kernel_wait_us_ = 30;
     std::optional<std::size_t> top_;

@@ -7,6 +7,7 @@
 
 #include "traces/analysis/collectives.h"
 #include "traces/analysis/compare.h"
+#include "traces/analysis/compare_parts.h"
 #include "traces/analysis/info.h"
 #include "traces/analysis/memory.h"
 #include "traces/analysis/memory_explanation.h"
@@ -46,8 +47,12 @@ int run_collectives(const Inputs& inputs) {
     return analyse(inputs, [](const Trace& t, const Selection& s) { return collectives_report(t, s); });
 }
 
-int run_compare(const std::vector<std::string>& files, const std::vector<std::string>& fail_if,
-                Format format) {
+int run_compare(const std::vector<std::string>& files, const std::string& by,
+                const std::vector<std::string>& fail_if, Format format) {
+    const std::optional<CompareBy> parts = compare_by(by);
+    if (!by.empty() && !parts) {
+        throw UsageError(fmt::format("--by {} is unknown; use module, kernel, collective or unit", by));
+    }
     std::vector<FailIf> conditions;
     conditions.reserve(fail_if.size());
     for (const std::string& text : fail_if) conditions.push_back(parse_fail_if(text));
@@ -57,9 +62,11 @@ int run_compare(const std::vector<std::string>& files, const std::vector<std::st
         traces.push_back(load({.files = {file}, .selection = {}, .max_size = {}}));
         pointers.push_back(traces.back().get());
     }
-    const Comparison comparison = compare(pointers);
-    print(render(comparison, format));
-    const auto failed = failures(conditions, render(comparison, Format::json));
+    const auto told = [&](const auto& comparison) {
+        print(render(comparison, format));
+        return failures(conditions, render(comparison, Format::json));
+    };
+    const auto failed = parts ? told(compare_parts(pointers, *parts)) : told(compare(pointers));
     for (const std::string& sentence : failed) fmt::print(stderr, "shardscope-trace: {}\n", sentence);
     return failed.empty() ? kDone : kFailed;
 }

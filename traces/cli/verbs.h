@@ -36,8 +36,9 @@ int run_operators(const Inputs& inputs, bool by_shape, const std::optional<std::
 // `what_if`: "communication=0.5,host=2"; empty: nothing.
 int run_critical_path(const Inputs& inputs, const std::string& what_if);
 int run_advice(const Inputs& inputs);
-int run_compare(const std::vector<std::string>& files, const std::vector<std::string>& fail_if,
-                Format format);
+// `by`: "module", "kernel", "collective" or "unit"; empty: the runs as wholes.
+int run_compare(const std::vector<std::string>& files, const std::string& by,
+                const std::vector<std::string>& fail_if, Format format);
 // `finalize`: first makes a finished file of one whose run did not end.
 int run_check(const std::string& file, bool finalize, Format format);
 

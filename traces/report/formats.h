@@ -8,6 +8,7 @@
 #include "traces/analysis/advice.h"
 #include "traces/analysis/collectives.h"
 #include "traces/analysis/compare.h"
+#include "traces/analysis/compare_parts.h"
 #include "traces/analysis/critical_path.h"
 #include "traces/analysis/distributed.h"
 #include "traces/analysis/idle.h"
@@ -37,6 +38,7 @@ std::string table_text(const MemoryReport& report);
 std::string table_text(const MemoryExplanation& explanation);
 std::string table_text(const CollectivesReport& report);
 std::string table_text(const Comparison& comparison);
+std::string table_text(const PartsComparison& comparison);
 std::string table_text(const CriticalPathReport& report);
 std::string table_text(const AdviceReport& report);
 std::string table_text(const FlightReport& report);
@@ -59,6 +61,7 @@ std::string json_text(const MemoryReport& report);
 std::string json_text(const MemoryExplanation& explanation);
 std::string json_text(const CollectivesReport& report);
 std::string json_text(const Comparison& comparison);
+std::string json_text(const PartsComparison& comparison);
 std::string json_text(const CriticalPathReport& report);
 std::string json_text(const AdviceReport& report);
 std::string json_text(const FlightReport& report);
@@ -83,6 +86,7 @@ std::string csv_text(const MemoryReport& report);
 std::string csv_text(const MemoryExplanation& explanation);
 std::string csv_text(const CollectivesReport& report);
 std::string csv_text(const Comparison& comparison);
+std::string csv_text(const PartsComparison& comparison);
 std::string csv_text(const CriticalPathReport& report);
 std::string csv_text(const AdviceReport& report);
 std::string csv_text(const FlightReport& report);

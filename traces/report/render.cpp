@@ -40,6 +40,9 @@ std::string render(const CollectivesReport& report, Format format) {
 std::string render(const Comparison& comparison, Format format) {
     return render_as(comparison, format);
 }
+std::string render(const PartsComparison& comparison, Format format) {
+    return render_as(comparison, format);
+}
 std::string render(const CriticalPathReport& report, Format format) {
     return render_as(report, format);
 }

@@ -12,6 +12,7 @@ namespace shardscope::traces {
 struct AdviceReport;
 struct CollectivesReport;
 struct Comparison;
+struct PartsComparison;
 struct CriticalPathReport;
 struct ExecutionSummary;
 struct FlightReport;
@@ -41,6 +42,8 @@ std::string render(const MemoryReport& report, Format format);
 std::string render(const MemoryExplanation& explanation, Format format);
 std::string render(const CollectivesReport& report, Format format);
 std::string render(const Comparison& comparison, Format format);
+// JSON: Comparison's keys and more.
+std::string render(const PartsComparison& comparison, Format format);
 std::string render(const CriticalPathReport& report, Format format);
 std::string render(const AdviceReport& report, Format format);
 std::string render(const FlightReport& report, Format format);

@@ -1,0 +1,255 @@
+// Sums by part and step of each run, joined by name; see compare_parts.h.
+#include "traces/analysis/compare_parts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "traces/analysis/matching.h"
+#include "traces/analysis/modules.h"
+#include "traces/analysis/step_windows.h"
+#include "traces/analysis/units.h"
+#include "traces/store/trace.h"
+
+namespace shardscope::traces {
+namespace {
+
+// A module view reads the whole trace: the spread of modules is that of at most so many steps.
+constexpr std::size_t kModuleSteps = 20;
+
+// The sums of one part in one run.
+struct PartSums {
+    double ns = 0, times = 0, bytes = 0;
+    std::map<std::int64_t, double> by_step;  // step number -> ns of all ranks
+};
+
+using RunParts = std::map<std::string, PartSums>;
+
+// How many ranks kept each step; a trace without steps has one, number 0.
+std::map<std::int64_t, int> kept_steps(const TraceSteps& steps) {
+    std::map<std::int64_t, int> kept;
+    for (const RankSteps& rank : steps.ranks) {
+        for (std::int64_t s = 0; s < rank.kept(); ++s) ++kept[rank.steps[static_cast<std::size_t>(s)].number];
+    }
+    return kept;
+}
+
+// Adds up device events under small numbers, one for each part, so that no name is touched for an event.
+class EventSums {
+  public:
+    EventSums(const Trace& trace, const TraceSteps& steps) : trace_(trace), steps_(steps) {}
+
+    // `event` counts for the part `key`, if its step is kept.
+    void add(std::size_t event, std::uint64_t key, std::int64_t bytes) {
+        const std::int32_t step = steps_.event[event];
+        const RankSteps& rank = steps_.ranks[trace_.device.rank[event]];
+        if (step < 0 || step >= rank.kept()) return;
+        Sum& sum = sums_[key];
+        const auto ns = static_cast<double>(trace_.device.end[event] - trace_.device.start[event]);
+        sum.total.ns += ns;
+        sum.total.times += 1;
+        sum.total.bytes += static_cast<double>(bytes);
+        const std::int64_t number = rank.steps[static_cast<std::size_t>(step)].number;
+        if (sum.last_step == nullptr || sum.last_number != number) {  // events come in runs of one step
+            sum.last_number = number;
+            sum.last_step = &sum.total.by_step[number];
+        }
+        *sum.last_step += ns;
+    }
+
+    template <typename Name>
+    RunParts named(Name name) const {
+        RunParts parts;
+        for (const auto& [key, sum] : sums_) {
+            PartSums& part = parts[name(key)];  // several keys may have one name
+            part.ns += sum.total.ns;
+            part.times += sum.total.times;
+            part.bytes += sum.total.bytes;
+            for (const auto& [number, ns] : sum.total.by_step) part.by_step[number] += ns;
+        }
+        return parts;
+    }
+
+  private:
+    struct Sum {
+        PartSums total;
+        std::int64_t last_number = 0;
+        double* last_step = nullptr;  // into total.by_step
+    };
+    const Trace& trace_;
+    const TraceSteps& steps_;
+    std::unordered_map<std::uint64_t, Sum> sums_;
+};
+
+RunParts kernels_of(const Trace& trace, const TraceSteps& steps) {
+    EventSums sums(trace, steps);
+    const DeviceEvents& device = trace.device;
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        if (device.kind[i] != DeviceKind::kernel && device.kind[i] != DeviceKind::communication) continue;
+        sums.add(i, static_cast<std::uint64_t>(device.name[i]), 0);
+    }
+    return sums.named(
+        [&](std::uint64_t key) { return std::string(trace.strings[static_cast<StringId>(key)]); });
+}
+
+RunParts collectives_of(const Trace& trace, const TraceSteps& steps) {
+    EventSums sums(trace, steps);
+    const KernelOperations operations(trace);
+    const DeviceEvents& device = trace.device;
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        if (device.kind[i] != DeviceKind::communication) continue;
+        const std::int32_t row = device.collective[i];
+        const auto at = static_cast<std::size_t>(row);
+        const Operation operation = row >= 0 ? trace.collectives.operation[at] : operations.of_event(i);
+        const std::int32_t unit = row >= 0 ? trace.collectives.unit[at] : -1;
+        sums.add(i, static_cast<std::uint64_t>(operation) << 32 | static_cast<std::uint32_t>(unit),
+                 row >= 0 ? trace.collectives.bytes[at] : 0);
+    }
+    return sums.named([&](std::uint64_t key) {
+        const auto unit = static_cast<std::int32_t>(static_cast<std::uint32_t>(key));
+        std::string text(name(static_cast<Operation>(key >> 32)));
+        const auto row = std::find_if(trace.units.begin(), trace.units.end(),
+                                      [unit](const UnitRow& u) { return u.id == unit; });
+        if (unit >= 0 && row != trace.units.end()) text += ", " + row->name;
+        return text;
+    });
+}
+
+RunParts units_of(const Trace& trace) {
+    RunParts parts;
+    for (const RankUnits& rank : units_report(trace).ranks) {
+        for (const UnitPhase& row : rank.rows) {
+            PartSums& part = parts[fmt::format("{}, {}", row.name, name(row.phase))];
+            part.ns += static_cast<double>(row.sum.gather_ns + row.sum.reduce_ns);
+            part.times += static_cast<double>(row.sum.gathers + row.sum.reductions);
+            part.bytes += static_cast<double>(row.sum.gather_bytes + row.sum.reduce_bytes);
+            for (const UnitStep& step : row.steps) {
+                part.by_step[step.number] += static_cast<double>(step.costs.gather_ns + step.costs.reduce_ns);
+            }
+        }
+    }
+    return parts;
+}
+
+// `take(path, node)` for every row of a view.
+template <typename Take>
+void each_module(const std::vector<ModuleNode>& nodes, const std::string& path, const Take& take) {
+    for (const ModuleNode& node : nodes) {
+        const std::string own = path.empty() ? node.name : path + "/" + node.name;
+        take(own, node);
+        each_module(node.children, own, take);
+    }
+}
+
+RunParts modules_of(const Trace& trace, const std::map<std::int64_t, int>& kept) {
+    RunParts parts;
+    if (kept.empty()) return parts;
+    Selection all;
+    if (!trace.steps.empty()) {
+        all.first_step = kept.begin()->first;
+        all.last_step = kept.rbegin()->first;
+    }
+    for (const RankModules& rank : module_view(trace, all).ranks) {
+        each_module(rank.modules, "", [&](const std::string& path, const ModuleNode& node) {
+            PartSums& part = parts[path];
+            part.ns += node.device_self_us * 1e3;
+            part.times += static_cast<double>(node.occurrences);
+        });
+    }
+    if (trace.steps.empty()) return parts;
+    const std::size_t stride = (kept.size() + kModuleSteps - 1) / kModuleSteps;
+    std::size_t number = 0;
+    for (const auto& [step, ranks] : kept) {
+        if (number++ % stride != 0) continue;
+        for (auto& [path, part] : parts) part.by_step[step] += 0;
+        Selection one;
+        one.first_step = one.last_step = step;
+        for (const RankModules& rank : module_view(trace, one).ranks) {
+            each_module(rank.modules, "", [&](const std::string& path, const ModuleNode& node) {
+                parts[path].by_step[step] += node.device_self_us * 1e3;
+            });
+        }
+    }
+    return parts;
+}
+
+PartFigures figures(const PartSums& sums, const std::map<std::int64_t, int>& kept, bool sampled) {
+    PartFigures result;
+    double rank_steps = 0;
+    std::vector<double> steps;
+    for (const auto& [number, ranks] : kept) {
+        rank_steps += ranks;
+        const auto at = sums.by_step.find(number);
+        if (at == sums.by_step.end() && sampled) continue;  // not looked at; else: nothing of it in the step
+        steps.push_back(at == sums.by_step.end() ? 0 : at->second * 1e-3 / ranks);
+    }
+    if (rank_steps == 0) return result;
+    result.present = true;
+    result.us = sums.ns * 1e-3 / rank_steps;
+    result.times = sums.times / rank_steps;
+    result.bytes = sums.bytes / rank_steps;
+    result.spread = spread_of(std::move(steps));
+    return result;
+}
+
+RunParts parts_of(const Trace& trace, CompareBy by, const TraceSteps& steps,
+                  const std::map<std::int64_t, int>& kept) {
+    switch (by) {
+        case CompareBy::module:
+            return modules_of(trace, kept);
+        case CompareBy::kernel:
+            return kernels_of(trace, steps);
+        case CompareBy::collective:
+            return collectives_of(trace, steps);
+        case CompareBy::unit:
+            return units_of(trace);
+    }
+    return {};
+}
+
+}  // namespace
+
+double ComparedPart::largest_difference() const {
+    double largest = 0;
+    for (const PartFigures& run : runs) {
+        const double more = run.us - runs.front().us;
+        if (std::abs(more) > std::abs(largest)) largest = more;
+    }
+    return largest;
+}
+
+PartsComparison compare_parts(const std::vector<const Trace*>& traces, CompareBy by) {
+    PartsComparison result;
+    result.whole = compare(traces);
+    result.by = by;
+    std::map<std::string, ComparedPart> parts;
+    for (std::size_t run = 0; run < traces.size(); ++run) {
+        const TraceSteps steps = find_steps(*traces[run]);
+        const std::map<std::int64_t, int> kept = kept_steps(steps);
+        for (const auto& [name, sums] : parts_of(*traces[run], by, steps, kept)) {
+            ComparedPart& part = parts[name];
+            part.runs.resize(traces.size());
+            part.runs[run] = figures(sums, kept, by == CompareBy::module);
+        }
+    }
+    for (auto& [name, part] : parts) {
+        part.name = name;
+        result.parts.push_back(std::move(part));
+    }
+    std::stable_sort(result.parts.begin(), result.parts.end(),
+                     [](const ComparedPart& a, const ComparedPart& b) {
+                         return std::abs(a.largest_difference()) > std::abs(b.largest_difference());
+                     });
+    return result;
+}
+
+std::optional<CompareBy> compare_by(std::string_view name) {
+    const auto at = std::find(kCompareByNames.begin(), kCompareByNames.end(), name);
+    if (at == kCompareByNames.end()) return std::nullopt;
+    return static_cast<CompareBy>(at - kCompareByNames.begin());
+}
+
+}  // namespace shardscope::traces
