@@ -49,17 +49,4 @@ bool names_somebody(const std::vector<MemoryHolder>& holders) {
     });
 }
 
-std::string shortened(std::string_view text, std::size_t width) {
-    const std::string whole = printable(text);
-    if (display_width(whole) <= width || width < 8) return whole;
-    // Cut between characters: a byte that continues one is 10xxxxxx.
-    const auto starts = [&](std::size_t at) {
-        return (static_cast<unsigned char>(whole[at]) & 0xC0) != 0x80;
-    };
-    std::size_t head = width / 2, tail = whole.size() - (width - head - 3);
-    while (head > 0 && !starts(head)) --head;
-    while (tail < whole.size() && !starts(tail)) ++tail;
-    return whole.substr(0, head) + "..." + whole.substr(tail);
-}
-
 }  // namespace shardscope::traces

@@ -21,7 +21,4 @@ std::string spaces_and_failures(const RankMemory& rank);
 // A single holder that names nobody ("(no unit)") says nothing.
 bool names_somebody(const std::vector<MemoryHolder>& holders);
 
-// At most `width` columns: the middle of a longer text is left out.
-std::string shortened(std::string_view text, std::size_t width);
-
 }  // namespace shardscope::traces
