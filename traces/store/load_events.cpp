@@ -32,15 +32,13 @@ class Details {
   public:
     explicit Details(LoadSource& source) {
         source.scan_fast(
-            "SHARD_DEVICE_DETAILS", {"start", "deviceId", "streamId", "correlationId", "externalId"},
-            [&](const FastRow& r, const Statement&) {
-                rows_.push_back({r.integer(0), r.integer(1), r.integer(2), r.integer(3), r.integer(4)});
+            "SHARD_DEVICE_DETAILS",
+            {"start", "deviceId", "streamId", "correlationId", "externalId", "blocksPerSm", "occupancy"},
+            [&](const FastRow& r) {
+                rows_.push_back({r.integer(0), r.integer(1), r.integer(2), r.integer(3), r.integer(4),
+                                 static_cast<float>(r.is_null(5) ? -1 : r.real(5)),
+                                 static_cast<float>(r.is_null(6) ? -1 : r.real(6))});
             });
-        std::size_t at = 0;
-        source.scan("SHARD_DEVICE_DETAILS", {"blocksPerSm", "occupancy"}, [&](const Statement& r) {
-            rows_[at].blocks_per_sm = static_cast<float>(r.is_null(0) ? -1 : r.real(0));
-            rows_[at++].occupancy = static_cast<float>(r.is_null(1) ? -1 : r.real(1));
-        });
         const auto less = [](const Row& a, const Row& b) { return a.place() < b.place(); };
         if (!std::is_sorted(rows_.begin(), rows_.end(), less))
             std::stable_sort(rows_.begin(), rows_.end(), less);
@@ -86,15 +84,13 @@ class DeviceLoader {
         source_.scan_fast(
             kDeviceTables[1],
             {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "copyKind"},
-            [&](const FastRow& r, const Statement&) {
+            [&](const FastRow& r) {
                 add(r, names_.memcpy(narrow(r.integer(7))), DeviceKind::memcpy, r.integer(6),
                     NameFacts::known_copy_kind(r.integer(7)));
             });
-        source_.scan_fast(kDeviceTables[2],
-                          {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes"},
-                          [&](const FastRow& r, const Statement&) {
-                              add(r, names_.memset(), DeviceKind::memset, r.integer(6), 0);
-                          });
+        source_.scan_fast(
+            kDeviceTables[2], {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes"},
+            [&](const FastRow& r) { add(r, names_.memset(), DeviceKind::memset, r.integer(6), 0); });
         load_graphs();
     }
 
@@ -118,7 +114,7 @@ class DeviceLoader {
         bool unnamed = false;
         source_.scan_fast(kDeviceTables[0],
                           {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", own},
-                          [&](const FastRow& r, const Statement&) {
+                          [&](const FastRow& r) {
                               const StringId name = source_.string(r.integer(6));
                               if (add(r, name, names_.kernel_kind(name), 0, 0))
                                   unnamed = unnamed || name == StringId::empty;
@@ -128,17 +124,16 @@ class DeviceLoader {
 
     // Kernels without a short name have the other one. Few files have any, so that it costs a second look.
     void name_by_signature(std::size_t event) {
-        source_.scan_fast(
-            kDeviceTables[0], {"start", "end", "demangledName"}, [&](const FastRow& r, const Statement&) {
-                PendingDevice& d = rows_.device;
-                if (event >= d.size() || d.start[event] != r.integer(0) || d.end[event] != r.integer(1))
-                    return;  // it was refused
-                if (d.name[event] == StringId::empty) {
-                    d.name[event] = source_.string(r.integer(2));
-                    d.kind[event] = names_.kernel_kind(d.name[event]);
-                }
-                ++event;
-            });
+        source_.scan_fast(kDeviceTables[0], {"start", "end", "demangledName"}, [&](const FastRow& r) {
+            PendingDevice& d = rows_.device;
+            if (event >= d.size() || d.start[event] != r.integer(0) || d.end[event] != r.integer(1))
+                return;  // it was refused
+            if (d.name[event] == StringId::empty) {
+                d.name[event] = source_.string(r.integer(2));
+                d.kind[event] = names_.kernel_kind(d.name[event]);
+            }
+            ++event;
+        });
     }
 
     // Whole graphs stand for the kernels in them where those were not traced one by one.
@@ -150,7 +145,7 @@ class DeviceLoader {
         for (std::size_t i = 0; i < d.size(); ++i) traced.insert(d.correlation[i] ^ pid_of_lane(d.lane[i]));
         source_.scan_fast(kTable,
                           {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "graphId"},
-                          [&](const FastRow& r, const Statement&) {
+                          [&](const FastRow& r) {
                               if (r.integer(4) != 0 && traced.contains(r.integer(4) ^ r.integer(5))) return;
                               add(r, source_.sink.intern(fmt::format("CUDA graph {}", r.integer(6))),
                                   DeviceKind::kernel, 0, 0);
@@ -171,7 +166,7 @@ void load_collectives(LoadSource& source) {
         "SHARD_COLLECTIVES",
         {"rank", "correlationId", "operation", "bytes", "padding", "groupId", "groupSize", "sequence", "unit",
          "phase"},
-        [&](const FastRow& r, const Statement&) {
+        [&](const FastRow& r) {
             rows.collectives.push_back({.rank = narrow(r.integer(0)),
                                         .correlation = r.integer(1),
                                         .operation = to_enum(r.integer(2), kOperations, Operation::other),
@@ -200,26 +195,26 @@ class RangeLoader {
         source_.scan_fast("NVTX_EVENTS",
                           {"start", "end", "eventType", "globalTid", "domainId", "textId|text", "int64Value",
                            "uint64Value", "jsonTextId|jsonText"},
-                          [&](const FastRow& r, const Statement& row) { add(r, row); });
+                          [&](const FastRow& r) { add(r); });
     }
 
   private:
-    void add(const FastRow& r, const Statement& row) {
+    void add(const FastRow& r) {
         const std::int64_t type = r.integer(2);
         if (type == kNvtxDomainCreate) {
-            rows_.name_domain(domain(r), source_.id_or_text(row, 5));
+            rows_.name_domain(domain(r), source_.id_or_text(r, 5));
             return;
         }
         if (type != kNvtxPushPop && type != kNvtxStartEnd && type != kNvtxMark) return;
         const std::int64_t start = r.integer(0), end = r.integer_or(1, start);
         const bool ended = end != start || !r.is_null(1);
         if (!rows_.accept(start, end)) return;
-        StringId name = source_.id_or_text(row, 5);
+        StringId name = source_.id_or_text(r, 5);
         if (!ended) {
             if (type == kNvtxMark) rows_.add_mark(start, r.integer(3), name);
             return;
         }
-        StringId detail = r.is_null(8) ? StringId::empty : source_.id_or_text(row, 8);
+        StringId detail = r.is_null(8) ? StringId::empty : source_.id_or_text(r, 8);
         std::uint32_t in = domain(r);
         if (source_.reads_names && r.integer(4) == 0) {
             const Reading& reading = reading_of(name);
@@ -275,7 +270,7 @@ class RangeLoader {
 
 void load_links(LoadSource& source) {
     source.scan_fast("SHARD_LINKS", {"kind", "fromTid", "fromTime", "toTid", "toTime"},
-                     [&](const FastRow& r, const Statement&) {
+                     [&](const FastRow& r) {
                          // Others are of a kind that is not known here.
                          if (r.integer(0) < 0 || r.integer(0) >= kLinkKinds) return;
                          source.sink.add(LinkRow{.kind = static_cast<LinkKind>(r.integer(0)),
@@ -313,7 +308,7 @@ void load_host_events(LoadSource& source) {
     const auto reserve = [&](auto&... columns) { (columns.reserve(room), ...); };
     reserve(c.start, c.end, c.correlation, c.name, c.thread);
     source.scan_fast("CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "end", "globalTid", "correlationId", "nameId"},
-                     [&](const FastRow& r, const Statement&) {
+                     [&](const FastRow& r) {
                          const std::int64_t start = r.integer(0), end = r.integer(1);
                          if (!rows.accept(start, end)) return;
                          rows.add_call(start, end, r.integer(2), r.integer(3),
@@ -321,7 +316,7 @@ void load_host_events(LoadSource& source) {
                      });
     source.scan_fast("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
                      {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "syncType"},
-                     [&](const FastRow& r, const Statement&) {
+                     [&](const FastRow& r) {
                          SynchronizationRow row{
                              .start = r.integer(0), .end = r.integer(1), .device = narrow(r.integer(2))};
                          row.stream = r.integer(3) == kNotApplicable ? -1 : narrow(r.integer(3));

@@ -27,7 +27,7 @@ void load_allocations(LoadSource& source) {
         "SHARD_MEMORY",
         {"time", "rank", "address", "bytes", "category", "space", "phase", "unit", "module", "nameId",
          "globalTid", "total", "reserved", "annotationId", "stackId"},
-        [&](const FastRow& r, const Statement&) {
+        [&](const FastRow& r) {
             const std::int64_t time = r.integer(0), bytes = r.integer(3);
             if (!rows.accept_bytes(bytes) || !rows.accept(time, time)) return;
             const std::size_t at = m.size();
