@@ -66,7 +66,9 @@ std::vector<std::int32_t> units_of_modules(const Trace& trace) {
 // The names of units in the order in which they are met.
 class UnitTable {
   public:
-    explicit UnitTable(std::vector<std::string>& names) : names_(names) {}
+    explicit UnitTable(std::vector<std::string>& names) : names_(names) {
+        for (std::size_t u = 0; u < names.size(); ++u) index_.emplace(names[u], static_cast<std::int32_t>(u));
+    }
     std::int32_t operator[](const std::string& name) {
         const auto [it, is_new] = index_.emplace(name, static_cast<std::int32_t>(names_.size()));
         if (is_new) names_.push_back(name);
@@ -255,6 +257,8 @@ class Finder {
         const std::size_t size = trace_.ranges.size();
         result_.unit.assign(size, -1);
         result_.phase.assign(size, Phase::none);
+        result_.changes.resize(trace_.threads.size());
+        result_.changes_inside.assign(size, false);
         for (const UnitRow& unit : trace_.units) result_.names.push_back(unit.name);
         read_names();
         if (!ours_) {
@@ -314,7 +318,6 @@ class Finder {
 
     void name_hooks() {
         UnitTable units(result_.names);
-        for (const std::string& name : std::vector<std::string>(result_.names)) units[name];
         if (second_ && named_) {  // only the root module has no name
             bool used = false;
             for (const Mark& mark : marks_) used = used || mark.unit == kUnnamed;
@@ -347,8 +350,27 @@ class Finder {
             if (kind == UnitMark::recompute) result_.phase[i] = Phase::recompute;
             if (kind == UnitMark::outside || ranges.kind[i] == RangeKind::step) stack.entries.clear();
             if (ours_) continue;
-            if (next_mark < marks_.size() && marks_[next_mark].range == i) obey(marks_[next_mark++], stack);
+            if (next_mark == marks_.size() || marks_[next_mark].range != i) continue;
+            const Mark& mark = marks_[next_mark++];
+            obey(mark, stack);
+            if (mark.kind == UnitMark::pre_forward || mark.kind == UnitMark::post_forward ||
+                mark.kind == UnitMark::pre_backward || mark.kind == UnitMark::post_backward)
+                note_change(i, stack);
         }
+    }
+
+    // What lies directly in a range around a hook belongs to other units before and after it.
+    void note_change(std::size_t hook, const HookStack& stack) {
+        UnitRanges::Change change{.time = trace_.ranges.start[hook]};
+        if (!stack.entries.empty()) {
+            change.unit = stack.entries.back().unit;
+            change.phase = stack.entries.back().phase;
+        }
+        result_.changes[trace_.ranges.thread[hook]].push_back(change);
+        for (std::int32_t at = trace_.ranges.parent[hook];
+             at >= 0 && !result_.changes_inside[static_cast<std::size_t>(at)];
+             at = trace_.ranges.parent[static_cast<std::size_t>(at)])
+            result_.changes_inside[static_cast<std::size_t>(at)] = true;
     }
 
     void inherit(std::size_t i, const HookStack& stack) {
@@ -434,6 +456,19 @@ class Finder {
 };
 
 }  // namespace
+
+UnitRanges::Place UnitRanges::at(const Trace& trace, std::int32_t range, std::int64_t time) const {
+    if (range < 0) return {};
+    const auto r = static_cast<std::size_t>(range);
+    if (changes_inside[r]) {
+        const std::vector<Change>& all = changes[trace.ranges.thread[r]];
+        const auto after =
+            std::partition_point(all.begin(), all.end(), [&](const Change& c) { return c.time <= time; });
+        if (after != all.begin() && (after - 1)->time > trace.ranges.start[r] && (after - 1)->unit >= 0)
+            return {(after - 1)->unit, (after - 1)->phase};
+    }
+    return {unit[r], phase[r]};
+}
 
 UnitRanges find_units(const Trace& trace) {
     return Finder(trace).find();

@@ -19,6 +19,21 @@ struct UnitRanges {
     std::vector<std::int32_t> unit;      // by host range: index into names, -1 none
     std::vector<Phase> phase;            // by host range: forward, backward, recompute, or none
     std::vector<std::int32_t> limiters;  // host ranges in which the limiter of gathers held the host
+
+    struct Change {  // on a thread, by a hook
+        std::int64_t time = 0;
+        std::int32_t unit = -1;
+        Phase phase = Phase::none;
+    };
+    std::vector<std::vector<Change>> changes;  // by thread, in order of time
+    std::vector<bool> changes_inside;          // by host range: a hook ran in it
+
+    struct Place {
+        std::int32_t unit = -1;
+        Phase phase = Phase::none;
+    };
+    // Of what was launched at `time` with `range` as its innermost range (-1: none).
+    Place at(const Trace& trace, std::int32_t range, std::int64_t time) const;
 };
 
 // Our own traces: by the module of the range, whose unit is its own or its nearest ancestor's. Others: a

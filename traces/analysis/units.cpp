@@ -180,10 +180,6 @@ class Analysis {
         std::vector<std::int32_t> waited_for;  // gathers that no kernel has needed yet
     };
 
-    std::int32_t unit_of_range(std::int32_t range) const {
-        return range >= 0 ? ranges_.unit[static_cast<std::size_t>(range)] : -1;
-    }
-
     std::size_t key(std::uint16_t rank, std::int32_t unit) const {
         return rank * (ranges_.names.size() + 1) + static_cast<std::size_t>(unit + 1);
     }
@@ -235,13 +231,13 @@ class Analysis {
     void add_kernel(std::size_t i, std::int64_t stream_free_from) {
         const DeviceEvents& device = trace_.device;
         const std::uint16_t rank = device.rank[i];
-        const std::int32_t unit = unit_of_range(launching_range(trace_, i));
+        const std::int64_t launched = launched_at(trace_, i);
+        const std::int32_t unit = ranges_.at(trace_, launching_range(trace_, i), launched).unit;
         compute_[rank].add({device.start[i], device.end[i]}, unit);
         if (unit < 0) return;
         const std::int32_t at = held_at_[key(rank, unit)];
         if (at < 0) return;
         Held& held = held_[static_cast<std::size_t>(at)];
-        const std::int64_t launched = launched_at(trace_, i);
         if (launched < held.launched) return;  // of an earlier use
         if (!held.waited_for.empty()) wait(held, i, launched, stream_free_from);
         const auto last = static_cast<std::size_t>(held.last);
@@ -281,8 +277,9 @@ class Analysis {
         collective.rank = device.rank[i];
         collective.step = steps_.event[i];
         collective.launched = launched_at(trace_, i);
-        collective.unit = unit_of_range(range);
-        if (range >= 0) collective.phase = ranges_.phase[static_cast<std::size_t>(range)];
+        const UnitRanges::Place place = ranges_.at(trace_, range, collective.launched);
+        collective.unit = place.unit;
+        collective.phase = place.phase;
         Operation operation = Operation::other;
         std::int64_t bytes = 0, padding = 0;
         if (c >= 0) {
@@ -318,12 +315,12 @@ class Analysis {
         collectives_.push_back(collective);
         if (!collective.gather || collective.unit < 0) return;
         const auto number = static_cast<std::int32_t>(collectives_.size() - 1);
-        std::int32_t& place = held_at_[key(collective.rank, collective.unit)];
-        if (place < 0) {
-            place = static_cast<std::int32_t>(held_.size());
+        std::int32_t& held_at = held_at_[key(collective.rank, collective.unit)];
+        if (held_at < 0) {
+            held_at = static_cast<std::int32_t>(held_.size());
             held_.emplace_back();
         }
-        Held& held = held_[static_cast<std::size_t>(place)];
+        Held& held = held_[static_cast<std::size_t>(held_at)];
         const bool another = held.first >= 0 && held.last_use == kNowhere;  // the unit is made of several
         if (!another) {
             release(held, &collective);

@@ -1,0 +1,233 @@
+// Ranks beside each other: distributed, stragglers, scaling. Times in nanoseconds.
+#include "traces/analysis/distributed.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/traces/run_builder.h"
+#include "traces/analysis/matching.h"
+#include "traces/analysis/scaling.h"
+#include "traces/analysis/stragglers.h"
+#include "traces/store/names.h"
+
+namespace shardscope::traces {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// Three ranks come to a collective at these times, and it ends at 1000 for all.
+void arrive(RunBuilder& run, std::int64_t base, std::int64_t sequence, const std::array<int, 3>& at,
+            Operation operation = Operation::all_reduce, std::int64_t bytes = 0) {
+    for (int rank = 0; rank < 3; ++rank) {
+        run.collective(rank, base + at[static_cast<std::size_t>(rank)], base + 1000,
+                       {.operation = operation, .bytes = bytes, .sequence = sequence, .group_size = 3});
+    }
+}
+
+TEST(Stragglers, TheShortestDurationCameLast) {
+    RunBuilder run(3);
+    arrive(run, 0, 0, {0, 300, 900});       // rank 2 last, 600 after rank 1
+    arrive(run, 2000, 1, {100, 100, 500});  // rank 2 last, 400 after both
+    arrive(run, 4000, 2, {0, 200, 100});    // rank 1 last, 100 after rank 2
+    const StragglersReport report = straggler_report(*run.take());
+    EXPECT_EQ(report.collectives, 3);
+    ASSERT_THAT(report.ranks, SizeIs(3));
+    const Arrivals& latest = report.ranks[0];
+    EXPECT_EQ(latest.rank, 2);
+    EXPECT_EQ(latest.last, 2);
+    EXPECT_EQ(latest.late_ns, 900 + 400 + 100);  // behind the first of each
+    EXPECT_EQ(latest.held_ns, 600 + 400);        // where it was last: behind the last but one
+    EXPECT_EQ(latest.waited_ns, 0 + 0 + 100);
+    EXPECT_EQ(report.ranks[1].rank, 1);
+    EXPECT_EQ(report.ranks[1].late_ns, 300 + 0 + 200);
+    EXPECT_EQ(report.ranks[1].held_ns, 100);
+    EXPECT_EQ(report.ranks[2].rank, 0);
+    EXPECT_EQ(report.ranks[2].waited_ns, 900 + 400 + 200);
+}
+
+TEST(Stragglers, ClocksOfRanksDoNotMatter) {
+    RunBuilder run(2);
+    run.collective(0, 0, 100, {.sequence = 0, .group_size = 2});
+    run.collective(1, 5000, 5300, {.sequence = 0, .group_size = 2});  // its clock is ahead; it waited 200
+    const StragglersReport report = straggler_report(*run.take());
+    EXPECT_EQ(report.ranks[0].rank, 0);
+    EXPECT_EQ(report.ranks[0].late_ns, 200);
+}
+
+TEST(Stragglers, TwoThatCameTogetherAreBothNotLast) {
+    RunBuilder run(2);
+    run.collective(0, 0, 100, {.sequence = 0, .group_size = 2});
+    run.collective(1, 0, 100, {.sequence = 0, .group_size = 2});
+    const StragglersReport report = straggler_report(*run.take());
+    EXPECT_EQ(report.collectives, 1);
+    EXPECT_EQ(report.ranks[0].last + report.ranks[1].last, 0);
+}
+
+TEST(Stragglers, AreToldByOperationAndBySelection) {
+    RunBuilder run(3);
+    arrive(run, 0, 0, {0, 300, 900}, Operation::all_gather);
+    arrive(run, 2000, 0, {500, 0, 0}, Operation::all_reduce);
+    const auto trace = run.take();
+    const StragglersReport report = straggler_report(*trace);
+    ASSERT_THAT(report.kinds, SizeIs(2));
+    EXPECT_EQ(report.kinds[0].operation, Operation::all_gather);
+    EXPECT_EQ(report.kinds[0].ranks[0].rank, 2);
+    EXPECT_EQ(report.kinds[1].ranks[0].rank, 0);
+    const StragglersReport late = straggler_report(*trace, {.rank = 0, .from_ns = 2000});
+    EXPECT_EQ(late.collectives, 1);
+    ASSERT_THAT(late.ranks, SizeIs(1));
+    EXPECT_EQ(late.ranks[0].late_ns, 500);  // against all ranks, also those not shown
+}
+
+TEST(Stragglers, OfOneRankAreNotKnown) {
+    RunBuilder run;
+    run.collective(0, 0, 100, {.group_size = 2});
+    const StragglersReport report = straggler_report(*run.take());
+    EXPECT_EQ(report.trace_ranks, 1);
+    EXPECT_EQ(report.collectives, 0);
+    EXPECT_THAT(report.ranks, IsEmpty());
+}
+
+TEST(Matching, KernelsWithoutMetadataMatchByOrderWithinTheirOperation) {
+    // NCCL's SendRecv kernel does many operations' work: the range around its launch tells which.
+    const auto matches = [](int on_second_rank) {
+        RunBuilder run(2);
+        for (int rank = 0; rank < 2; ++rank) {
+            for (int i = 0; i < (rank == 0 ? 2 : on_second_rank); ++i) {
+                const std::int64_t at = 1000 * i;
+                run.range(rank, at, at + 50, "nccl:all_to_all", -1, kAnnotationDomain);
+                run.kernel(rank, at + 100, at + 200 + 100 * rank, at + 10, 7, "ncclKernel_SendRecv_RING");
+            }
+            run.kernel(rank, 5000, 5100 + rank, 4000, 7, "ncclKernel_AllReduce_RING_LL_Sum_float");
+        }
+        return straggler_report(*run.take());
+    };
+    const StragglersReport agree = matches(2);
+    EXPECT_EQ(agree.collectives, 3);
+    EXPECT_EQ(agree.unmatched, 0);
+    ASSERT_THAT(agree.kinds, SizeIs(2));
+    EXPECT_EQ(agree.kinds[1].operation, Operation::all_to_all);
+    EXPECT_EQ(agree.kinds[1].ranks[0].late_ns, 2 * 100);
+    const StragglersReport disagree = matches(3);
+    EXPECT_EQ(disagree.collectives, 1);  // the all-reduce
+    EXPECT_EQ(disagree.unmatched, 5);
+}
+
+TEST(Matching, OperationsAreReadFromTheRangesOfPyTorchAndNccl) {
+    EXPECT_EQ(operation_of_range("nccl:_all_gather_base"), Operation::all_gather);
+    EXPECT_EQ(operation_of_range("nccl:reduce_scatter_tensor_coalesced"), Operation::reduce_scatter);
+    EXPECT_EQ(operation_of_range("c10d::_allgather_base_"), Operation::all_gather);
+    EXPECT_EQ(operation_of_range("ncclAllReduce"), Operation::all_reduce);
+    EXPECT_EQ(operation_of_range("nccl:send 0->1"), Operation::send);
+    EXPECT_EQ(operation_of_range("FSDP::all_gather (scatter.0)"), Operation::all_gather);
+    EXPECT_EQ(operation_of_range("FSDP::post_backward_reduce (x)"), Operation::reduce_scatter);
+    EXPECT_EQ(operation_of_range("FSDP::all_gather_copy_out (x)"), Operation::other);
+    EXPECT_EQ(operation_of_range("aten::gather"), Operation::other);
+    EXPECT_EQ(operation_of_range("aten::reduce"), Operation::other);
+}
+
+TEST(Distributed, TransferWaitingAndBandwidthByGroupAndSize) {
+    RunBuilder run(2);
+    for (int rank = 0; rank < 2; ++rank) {
+        // 8192 bytes twice: durations 400 and 100, then 100 and 100; 1 MiB once: 2000 each.
+        run.collective(rank, 300 * rank, 400, {.bytes = 8192, .sequence = 0, .group = 7, .group_size = 2});
+        run.collective(rank, 1000, 1100, {.bytes = 8192, .sequence = 1, .group = 7, .group_size = 2});
+        run.collective(rank, 2000, 4000, {.bytes = 1 << 20, .sequence = 2, .group = 7, .group_size = 2});
+        run.kernel(rank, 3000, 5000);
+    }
+    const auto trace = run.take();
+    const DistributedReport report = distributed_report(*trace);
+    EXPECT_EQ(report.collectives, 3);
+    ASSERT_THAT(report.traffic, SizeIs(2));
+    const Traffic& small = report.traffic[0];
+    EXPECT_EQ(small.size_class, 1);  // 4 KiB .. 64 KiB
+    EXPECT_EQ(small.count, 2);
+    EXPECT_EQ(small.bytes, 2 * 8192);
+    EXPECT_EQ(small.transfer_ns, 100 + 100);
+    EXPECT_EQ(small.waiting_ns, 300);  // of rank 0, once
+    EXPECT_EQ(small.parts, 4);
+    EXPECT_EQ(small.nodes, 1);  // both ranks' host is "host"
+    EXPECT_DOUBLE_EQ(small.algbw_gbps, 16384.0 / 200);
+    EXPECT_DOUBLE_EQ(small.busbw_gbps, 16384.0 / 200 / 2);  // all_gather of 2: (n - 1) / n
+    EXPECT_EQ(report.traffic[1].size_class, 3);             // 1 MiB begins a class
+    ASSERT_THAT(report.ranks, SizeIs(2));
+    EXPECT_EQ(report.ranks[0].parts.overlapped, 1000);   // 3000..4000
+    EXPECT_EQ(report.ranks[0].parts.computation, 1000);  // 4000..5000
+    EXPECT_EQ(report.ranks[0].ns, 400 + 100 + 2000);
+    EXPECT_EQ(report.ranks[0].transfer_ns, 100 + 100 + 2000);
+    ASSERT_THAT(report.slowest, SizeIs(1));  // only where somebody waited
+    EXPECT_EQ(report.slowest[0].waiting_ns, 300);
+    EXPECT_EQ(report.slowest[0].last_rank, 1);
+
+    const DistributedReport one = distributed_report(*trace, {.rank = 1});
+    ASSERT_THAT(one.ranks, SizeIs(1));
+    EXPECT_EQ(one.traffic[0].parts, 2);
+    EXPECT_EQ(one.traffic[0].waiting_ns, 0);
+}
+
+TEST(Distributed, AGroupSpansTheHostsOfItsRanks) {
+    ColumnSink sink;
+    for (int rank = 0; rank < 3; ++rank) {
+        sink.add(RankRow{.rank = rank, .device = rank, .host = rank < 2 ? "a" : "b", .device_name = ""});
+        for (const int group : {0, 1}) {
+            if (group == 1 && rank == 2) continue;
+            const std::int64_t id = 10 + 2 * rank + group;
+            sink.add(KernelRow{.start = 100 * group,
+                               .end = 100 * group + 50,
+                               .device = rank,
+                               .correlation = id,
+                               .short_name = sink.intern("ncclDevKernel_AllGather_RING_LL")});
+            sink.add(CollectiveRow{.rank = rank,
+                                   .correlation = id,
+                                   .operation = Operation::all_gather,
+                                   .bytes = 64,
+                                   .group = group,
+                                   .group_size = group == 0 ? 3 : 2});
+        }
+    }
+    const DistributedReport report = distributed_report(*sink.take());
+    ASSERT_THAT(report.traffic, SizeIs(2));
+    EXPECT_EQ(report.traffic[0].nodes, 2);
+    EXPECT_EQ(report.traffic[1].nodes, 1);
+}
+
+std::unique_ptr<Trace> run_of(int ranks, std::int64_t step, std::int64_t compute, const char* batch) {
+    RunBuilder run(ranks);
+    if (batch != nullptr) run.sink().add(RunInfoRow{"data.batch", batch});
+    for (int rank = 0; rank < ranks; ++rank) {
+        run.step(rank, 0, 0, step);
+        run.kernel(rank, 0, compute, 0);
+        run.collective(rank, compute, step,
+                       {.operation = Operation::all_reduce, .bytes = 8, .group_size = ranks, .launched = 1});
+    }
+    return run.take();
+}
+
+TEST(Scaling, SpeedUpAndEfficiencyAreAgainstTheFewestRanks) {
+    // 4 samples a rank: 2 ranks do 8 in 1000 ns, 4 ranks 16 in 1250 ns: 1.6 times as many a second.
+    const auto small = run_of(2, 1000, 800, "4"), large = run_of(4, 1250, 800, "4");
+    const ScalingReport report = scaling_report({large.get(), small.get()});
+    ASSERT_THAT(report.runs, SizeIs(2));
+    EXPECT_EQ(report.runs[0].ranks, 2);
+    EXPECT_DOUBLE_EQ(report.runs[0].samples_per_second(), 8 / 1000e-9);
+    EXPECT_DOUBLE_EQ(report.runs[0].efficiency, 1);
+    EXPECT_DOUBLE_EQ(report.runs[1].speed_up, 1.6);
+    EXPECT_DOUBLE_EQ(report.runs[1].efficiency, 0.8);
+    EXPECT_EQ(report.runs[1].grew, static_cast<int>(TimeCategory::communication));
+    EXPECT_DOUBLE_EQ(report.runs[1].grew_us, 0.25);  // 200 -> 450 ns, all of it exposed
+    ASSERT_THAT(report.runs[1].operations, SizeIs(1));
+    EXPECT_DOUBLE_EQ(report.runs[1].operations[0].us, 0.45);
+    EXPECT_DOUBLE_EQ(report.runs[1].operations[0].count, 1);
+}
+
+TEST(Scaling, WithoutABatchThereIsNoSpeedUp) {
+    const auto small = run_of(2, 1000, 800, nullptr), large = run_of(4, 1250, 800, "4");
+    const ScalingReport report = scaling_report({small.get(), large.get()});
+    EXPECT_DOUBLE_EQ(report.runs[0].samples_per_second(), 0);
+    EXPECT_DOUBLE_EQ(report.runs[1].speed_up, 0);
+    EXPECT_DOUBLE_EQ(report.runs[1].grew_us, 0.25);
+}
+
+}  // namespace
+}  // namespace shardscope::traces

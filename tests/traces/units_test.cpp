@@ -1,0 +1,398 @@
+// FSDP units: which range and collective belongs to which unit, and what each costs. Times in nanoseconds.
+#include "traces/analysis/units.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/traces/run_builder.h"
+#include "traces/analysis/unit_names.h"
+#include "traces/analysis/unit_ranges.h"
+#include "traces/store/names.h"
+
+namespace shardscope::traces {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// Rows as the Kineto importer makes them: one rank, a main thread and autograd's thread.
+class KinetoRun {
+  public:
+    KinetoRun() {
+        run_.sink().add(ThreadRow{.global_tid = RunBuilder::other_tid(0), .name = "autograd", .rank = 0});
+    }
+
+    void annotation(std::int64_t start, std::int64_t end, std::string_view name) {
+        run_.range_on(thread_, start, end, name, -1, kAnnotationDomain);
+    }
+    void op(std::int64_t start, std::int64_t end, std::string_view name) {
+        run_.range_on(thread_, start, end, name, -1, kOperatorDomain);
+    }
+    void frame(std::int64_t start, std::int64_t end, std::string_view name) {
+        run_.range_on(thread_, start, end, name, -1, kFunctionDomain);
+    }
+    void kernel(std::int64_t launched, std::int64_t start, std::int64_t end, int stream = 7,
+                std::string_view name = "gemm") {
+        const std::int64_t id = ++last_id_;
+        run_.sink().add(RuntimeRow{.start = launched,
+                                   .end = launched + 1,
+                                   .global_tid = thread_,
+                                   .correlation = id,
+                                   .name = run_.sink().intern("cudaLaunchKernel")});
+        run_.sink().add(KernelRow{.start = start,
+                                  .end = end,
+                                  .stream = stream,
+                                  .correlation = id,
+                                  .global_pid = RunBuilder::pid(0),
+                                  .short_name = run_.sink().intern(name)});
+    }
+    // With what Kineto's collective arguments tell: no unit, no phase.
+    void gather(std::int64_t launched, std::int64_t start, std::int64_t end, std::int64_t bytes) {
+        kernel(launched, start, end, 20, "ncclDevKernel_AllGather_RING_LL");
+        metadata(Operation::all_gather, bytes);
+    }
+    void reduce(std::int64_t launched, std::int64_t start, std::int64_t end, std::int64_t bytes) {
+        kernel(launched, start, end, 21, "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL");
+        metadata(Operation::reduce_scatter, bytes);
+    }
+    void on_autograd() { thread_ = RunBuilder::other_tid(0); }
+    RunBuilder& builder() { return run_; }
+    std::unique_ptr<Trace> take() { return run_.take(); }
+
+  private:
+    void metadata(Operation operation, std::int64_t bytes) {
+        run_.sink().add(CollectiveRow{.rank = 0,
+                                      .correlation = last_id_,
+                                      .operation = operation,
+                                      .bytes = bytes,
+                                      .group_size = 2,
+                                      .sequence = sequence_++});
+    }
+    RunBuilder run_;
+    std::int64_t thread_ = RunBuilder::tid(0), last_id_ = 1000, sequence_ = 0;
+};
+
+// One step of a model of two FSDP2 units: the root (embedding and head) and layers.0.
+std::unique_ptr<Trace> fsdp2_step() {
+    KinetoRun run;
+    run.annotation(0, 4000, "ProfilerStep#0");
+    run.annotation(100, 200, "FSDP::pre_forward");
+    run.annotation(110, 130, "FSDP::all_gather");
+    run.gather(120, 1000, 1400, 4096);
+    run.annotation(140, 160, "FSDP::all_gather_copy_out");
+    run.kernel(150, 1400, 1410);
+    run.op(210, 220, "aten::embedding");
+    run.kernel(215, 1410, 1500);
+    run.annotation(300, 400, "FSDP::pre_forward (layers.0)");
+    run.annotation(310, 330, "FSDP::all_gather (layers.0)");
+    run.gather(320, 1400, 1700, 1024);
+    run.annotation(340, 360, "FSDP::all_gather_copy_out (layers.0)");
+    run.kernel(350, 1700, 1720);
+    run.op(410, 420, "aten::mm");
+    run.kernel(415, 1720, 2000);
+    run.annotation(430, 440, "FSDP::post_forward (layers.0)");
+    run.op(450, 460, "aten::mm");  // the head: the root's
+    run.kernel(455, 2000, 2100);
+    run.annotation(470, 480, "FSDP::post_forward");
+    run.on_autograd();
+    run.op(1000, 1200, "autograd::engine::evaluate_function: MmBackward0");
+    run.annotation(1010, 1100, "FSDP::pre_backward");
+    run.annotation(1050, 1090, "FSDP::backward_prefetch for layers.0");
+    run.annotation(1060, 1080, "FSDP::all_gather (layers.0)");
+    run.gather(1070, 2000, 2300, 1024);
+    run.kernel(1150, 2100, 2250);
+    run.op(1300, 1400, "autograd::engine::evaluate_function: MmBackward0");
+    run.annotation(1310, 1330, "FSDP::pre_backward (layers.0)");
+    run.annotation(1320, 1325, "FSDP::all_gather_copy_out (layers.0)");
+    run.kernel(1322, 2300, 2320);
+    run.op(1340, 1390, "MmBackward0");
+    run.kernel(1380, 2320, 2900);
+    run.annotation(1500, 1550, "FSDP::post_backward_reduce (layers.0)");
+    run.annotation(1510, 1530, "nccl:_reduce_scatter_base");
+    run.reduce(1520, 2900, 3300, 1024);
+    run.op(1600, 1650, "autograd::engine::evaluate_function: EmbeddingBackward0");
+    run.kernel(1620, 2900, 3000);
+    run.annotation(1700, 1750, "FSDP::post_backward_reduce");
+    run.reduce(1720, 3300, 3500, 4096);
+    return run.take();
+}
+
+const UnitPhase& row(const RankUnits& rank, std::string_view name, Phase phase) {
+    for (const UnitPhase& row : rank.rows) {
+        if (row.name == name && row.phase == phase) return row;
+    }
+    static const UnitPhase none;
+    ADD_FAILURE() << "no row " << name;
+    return none;
+}
+
+TEST(UnitNames, AreReadFromPyTorchsRanges) {
+    const auto expect = [](std::string_view range, UnitMark mark, std::string_view unit) {
+        const UnitName name = unit_name(range);
+        EXPECT_EQ(name.mark, mark) << range;
+        EXPECT_EQ(name.unit, unit) << range;
+    };
+    expect("FSDP::all_gather (layers.3)", UnitMark::other, "layers.3");
+    expect("FSDP::all_gather (layers.3) [pg=1]", UnitMark::other, "layers.3");
+    expect("FSDP::all_gather (layers.3 [pg=1])", UnitMark::other, "layers.3");
+    expect("FSDP::all_gather (layers.3), seq = 4, op_id = 7", UnitMark::other, "layers.3");
+    expect("FSDP::pre_forward", UnitMark::pre_forward, "");
+    expect("FSDP::post_backward_reduce (model.layers.0)", UnitMark::post_backward, "model.layers.0");
+    expect("FSDP::backward_prefetch for layers.2", UnitMark::backward_prefetch, "layers.2");
+    expect("FSDP::something_new (x)", UnitMark::other, "x");
+    expect("FSDP::cast_forward_inputs", UnitMark::none, "");
+    expect("FullyShardedDataParallel.forward", UnitMark::forward, "");
+    expect("FullyShardedDataParallel._pre_backward_hook", UnitMark::pre_backward, "");
+    expect("FullyShardedDataParallel.rate_limiter", UnitMark::limiter, "");
+    expect("nn.Module: FullyShardedDataParallel_3", UnitMark::module_frame, "FullyShardedDataParallel_3");
+    expect("nn.Module: Linear_3", UnitMark::none, "");
+    expect("FSDP::all_gather (", UnitMark::none, "");
+}
+
+TEST(Units, OfAnFsdp2TraceAreThoseThatItsRangesName) {
+    const auto trace = fsdp2_step();
+    const UnitsReport report = units_report(*trace);
+    ASSERT_TRUE(report.any_unit);
+    ASSERT_THAT(report.ranks, SizeIs(1));
+    const RankUnits& rank = report.ranks[0];
+    EXPECT_EQ(rank.steps, 1);
+    ASSERT_THAT(rank.rows, SizeIs(4));
+
+    const UnitPhase& forward = row(rank, "layers.0", Phase::forward);
+    EXPECT_EQ(forward.sum.gathers, 1);
+    EXPECT_EQ(forward.sum.gather_bytes, 1024);
+    EXPECT_EQ(forward.sum.gather_ns, 300);           // 1400..1700
+    EXPECT_EQ(forward.sum.issue_to_ready_ns, 1380);  // 1700 - 320
+    EXPECT_EQ(forward.sum.wait_ns, 200);  // its copy-out could run from 1500, when the stream was free
+    EXPECT_EQ(forward.sum.gather_exposed_ns, 200);  // 1500..1700: no compute
+    EXPECT_EQ(forward.hidden_by, "(root)");         // its copy-out and embedding: 1400..1500
+    EXPECT_EQ(forward.hidden_ns, 100);
+    EXPECT_EQ(forward.sum.held_ns, 600);  // 1400..2000, when its mm ended
+    EXPECT_EQ(forward.sum.reductions, 0);
+
+    const UnitPhase& backward = row(rank, "layers.0", Phase::backward);
+    EXPECT_EQ(backward.sum.gathers, 1);               // prefetched in the root's pre-backward
+    EXPECT_EQ(backward.sum.issue_to_ready_ns, 1230);  // 2300 - 1070
+    EXPECT_EQ(backward.sum.wait_ns, 50);              // 2250..2300
+    EXPECT_EQ(backward.sum.gather_exposed_ns, 50);    // 2250..2300
+    EXPECT_EQ(backward.sum.reductions, 1);
+    EXPECT_EQ(backward.sum.reduce_ns, 400);          // 2900..3300
+    EXPECT_EQ(backward.sum.reduce_exposed_ns, 300);  // the embedding's backward covers 2900..3000
+    EXPECT_EQ(backward.hidden_by, "(root)");
+    EXPECT_EQ(backward.hidden_ns, 250 + 100);  // gather: 2000..2250, reduction: 2900..3000
+    EXPECT_EQ(backward.sum.regathers, 1);      // gathered, used, freed, and gathered again at once
+    EXPECT_EQ(backward.sum.held_ns, 900);      // 2000..2900
+    EXPECT_EQ(backward.sum.freed_ns, 0);       // its forward ended at 2000
+
+    const UnitPhase& root = row(rank, "(root)", Phase::forward);
+    EXPECT_EQ(root.sum.gather_bytes, 4096);
+    EXPECT_EQ(root.sum.wait_ns, 1250);           // its copy-out was launched at 150
+    EXPECT_EQ(root.sum.gather_exposed_ns, 400);  // nothing else ran
+    EXPECT_EQ(root.hidden_by, "");
+    EXPECT_EQ(root.sum.held_ns, 2000);  // 1000..3000: it is not freed after the forward
+    EXPECT_EQ(row(rank, "(root)", Phase::backward).sum.reduce_exposed_ns, 200);
+    EXPECT_EQ(row(rank, "(root)", Phase::backward).sum.gathers, 0);
+
+    EXPECT_EQ(rank.sum.gathers, 3);
+    EXPECT_EQ(rank.sum.exposed_ns(), 200 + 50 + 300 + 400 + 200);
+    EXPECT_EQ(rank.shard_bytes, 4096 / 2 + 1024 / 2);
+    EXPECT_EQ(rank.busy_ns, 2500);  // 1000..3500 without a hole
+}
+
+TEST(Units, OfASelectedStepAreThoseOfItsCollectives) {
+    const auto trace = fsdp2_step();
+    const UnitsReport other = units_report(*trace, {.first_step = 1});
+    ASSERT_THAT(other.ranks, SizeIs(1));
+    EXPECT_THAT(other.ranks[0].rows, IsEmpty());
+    const UnitsReport late = units_report(*trace, {.from_ns = 2900});
+    EXPECT_EQ(late.ranks[0].sum.gathers, 0);
+    EXPECT_EQ(late.ranks[0].sum.reductions, 2);
+}
+
+// Unit names by range, where the ranges come in this order.
+std::vector<std::string> units_of(const Trace& trace, std::string_view range_name) {
+    const UnitRanges units = find_units(trace);
+    std::vector<std::string> found;
+    for (std::size_t i = 0; i < trace.ranges.size(); ++i) {
+        if (trace.strings[trace.ranges.name[i]] != range_name) continue;
+        found.push_back(units.unit[i] >= 0 ? units.names[static_cast<std::size_t>(units.unit[i])] : "-");
+    }
+    return found;
+}
+
+// FSDP1 without module frames: a root around two units. `root_hooks`: the root has parameters of its own.
+std::unique_ptr<Trace> fsdp1_step(bool root_hooks) {
+    KinetoRun run;
+    run.annotation(0, 4000, "ProfilerStep#0");
+    run.annotation(100, 900, "FullyShardedDataParallel.forward");
+    for (const std::int64_t at : {200, 400}) {
+        run.annotation(at, at + 100, "FullyShardedDataParallel.forward");
+        run.annotation(at + 2, at + 20, "FullyShardedDataParallel._pre_forward");
+        run.annotation(at + 4, at + 10, "FullyShardedDataParallel.rate_limiter");
+        run.gather(at + 12, 1000 + at, 1100 + at, 512);
+        run.op(at + 40, at + 60, "aten::linear");
+        run.kernel(at + 50, 1100 + at, 1200 + at);
+    }
+    run.on_autograd();
+    if (root_hooks) run.annotation(1000, 1010, "FullyShardedDataParallel._pre_backward_hook");
+    run.annotation(1100, 1150, "FullyShardedDataParallel._pre_backward_hook");
+    run.gather(1110, 2000, 2100, 512);
+    run.annotation(1120, 1140, "FullyShardedDataParallel._pre_backward_prefetch");
+    run.gather(1130, 2100, 2200, 512);
+    run.op(1155, 1170, "autograd::engine::evaluate_function: AddmmBackward0");
+    run.kernel(1160, 2200, 2300);
+    run.annotation(1200, 1250, "FullyShardedDataParallel._post_backward_hook");
+    run.reduce(1210, 2300, 2350, 512);
+    run.annotation(1300, 1310, "FullyShardedDataParallel._pre_backward_hook");
+    run.op(1340, 1360, "autograd::engine::evaluate_function: AddmmBackward0");
+    run.kernel(1350, 2350, 2400);
+    run.annotation(1400, 1420, "FullyShardedDataParallel._post_backward_hook");
+    run.reduce(1410, 2400, 2500, 512);
+    if (root_hooks) run.annotation(1500, 1520, "FullyShardedDataParallel._post_backward_hook");
+    return run.take();
+}
+
+TEST(Units, OfFsdp1HooksFollowFromTheOrderOfTheForwards) {
+    for (const bool root_hooks : {false, true}) {
+        const auto trace = fsdp1_step(root_hooks);
+        const std::string zero = "FullyShardedDataParallel_0", one = "FullyShardedDataParallel_1",
+                          two = "FullyShardedDataParallel_2";
+        EXPECT_THAT(units_of(*trace, "FullyShardedDataParallel.forward"), ElementsAre(zero, one, two));
+        const auto before = units_of(*trace, "FullyShardedDataParallel._pre_backward_hook");
+        const auto after = units_of(*trace, "FullyShardedDataParallel._post_backward_hook");
+        if (root_hooks) {
+            EXPECT_THAT(before, ElementsAre(zero, two, one));
+            EXPECT_THAT(after, ElementsAre(two, one, zero));
+        } else {
+            EXPECT_THAT(before, ElementsAre(two, one));
+            EXPECT_THAT(after, ElementsAre(two, one));
+        }
+        EXPECT_THAT(units_of(*trace, "FullyShardedDataParallel._pre_backward_prefetch"), ElementsAre(one));
+        EXPECT_THAT(units_of(*trace, "autograd::engine::evaluate_function: AddmmBackward0"),
+                    ElementsAre(two, one));
+        const UnitsReport report = units_report(*trace);
+        const UnitPhase& forward = row(report.ranks[0], two, Phase::forward);
+        EXPECT_EQ(forward.sum.gathers, 1);
+        EXPECT_EQ(forward.sum.limiter_ns, 6);  // 404..410
+        EXPECT_EQ(forward.hidden_by, "");      // 1400..1500 runs after unit 1's compute of 1300..1400
+        const UnitPhase& backward = row(report.ranks[0], one, Phase::backward);
+        EXPECT_EQ(backward.sum.gathers, 1);  // the prefetched one
+        EXPECT_EQ(backward.sum.reductions, 1);
+        EXPECT_EQ(backward.sum.wait_ns, 0);  // ready at 2200, its compute came at 2350
+        EXPECT_EQ(row(report.ranks[0], two, Phase::backward).sum.regathers, 1);
+    }
+}
+
+TEST(Units, OfFsdp1WithModuleFramesAreNamedByThem) {
+    KinetoRun run;
+    run.frame(100, 900, "nn.Module: FullyShardedDataParallel_0");
+    run.annotation(110, 890, "FullyShardedDataParallel.forward");
+    run.frame(200, 300, "nn.Module: FullyShardedDataParallel_4");
+    run.annotation(210, 290, "FullyShardedDataParallel.forward");
+    run.op(220, 230, "aten::linear");
+    run.op(310, 320, "aten::relu");
+    const auto trace = run.take();
+    EXPECT_THAT(units_of(*trace, "aten::linear"), ElementsAre("FullyShardedDataParallel_4"));
+    EXPECT_THAT(units_of(*trace, "aten::relu"), ElementsAre("FullyShardedDataParallel_0"));
+    EXPECT_THAT(find_units(*trace).names, SizeIs(2));
+}
+
+TEST(Units, AnOperatorOfAutogradBelongsToTheUnitOfItsForward) {
+    KinetoRun run;
+    run.annotation(100, 120, "FSDP::pre_forward (a)");
+    run.op(130, 140, "aten::mm");
+    run.annotation(150, 160, "FSDP::post_forward (a)");
+    run.on_autograd();
+    run.op(500, 600, "autograd::engine::evaluate_function: MmBackward0");  // no hook comes before it
+    run.op(510, 590, "MmBackward0");
+    run.builder().sink().add(LinkRow{.kind = LinkKind::backward,
+                                     .from_tid = RunBuilder::tid(0),
+                                     .from_time = 130,
+                                     .to_tid = RunBuilder::other_tid(0),
+                                     .to_time = 500});
+    const auto trace = run.take();
+    EXPECT_THAT(units_of(*trace, "MmBackward0"), ElementsAre("a"));
+}
+
+TEST(Units, OfTwoPassesInAStepAreToldApart) {
+    // Accumulation: forward and backward twice; the second forward is none of the first backward.
+    KinetoRun run;
+    for (const std::int64_t at : {0, 1000}) {
+        run.annotation(at + 100, at + 200, "FullyShardedDataParallel.forward");
+        run.annotation(at + 300, at + 310, "FullyShardedDataParallel._pre_backward_hook");
+        run.annotation(at + 400, at + 410, "FullyShardedDataParallel._post_backward_hook");
+    }
+    const auto trace = run.take();
+    const std::string only = "FullyShardedDataParallel_0";
+    EXPECT_THAT(units_of(*trace, "FullyShardedDataParallel.forward"), ElementsAre(only, only));
+    EXPECT_THAT(units_of(*trace, "FullyShardedDataParallel._post_backward_hook"), ElementsAre(only, only));
+}
+
+// Our own traces: rows say units and phases; modules say whose compute it is.
+TEST(Units, OfOurTracesAreTheirRows) {
+    RunBuilder run(2);
+    for (int m = 0; m < 3; ++m) {
+        run.sink().add(
+            ModuleRow{.id = m,
+                      .parent = m == 2 ? 1 : 0,
+                      .name = m == 2 ? "Linear_0" : "FullyShardedDataParallel_" + std::to_string(m),
+                      .class_name = "",
+                      .path = ""});
+    }
+    run.sink().add(UnitRow{.id = 5, .module = 1, .name = "net.0", .shard_bytes = 100, .bytes = 200});
+    for (int rank = 0; rank < 2; ++rank) {
+        run.step(rank, 0, 0, 1000);
+        run.range(rank, 10, 400, "nn.Module: FullyShardedDataParallel_1", 1);
+        run.range(rank, 20, 60, "FullyShardedDataParallel.rate_limiter");
+        run.range(rank, 200, 300, "nn.Module: Linear_0", 2);
+        run.collective(rank, 100, 500,
+                       {.bytes = 200, .sequence = 0, .group_size = 2, .unit = 5, .launched = 70});
+        run.kernel(rank, 500, 600, 210);
+        // A second rank that is busy for longer.
+        if (rank == 1) run.kernel(rank, 600, 800, 220);
+        run.allocate(rank, 5, 0x100, 60 + 40 * rank, {.category = MemoryCategory::parameters});
+    }
+    const auto trace = run.take();
+    const UnitsReport report = units_report(*trace);
+    ASSERT_THAT(report.ranks, SizeIs(2));
+    ASSERT_THAT(report.ranks[0].rows, SizeIs(1));
+    const UnitPhase& unit = report.ranks[0].rows[0];
+    EXPECT_EQ(unit.name, "net.0");
+    EXPECT_EQ(unit.sum.gathers, 1);
+    EXPECT_EQ(unit.sum.issue_to_ready_ns, 430);  // 500 - 70
+    EXPECT_EQ(unit.sum.wait_ns, 290);            // launched at 210, ready at 500
+    EXPECT_EQ(unit.sum.gather_exposed_ns, 400);
+    EXPECT_EQ(unit.sum.limiter_ns, 40);
+    EXPECT_EQ(unit.sum.held_ns, 500);                         // 100..600: Linear_0 lies in the unit's module
+    EXPECT_DOUBLE_EQ(report.uneven.shard_bytes, 100.0 / 80);  // 60 and 100
+    EXPECT_DOUBLE_EQ(report.uneven.busy, 700.0 / 600);        // 100..600 and 100..800
+    ASSERT_THAT(report.all_ranks, SizeIs(1));
+    EXPECT_EQ(report.all_ranks[0].sum.gathers, 2);
+    EXPECT_EQ(report.rank_steps, 2);
+}
+
+TEST(Units, TheHostsOwnWaitForAGatherCounts) {
+    // The host waits for the gather before it launches what needs it: the stream idles all the while.
+    KinetoRun run;
+    run.annotation(0, 1000, "FSDP::pre_forward (a)");
+    run.annotation(10, 30, "FSDP::all_gather (a)");
+    run.gather(20, 100, 500, 8);
+    run.builder().sink().add(RuntimeRow{.start = 40,
+                                        .end = 510,
+                                        .global_tid = RunBuilder::tid(0),
+                                        .correlation = 9000,
+                                        .name = run.builder().sink().intern("cudaStreamSynchronize")});
+    run.kernel(520, 530, 600);
+    const auto trace = run.take();
+    EXPECT_EQ(units_report(*trace).ranks[0].rows[0].sum.wait_ns, 460);  // 40..500
+}
+
+TEST(Units, ATraceWithoutAnySaysSo) {
+    RunBuilder run;
+    run.kernel(0, 0, 10);
+    EXPECT_FALSE(units_report(*run.take()).any_unit);
+}
+
+}  // namespace
+}  // namespace shardscope::traces
