@@ -1,0 +1,160 @@
+// Exports of Nsight Systems of several ages and settings, made small: lazy tables, absent columns, older
+// names, whole graphs, and what the names of ranges tell.
+#include <gtest/gtest.h>
+
+#include "tests/traces/temporary_folder.h"
+#include "traces/analysis/modules.h"
+#include "traces/schema/enums.h"
+#include "traces/store/loader.h"
+#include "traces/store/nvtx_names.h"
+#include "traces/store/sqlite.h"
+
+namespace shardscope::traces {
+namespace {
+
+class NsightExports : public ::testing::Test {
+  protected:
+    NsightExports() : path_(folder_ / "export.sqlite") {
+        std::FILE* file = std::fopen(path_.c_str(), "w");
+        std::fclose(file);
+        database_.emplace(path_, Database::Mode::read_write);
+    }
+    void sql(const std::string& text) { database_->execute(text); }
+    std::unique_ptr<Trace> load() {
+        database_.reset();
+        return load_trace(path_);
+    }
+    static std::string pid(int p) { return std::to_string(global_pid(p)); }
+    static std::string tid(int p) { return std::to_string(global_tid(p, p)); }
+    static std::string text(const Trace& trace, StringId id) { return std::string(trace.strings[id]); }
+
+    TemporaryFolder folder_;
+    std::string path_;
+    std::optional<Database> database_;
+};
+
+// Schema 2.x: names of tables that changed later, few columns, no NVTX and no memcpy table.
+TEST_F(NsightExports, OfSchema2) {
+    sql("CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);"
+        "INSERT INTO StringIds VALUES (1, 'gemm(float const*)'), (2, 'gemm'), (3, 'cudaLaunchKernel_v7000');"
+        "CREATE TABLE EXPORT_META_DATA (name TEXT, value TEXT);"
+        "INSERT INTO EXPORT_META_DATA VALUES ('EXPORT_SCHEMA_VERSION', '2.4.7');"
+        "CREATE TABLE TARGET_INFO_CUDA_GPU (id INT, name TEXT, totalMemory INTEGER);"
+        "INSERT INTO TARGET_INFO_CUDA_GPU VALUES (0, 'Tesla V100', 16000000000);"
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INT, contextId INT, "
+        "streamId INT, correlationId INT, globalPid INT, demangledName INT, shortName INT);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100, 130, 0, 1, 7, 5, " +
+        pid(9) + ", 1, 2);" +
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, eventClass INT, globalTid "
+        "INT, "
+        "correlationId INT, nameId INT, returnValue INT);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (50, 60, 0, " +
+        tid(9) + ", 5, 3, 0);");
+    const auto trace = load();
+    EXPECT_EQ(trace->schema_version, 0);
+    EXPECT_TRUE(trace->ended);
+    EXPECT_EQ(trace->config_value("nsight.schema_version"), "2.4.7");
+    ASSERT_EQ(trace->ranks.size(), 1u);
+    EXPECT_EQ(trace->ranks[0].device_name, "Tesla V100");
+    ASSERT_EQ(trace->device.size(), 1u);
+    EXPECT_EQ(text(*trace, trace->device.name[0]), "gemm");
+    EXPECT_EQ(trace->device.launch[0], 0);
+    EXPECT_EQ(text(*trace, trace->runtime.name[0]), "cudaLaunchKernel");
+}
+
+// Short names may be missing: as a column, or as a text.
+TEST_F(NsightExports, KernelsWithoutAShortNameHaveTheOther) {
+    sql("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
+        "INSERT INTO StringIds VALUES (1, 'ncclDevKernel_AllReduce(int)'), (2, ''), (3, 'gemm');"
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, globalPid, demangledName, "
+        "shortName);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (0, 5, 0, 7, 0, 3, 3), (9, 8, 0, 7, 0, 3, 2), "
+        "(10, 20, 0, 7, 0, 1, 2), (30, 40, 0, 7, 0, 1, NULL)");
+    const auto trace = load();
+    EXPECT_EQ(trace->invalid_events, 1) << "the one that ends before it starts";
+    ASSERT_EQ(trace->device.size(), 3u);
+    EXPECT_EQ(text(*trace, trace->device.name[0]), "gemm");
+    EXPECT_EQ(trace->device.kind[0], DeviceKind::kernel);
+    for (const std::size_t e : {1, 2}) {
+        EXPECT_EQ(text(*trace, trace->device.name[e]), "ncclDevKernel_AllReduce(int)");
+        EXPECT_EQ(trace->device.kind[e], DeviceKind::communication);
+    }
+}
+
+// Graph 4 was traced as a whole: it is the device work. Of graph 5 the kernels are there: they are.
+TEST_F(NsightExports, WholeGraphsAreDeviceWorkWhereTheirKernelsAreNotThere) {
+    sql("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
+        "INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'cudaGraphLaunch_v10000');"
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, end, globalTid, correlationId, nameId);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (10, 20, " +
+        tid(9) + ", 71, 2), (30, 40, " + tid(9) + ", 72, 2);" +
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, correlationId, globalPid, "
+        "shortName, graphNodeId);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (210, 220, 0, 7, 72, " +
+        pid(9) + ", 1, 900), (220, 260, 0, 7, 72, " + pid(9) + ", 1, 901);" +
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start, end, deviceId, graphId, contextId, streamId, "
+        "correlationId, globalPid);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (100, 200, 0, 4, 1, 7, 71, " +
+        pid(9) + "), (210, 260, 0, 5, 1, 7, 72, " + pid(9) + ")");
+    const auto trace = load();
+    ASSERT_EQ(trace->device.size(), 3u);
+    EXPECT_EQ(text(*trace, trace->device.name[0]), "CUDA graph 4");
+    EXPECT_EQ(trace->device.launch, (std::vector<std::int32_t>{0, 1, 1}));
+}
+
+TEST_F(NsightExports, NamesOfRangesTellOperatorsAndModules) {
+    sql("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
+        "INSERT INTO StringIds VALUES (1, 'LlamaDecoderLayer_0');"
+        "CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INT, text TEXT, globalTid INT, "
+        "textId INT, domainId INT);"
+        "INSERT INTO NVTX_EVENTS VALUES "
+        "(0, NULL, 75, 'mine', " +
+        tid(9) + ", NULL, 3), (0, 100, 59, 'forward', " + tid(9) + ", NULL, 0), (10, 90, 59, NULL, " +
+        tid(9) + ", 1, 0), (20, 80, 59, 'nn.Module: Linear_4', " + tid(9) +
+        ", NULL, 0), (30, 70, 59, 'aten::mm, seq = 3, op_id = 12, sizes = [[2, 3], [3, 4]]', " + tid(9) +
+        ", NULL, 0), (40, 50, 59, 'LayerNorm', " + tid(9) + ", NULL, 3)");
+    const auto trace = load();
+    const HostRanges& r = trace->ranges;
+    ASSERT_EQ(r.size(), 5u);
+    EXPECT_EQ(r.kind[0], RangeKind::annotation);
+    EXPECT_EQ(r.kind[1], RangeKind::module);
+    EXPECT_EQ(r.kind[2], RangeKind::module);
+    EXPECT_EQ(r.kind[3], RangeKind::operation);
+    EXPECT_EQ(r.kind[4], RangeKind::annotation) << "of a program's own domain";
+    EXPECT_EQ(text(*trace, r.name[3]), "aten::mm");
+    ASSERT_EQ(r.detail.size(), 5u);
+    EXPECT_EQ(text(*trace, r.detail[3]), R"({"seq":3,"op_id":12,"sizes":[[2, 3], [3, 4]]})");
+
+    const ModuleView view = module_view(*trace);
+    ASSERT_EQ(view.ranks.size(), 1u);
+    ASSERT_EQ(view.ranks[0].modules.size(), 1u);
+    EXPECT_EQ(view.ranks[0].modules[0].name, "LlamaDecoderLayer_0");
+    ASSERT_EQ(view.ranks[0].modules[0].children.size(), 1u);
+    EXPECT_EQ(view.ranks[0].modules[0].children[0].name, "Linear_4");
+    EXPECT_EQ(view.ranks[0].modules[0].children[0].operators, 1);
+}
+
+TEST(NvtxNames, Operators) {
+    const NvtxName view = read_nvtx_name("aten::view, op_id = 314290");
+    EXPECT_EQ(view.name, "aten::view");
+    EXPECT_TRUE(view.is_operator);
+    EXPECT_EQ(view.detail, R"({"op_id":314290})");
+    // Pairs are no JSON and are left out; a comma in a name is none of the decoration.
+    const NvtxName pairs = read_nvtx_name("f<a, b>, seq = 1, input_op_ids = [(4, 0), (5, 1)]");
+    EXPECT_EQ(pairs.name, "f<a, b>");
+    EXPECT_EQ(pairs.detail, R"({"seq":1})");
+    EXPECT_TRUE(read_nvtx_name("aten::empty").is_operator);
+    EXPECT_FALSE(read_nvtx_name("step, loss = 3").is_operator);
+}
+
+TEST(NvtxNames, Modules) {
+    for (const char* text :
+         {"Linear", "Conv2d_3", "LlamaDecoderLayer", "layers.0.self_attn", "model.decoder"})
+        EXPECT_TRUE(read_nvtx_name(text).is_module) << text;
+    for (const char* text : {"Forward", "forward", "Backward pass", "AddmmBackward", "torch.nn.functional",
+                             "", "OptimizerStep", "v1.2a", "all_reduce grad [lm_head.weight]", "aten::mm"})
+        EXPECT_FALSE(read_nvtx_name(text).is_module) << text;
+}
+
+}  // namespace
+}  // namespace shardscope::traces
