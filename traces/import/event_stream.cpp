@@ -179,6 +179,8 @@ class EventStream {
                     return;
                 }
                 find_events(broken);
+                events = true;
+                read_events(false);
             } catch (const JsonScanner::Incomplete&) {
                 return lose_end(events ? "the closing } of the trace" : "traceEvents", window_.offset());
             }
@@ -205,20 +207,26 @@ class EventStream {
         }
     }
 
-    // Logs that some tracers put before the events are no JSON at times.
+    // Logs that some tracers put before the events are no JSON at times. Goes on within the list of the
+    // events.
     void find_events(const JsonScanner::Broken& broken) {
         const std::uint64_t at = window_.offset() + broken.at;
+        constexpr std::string_view kKey = "\"traceEvents\"";
         for (;;) {
-            constexpr std::string_view kKey = "\"traceEvents\"";
             const std::string_view text = window_.text();
             if (const auto found = text.find(kKey); found != text.npos) {
+                window_.drop(found + kKey.size());
+                if (window_.next() == ':') window_.drop(1);
+                if (window_.next() != '[') continue;
+                window_.drop(1);
                 ++result_.lost_metadata;
-                return window_.drop(found);
+                return;
             }
             if (text.size() > kKey.size()) window_.drop(text.size() - kKey.size());
-            if (!window_.fill())
+            if (!window_.fill()) {
                 throw input_.error(
                     at, fmt::format("expected {}, and there are no traceEvents after it", broken.expected));
+            }
         }
     }
 

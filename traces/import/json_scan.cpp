@@ -45,6 +45,10 @@ void append_code_point(std::string& into, std::uint32_t code) {
 
 constexpr std::uint32_t kReplacement = 0xFFFD;
 
+// A text may hold quotes that nobody escaped, and line ends; with both, it is rather that something is
+// missing.
+constexpr const char* kAfterString = "a comma or a bracket after the text";
+
 // RFC 8259's number.
 bool is_number(std::string_view text) {
     std::size_t i = 0;
@@ -199,15 +203,18 @@ void JsonScanner::append_utf8(std::string& into) {
 void JsonScanner::read_string(std::string& into, bool key) {
     into.clear();
     expect('"', "a string");
+    std::size_t inner_quote = 0;  // the first that seems to belong to the text
     for (;;) {
         if (at_ >= text_.size()) throw Incomplete();
         const char c = text_[at_];
+        if (c == '\n' && inner_quote != 0) throw Broken{inner_quote, kAfterString};
         if (c == '"') {
             if (closes(at_, key)) {
                 ++at_;
                 return;
             }
             ++repairs_.quotes;
+            if (inner_quote == 0) inner_quote = at_;
             into += c;
             ++at_;
         } else if (c == '\\') {
@@ -224,14 +231,17 @@ void JsonScanner::read_string(std::string& into, bool key) {
 
 void JsonScanner::skip_string() {
     ++at_;
+    std::size_t inner_quote = 0;
     for (;;) {
         if (at_ >= text_.size()) throw Incomplete();
         const char c = text_[at_];
+        if (c == '\n' && inner_quote != 0) throw Broken{inner_quote, kAfterString};
         if (c == '"' &&
             closes(at_, skip_space(at_ + 1) < text_.size() && text_[skip_space(at_ + 1)] == ':')) {
             ++at_;
             return;
         }
+        if (c == '"' && inner_quote == 0) inner_quote = at_;
         // A backslash before the closing quote of a Windows path escapes it all the same.
         at_ += c == '\\' ? 2 : 1;
     }
