@@ -1,0 +1,410 @@
+// Advice: each rule once with its evidence in the trace, and once without.
+#include "traces/analysis/advice.h"
+
+#include <algorithm>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/traces/run_builder.h"
+
+namespace shardscope::traces {
+namespace {
+
+using ::testing::HasSubstr;
+
+const Finding* find(const AdviceReport& report, std::string_view id) {
+    const auto at = std::find_if(report.findings.begin(), report.findings.end(),
+                                 [id](const Finding& f) { return f.id == id; });
+    return at == report.findings.end() ? nullptr : &*at;
+}
+
+double figure(const Finding& finding, std::string_view name) {
+    for (const AdviceFigure& f : finding.figures) {
+        if (f.name == name) return f.value;
+    }
+    ADD_FAILURE() << "no figure " << name;
+    return 0;
+}
+
+AdviceReport advice_of(RunBuilder& run) {
+    const auto trace = run.take();
+    return advice(*trace);
+}
+
+void configure(RunBuilder& run, const std::string& key, const std::string& value) {
+    run.sink().add(RunInfoRow{key, value});
+}
+
+void add_unit(RunBuilder& run, int id, std::int64_t elements, std::int64_t padded, int ranks) {
+    run.sink().add(UnitRow{.id = id,
+                           .module = -1,
+                           .name = "unit." + std::to_string(id),
+                           .elements = elements,
+                           .padded_elements = padded,
+                           .shard_bytes = padded * 4 / ranks,
+                           .bytes = padded * 4});
+}
+
+// Compute of 1000 us in a step of 1000 us and a bit, launched at once: nothing to advise.
+void add_good_step(RunBuilder& run, int rank = 0, std::int64_t number = 1) {
+    const std::int64_t at = (number - 1) * 1'000'000;
+    run.step(rank, number, at, at + 1'000'000);
+    run.kernel(rank, at + 1'000, at + 999'000, at + 10);
+}
+
+TEST(Advice, OfAGoodRunIsNone) {
+    RunBuilder run;
+    add_good_step(run);
+    const AdviceReport report = advice_of(run);
+    EXPECT_TRUE(report.findings.empty());
+    EXPECT_EQ(report.rules, advice_rules().size());
+}
+
+TEST(Advice, OfNothingIsNone) {
+    const Trace empty;
+    EXPECT_TRUE(advice(empty).findings.empty());
+}
+
+TEST(Advice, RulesHaveIdsOfTheirOwn) {
+    std::set<std::string_view> ids;
+    for (const AdviceRule& rule : advice_rules()) EXPECT_TRUE(ids.insert(rule.id).second) << rule.id;
+}
+
+// A step of 1000 us: compute, then a collective that nothing hides.
+AdviceReport with_exposed(std::int64_t exposed_ns) {
+    RunBuilder run;
+    run.step(0, 1, 0, 900'000);
+    run.kernel(0, 1'000, 1'000'000 - exposed_ns, 10);
+    run.runtime(0, 20, 21, "cudaStreamWaitEvent");
+    run.collective(0, 1'000'000 - exposed_ns, 1'000'000,
+                   {.operation = Operation::reduce_scatter, .launched = 30});
+    return advice_of(run);
+}
+
+TEST(Advice, TellsOfExposedCommunicationOverATenth) {
+    const AdviceReport report = with_exposed(200'000);
+    const Finding* finding = find(report, "exposed-communication");
+    ASSERT_NE(finding, nullptr);
+    EXPECT_DOUBLE_EQ(figure(*finding, "exposed_communication"), 200);
+    EXPECT_DOUBLE_EQ(figure(*finding, "share_of_step"), 20);
+    EXPECT_THAT(finding->what, HasSubstr("20.0 %"));
+    // Were it free the device would end at 800 us, and the step with the host at 900 us.
+    EXPECT_THAT(finding->expected, HasSubstr("(-10.0 %)"));
+    EXPECT_FALSE(finding->job_setting.empty());
+    EXPECT_FALSE(finding->pytorch.empty());
+    EXPECT_EQ(find(with_exposed(90'000), "exposed-communication"), nullptr);  // 9 %
+}
+
+TEST(Advice, TellsOfASlowDataLoader) {
+    const auto with_loader = [](std::int64_t ns) {
+        RunBuilder run;
+        run.step(0, 1, 0, 1'000'000);
+        run.range(0, 0, ns, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+        run.kernel(0, ns + 1'000, 1'000'000, ns + 10);
+        return advice_of(run);
+    };
+    const AdviceReport report = with_loader(80'000);
+    const Finding* finding = find(report, "data-loader");
+    ASSERT_NE(finding, nullptr);
+    EXPECT_DOUBLE_EQ(figure(*finding, "data_loader"), 80);
+    EXPECT_TRUE(finding->expected.empty());  // nothing foretells it
+    EXPECT_EQ(find(with_loader(40'000), "data-loader"), nullptr);
+}
+
+TEST(Advice, TellsOfAHostThatDoesNotKeepUp) {
+    const auto with_gaps = [](std::int64_t gap) {
+        RunBuilder run;
+        run.step(0, 1, 0, 1'000'000);
+        std::int64_t at = 1'000;
+        while (at + 100'000 < 1'000'000) {  // launched only when the device has been idle for a while
+            run.kernel(0, at, at + 90'000, at - 500);
+            at += 90'000 + gap;
+        }
+        return advice_of(run);
+    };
+    const AdviceReport report = with_gaps(60'000);  // 60 of each 150 us
+    const Finding* finding = find(report, "host-bound");
+    ASSERT_NE(finding, nullptr);
+    EXPECT_GT(figure(*finding, "host_wait"), 30);
+    EXPECT_THAT(finding->expected, HasSubstr("twice as fast"));
+    EXPECT_EQ(find(with_gaps(5'000), "host-bound"), nullptr);
+}
+
+TEST(Advice, TellsWhichRankIsWaitedFor) {
+    const auto with_late_rank = [](std::int64_t late) {
+        RunBuilder run(3);
+        for (int r = 0; r < 3; ++r) {
+            run.step(r, 1, 0, 900'000);
+            const std::int64_t start = r == 2 ? 500'000 + late : 500'000;
+            run.kernel(r, 1'000, start - 100, 10);
+            run.runtime(r, 20, 21, "cudaStreamWaitEvent");
+            run.collective(r, start, 1'000'000, {.sequence = 1, .group_size = 3, .launched = 30});
+        }
+        return advice_of(run);
+    };
+    const AdviceReport report = with_late_rank(300'000);
+    const Finding* finding = find(report, "straggler");
+    ASSERT_NE(finding, nullptr);
+    EXPECT_EQ(figure(*finding, "rank"), 2);
+    EXPECT_DOUBLE_EQ(figure(*finding, "waiting"), 200);  // two of three ranks wait 300 us
+    EXPECT_EQ(find(with_late_rank(20'000), "straggler"), nullptr);
+}
+
+TEST(Advice, TellsOfCopiesOnThePath) {
+    const auto with_copy = [](std::int64_t ns, const char* offload) {
+        RunBuilder run;
+        configure(run, "fsdp.cpu_offload", offload);
+        run.step(0, 1, 0, 900'000);
+        run.memcpy(0, 1'000, 1'000 + ns, 10, 7);
+        run.kernel(0, 1'100 + ns, 1'000'000, 20);
+        return advice_of(run);
+    };
+    const AdviceReport report = with_copy(300'000, "true");
+    const Finding* finding = find(report, "copies-on-path");
+    ASSERT_NE(finding, nullptr);
+    EXPECT_DOUBLE_EQ(figure(*finding, "copies_on_path"), 300);
+    EXPECT_EQ(finding->job_setting, "fsdp.cpu_offload = false");
+    EXPECT_EQ(find(with_copy(20'000, "true"), "copies-on-path"), nullptr);
+}
+
+TEST(Advice, TellsOfADeviceThatHoldsMemoryAndIdles) {
+    const auto busy = [](std::int64_t ns) {
+        RunBuilder run;
+        run.allocate(0, 0, 1, 1 << 20);
+        run.step(0, 1, 0, 1'000'000);
+        run.kernel(0, 1'000, 1'000 + ns, 10);
+        return advice_of(run);
+    };
+    EXPECT_NE(find(busy(100'000), "idle-device"), nullptr);
+    EXPECT_EQ(find(busy(500'000), "idle-device"), nullptr);
+}
+
+TEST(Advice, TellsOfLowOccupancyWhereItIsKnown) {
+    const auto with_occupancy = [](float occupancy) {
+        RunBuilder run;
+        run.step(0, 1, 0, 1'000'000);
+        run.sink().add(KernelRow{.start = 1'000,
+                                 .end = 999'000,
+                                 .device = 0,
+                                 .stream = 7,
+                                 .global_pid = RunBuilder::pid(0),
+                                 .short_name = run.sink().intern("tiny"),
+                                 .occupancy = occupancy});
+        return advice_of(run);
+    };
+    const AdviceReport report = with_occupancy(10);
+    const Finding* finding = find(report, "low-occupancy");
+    ASSERT_NE(finding, nullptr);
+    EXPECT_THAT(finding->what, HasSubstr("\"tiny\""));
+    EXPECT_EQ(find(with_occupancy(60), "low-occupancy"), nullptr);
+    EXPECT_EQ(find(with_occupancy(-1), "low-occupancy"), nullptr);  // not known
+}
+
+// --- memory ------------------------------------------------------------------------------------------------
+
+AdviceReport with_memory(MemoryCategory category, std::int64_t bytes, const std::string& key = "x",
+                         const std::string& value = "") {
+    RunBuilder run;
+    add_good_step(run);
+    configure(run, key, value);
+    run.allocate(0, 10, 1, bytes, {.category = category});
+    run.allocate(0, 20, 2, 1000, {.category = MemoryCategory::parameters});
+    return advice_of(run);
+}
+
+TEST(Advice, TellsWhatMakesThePeak) {
+    const AdviceReport activations = with_memory(MemoryCategory::activations, 3000);
+    const Finding* finding = find(activations, "activations-are-peak");
+    ASSERT_NE(finding, nullptr);  // 3000 of 4000
+    EXPECT_EQ(figure(*finding, "activations_at_peak"), 3000);
+    EXPECT_EQ(find(with_memory(MemoryCategory::activations, 800), "activations-are-peak"), nullptr);
+    EXPECT_EQ(find(with_memory(MemoryCategory::activations, 3000, "memory.activation_checkpointing",
+                               "module:Block"),
+                   "activations-are-peak"),
+              nullptr);
+    EXPECT_NE(find(with_memory(MemoryCategory::optimizer_state, 1000), "optimizer-is-peak"),
+              nullptr);  // half
+    EXPECT_EQ(find(with_memory(MemoryCategory::optimizer_state, 500), "optimizer-is-peak"), nullptr);
+}
+
+TEST(Advice, TellsOfOneUnitThatMakesThePeak) {
+    const auto with_units = [](std::int64_t largest) {
+        RunBuilder run;
+        add_good_step(run);
+        add_unit(run, 0, largest, largest, 2);
+        add_unit(run, 1, 500, 500, 2);
+        run.allocate(0, 10, 1, 4 * largest, {.category = MemoryCategory::unsharded_parameters, .unit = 0});
+        run.allocate(0, 20, 2, 1000, {.category = MemoryCategory::parameters});
+        return advice_of(run);
+    };
+    EXPECT_NE(find(with_units(2000), "wrap-too-coarse"), nullptr);  // 8000 of 9000; 80 % of the model
+    EXPECT_EQ(find(with_units(400), "wrap-too-coarse"), nullptr);   // smaller than the other
+}
+
+TEST(Advice, TellsOfGradientsHeldTwice) {
+    const auto with_gradients = [](std::int64_t bytes, const char* layout) {
+        RunBuilder run;
+        add_good_step(run);
+        configure(run, "fsdp.layout", layout);
+        add_unit(run, 0, 250, 250, 2);  // 1000 bytes
+        run.allocate(0, 10, 1, bytes, {.category = MemoryCategory::unsharded_gradients, .unit = 0});
+        return advice_of(run);
+    };
+    EXPECT_NE(find(with_gradients(2000, "fsdp1"), "gradient-double-buffer"), nullptr);
+    EXPECT_EQ(find(with_gradients(1000, "fsdp1"), "gradient-double-buffer"), nullptr);
+    EXPECT_EQ(find(with_gradients(2000, "lean"), "gradient-double-buffer"), nullptr);
+}
+
+TEST(Advice, TellsOfADeviceThatIsNearlyFull) {
+    const auto with_device = [](std::int64_t memory) {
+        RunBuilder run(0);
+        run.sink().add(RankRow{.rank = 0,
+                               .device = 0,
+                               .global_pid = RunBuilder::pid(0),
+                               .global_tid = RunBuilder::tid(0),
+                               .host = "host",
+                               .device_name = "gpu",
+                               .device_memory = memory});
+        add_good_step(run);
+        run.allocate(0, 10, 1, 950);
+        return advice_of(run);
+    };
+    EXPECT_NE(find(with_device(1000), "memory-near-limit"), nullptr);
+    EXPECT_EQ(find(with_device(2000), "memory-near-limit"), nullptr);
+    EXPECT_EQ(find(with_device(0), "memory-near-limit"), nullptr);  // not known
+}
+
+TEST(Advice, TellsOfMemoryOutsideTheAllocator) {
+    const auto with_used = [](double used) {
+        RunBuilder run;
+        add_good_step(run);
+        run.allocate(0, 10, 1, 1000);
+        run.sink().add(
+            CounterRow{.time = 20, .rank = 0, .name = run.sink().intern("memory_used_bytes"), .value = used});
+        return advice_of(run);
+    };
+    const AdviceReport report = with_used(1500);
+    ASSERT_NE(find(report, "untracked-memory"), nullptr);
+    EXPECT_EQ(figure(*find(report, "untracked-memory"), "outside_allocator"), 500);
+    EXPECT_EQ(find(with_used(1050), "untracked-memory"), nullptr);
+}
+
+// --- sharding
+// ------------------------------------------------------------------------------------------------
+
+TEST(Advice, TellsOfAWrapPolicyThatMatchedNothing) {
+    const auto wrapped = [](const char* wrap, int units) {
+        RunBuilder run;
+        add_good_step(run);
+        configure(run, "parallel.mode", "fsdp");
+        configure(run, "fsdp.wrap", wrap);
+        for (int u = 0; u < units; ++u) add_unit(run, u, 100, 100, 2);
+        return advice_of(run);
+    };
+    EXPECT_NE(find(wrapped("module:Blokc", 1), "policy-matched-nothing"), nullptr);
+    EXPECT_EQ(find(wrapped("module:Block", 4), "policy-matched-nothing"), nullptr);
+    EXPECT_EQ(find(wrapped("root", 1), "policy-matched-nothing"), nullptr);  // as asked for
+}
+
+// Gathers of two units in the forward, again in recomputation where asked, and in the backward.
+struct Gathered {
+    std::int64_t padding = 0;
+    bool recompute = false;
+    std::int64_t step_ns = 1'000'000;
+};
+AdviceReport with_gathers(const Gathered& g) {
+    RunBuilder run;
+    for (int u = 0; u < 2; ++u) add_unit(run, u, 100, 100, 2);
+    run.step(0, 1, 0, g.step_ns);
+    std::int64_t at = 1'000, sequence = 0;
+    const auto gather = [&](int unit, Phase phase) {
+        const std::int64_t id = run.kernel(0, at, at + 1'000, at - 500, 20, "ncclDevKernel_AllGather");
+        run.sink().add(CollectiveRow{.rank = 0,
+                                     .correlation = id,
+                                     .operation = Operation::all_gather,
+                                     .bytes = 1000,
+                                     .padding = g.padding,
+                                     .group_size = 2,
+                                     .sequence = sequence++,
+                                     .unit = unit,
+                                     .phase = phase});
+        at += 2'000;
+    };
+    for (int u = 0; u < 2; ++u) gather(u, Phase::forward);
+    run.kernel(0, at, g.step_ns - 20'000, at - 100);
+    at = g.step_ns - 15'000;
+    for (int u = 1; u >= 0; --u) {
+        if (g.recompute) gather(u, Phase::recompute);
+        gather(u, Phase::backward);
+    }
+    return advice_of(run);
+}
+
+TEST(Advice, TellsOfPadding) {
+    const AdviceReport report = with_gathers({.padding = 100});
+    ASSERT_NE(find(report, "padding"), nullptr);
+    EXPECT_DOUBLE_EQ(figure(*find(report, "padding"), "padding"), 10);
+    EXPECT_EQ(find(with_gathers({.padding = 20}), "padding"), nullptr);
+}
+
+TEST(Advice, TellsOfCheckpointsThatGatherOnceMore) {
+    EXPECT_NE(find(with_gathers({.recompute = true}), "checkpoint-regather"), nullptr);
+    EXPECT_EQ(find(with_gathers({}), "checkpoint-regather"), nullptr);
+}
+
+TEST(Advice, TellsOfGathersThatNothingHides) {
+    // 3 gathers of 1 us each besides the first: 6 % of a step of 50 us, and nothing of a step of 1000 us.
+    const AdviceReport report = with_gathers({.step_ns = 50'000});
+    const Finding* finding = find(report, "prefetch-miss");
+    ASSERT_NE(finding, nullptr);
+    EXPECT_EQ(figure(*finding, "units_never_hidden"), 3);
+    EXPECT_DOUBLE_EQ(figure(*finding, "exposed_gathers"), 3);
+    EXPECT_EQ(find(with_gathers({}), "prefetch-miss"), nullptr);
+}
+
+TEST(Advice, TellsOfEmptyShards) {
+    const auto with_unit = [](std::int64_t elements) {
+        RunBuilder run(4);
+        add_good_step(run);
+        add_unit(run, 0, elements, 16, 4);  // shards of 4
+        return advice_of(run);
+    };
+    EXPECT_NE(find(with_unit(11), "empty-shard"), nullptr);  // the last rank holds 5 of padding
+    EXPECT_EQ(find(with_unit(13), "empty-shard"), nullptr);
+}
+
+TEST(Advice, TellsOfUnevenRanks) {
+    const auto with_peaks = [](std::int64_t second) {
+        RunBuilder run(2);
+        for (int r = 0; r < 2; ++r) add_good_step(run, r);
+        run.allocate(0, 10, 1, 1000);
+        run.allocate(1, 10, 1, second);
+        return advice_of(run);
+    };
+    const AdviceReport report = with_peaks(3000);
+    const Finding* finding = find(report, "uneven-ranks");
+    ASSERT_NE(finding, nullptr);
+    EXPECT_DOUBLE_EQ(figure(*finding, "peak_bytes"), 1.5);
+    EXPECT_EQ(find(with_peaks(1100), "uneven-ranks"), nullptr);
+}
+
+TEST(Advice, TellsOfDivisionsBesideAveragingReductions) {
+    const auto with_division = [](const char* kernel, bool divides) {
+        RunBuilder run;
+        add_good_step(run);
+        run.range(0, 100, 200, "FullyShardedDataParallel._post_backward_hook");
+        if (divides) run.range(0, 110, 120, "aten::div_");
+        run.kernel(0, 500, 600, 150, 20, kernel);
+        return advice_of(run);
+    };
+    constexpr const char* kAverage = "ncclDevKernel_ReduceScatter_SumPostDiv_f32_RING_LL";
+    EXPECT_NE(find(with_division(kAverage, true), "double-average"), nullptr);
+    EXPECT_EQ(find(with_division(kAverage, false), "double-average"), nullptr);
+    EXPECT_EQ(find(with_division("ncclDevKernel_ReduceScatter_Sum_f32_RING_LL", true), "double-average"),
+              nullptr);
+}
+
+}  // namespace
+}  // namespace shardscope::traces

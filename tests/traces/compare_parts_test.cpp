@@ -1,0 +1,101 @@
+// Compare by parts: joined by name, per step, with the spread of the steps.
+#include "traces/analysis/compare_parts.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "tests/traces/run_builder.h"
+
+namespace shardscope::traces {
+namespace {
+
+const ComparedPart& part(const PartsComparison& comparison, std::string_view name) {
+    const auto at = std::find_if(comparison.parts.begin(), comparison.parts.end(),
+                                 [name](const ComparedPart& p) { return p.name == name; });
+    if (at == comparison.parts.end()) throw std::runtime_error("no part " + std::string(name));
+    return *at;
+}
+
+// One rank; each step runs one "gemm" of the given length in module Linear_0 and a gather of 5 us.
+std::unique_ptr<Trace> run_of(const std::vector<std::int64_t>& gemm_us, std::string_view more = "") {
+    RunBuilder run;
+    run.sink().add(
+        UnitRow{.id = 0, .module = -1, .name = "net.0", .elements = 8, .padded_elements = 8, .bytes = 32});
+    std::int64_t at = 0, number = 0;
+    for (const std::int64_t us : gemm_us) {
+        run.step(0, number, at, at + 1'000'000);
+        run.range(0, at, at + 900'000, "nn.Module: Net_0");
+        run.range(0, at + 10, at + 800'000, "nn.Module: Linear_0");
+        run.kernel(0, at + 1'000, at + 1'000 + us * 1'000, at + 20, 7, "gemm");
+        run.collective(0, at + 1'000, at + 6'000,
+                       {.bytes = 32, .sequence = number, .unit = 0, .launched = at + 30});
+        if (!more.empty()) run.kernel(0, at + 900'000, at + 902'000, at + 850'000, 7, more);
+        at += 1'000'000;
+        ++number;
+    }
+    return run.take();
+}
+
+TEST(CompareParts, KernelsArePerStepWithTheirSpread) {
+    const auto a = run_of({100, 110, 120}), b = run_of({150, 150, 150}, "extra");
+    const PartsComparison c = compare_parts({a.get(), b.get()}, CompareBy::kernel);
+    const ComparedPart& gemm = part(c, "gemm");
+    EXPECT_DOUBLE_EQ(gemm.runs[0].us, 110);
+    EXPECT_DOUBLE_EQ(gemm.runs[0].times, 1);
+    EXPECT_DOUBLE_EQ(gemm.runs[0].spread.median, 110);
+    EXPECT_DOUBLE_EQ(gemm.runs[0].spread.spread, 5);  // quartiles 105 and 115
+    EXPECT_DOUBLE_EQ(gemm.runs[1].us, 150);
+    EXPECT_DOUBLE_EQ(gemm.largest_difference(), 40);
+    const ComparedPart& extra = part(c, "extra");
+    EXPECT_FALSE(extra.runs[0].present);
+    EXPECT_DOUBLE_EQ(extra.runs[1].us, 2);
+    EXPECT_EQ(c.parts[0].name, "gemm");  // 40 us differ, then 2, then the gather's 0
+    EXPECT_EQ(c.parts[1].name, "extra");
+    EXPECT_EQ(c.whole.runs.size(), 2u);
+}
+
+TEST(CompareParts, CollectivesAreByOperationAndUnit) {
+    const auto a = run_of({100, 100});
+    const ComparedPart gather =
+        part(compare_parts({a.get(), a.get()}, CompareBy::collective), "all_gather, net.0");
+    EXPECT_DOUBLE_EQ(gather.runs[1].us, 5);
+    EXPECT_DOUBLE_EQ(gather.runs[1].bytes, 32);
+    EXPECT_DOUBLE_EQ(gather.largest_difference(), 0);
+}
+
+TEST(CompareParts, UnitsAreByPhase) {
+    const auto a = run_of({100, 100});
+    const PartsComparison c = compare_parts({a.get(), a.get()}, CompareBy::unit);
+    ASSERT_FALSE(c.parts.empty());
+    EXPECT_EQ(c.parts[0].name.rfind("net.0, ", 0), 0u);
+    EXPECT_DOUBLE_EQ(c.parts[0].runs[0].us, 5);
+}
+
+TEST(CompareParts, ModulesAreJoinedByPath) {
+    const auto a = run_of({100, 100}), b = run_of({130, 130}, "extra");
+    const PartsComparison c = compare_parts({a.get(), b.get()}, CompareBy::module);
+    const ComparedPart& linear = part(c, "Net_0/Linear_0");
+    EXPECT_DOUBLE_EQ(linear.runs[0].us, 100 + 5);  // the gather was launched in it too
+    EXPECT_DOUBLE_EQ(linear.runs[1].us, 130 + 5);
+    EXPECT_DOUBLE_EQ(linear.runs[1].spread.spread, 0);
+    const ComparedPart& net = part(c, "Net_0");  // itself: what no module in it launched
+    EXPECT_DOUBLE_EQ(net.runs[0].us, 0);
+    EXPECT_DOUBLE_EQ(net.runs[1].us, 2);
+}
+
+TEST(CompareParts, OfATraceWithoutStepsIsOfTheWhole) {
+    RunBuilder run;
+    run.kernel(0, 0, 7'000, std::nullopt, 7, "gemm");
+    const auto a = run.take();
+    EXPECT_DOUBLE_EQ(part(compare_parts({a.get(), a.get()}, CompareBy::kernel), "gemm").runs[0].us, 7);
+}
+
+TEST(CompareParts, KnowsItsNames) {
+    EXPECT_EQ(compare_by("unit"), CompareBy::unit);
+    EXPECT_FALSE(compare_by("").has_value());
+    EXPECT_FALSE(compare_by("rank").has_value());
+}
+
+}  // namespace
+}  // namespace shardscope::traces
