@@ -15,6 +15,7 @@
 #include "traces/cli/long_work.h"
 #include "traces/cli/merge_verbs.h"
 #include "traces/cli/query_verb.h"
+#include "traces/cli/report_verb.h"
 #include "traces/cli/verbs.h"
 #include "traces/schema/schema.h"
 #include "traces/store/query.h"
@@ -105,6 +106,20 @@ class CommandLine {
             return run_sql(query_);
         });
         add_query_options(query);
+
+        CLI::App* report =
+            add_analysis("report", "One HTML file that tells of a run, or of several side by side", [this] {
+                report_.inputs = inputs_;
+                report_.output = output_;
+                report_.overwrite = overwrite_;
+                return run_report(report_);
+            });
+        report->get_option("FILE")->description("The traces, of any kind; each file or folder is a run");
+        report->add_option("-o,--output", output_, "The file to write")->required()->type_name("OUT.html");
+        report->add_option("--title", report_.title, "Its title; without: the names of the files");
+        report->add_flag("--redact", report_.redact,
+                         "Leave out names of machines, paths, command lines and stack frames");
+        report->add_flag("--overwrite", overwrite_, "Replace OUT.html if it exists");
 
         CLI::App* exported = add_reader("export", "A trace for other tools: Chrome JSON or CSV", [this] {
             return run_export(inputs_, export_to_, output_, overwrite_);
@@ -315,6 +330,7 @@ class CommandLine {
     std::vector<std::string> files_, fail_if_;
     Inputs inputs_;
     QueryArguments query_;
+    ReportArguments report_;
     std::string export_to_;
     std::string what_if_, by_;
     bool overwrite_ = false, explain_ = false, finalize_ = false;

@@ -27,10 +27,6 @@ ChromeContext::ChromeContext(Database& database, TextOutput& output, const WorkO
       work_(work),
       find_name_(database, "SELECT value FROM StringIds WHERE id = ?1") {
     load_ranks();
-    // A file whose run was ended has its rows in order and this index; any other has neither.
-    Statement index(database,
-                    "SELECT 1 FROM sqlite_master WHERE type = 'index' AND tbl_name = 'NVTX_EVENTS'");
-    sorted_ = index.step();
     for (const char* table :
          {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
           "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "SHARD_MEMORY", "SHARD_COUNTERS"}) {
@@ -96,8 +92,14 @@ std::int64_t ChromeContext::pid_of(std::int64_t global_pid) {
     return it->second;
 }
 
-std::string ChromeContext::ordered_by(std::string_view column) const {
-    return sorted_ ? std::string() : fmt::format("ORDER BY \"{}\"", column);
+std::string ChromeContext::ordered_by(std::string_view table, std::string_view column) {
+    if (!database_.has_table(table)) return {};
+    // Nearly all files have them in order; sorting would take the memory of the whole table.
+    Statement unsorted(
+        database_, fmt::format("SELECT 1 FROM (SELECT \"{0}\" AS time, lag(\"{0}\") OVER (ORDER BY rowid) AS "
+                               "before FROM \"{1}\") WHERE before > time LIMIT 1",
+                               column, table));
+    return unsorted.step() ? fmt::format("ORDER BY t.\"{}\", t.rowid", column) : std::string();
 }
 
 std::string& ChromeContext::begin(std::string_view phase, std::string_view category, std::string_view name) {

@@ -45,8 +45,8 @@ class ChromeContext {
     const ExportedRank* rank(std::int64_t number) const;
     const std::set<std::int64_t>& processes() const { return processes_; }  // that events spoke of so far
 
-    // SQL that puts the rows of a table of events into the order of time; empty where they lie so already.
-    std::string ordered_by(std::string_view column) const;
+    // SQL that puts the rows of a table of events, `t`, into the order of time; empty where they lie so.
+    std::string ordered_by(std::string_view table, std::string_view column);
 
     // The comma and what all events begin with: {"ph":"X","cat":"kernel","name":"sgemm" (name: JSON).
     std::string& begin(std::string_view phase, std::string_view category, std::string_view name);
@@ -73,7 +73,6 @@ class ChromeContext {
     std::vector<ExportedRank> ranks_;
     std::unordered_map<std::int64_t, std::int64_t> pids_;
     std::set<std::int64_t> taken_, processes_;
-    bool sorted_ = false;
     std::int64_t events_ = 0, rows_ = 0;
 };
 

@@ -41,8 +41,8 @@ class Details {
         : rows_(context.database(),
                 context.database().has_table("SHARD_DEVICE_DETAILS")
                     ? "SELECT start, deviceId, streamId, correlationId, externalId, blocksPerSm, occupancy "
-                      "FROM SHARD_DEVICE_DETAILS " +
-                          context.ordered_by("start")
+                      "FROM SHARD_DEVICE_DETAILS t " +
+                          context.ordered_by("SHARD_DEVICE_DETAILS", "start")
                     : std::string("SELECT 0 WHERE 0")) {
         advance();
     }
@@ -111,8 +111,7 @@ class DeviceTable {
         Database& database = context_.database();
         if (!database.has_table(table_)) return;
         // A graph's launch has many rows, and a runtime call may hold a driver call: the first one counts.
-        std::string order = context_.ordered_by("start");
-        if (!order.empty()) order = "ORDER BY t.start, t.rowid";
+        const std::string order = context_.ordered_by(table_, "start");
         Statement row(
             database,
             fmt::format(
@@ -334,7 +333,7 @@ void write_synchronizations(ChromeContext& context) {
                                                         "Stream Sync", "Context Sync"};
     scan_table(context.database(), "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
                {"start", "end", "deviceId", "streamId", "correlationId", "syncType", "eventId", "contextId"},
-               context.ordered_by("start"), [&](const Statement& row) {
+               context.ordered_by("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "start"), [&](const Statement& row) {
                    const std::int64_t type = row.integer(5);
                    const bool known = type > 0 && type < static_cast<std::int64_t>(kNames.size());
                    const std::string_view name = kNames[known ? static_cast<std::size_t>(type) : 0];

@@ -63,7 +63,7 @@ class Ranges {
         scan_table(context_.database(), "NVTX_EVENTS",
                    {"start", "end", "eventType", "globalTid", "domainId", "textId", "text", "uint64Value",
                     "int64Value", "jsonTextId"},
-                   context_.ordered_by("start"), [&](const Statement& row) { take(row); });
+                   context_.ordered_by("NVTX_EVENTS", "start"), [&](const Statement& row) { take(row); });
         write_waiting();
     }
 
@@ -177,7 +177,7 @@ class Ranges {
 void write_calls(ChromeContext& context) {
     scan_table(context.database(), "CUPTI_ACTIVITY_KIND_RUNTIME",
                {"start", "end", "globalTid", "correlationId", "nameId", "eventClass"},
-               context.ordered_by("start"), [&](const Statement& row) {
+               context.ordered_by("CUPTI_ACTIVITY_KIND_RUNTIME", "start"), [&](const Statement& row) {
                    std::string name;
                    append_json(name, without_version_suffix(context.plain_name(row.integer(4))));
                    context.begin("X", row.integer(5) == 1 ? "cuda_driver" : "cuda_runtime", name);
@@ -192,7 +192,7 @@ void write_calls(ChromeContext& context) {
 
 void write_overheads(ChromeContext& context) {
     scan_table(context.database(), "CUPTI_ACTIVITY_KIND_OVERHEAD", {"start", "end", "globalTid", "nameId"},
-               context.ordered_by("start"), [&](const Statement& row) {
+               context.ordered_by("CUPTI_ACTIVITY_KIND_OVERHEAD", "start"), [&](const Statement& row) {
                    context.begin("X", "overhead",
                                  row.is_null(3) ? "\"Overhead\"" : context.name(row.integer(3)));
                    context.place(context.pid_of_thread(row.integer(2)), ChromeContext::tid_of(row.integer(2)),

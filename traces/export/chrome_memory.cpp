@@ -77,7 +77,7 @@ void write_allocations(ChromeContext& context) {
     scan_table(context.database(), "SHARD_MEMORY",
                {"time", "rank", "address", "bytes", "category", "space", "phase", "unit", "module",
                 "streamId", "nameId", "globalTid", "total", "reserved", "annotationId", "stackId"},
-               context.ordered_by("time"), [&](const Statement& row) {
+               context.ordered_by("SHARD_MEMORY", "time"), [&](const Statement& row) {
                    const bool on_device = row.integer(kSpace) == static_cast<int>(MemorySpace::device);
                    std::int64_t& total = live[{row.integer(kRank), on_device}];
                    total = row.is_null(kTotal) ? total + row.integer(kBytes) : row.integer(kTotal);
@@ -103,7 +103,7 @@ void write_allocations(ChromeContext& context) {
 
 void write_counters(ChromeContext& context) {
     scan_table(context.database(), "SHARD_COUNTERS", {"time", "rank", "nameId", "value"},
-               context.ordered_by("time"), [&](const Statement& row) {
+               context.ordered_by("SHARD_COUNTERS", "time"), [&](const Statement& row) {
                    if (row.is_null(3) || !std::isfinite(row.real(3))) return;  // JSON has no word for it
                    const ExportedRank* rank = context.rank(row.integer(1));
                    context.begin("C", "", context.name(row.integer(2)));

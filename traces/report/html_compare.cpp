@@ -1,0 +1,148 @@
+// Several runs side by side in the HTML report.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "traces/report/html_parts.h"
+#include "traces/report/units.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+struct Value {
+    double mean = 0, spread = 0;
+};
+
+// "-12.3 %", coloured where less is better and the spread of the steps does not explain it.
+std::string difference(const Value& run, const Value& first) {
+    if (run.mean == first.mean) return "=";
+    if (first.mean == 0) return "new";
+    const double part = 100 * (run.mean - first.mean) / std::abs(first.mean);
+    const std::string text = fmt::format("{}{} %", part > 0 ? "+" : "", grouped(part, 2));
+    if (inside_spread(run.mean, run.spread, first.mean, first.spread))
+        return "<span class=\"dim\" title=\"inside the spread of the steps\">~ " + text + "</span>";
+    return fmt::format("<span class=\"{}\">{}</span>", part < 0 ? "good" : "bad", text);
+}
+
+class Rows {
+  public:
+    Rows(const Comparison& comparison, HtmlTable& table) : comparison_(comparison), table_(table) {}
+
+    // `better_less`: whether a smaller value is the better one, so that the difference has a colour.
+    void add(const std::string& title, const std::function<Value(const RunColumn&)>& of,
+             const std::function<std::string(double)>& print) {
+        std::vector<std::string> cells = {title};
+        const Value first = of(comparison_.runs.front());
+        const bool any = std::any_of(comparison_.runs.begin(), comparison_.runs.end(),
+                                     [&](const RunColumn& run) { return of(run).mean != 0; });
+        if (!any) return;
+        for (std::size_t r = 0; r < comparison_.runs.size(); ++r) {
+            const Value value = of(comparison_.runs[r]);
+            cells.push_back(print(value.mean));
+            if (r > 0) cells.push_back(difference(value, first));
+        }
+        table_.row(cells);
+    }
+
+  private:
+    const Comparison& comparison_;
+    HtmlTable& table_;
+};
+
+std::string bars(const Comparison& comparison, const std::vector<std::string>& names) {
+    double longest = 0;
+    for (const RunColumn& run : comparison.runs) longest = std::max(longest, run.average_step_us);
+    std::string html;
+    std::array<bool, kTimeCategories> used{};
+    for (std::size_t r = 0; r < comparison.runs.size(); ++r) {
+        const RunColumn& run = comparison.runs[r];
+        std::vector<BarPart> parts;
+        for (std::size_t c = 0; c < run.categories_us.size(); ++c) {
+            used[c] = used[c] || run.categories_us[c] > 0;
+            parts.push_back({fmt::format("{}: {} us", kTimeCategoryNames[c], us(run.categories_us[c])),
+                             longest > 0 ? run.categories_us[c] / longest : 0, static_cast<int>(c)});
+        }
+        html += fmt::format("<div class=\"small dim\">{}: {} ms a step</div>\n", names[r],
+                            grouped(run.average_step_us * 1e-3, 3));
+        html += stacked_bar(parts, "Where the time of a step went");
+    }
+    std::vector<std::pair<std::string, int>> entries;
+    for (std::size_t c = 0; c < used.size(); ++c) {
+        if (used[c]) entries.emplace_back(std::string(kTimeCategoryNames[c]), static_cast<int>(c));
+    }
+    return legend(entries) + html;
+}
+
+}  // namespace
+
+std::string html_comparison(const Comparison& comparison, const std::vector<ReportedRun>& runs,
+                            const Redactor& redact) {
+    if (comparison.runs.size() < 2) return {};
+    std::vector<std::string> names;
+    for (std::size_t r = 0; r < comparison.runs.size(); ++r)
+        names.push_back(redact.text(r < runs.size() ? runs[r].name : comparison.runs[r].file));
+    std::vector<std::string> header = {"Mean of the ranks"};
+    for (std::size_t r = 0; r < names.size(); ++r) {
+        header.push_back(names[r]);
+        if (r > 0) header.emplace_back("against the first");
+    }
+    HtmlTable table(header);
+    for (std::size_t k = 0; k < comparison.runs.front().config.size(); ++k) {
+        const std::string& key = comparison.runs.front().config[k].first;
+        std::vector<std::string> cells = {redact.text(key)};
+        bool shown = true;
+        for (std::size_t r = 0; r < comparison.runs.size(); ++r) {
+            const std::string& value = comparison.runs[r].config[k].second;
+            shown = shown && redact.shows(key, value);
+            cells.push_back(value.empty() ? "-" : redact.text(value));
+            if (r > 0) cells.emplace_back();
+        }
+        if (shown) table.row(cells);
+    }
+    Rows rows(comparison, table);
+    const auto as_us = [](double value) { return us(value); };
+    const auto as_mb = [](double value) { return mb(value); };
+    rows.add(
+        "Step time (us)",
+        [](const RunColumn& r) {
+            return Value{r.average_step_us, r.spread_step_us};
+        },
+        as_us);
+    for (std::size_t c = 0; c < kTimeCategoryNames.size(); ++c) {
+        rows.add(
+            fmt::format("{} (us)", kTimeCategoryNames[c]),
+            [c](const RunColumn& r) {
+                return Value{r.categories_us[c], r.categories_spread[c].spread};
+            },
+            as_us);
+    }
+    rows.add(
+        "All communication (us/step)",
+        [](const RunColumn& r) {
+            return Value{r.communication_us, r.communication_spread.spread};
+        },
+        as_us);
+    rows.add(
+        "Peak memory (MB)",
+        [](const RunColumn& r) {
+            return Value{static_cast<double>(r.peak_bytes), 0};
+        },
+        as_mb);
+    for (std::size_t c = 0; c < kMemoryCategoryNames.size(); ++c) {
+        rows.add(
+            fmt::format("at the peak: {} (MB)", kMemoryCategoryNames[c]),
+            [c](const RunColumn& r) {
+                return Value{static_cast<double>(r.at_peak[c]), 0};
+            },
+            as_mb);
+    }
+    return bars(comparison, names) + table.html() +
+           "<p class=\"dim small\">~ the difference lies inside the spread of the steps (half the "
+           "interquartile range).</p>\n";
+}
+
+}  // namespace shardscope::traces

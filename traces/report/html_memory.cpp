@@ -1,0 +1,271 @@
+// Memory in the HTML report: the curve, the peak by category, and what lived there.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "traces/report/html_parts.h"
+#include "traces/report/units.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+constexpr std::size_t kHoldersShown = 10;
+constexpr double kMegabyte = 1 << 20;
+
+struct Column {  // of pixels
+    MemoryPoint highest;
+    std::int64_t lowest = 0;
+};
+
+// Every state belongs to all columns that it lasts in.
+std::vector<Column> columns_of(const std::vector<MemoryPoint>& curve, std::int64_t from, std::int64_t to,
+                               int width) {
+    std::vector<Column> columns(static_cast<std::size_t>(width));
+    const double ns_per_column = static_cast<double>(to - from) / width;
+    const auto column_at = [&](std::int64_t time) {
+        return std::clamp(static_cast<int>(static_cast<double>(time - from) / ns_per_column), 0, width - 1);
+    };
+    MemoryPoint now;  // nothing lives before the first event
+    int last = -1;    // columns up to this one have a state
+    const auto enter = [&](int column) {
+        for (int c = last + 1; c <= column; ++c) columns[static_cast<std::size_t>(c)] = {now, now.total};
+        last = std::max(last, column);
+    };
+    for (const MemoryPoint& point : curve) {
+        if (point.time > to) break;
+        const int column = column_at(point.time);
+        enter(column);
+        now = point;
+        Column& here = columns[static_cast<std::size_t>(column)];
+        if (now.total > here.highest.total) here.highest = now;
+        here.lowest = std::min(here.lowest, now.total);
+    }
+    enter(width - 1);
+    return columns;
+}
+
+// SVG's path along the tops of columns that are one pixel wide, from the left or from the right end on. Equal
+// neighbours are one step.
+std::string steps_right(const std::vector<double>& tops, int left) {
+    std::string path;
+    for (std::size_t x = 0; x < tops.size(); ++x) {
+        const bool last = x + 1 == tops.size();
+        if (!last && std::abs(tops[x + 1] - tops[x]) < 0.05) continue;
+        path += fmt::format("H{}", left + static_cast<int>(x) + 1);
+        if (!last) path += fmt::format("V{:.1f}", tops[x + 1]);
+    }
+    return path;
+}
+
+std::string steps_left(const std::vector<double>& tops, int left) {
+    std::string path = fmt::format("V{:.1f}", tops.back());
+    for (std::size_t x = tops.size(); x-- > 0;) {
+        if (x > 0 && std::abs(tops[x - 1] - tops[x]) < 0.05) continue;
+        path += fmt::format("H{}", left + static_cast<int>(x));
+        if (x > 0) path += fmt::format("V{:.1f}", tops[x - 1]);
+    }
+    return path;
+}
+
+// 1, 2 or 5 times a power of ten, so that about `count` steps fill `most`.
+double nice_step(double most, int count) {
+    const double rough = most / count;
+    const double power = std::pow(10.0, std::floor(std::log10(rough)));
+    for (const double factor : {1.0, 2.0, 5.0}) {
+        if (rough <= factor * power) return factor * power;
+    }
+    return 10 * power;
+}
+
+std::string number(double value) {
+    return value == std::floor(value) ? grouped(static_cast<std::int64_t>(value))
+                                      : fmt::format("{:g}", value);
+}
+
+std::string category_table(const RankMemory& rank) {
+    HtmlTable table({"At the peak", "", "MB", "%"}, 2);
+    for (std::size_t c = 0; c < rank.at_peak.size(); ++c) {
+        if (rank.at_peak[c] == 0) continue;
+        const double share = rank.peak_bytes > 0
+                                 ? static_cast<double>(rank.at_peak[c]) / static_cast<double>(rank.peak_bytes)
+                                 : 0;
+        table.row({std::string(kMemoryCategoryNames[c]), cell_bar(share, static_cast<int>(c)),
+                   mb(rank.at_peak[c]), percent(rank.at_peak[c], rank.peak_bytes)});
+    }
+    table.row({"all", "", mb(rank.peak_bytes), percent(rank.peak_bytes, rank.peak_bytes)}, "sum");
+    return table.html();
+}
+
+std::string holder_table(const char* title, const std::vector<MemoryHolder>& holders, const RankMemory& rank,
+                         const Redactor& redact) {
+    HtmlTable table({title, "MB", "%"});
+    std::size_t shown = 0;
+    std::int64_t rest = 0;
+    for (const MemoryHolder& holder : holders) {
+        if (holder.bytes == 0) continue;
+        if (shown++ >= kHoldersShown) {
+            rest += holder.bytes;
+            continue;
+        }
+        table.row({holder.name.empty() ? "(none)" : redact.text(holder.name), mb(holder.bytes),
+                   percent(holder.bytes, rank.peak_bytes)});
+    }
+    if (rest > 0) {
+        table.row({fmt::format("{} more", grouped(static_cast<std::int64_t>(shown - kHoldersShown))),
+                   mb(rest), percent(rest, rank.peak_bytes)});
+    }
+    return table.empty() ? std::string() : table.html();
+}
+
+std::string rank_memory(const RankMemory& rank, const std::vector<MemoryPoint>& curve,
+                        const Redactor& redact) {
+    std::string html =
+        fmt::format("<p>Peak {} MB at {} ms", mb(rank.peak_bytes), milliseconds(rank.peak_time_ns));
+    if (rank.reserved_bytes > 0)
+        html += fmt::format("; the pool held {} MB at most", mb(rank.reserved_bytes));
+    if (rank.predicted_peak_bytes >= 0) {
+        html += fmt::format("; the memory account predicted {} MB ({:+.2f} %)", mb(rank.predicted_peak_bytes),
+                            difference_percent(rank.peak_bytes, rank.predicted_peak_bytes));
+    }
+    html += ".</p>\n";
+    if (curve.size() > 1) {
+        // A phone has fewer pixels; the folding is for those that are there.
+        html += "<div class=\"wide\">" + memory_curve_svg(curve, rank, 1000, 300) + "</div>";
+        html += "<div class=\"narrow\">" + memory_curve_svg(curve, rank, 380, 230) + "</div>";
+        std::vector<std::pair<std::string, int>> names;
+        for (std::size_t c = 0; c < kMemoryCategoryNames.size(); ++c) {
+            const bool any = std::any_of(curve.begin(), curve.end(),
+                                         [c](const MemoryPoint& p) { return p.bytes[c] != 0; });
+            if (any) names.emplace_back(std::string(kMemoryCategoryNames[c]), static_cast<int>(c));
+        }
+        html += legend(names);
+        html +=
+            "<p class=\"dim small\">Each column of pixels stands at the fullest moment of its time; the line "
+            "is the "
+            "emptiest. The dashed line is the peak.</p>\n";
+    }
+    html += "<div class=\"two\"><div>" + category_table(rank) + "</div>";
+    const auto add = [&](const char* title, const std::vector<MemoryHolder>& holders) {
+        if (const std::string table = holder_table(title, holders, rank, redact); !table.empty())
+            html += "<div>" + table + "</div>";
+    };
+    add("FSDP unit", rank.units);
+    add("Module", rank.modules);
+    add("Buffer", rank.buffers);
+    add("Annotation", rank.annotations);
+    if (!redact.on()) add("Asked for by", rank.stacks);
+    html += "</div>\n";
+    if (!rank.failures.empty()) {
+        std::string list = "<ul>";
+        for (const MemoryFailure& failure : rank.failures)
+            list +=
+                fmt::format("<li>{} ms: {}</li>", milliseconds(failure.time_ns), redact.text(failure.text));
+        html += "<h3>Out of memory</h3>" + list + "</ul>\n";
+    }
+    return html;
+}
+
+}  // namespace
+
+std::string memory_curve_svg(const std::vector<MemoryPoint>& curve, const RankMemory& rank, int width,
+                             int height) {
+    constexpr int kLeft = 70, kRight = 10, kTop = 12, kBottom = 26;
+    const int plot_width = width - kLeft - kRight, plot_height = height - kTop - kBottom;
+    const std::int64_t from = curve.front().time;
+    const std::int64_t to = std::max(curve.back().time, from + 1);
+    const std::vector<Column> columns = columns_of(curve, from, to, plot_width);
+    std::int64_t most = 1;
+    for (const Column& column : columns) most = std::max(most, column.highest.total);
+    const auto y_of = [&](double bytes) {
+        return kTop + plot_height * (1 - bytes / (1.04 * static_cast<double>(most)));
+    };
+    std::string svg = fmt::format(
+        "<svg class=\"curve\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Allocated memory over "
+        "time\">\n",
+        width, height);
+    const auto to_svg = std::back_inserter(svg);
+    const double most_mb = static_cast<double>(most) / kMegabyte;
+    const double step = nice_step(most_mb, 4);
+    for (double mark = 0; mark <= 1.04 * most_mb; mark += step) {
+        const double y = y_of(mark * kMegabyte);
+        fmt::format_to(to_svg, "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>",
+                       kLeft, width - kRight, y, y);
+        fmt::format_to(to_svg, "<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft - 6,
+                       y + 4, number(mark));
+    }
+    fmt::format_to(to_svg, "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">MB</text>\n", kLeft - 6, height - 8);
+    // Areas from the bottom up: the category's columns on top of those before it.
+    std::vector<double> base(columns.size(), 0);
+    for (std::size_t c = 0; c < kMemoryCategoryNames.size(); ++c) {
+        bool any = false;
+        std::vector<double> low(columns.size()), high(columns.size());
+        for (std::size_t x = 0; x < columns.size(); ++x) {
+            const double bytes = static_cast<double>(columns[x].highest.bytes[c]);
+            any = any || bytes > 0;
+            low[x] = y_of(base[x]);
+            high[x] = y_of(base[x] + bytes);
+            base[x] += bytes;
+        }
+        if (!any) continue;
+        fmt::format_to(to_svg, "<path class=\"c{}\" d=\"M{} {:.1f}{}{}Z\"><title>{}</title></path>\n", c,
+                       kLeft, high.front(), steps_right(high, kLeft), steps_left(low, kLeft),
+                       kMemoryCategoryNames[c]);
+    }
+    std::vector<double> lowest;
+    lowest.reserve(columns.size());
+    for (const Column& column : columns) lowest.push_back(y_of(static_cast<double>(column.lowest)));
+    fmt::format_to(to_svg, "<path class=\"low\" d=\"M{} {:.1f}{}\"/>\n", kLeft, lowest.front(),
+                   steps_right(lowest, kLeft));
+    if (rank.peak_time_ns >= from && rank.peak_time_ns <= to) {
+        const double x = kLeft + plot_width * static_cast<double>(rank.peak_time_ns - from) /
+                                     static_cast<double>(to - from);
+        fmt::format_to(to_svg, "<line class=\"peak\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{}\" y2=\"{}\"/>\n", x,
+                       x, kTop, kTop + plot_height);
+    }
+    const double span_ms = static_cast<double>(to - from) * 1e-6;
+    const double start_ms = static_cast<double>(from) * 1e-6;
+    const double tick = nice_step(span_ms, width > 600 ? 8 : 4);
+    for (double at = std::ceil(start_ms / tick) * tick; at <= start_ms + span_ms; at += tick) {
+        const double x = kLeft + plot_width * (at - start_ms) / span_ms;
+        if (x > width - 45) break;  // the unit stands there
+        fmt::format_to(to_svg, "<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>", x, height - 8,
+                       number(at));
+    }
+    fmt::format_to(to_svg, "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">ms</text>\n</svg>\n", width - kRight,
+                   height - 8);
+    return svg;
+}
+
+std::string html_memory(const ReportedRun& run, const Redactor& redact) {
+    const auto& ranks = run.memory.ranks;
+    const bool any =
+        std::any_of(ranks.begin(), ranks.end(), [](const RankMemory& r) { return r.peak_bytes > 0; });
+    if (!any) return {};
+    std::size_t fullest = 0;
+    for (std::size_t r = 1; r < ranks.size(); ++r) {
+        if (ranks[r].peak_bytes > ranks[fullest].peak_bytes) fullest = r;
+    }
+    static const std::vector<MemoryPoint> kNoCurve;
+    const auto curve = [&](std::size_t r) -> const std::vector<MemoryPoint>& {
+        return r < run.curves.size() ? run.curves[r] : kNoCurve;
+    };
+    std::string html;
+    if (ranks.size() > 1)
+        html += fmt::format("<h3>Rank {}, the fullest of {}</h3>\n", ranks[fullest].rank, ranks.size());
+    html += rank_memory(ranks[fullest], curve(fullest), redact);
+    if (ranks.size() > 1) {
+        HtmlTable table({"Rank", "Peak (MB)", "Peak at (ms)", "Reserved (MB)"});
+        for (const RankMemory& rank : ranks) {
+            table.row({std::to_string(rank.rank), mb(rank.peak_bytes), milliseconds(rank.peak_time_ns),
+                       rank.reserved_bytes > 0 ? mb(rank.reserved_bytes) : "-"});
+        }
+        html += folded("The peaks of all ranks", table.html());
+    }
+    return html;
+}
+
+}  // namespace shardscope::traces

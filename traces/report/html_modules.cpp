@@ -1,0 +1,94 @@
+// The module tree of the HTML report: branches that open and close.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "traces/report/html_parts.h"
+#include "traces/report/units.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+constexpr int kOpenLevels = 2;             // are shown at once
+constexpr std::size_t kNodesShown = 5000;  // of a rank; a browser would choke on more
+
+std::string cells(std::string_view name, std::string_view calls, std::string_view host,
+                  std::string_view device, std::string_view self) {
+    return fmt::format(
+        "<span class=\"row\"><b>{}</b><span>{}</span><span>{}</span><span>{}</span><span>{}</span></span>",
+        name, calls, host, device, self);
+}
+
+class Tree {
+  public:
+    explicit Tree(const Redactor& redact) : redact_(redact) {}
+
+    void add(const std::vector<ModuleNode>& nodes, int level) {
+        for (const ModuleNode& node : nodes) {
+            if (++shown_ > kNodesShown) return;
+            const std::string row = cells(redact_.text(node.name), grouped(node.occurrences),
+                                          us(node.host_us), us(node.device_us), us(node.device_self_us));
+            if (node.children.empty()) {
+                html_ += "<div class=\"leaf\">" + row + "</div>\n";
+                continue;
+            }
+            html_ +=
+                fmt::format("<details{}><summary>{}</summary>\n", level < kOpenLevels ? " open" : "", row);
+            add(node.children, level + 1);
+            html_ += "</details>\n";
+        }
+    }
+
+    std::string html() const {
+        std::string text = "<div class=\"scroll\"><div class=\"tree\"><div class=\"head\">" +
+                           cells("Module", "Calls", "Host (us)", "Device (us)", "Device self (us)") +
+                           "</div>\n" + html_ + "</div></div>\n";
+        if (shown_ > kNodesShown)
+            text += fmt::format("<p class=\"dim small\">Only the first {} are shown.</p>\n", kNodesShown);
+        return text;
+    }
+
+  private:
+    const Redactor& redact_;
+    std::size_t shown_ = 0;
+    std::string html_;
+};
+
+std::string tree_of(const RankModules& rank, const Redactor& redact) {
+    Tree tree(redact);
+    tree.add(rank.modules, 0);
+    return tree.html();
+}
+
+}  // namespace
+
+std::string html_modules(const ReportedRun& run, const Redactor& redact) {
+    std::string html;
+    std::string others;
+    constexpr std::size_t kRanksWithTree = 8;
+    std::size_t trees = 0, left_out = 0;
+    for (const RankModules& rank : run.modules.ranks) {
+        if (rank.modules.empty()) continue;
+        if (++trees > kRanksWithTree) {
+            ++left_out;
+            continue;
+        }
+        if (html.empty()) {
+            html =
+                run.modules.ranks.size() > 1 ? fmt::format("<h3>Rank {}</h3>\n", rank.rank) : std::string();
+            html += tree_of(rank, redact);
+        } else {
+            others += folded(fmt::format("Rank {}", rank.rank), tree_of(rank, redact));
+        }
+    }
+    if (html.empty()) return {};
+    if (left_out > 0)
+        others += fmt::format("<p class=\"dim small\">{} more ranks are left out.</p>\n", left_out);
+    return html + others +
+           "<p class=\"dim small\">Over the whole run; host time with what the module calls, device time of "
+           "what was "
+           "launched inside, forward and backward.</p>\n";
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,46 @@
+// One HTML file that tells of one run or of several side by side, as a person would mail it: no script,
+// nothing loaded from elsewhere, readable on a desktop, on a phone and on paper, light and dark.
+//
+// Only printing: every number comes from the analyses' results. Every text of a trace is escaped.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "traces/analysis/advice.h"
+#include "traces/analysis/collectives.h"
+#include "traces/analysis/compare.h"
+#include "traces/analysis/info.h"
+#include "traces/analysis/memory.h"
+#include "traces/analysis/modules.h"
+#include "traces/analysis/overlap.h"
+#include "traces/analysis/summary.h"
+#include "traces/analysis/units.h"
+
+namespace shardscope::traces {
+
+struct ReportedRun {
+    std::string name;  // the file's, without its folder
+    TraceInfo info;
+    ExecutionSummary summary;
+    ModuleView modules;
+    MemoryReport memory;
+    std::vector<std::vector<MemoryPoint>> curves;  // by the ranks of `memory`
+    CollectivesReport collectives;
+    OverlapReport overlap;
+    UnitsReport units;
+    AdviceReport advice;
+    std::vector<std::string> hosts;  // names of the machines, for redaction
+};
+
+struct HtmlOptions {
+    std::string title;    // empty: made from the runs' names
+    bool redact = false;  // without names of machines and users, paths, command lines and stack frames
+};
+
+// One or more runs; `comparison` is of them in the same order, where there are several.
+std::string html_report(const std::vector<ReportedRun>& runs, const std::optional<Comparison>& comparison,
+                        const HtmlOptions& options = {});
+
+}  // namespace shardscope::traces

@@ -1,0 +1,224 @@
+// Sections of the HTML report that are tables: where the time went, collectives, FSDP units, configuration.
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "traces/report/html_parts.h"
+#include "traces/report/units.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+constexpr std::size_t kRanksShown = 8;  // the others on demand
+
+std::string milliseconds_of(double us_value) {
+    return grouped(us_value * 1e-3, 3);
+}
+
+std::string card(const std::string& value, std::string_view what) {
+    return fmt::format("<div class=\"card\"><b>{}</b><span>{}</span></div>\n", value, what);
+}
+
+template <typename Row, typename Value>
+double mean_over(const std::vector<Row>& rows, Value value) {
+    double sum = 0;
+    for (const Row& row : rows) sum += value(row);
+    return rows.empty() ? 0 : sum / static_cast<double>(rows.size());
+}
+
+double share_of(double part, double whole) {
+    return whole > 0 ? part / whole : 0;
+}
+
+// The first ranks, then the others on demand. `format(first, last)` is of these.
+template <typename Format>
+std::string by_rank(std::size_t ranks, Format format) {
+    std::string html = format(std::size_t{0}, std::min(ranks, kRanksShown));
+    if (ranks > kRanksShown)
+        html += folded(fmt::format("{} more ranks", ranks - kRanksShown), format(kRanksShown, ranks));
+    return html;
+}
+
+}  // namespace
+
+std::string html_cards(const ReportedRun& run) {
+    std::string html = "<div class=\"cards\">\n";
+    const auto& summaries = run.summary.ranks;
+    const double step = mean_over(summaries, [](const RankSummary& r) { return r.average_step_us; });
+    html += card(milliseconds_of(step) + " ms", "average step");
+    std::int64_t peak = 0;
+    for (const RankMemory& rank : run.memory.ranks) peak = std::max(peak, rank.peak_bytes);
+    if (peak > 0) html += card(mb(peak) + " MB", "peak memory of the fullest rank");
+    const auto& overlaps = run.overlap.ranks;
+    const bool talks = std::any_of(overlaps.begin(), overlaps.end(),
+                                   [](const RankOverlap& r) { return r.sum.communication() > 0; });
+    if (talks) {
+        const double exposed =
+            mean_over(overlaps, [](const RankOverlap& r) { return r.mean_us(r.sum.exposed_communication); });
+        html += card(grouped(100 * share_of(exposed, step), 1) + " %", "of the step: exposed communication");
+        html += card(
+            grouped(mean_over(overlaps, [](const RankOverlap& r) { return r.sum.overlap_percent(); }), 1) +
+                " %",
+            "of the communication hidden by compute");
+    }
+    std::size_t steps = 0;
+    for (const RankSummary& rank : summaries) steps = std::max(steps, rank.steps.size());
+    html += card(fmt::format("{} × {}", run.info.ranks, steps), "ranks × steps");
+    return html + "</div>\n";
+}
+
+std::string html_advice(const ReportedRun& run, const Redactor& redact) {
+    std::string html;
+    for (const Finding& finding : run.advice.findings) {
+        html += fmt::format("<div class=\"finding\"><h3>{}</h3>\n<p>{}</p>\n", html_escaped(finding.title),
+                            redact.text(finding.what));
+        if (!finding.change.empty()) html += fmt::format("<p>{}</p>\n", redact.text(finding.change));
+        if (!finding.job_setting.empty())
+            html += fmt::format("<p class=\"small\">Job file: <code>{}</code></p>\n",
+                                redact.text(finding.job_setting));
+        if (!finding.pytorch.empty())
+            html += fmt::format("<p class=\"small\">PyTorch: <code>{}</code></p>\n",
+                                redact.text(finding.pytorch));
+        if (!finding.expected.empty())
+            html += fmt::format("<p class=\"good\">Expected: {}</p>\n", redact.text(finding.expected));
+        html += "</div>\n";
+    }
+    if (html.empty())
+        html = fmt::format("<p>None of the {} rules found anything to change.</p>\n", run.advice.rules);
+    return html;
+}
+
+std::string html_summary(const ReportedRun& run) {
+    const auto& ranks = run.summary.ranks;
+    if (ranks.empty()) return {};
+    std::vector<std::pair<std::string, int>> names;
+    for (std::size_t c = 0; c < kTimeCategoryNames.size(); ++c) {
+        const bool any = std::any_of(ranks.begin(), ranks.end(),
+                                     [c](const RankSummary& r) { return r.average_us[c] > 0; });
+        if (any) names.emplace_back(std::string(kTimeCategoryNames[c]), static_cast<int>(c));
+    }
+    std::string html =
+        legend(names) + by_rank(ranks.size(), [&](std::size_t first, std::size_t last) {
+            std::string bars;
+            for (std::size_t r = first; r < last; ++r) {
+                const RankSummary& rank = ranks[r];
+                std::vector<BarPart> parts;
+                for (std::size_t c = 0; c < kTimeCategoryNames.size(); ++c) {
+                    parts.push_back(
+                        {fmt::format("{}: {} us, {} %", kTimeCategoryNames[c], us(rank.average_us[c]),
+                                     percent(rank.average_us[c], rank.average_step_us)),
+                         share_of(rank.average_us[c], rank.average_step_us), static_cast<int>(c)});
+                }
+                bars += fmt::format("<div class=\"small dim\">Rank {}: {} ms a step, mean of {}{}</div>\n",
+                                    rank.rank, milliseconds_of(rank.average_step_us), rank.steps.size(),
+                                    rank.cut_steps > 0 ? ", one at the end cut off" : "");
+                bars += stacked_bar(parts, fmt::format("Where the time of rank {} went", rank.rank));
+            }
+            return bars;
+        });
+    html += by_rank(ranks.size(), [&](std::size_t first, std::size_t last) {
+        std::vector<std::string> header = {"Mean of a step (us)"};
+        for (std::size_t r = first; r < last; ++r) {
+            header.push_back(fmt::format("Rank {}", ranks[r].rank));
+            header.emplace_back("%");
+        }
+        HtmlTable table(header);
+        for (std::size_t c = 0; c < kTimeCategoryNames.size(); ++c) {
+            std::vector<std::string> cells = {std::string(kTimeCategoryNames[c])};
+            for (std::size_t r = first; r < last; ++r) {
+                cells.push_back(us(ranks[r].average_us[c]));
+                cells.push_back(percent(ranks[r].average_us[c], ranks[r].average_step_us));
+            }
+            table.row(cells);
+        }
+        std::vector<std::string> cells = {"Step"};
+        for (std::size_t r = first; r < last; ++r) {
+            cells.push_back(us(ranks[r].average_step_us));
+            cells.push_back(percent(ranks[r].average_step_us, ranks[r].average_step_us));
+        }
+        table.row(cells, "sum");
+        return table.html();
+    });
+    return html +
+           "<p class=\"dim small\">Each instant of a step goes to the first category that covers it, in this "
+           "order; "
+           "Communication is what nothing else hides.</p>\n";
+}
+
+std::string html_collectives(const ReportedRun& run) {
+    const auto& ranks = run.collectives.ranks;
+    const bool any = std::any_of(ranks.begin(), ranks.end(),
+                                 [](const RankCollectives& r) { return !r.operations.empty(); });
+    if (!any) return {};
+    return by_rank(ranks.size(), [&](std::size_t first, std::size_t last) {
+        HtmlTable table({"Operation", "Count", "MB", "Time (us)", "Waiting (us)", "Exposed (us)",
+                         "algbw (GB/s)", "busbw (GB/s)"});
+        for (std::size_t r = first; r < last; ++r) {
+            if (ranks.size() > 1) table.row({fmt::format("Rank {}", ranks[r].rank)}, "group");
+            for (const OperationStats& stats : ranks[r].operations) {
+                const auto rate = [&](double value) {
+                    return stats.bytes > 0 ? grouped(value, 3) : std::string("-");
+                };
+                table.row({std::string(name(stats.operation)), grouped(stats.count), mb(stats.bytes),
+                           us(stats.us), us(stats.waiting_us), us(stats.exposed_us), rate(stats.algbw_gbps),
+                           rate(stats.busbw_gbps)});
+            }
+        }
+        return table.html();
+    });
+}
+
+std::string html_units(const ReportedRun& run, const Redactor& redact) {
+    if (!run.units.any_unit || run.units.all_ranks.empty()) return {};
+    const auto steps = static_cast<double>(std::max<std::int64_t>(run.units.rank_steps, 1));
+    const auto each = [&](std::int64_t ns) { return us(static_cast<double>(ns) * 1e-3 / steps); };
+    HtmlTable table({"Unit", "Phase", "Gathers", "MB", "Gather (us)", "Wait (us)", "Exposed (us)",
+                     "Reduce (us)", "Hidden by"},
+                    2);
+    for (const UnitPhase& row : run.units.all_ranks) {
+        table.row({redact.text(row.name), std::string(name(row.phase)),
+                   grouped(static_cast<double>(row.sum.gathers) / steps, 1),
+                   mb(static_cast<double>(row.sum.gather_bytes) / steps), each(row.sum.gather_ns),
+                   each(row.sum.wait_ns), each(row.sum.exposed_ns()), each(row.sum.reduce_ns),
+                   row.hidden_by.empty() ? "-" : redact.text(row.hidden_by)});
+    }
+    return table.html() +
+           "<p class=\"dim small\">Of one rank in one step, mean over ranks and kept steps. Wait: compute "
+           "was next and "
+           "the gather not done. Exposed: gathers and reductions outside compute.</p>\n";
+}
+
+std::string html_configuration(const ReportedRun& run, const Redactor& redact) {
+    HtmlTable table({"Key", "Value"}, 2);
+    const auto add = [&](std::string_view key, std::string_view value) {
+        if (!value.empty() && redact.shows(key, value)) table.row({redact.text(key), redact.text(value)});
+    };
+    add("started (UTC)", run.info.started_utc);
+    add("device", run.info.device);
+    std::size_t left_out = 0;
+    for (const auto& [key, value] : run.info.config) {
+        add(key, value);
+        left_out += redact.shows(key, value) ? 0 : 1;
+    }
+    if (!redact.on()) {
+        for (const std::string& host : run.hosts) add("machine", host);
+    }
+    for (const auto& [kind, rows] : run.info.counts) add(kind, grouped(rows));
+    std::string html =
+        folded(fmt::format("{} settings and facts", run.info.config.size() - left_out), table.html());
+    if (left_out > 0) {
+        html += fmt::format(
+            "<p class=\"dim small\">{} that hold names of machines, paths or command lines are left "
+            "out.</p>\n",
+            left_out);
+    }
+    if (run.info.noted.empty() || redact.on()) return html;
+    std::string list = "<ul>";
+    for (const TraceInfo::Noted& noted : run.info.noted)
+        list += fmt::format("<li>{} ms: {}</li>", grouped(noted.time_ms, 3), redact.text(noted.text));
+    return html + folded(fmt::format("{} notes of the recording", run.info.noted.size()), list + "</ul>");
+}
+
+}  // namespace shardscope::traces
