@@ -16,6 +16,7 @@
 #include "tests/traces/temporary_folder.h"
 #include "traces/schema/schema.h"
 #include "traces/store/create.h"
+#include "traces/store/loader.h"
 #include "traces/store/nccl_calls.h"
 #include "traces/store/rows.h"
 
@@ -311,6 +312,29 @@ TEST_F(NcclJoin, leaves_a_trace_alone_that_has_collectives) {
         "INSERT INTO SHARD_COLLECTIVES (rank, correlationId, operation, bytes, padding, groupId, groupSize, "
         "sequence, phase) VALUES (0, 77, 0, 1, 0, 1, 2, 0, 0)");
     EXPECT_THAT(join(), ElementsAre("0 all_gather 1 0"));
+}
+
+// An export has none of our tables: loading it tells the same, and leaves it as it is. Each rank gives 1000
+// bytes, the whole has 2000.
+TEST_F(NcclJoin, is_told_of_an_export_when_it_is_loaded) {
+    make_world();
+    for (const int rank : {0, 1}) {
+        call(rank, 100, "ncclAllGather", 1000);
+        kernel(rank, 105, "ncclDevKernel_AllGather_RING_LL", 1);
+        kernel(rank, 500, "ncclDevKernel_AllGather_RING_LL", 2);  // of no call
+    }
+    db_.execute("DROP TABLE SHARD_STATE; DROP TABLE SHARD_RANKS; DROP TABLE SHARD_COLLECTIVES");
+    const auto trace = load_trace(folder_ / "run.sqlite");
+    const Collectives& c = trace->collectives;
+    EXPECT_THAT(c.bytes, ElementsAre(2000, 2000));
+    EXPECT_THAT(c.sequence, ElementsAre(0, 0));
+    EXPECT_THAT(c.group_size, ElementsAre(2, 2));
+    EXPECT_THAT(c.rank, ElementsAre(0, 1));
+    ASSERT_EQ(c.event.size(), 2u);
+    for (const std::int32_t event : c.event) EXPECT_GE(event, 0);
+    ASSERT_EQ(trace->diagnostics.size(), 1u);
+    EXPECT_THAT(trace->diagnostics[0].text, HasSubstr("The bytes of 2 of 4 kernels of NCCL are unknown"));
+    EXPECT_FALSE(db_.has_table("SHARD_COLLECTIVES"));
 }
 
 // --- a real export of Nsight Systems -----------------------------------------------------------------------
