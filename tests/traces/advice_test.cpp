@@ -234,13 +234,13 @@ TEST(Advice, TellsOfOneUnitThatMakesThePeak) {
         RunBuilder run;
         add_good_step(run);
         add_unit(run, 0, largest, largest, 2);
-        add_unit(run, 1, 500, 500, 2);
+        for (int u = 1; u < 3; ++u) add_unit(run, u, 500, 500, 2);
         run.allocate(0, 10, 1, 4 * largest, {.category = MemoryCategory::unsharded_parameters, .unit = 0});
         run.allocate(0, 20, 2, 1000, {.category = MemoryCategory::parameters});
         return advice_of(run);
     };
-    EXPECT_NE(find(with_units(2000), "wrap-too-coarse"), nullptr);  // 8000 of 9000; 80 % of the model
-    EXPECT_EQ(find(with_units(400), "wrap-too-coarse"), nullptr);   // smaller than the other
+    EXPECT_NE(find(with_units(2000), "wrap-too-coarse"), nullptr);  // 8000 of 9000; 67 % of the model
+    EXPECT_EQ(find(with_units(400), "wrap-too-coarse"), nullptr);   // none has half
 }
 
 TEST(Advice, TellsOfGradientsHeldTwice) {
@@ -404,6 +404,129 @@ TEST(Advice, TellsOfDivisionsBesideAveragingReductions) {
     EXPECT_EQ(find(with_division(kAverage, false), "double-average"), nullptr);
     EXPECT_EQ(find(with_division("ncclDevKernel_ReduceScatter_Sum_f32_RING_LL", true), "double-average"),
               nullptr);
+}
+
+// One rank of ours with one unit around one layer: the limiter, then the gather, then the layer's kernel.
+struct OneUnit {
+    std::int64_t limiter = 0, gather = 100'000;
+    bool again = false;  // gathered again for the backward
+    const char* backward_prefetch = "BACKWARD_PRE";
+};
+AdviceReport with_unit(const OneUnit& u) {
+    RunBuilder run;
+    configure(run, "fsdp.backward_prefetch", u.backward_prefetch);
+    run.sink().add(
+        ModuleRow{.id = 1, .parent = -1, .name = "FullyShardedDataParallel_1", .path = "net", .unit = 5});
+    run.sink().add(ModuleRow{.id = 2, .parent = 1, .name = "Linear_0", .path = "net.0", .unit = 5});
+    run.sink().add(UnitRow{.id = 5,
+                           .module = 1,
+                           .name = "net.0",
+                           .elements = 50,
+                           .padded_elements = 50,
+                           .shard_bytes = 100,
+                           .bytes = 200});
+    run.step(0, 0, 0, 1'000'000);
+    run.range(0, 1'000, 400'000, "nn.Module: FullyShardedDataParallel_1", 1);
+    run.range(0, 2'000, 2'000 + u.limiter, "FullyShardedDataParallel.rate_limiter");
+    const std::int64_t issued = 3'000 + u.limiter, ready = issued + 1'000 + u.gather;
+    run.range(0, issued + 2'000, 399'000, "nn.Module: Linear_0", 2);
+    const auto gather = [&](std::int64_t start, std::int64_t end, std::int64_t launched,
+                            std::int64_t sequence, Phase phase) {
+        const std::int64_t id = run.kernel(0, start, end, launched, 20, "ncclDevKernel_AllGather");
+        run.sink().add(CollectiveRow{.rank = 0,
+                                     .correlation = id,
+                                     .operation = Operation::all_gather,
+                                     .bytes = 200,
+                                     .group_size = 1,
+                                     .sequence = sequence,
+                                     .unit = 5,
+                                     .phase = phase});
+    };
+    gather(issued + 1'000, ready, issued, 0, Phase::forward);
+    run.kernel(0, ready, 500'000, issued + 3'000);
+    if (u.again) {
+        gather(510'000, 600'000, 450'000, 1, Phase::backward);
+        run.range(0, 460'000, 480'000, "backward", 2);
+        run.kernel(0, 600'000, 990'000, 470'000);
+    }
+    return advice_of(run);
+}
+
+TEST(Advice, TellsOfALimiterThatStallsCompute) {
+    const AdviceReport report = with_unit({.limiter = 80'000});
+    const Finding* finding = find(report, "limiter-stall");
+    ASSERT_NE(finding, nullptr);
+    EXPECT_DOUBLE_EQ(figure(*finding, "limiter"), 80);
+    EXPECT_EQ(finding->job_setting, "fsdp.limit_all_gathers = false");
+    EXPECT_EQ(find(with_unit({.limiter = 10'000}), "limiter-stall"), nullptr);  // 1 %
+    EXPECT_EQ(find(with_unit({.limiter = 80'000, .gather = 3'000}), "limiter-stall"),
+              nullptr);  // nothing waits
+}
+
+TEST(Advice, TellsOfAUnitThatIsGatheredAgainAtOnce) {
+    EXPECT_NE(find(with_unit({.again = true}), "wasted-regather"), nullptr);
+    EXPECT_EQ(find(with_unit({}), "wasted-regather"), nullptr);
+}
+
+TEST(Advice, TellsOfPrefetchingThatComesTooLate) {
+    EXPECT_NE(find(with_unit({.again = true, .backward_prefetch = "BACKWARD_POST"}), "prefetch-mistarget"),
+              nullptr);
+    EXPECT_EQ(find(with_unit({.again = true}), "prefetch-mistarget"), nullptr);
+    EXPECT_EQ(find(with_unit({.backward_prefetch = "BACKWARD_POST"}), "prefetch-mistarget"), nullptr);
+}
+
+// Gathers of 8 units and one large one: alpha + beta * bytes.
+AdviceReport with_many_units(std::int64_t alpha_ns) {
+    RunBuilder run;
+    run.step(0, 1, 0, 1'000'000);
+    std::int64_t at = 1'000;
+    for (int u = 0; u < 9; ++u) {
+        add_unit(run, u, 100, 100, 2);
+        const std::int64_t bytes = u == 8 ? 4'000 : 1'000, ns = alpha_ns + bytes;  // 1 ns a byte
+        const std::int64_t id = run.kernel(0, at, at + ns, at - 500, 20, "ncclDevKernel_AllGather");
+        run.sink().add(CollectiveRow{.rank = 0,
+                                     .correlation = id,
+                                     .operation = Operation::all_gather,
+                                     .bytes = bytes,
+                                     .group_size = 1,
+                                     .sequence = u,
+                                     .unit = u,
+                                     .phase = Phase::forward});
+        at += ns + 100;
+    }
+    return advice_of(run);
+}
+
+TEST(Advice, TellsOfUnitsThatAreTooSmall) {
+    const AdviceReport report = with_many_units(20'000);
+    const Finding* finding = find(report, "wrap-too-fine");
+    ASSERT_NE(finding, nullptr);
+    EXPECT_NEAR(figure(*finding, "alpha"), 20, 1e-6);
+    EXPECT_NEAR(figure(*finding, "beta_times_bytes"), (8 * 1.0 + 4.0) / 9, 1e-6);  // 12,000 bytes by 9
+    EXPECT_NEAR(figure(*finding, "latency"), 180, 1e-6);
+    EXPECT_EQ(find(with_many_units(500), "wrap-too-fine"), nullptr);  // the bytes take longer
+}
+
+TEST(Advice, TellsOfNormsOfShards) {
+    const auto with_clip = [](bool sums) {
+        RunBuilder run;
+        add_good_step(run);
+        add_unit(run, 0, 100, 100, 2);
+        const std::int64_t id = run.kernel(0, 2'000, 3'000, 100, 20, "ncclDevKernel_ReduceScatter");
+        run.sink().add(CollectiveRow{.rank = 0,
+                                     .correlation = id,
+                                     .operation = Operation::reduce_scatter,
+                                     .bytes = 400,
+                                     .group_size = 2,
+                                     .sequence = 0,
+                                     .unit = 0,
+                                     .phase = Phase::backward});
+        run.range(0, 500, 600, "clip_grad_norm_");
+        if (sums) run.kernel(0, 4'000, 4'100, 550, 20, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+        return advice_of(run);
+    };
+    EXPECT_NE(find(with_clip(false), "clip-mismatch"), nullptr);
+    EXPECT_EQ(find(with_clip(true), "clip-mismatch"), nullptr);
 }
 
 }  // namespace
