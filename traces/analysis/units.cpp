@@ -106,7 +106,8 @@ class BlockingCalls {
 struct UnitCollective {
     std::size_t event = 0;
     std::int64_t launched = 0;
-    std::int32_t row = -1;   // index into Rows
+    std::int32_t row = -1;   // index into the rows
+    std::size_t place = 0;   // in the row's steps
     std::int32_t step = -1;  // of its rank
     std::int32_t unit = -1;
     std::uint16_t rank = 0;
@@ -122,7 +123,8 @@ struct Row {
     UnitPhase result;
     std::unordered_map<std::int32_t, std::int64_t> hidden;  // by unit
 
-    UnitCosts& at(std::int32_t step, std::int64_t number) {
+    // Where the costs of a step stand in result.steps.
+    std::size_t place(std::int32_t step, std::int64_t number) {
         if (result.steps.empty() || last_step_ != step) {
             const auto it =
                 std::lower_bound(order_.begin(), order_.end(), std::pair<std::int32_t, std::size_t>(step, 0));
@@ -135,7 +137,7 @@ struct Row {
             }
             last_step_ = step;
         }
-        return result.steps[place_].costs;
+        return place_;
     }
 
   private:
@@ -199,11 +201,9 @@ class Analysis {
         return it->second;
     }
 
-    UnitCosts& costs(std::int32_t row, std::uint16_t rank, std::int32_t step) {
-        return rows_[static_cast<std::size_t>(row)].at(
-            step, steps_.ranks[rank].steps[static_cast<std::size_t>(step)].number);
+    UnitCosts& costs(const UnitCollective& c) {
+        return rows_[static_cast<std::size_t>(c.row)].result.steps[c.place].costs;
     }
-    UnitCosts& costs(const UnitCollective& c) { return costs(c.row, c.rank, c.step); }
 
     bool kept(std::size_t event) const {
         const std::int32_t step = steps_.event[event];
@@ -298,6 +298,9 @@ class Analysis {
         collective.gather = is_gather(operation);
         if (!collective.gather && !is_reduction(operation)) return;
         collective.row = row(collective.rank, collective.unit, collective.phase);
+        collective.place = rows_[static_cast<std::size_t>(collective.row)].place(
+            collective.step,
+            steps_.ranks[collective.rank].steps[static_cast<std::size_t>(collective.step)].number);
         const std::int64_t ns = device.end[i] - device.start[i];
         UnitCosts& sum = costs(collective);
         if (collective.gather) {
