@@ -15,6 +15,10 @@ struct Trace;
 inline constexpr std::string_view kReservedCounter = "reserved_bytes";  // what the pool holds
 inline constexpr std::string_view kActiveCounter = "active_bytes";      // until the last stream has used it
 
+inline constexpr std::string_view kAllocatedCounter =
+    "allocated_bytes";  // in the host program's order, where
+                        // memory events tell active bytes
+
 // A counter's value as bytes. Values that no memory has (negative, not a number, over 2^56) come from damaged
 // files only and are drawn to the nearest that one has.
 std::int64_t counter_bytes(double value);

@@ -116,8 +116,8 @@ MemoryReport memory_report(const Trace& trace, const Selection& selection) {
     MemoryReport report;
     for (const int r : selected_ranks(trace, selection)) {
         const auto at = static_cast<std::size_t>(r);
-        const Peak peak =
-            find_peak(memory, rows[at], peak_range(trace, rows[at], steps.ranks[at], selection));
+        Peak peak = find_peak(memory, rows[at], peak_range(trace, rows[at], steps.ranks[at], selection));
+        peak.time = moment_of(trace, r, rows[at], peak);
         const std::vector<std::uint32_t> live = live_rows(memory, rows[at], peak.rows);
         const RankPrediction prediction = prediction_of(trace, r);
         RankMemory result;

@@ -109,6 +109,8 @@ class RankExplainer {
         PoolMemory pool;
         pool.growths = growths_.in(time_);
         for (const SelectedStep& step : steps_) pool.growths_in_steps += growths_.in(step.host);
+        if (const CounterCurve told(trace_, rank_, kAllocatedCounter); counts_active(trace_) && !told.empty())
+            pool.allocated_peak_bytes = counter_bytes(told.most(time_).value);
         if (!active_.empty()) {
             const Interval after = {std::max(time_.start, range_start), time_.end};
             pool.active_peak_bytes = counter_bytes(active_.most(after).value);

@@ -34,6 +34,7 @@ struct StepMemory {
 // Allocated (in the host program's order), active (until the last stream has used it) and reserved (what the
 // caching allocator holds) device memory.
 struct PoolMemory {
+    std::optional<std::int64_t> allocated_peak_bytes;     // where the memory events tell active bytes
     std::optional<std::int64_t> active_peak_bytes;        // none: "active_bytes" was not recorded
     std::optional<std::int64_t> reserved_peak_bytes;      // none: "reserved_bytes" was not recorded
     std::int64_t reserved_at_peak = 0;                    // when allocated is at its peak

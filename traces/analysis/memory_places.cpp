@@ -70,6 +70,19 @@ std::vector<MemoryHolder> by_stack(const Trace& trace, std::int64_t peak,
 
 }  // namespace
 
+std::int64_t moment_of(const Trace& trace, int rank_index, const std::vector<std::uint32_t>& rows,
+                       const Peak& peak) {
+    if (!counts_active(trace) || peak.rows == 0 || peak.rows >= rows.size()) return peak.time;
+    const std::int64_t next = trace.memory.time[rows[peak.rows]];
+    const Counters& counters = trace.counters;
+    auto at = static_cast<std::size_t>(std::upper_bound(counters.time.begin(), counters.time.end(), next) -
+                                       counters.time.begin());
+    for (; at > 0 && counters.time[at - 1] > peak.time; --at) {
+        if (counters.rank[at - 1] == rank_index) return counters.time[at - 1];
+    }
+    return peak.time;
+}
+
 void add_places(const Trace& trace, int rank_index, const Peak& peak, const std::vector<std::uint32_t>& live,
                 RankMemory& result) {
     const auto told = [&](const std::vector<StringId>& column) {

@@ -11,6 +11,11 @@
 
 namespace shardscope::traces {
 
+// Where bytes count until their last use a peak lasts: the time of the last thing that the allocator did
+// before it fell. Elsewhere when it was reached.
+std::int64_t moment_of(const Trace& trace, int rank_index, const std::vector<std::uint32_t>& rows,
+                       const Peak& peak);
+
 // Fills annotations, stacks, fragmentation and until_last_use of `result`. `live`: the rows that live at
 // `peak`.
 void add_places(const Trace& trace, int rank_index, const Peak& peak, const std::vector<std::uint32_t>& live,

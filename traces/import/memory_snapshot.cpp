@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -147,7 +148,7 @@ class SnapshotValues {
     static void add_event(Device& device, const Value& entry) {
         Event event;
         event.action = action_of(entry["action"].text());
-        if (event.action == Action::other || event.action == Action::free_requested) return;
+        if (event.action == Action::other) return;
         const bool failed = event.action == Action::out_of_memory;
         const auto address = entry[failed ? "device_free" : "addr"].address();
         const auto bytes = size_of(entry["size"]);
@@ -253,9 +254,16 @@ class DeviceRows {
             allocate(0, block.address, block.bytes, allocation, -1);
             unexplained -= block.bytes;
         }
-        if (unexplained != 0) {
+        if (unexplained > 0) {
             allocate(0, 0, unexplained, {.annotation = sink_.intern(kRoundingOfBlocks)}, -1);
+        } else if (unexplained < 0) {
+            sink_.add(
+                DiagnosticRow{0, Severity::warning,
+                              fmt::format("device {}: {} bytes that the events allocate are neither freed "
+                                          "nor live at the end; they count as live",
+                                          device_.number, -unexplained)});
         }
+        allocated_ = total_;
     }
 
     void write(const Event& event, std::int64_t time) {
@@ -265,9 +273,12 @@ class DeviceRows {
                 tell_annotation(allocation, event);
                 tell_stack(allocation, event.frames);
                 allocate(time, event.address, event.bytes, allocation, stream(event.stream));
+                tell_allocated(time, event.bytes);
                 break;
             }
             case Action::free:
+                // Of what was already given back when the recording began only the end is told.
+                if (requested_.erase(event.address) == 0) tell_allocated(time, -event.bytes);
                 free(time, event.address, event.bytes, stream(event.stream));
                 break;
             case Action::take:
@@ -280,6 +291,9 @@ class DeviceRows {
                 tell_failure(event, time);
                 break;
             case Action::free_requested:
+                requested_.insert(event.address);
+                tell_allocated(time, -event.bytes);
+                break;
             case Action::other:
                 break;
         }
@@ -346,6 +360,15 @@ class DeviceRows {
                              .value = static_cast<double>(reserved_)});
     }
 
+    // In the host's order, as torch.cuda.memory_allocated() says: a free counts when it is requested.
+    void tell_allocated(std::int64_t time, std::int64_t bytes) {
+        allocated_ += bytes;
+        sink_.add(CounterRow{.time = time,
+                             .rank = rank_,
+                             .name = sink_.intern("allocated_bytes"),
+                             .value = static_cast<double>(allocated_)});
+    }
+
     void tell_failure(const Event& event, std::int64_t time) {
         Allocation allocation;
         tell_annotation(allocation, event);
@@ -397,7 +420,8 @@ class DeviceRows {
     std::unordered_map<std::uint64_t, Allocation> live_;
     std::unordered_map<StringId, MemoryCategory> categories_;  // by stack
     std::unordered_map<std::uint64_t, int> streams_;
-    std::int64_t total_ = 0, reserved_ = 0, last_ns_ = 0;
+    std::unordered_set<std::uint64_t> requested_;  // addresses whose free was requested, not completed
+    std::int64_t total_ = 0, allocated_ = 0, reserved_ = 0, last_ns_ = 0;
 };
 
 // The settings of the allocator, as the run's configuration.

@@ -115,8 +115,10 @@ Json moment_json(const PeakMoment& moment) {
 Json pool_json(const RankMemory& rank, const PoolMemory& pool) {
     const bool known = pool.reserved_peak_bytes.has_value();
     const auto where_known = [&](auto value) { return known ? Json(value) : Json(nullptr); };
-    return {{"allocated_peak_bytes", rank.peak_bytes},
-            {"active_peak_bytes", optional_json(pool.active_peak_bytes)},
+    return {{"allocated_peak_bytes",
+             rank.until_last_use ? optional_json(pool.allocated_peak_bytes) : Json(rank.peak_bytes)},
+            {"active_peak_bytes",
+             rank.until_last_use ? Json(rank.peak_bytes) : optional_json(pool.active_peak_bytes)},
             {"reserved_peak_bytes", optional_json(pool.reserved_peak_bytes)},
             {"reserved_at_peak_bytes", where_known(pool.reserved_at_peak)},
             {"cached_at_peak_bytes", where_known(pool.cached_at_peak)},

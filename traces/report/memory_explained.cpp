@@ -213,6 +213,8 @@ std::string pool_text(const RankMemory& rank, const PoolMemory& pool, bool has_s
         table.row({name, grouped(bytes), mb(bytes)});
     };
     if (rank.until_last_use) {
+        if (pool.allocated_peak_bytes)
+            add("allocated, peak (in the host's order)", *pool.allocated_peak_bytes);
         add("active, peak (until the last stream used it)", rank.peak_bytes);
     } else {
         add("allocated, peak (in the host's order)", rank.peak_bytes);

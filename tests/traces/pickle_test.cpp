@@ -1,0 +1,213 @@
+// The reader of pickles: what the opcodes mean, and that nothing but data is read.
+#include "traces/import/pickle.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/traces/pickle_writer.h"
+
+namespace shardscope::traces {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using namespace std::string_literals;
+
+ParsedPickle parse(const std::string& bytes, bool partial = false) {
+    Input input = Input::of_memory("made.pickle", bytes);
+    return parse_pickle(input, {.partial = partial});
+}
+
+std::string complaint(const std::string& bytes, bool partial = false) {
+    try {
+        parse(bytes, partial);
+    } catch (const StoreError& error) {
+        return error.what();
+    }
+    return {};
+}
+
+TEST(Pickle, NumbersOfEveryProtocolAreRead) {
+    const std::string items =
+        "N\x88\x89"s                                     // None, True, False
+        "K\xff"s                                         // 255
+        "M\x01\x02"s                                     // 1 + 2 * 256 = 513
+        "J\xfe\xff\xff\xff"s                             // -2
+        "\x8a\x00"s                                      // 0, of no bytes
+        "\x8a\x02\x00\x80"s                              // 0x8000 with its sign: -32768
+        "\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00"s  // 2^64 - 1
+        "\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x80"s      // -2^63
+        "I42\nI01\nL-7L\nF1.5\n"s
+        "G\x3f\xf8\x00\x00\x00\x00\x00\x00"s;  // 1.5, big-endian
+    const ParsedPickle pickle = parse("](" + items + "e.");
+    const Value root = pickle.tree.root();
+    ASSERT_EQ(root.size(), 15u);
+    EXPECT_TRUE(root[0].is_none());
+    EXPECT_EQ(root[1].integer(), 1);
+    EXPECT_EQ(root[2].integer(), 0);
+    EXPECT_EQ(root[3].integer(), 255);
+    EXPECT_EQ(root[4].integer(), 513);
+    EXPECT_EQ(root[5].integer(), -2);
+    EXPECT_EQ(root[6].integer(), 0);
+    EXPECT_EQ(root[7].integer(), -32768);
+    EXPECT_EQ(root[8].integer(), std::nullopt);  // it fits no signed number
+    EXPECT_EQ(root[8].address(), ~std::uint64_t{0});
+    EXPECT_EQ(root[9].integer(), std::numeric_limits<std::int64_t>::min());
+    EXPECT_EQ(root[10].integer(), 42);
+    EXPECT_EQ(root[11].kind(), ValueKind::boolean);
+    EXPECT_EQ(root[12].integer(), -7);
+    EXPECT_EQ(root[13].real(), 1.5);
+    EXPECT_EQ(root[14].real(), 1.5);
+}
+
+TEST(Pickle, IntegersBeyond64BitsAreKnownNearly) {
+    // 13 bytes, the highest 0x10: 16 * 2^96 = 2^100.
+    const ParsedPickle pickle = parse("\x8a\x0d"s + std::string(12, '\0') + "\x10.");
+    EXPECT_EQ(pickle.tree.root().integer(), std::nullopt);
+    EXPECT_DOUBLE_EQ(*pickle.tree.root().real(), 0x1p100);
+    // All bits set but the lowest 8 bytes: -2^64.
+    const ParsedPickle negative = parse("\x8a\x09"s + std::string(8, '\0') + "\xff.");
+    EXPECT_DOUBLE_EQ(*negative.tree.root().real(), -0x1p64);
+}
+
+TEST(Pickle, TextsOfEveryProtocolAreRead) {
+    const std::string items =
+        "\x8c\x02hi"s                             // SHORT_BINUNICODE
+        "X\x02\x00\x00\x00\xc3\xa9"s              // BINUNICODE
+        "\x8d\x01\x00\x00\x00\x00\x00\x00\x00z"s  // BINUNICODE8
+        "C\x01"
+        "b"s                    // SHORT_BINBYTES
+        "S'it\\'s\\n\\x41'\n"s  // STRING, quoted
+        "V\\u20ac\xe9\n"s;      // UNICODE: the euro sign and Latin-1
+    const ParsedPickle pickle = parse("](" + items + "e.");
+    const Value root = pickle.tree.root();
+    ASSERT_EQ(root.size(), 6u);
+    EXPECT_EQ(root[0].text(), "hi");
+    EXPECT_EQ(root[1].text(), "é");
+    EXPECT_EQ(root[2].text(), "z");
+    EXPECT_EQ(root[3].text(), "b");
+    EXPECT_EQ(root[4].text(), "it's\nA");
+    EXPECT_EQ(root[5].text(), "€é");
+}
+
+TEST(Pickle, ContainersNestAndAreSharedThroughTheMemo) {
+    // {"a": [1, 2], "b": the same list, "t": (1, (2,))} with BINPUT and BINGET, MEMOIZE after that.
+    const ParsedPickle pickle = parse(
+        "}(X\x01\0\0\0a]q\x00(K\x01K\x02"
+        "eX\x01\0\0\0bh\x00X\x01\0\0\0tK\x01K\x02\x85\x86u."s);
+    const Value root = pickle.tree.root();
+    ASSERT_TRUE(root.is_dictionary());
+    EXPECT_EQ(root.size(), 3u);
+    EXPECT_EQ(root["a"][1].integer(), 2);
+    EXPECT_EQ(root["a"].ref(), root["b"].ref());
+    EXPECT_EQ(root["t"][1][0].integer(), 2);
+    EXPECT_TRUE(root["none"].is_none());
+    EXPECT_TRUE(root["a"][9].is_none());
+    EXPECT_TRUE(root["a"]["key"].is_none());
+}
+
+TEST(Pickle, AListMayContainItself) {
+    const ParsedPickle pickle = parse(
+        "]q\x00h\x00"
+        "a."s);
+    EXPECT_EQ(pickle.tree.root()[0].ref(), pickle.tree.root().ref());
+}
+
+// 64 lists, each twice in the next: 2^64 leaves for whoever walks it, some hundred bytes here.
+TEST(Pickle, SharedListsTakeNoMoreThanTheyAre) {
+    std::string bytes = "]";
+    for (int i = 0; i < 64; ++i) bytes += "2\x86";
+    EXPECT_LT(parse(bytes + ".").tree.memory(), std::size_t{3} << 20);
+}
+
+struct Refused {
+    std::string bytes, opcode, import;
+};
+
+TEST(Pickle, WhatWouldImportOrCallIsRefusedByName) {
+    const Refused all[] = {
+        {"cos\nsystem\n(S'true'\ntR.", "GLOBAL", "os.system"},
+        {"\x8c\x02os\x8c\x06system\x93.", "STACK_GLOBAL", "os.system"},
+        {"(ios\nsystem\n.", "INST", "os.system"},
+        {"N)R.", "REDUCE", ""},
+        {"N}b.", "BUILD", ""},
+        {"(No.", "OBJ", ""},
+        {"P1\n.", "PERSID", ""},
+        {"NQ.", "BINPERSID", ""},
+        {"N)\x81.", "NEWOBJ", ""},
+        {"N)}\x92.", "NEWOBJ_EX", ""},
+        {"\x82\x01.", "EXT1", ""},
+        {"\x83\x01\x01.", "EXT2", ""},
+        {"\x84\x01\x01\x01\x01.", "EXT4", ""},
+        {"\x97.", "NEXT_BUFFER", ""},
+        {"N\x98.", "READONLY_BUFFER", ""},
+    };
+    for (const Refused& refused : all) {
+        // Also where what is whole may be kept: a pickle that wants to do something is no damage.
+        for (const bool partial : {false, true}) {
+            EXPECT_THAT(complaint(refused.bytes, partial),
+                        AllOf(HasSubstr("made.pickle"), HasSubstr("opcode " + refused.opcode + " would"),
+                              HasSubstr(refused.import)));
+        }
+    }
+    // Three bytes stand before the opcode: PROTO 2 and NONE.
+    EXPECT_THAT(complaint("\x80\x02N"
+                          "cos\nsystem\n."),
+                HasSubstr("byte 3"));
+}
+
+TEST(Pickle, APickleThatIsCutAnywhereIsToldSo) {
+    const std::string whole =
+        pickled::whole(pickled::dictionary({{"a", pickled::list({pickled::integer(1), pickled::text("x")})},
+                                            {"b", pickled::tuple({pickled::none()})}}));
+    ASSERT_EQ(complaint(whole), "");
+    for (std::size_t size = 0; size < whole.size(); ++size)
+        EXPECT_THAT(complaint(whole.substr(0, size)), HasSubstr("cut off")) << size;
+}
+
+TEST(Pickle, WhatIsWholeOfACutPickleIsKeptOnDemand) {
+    const std::string whole = pickled::whole(pickled::dictionary(
+        {{"a", pickled::list({pickled::integer(1), pickled::integer(2), pickled::integer(3)})},
+         {"b", pickled::none()}}));
+    // Cut inside the 3, of 10 bytes, after which 9 bytes follow: "e", the text "b" of 6 bytes, "N", "u", ".".
+    const ParsedPickle pickle = parse(whole.substr(0, whole.size() - 10 - 4), true);
+    EXPECT_THAT(pickle.damage, HasSubstr("cut off"));
+    const Value list = pickle.tree.root()["a"];
+    ASSERT_EQ(list.size(), 2u);
+    EXPECT_EQ(list[1].integer(), 2);
+}
+
+TEST(Pickle, DamageIsToldWithItsPlace) {
+    EXPECT_THAT(complaint("\xff"), AllOf(HasSubstr("byte 0"), HasSubstr("0xff is no opcode")));
+    EXPECT_THAT(complaint("e."), HasSubstr("closes what it has not opened"));
+    EXPECT_THAT(complaint("a."), HasSubstr("adds items to nothing"));
+    EXPECT_THAT(complaint("NNa."), HasSubstr("no list or dictionary"));
+    EXPECT_THAT(complaint("}(Nu."), HasSubstr("a key without a value"));
+    EXPECT_THAT(complaint("."), HasSubstr("a value that is not there"));
+    EXPECT_THAT(complaint("0."), HasSubstr("a value that is not there"));
+    EXPECT_THAT(complaint("h\x05."), HasSubstr("recalls value 5"));
+    EXPECT_THAT(complaint("Nr\xff\xff\xff\xff."), HasSubstr("as number 4294967295"));
+    EXPECT_THAT(complaint("I4x\n."), HasSubstr("should be a whole number"));
+    EXPECT_THAT(complaint("Sno quotes\n."), HasSubstr("no quotes"));
+    EXPECT_THAT(complaint("\x80\x09."), HasSubstr("protocol 9"));
+}
+
+TEST(Pickle, ALengthThatLiesTakesNoMemory) {
+    EXPECT_THAT(complaint("\x8d\0\0\0\0\0\0\0\x10"
+                          "abc"s),
+                HasSubstr("cut off"));  // 2^60 bytes of text
+    EXPECT_THAT(complaint("\x8b\xff\xff\xff\x7f"
+                          "abc"),
+                HasSubstr("cut off"));
+    EXPECT_THAT(complaint("\x8b\xff\xff\xff\xff"
+                          "abc"),
+                HasSubstr("length is negative"));
+}
+
+TEST(Pickle, NestingIsBounded) {
+    EXPECT_THAT(complaint(std::string(5000, '(')), HasSubstr("deeper than 1000"));
+    EXPECT_EQ(complaint(std::string(900, '(') + std::string(900, 't') + "."), "");
+}
+
+}  // namespace
+}  // namespace shardscope::traces
