@@ -1,0 +1,45 @@
+// Any bytes as what PyTorch writes, a pickle or the JSON of a flight recorder, into columns and through the
+// analyses that answer from them: a StoreError or an answer, nothing else.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <numeric>
+#include <string_view>
+
+#include "traces/analysis/flight.h"
+#include "traces/analysis/memory.h"
+#include "traces/analysis/memory_explanation.h"
+#include "traces/import/importer.h"
+#include "traces/store/column_sink.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace shardscope::traces;
+    const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+    if (bytes.empty()) return 0;
+    // The first byte chooses how it is asked for; the rest is the file.
+    const unsigned how = static_cast<unsigned char>(bytes.front());
+    FileRequest request;
+    request.partial = (how & 1) != 0;
+    request.one_of_several = (how & 2) != 0;
+    request.rank = (how & 4) != 0 ? 5 : 0;
+    try {
+        Input input =
+            Input::of_memory("fuzzed", bytes.substr(1), {.max_bytes = std::uint64_t{16} << 20, .work = {}});
+        ColumnSink sink;
+        if (const std::string_view start = input.peek(1); start == "{" || start == "[") {
+            read_flight_json(input, sink, request);
+        } else {
+            read_pickle(input, sink, request);
+        }
+        const auto trace = sink.take();
+        const MemoryExplanation explanation = explain_memory(*trace);
+        for (const RankExplanation& rank : explanation.ranks) {
+            const CategoryBytes& parts = rank.memory.at_peak;
+            if (std::accumulate(parts.begin(), parts.end(), std::int64_t{0}) != rank.memory.peak_bytes)
+                std::abort();
+        }
+        flight_report(*trace);
+    } catch (const StoreError&) {  // a sentence
+    }
+    return 0;
+}
