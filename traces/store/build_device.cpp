@@ -25,7 +25,7 @@ std::vector<Lane> lanes_of(const PendingDevice& rows, const std::vector<StreamRo
     for (const StreamRow& s : stream_rows) streams[{ranks.of_number(s.rank), s.stream}] = s.name;
     std::vector<Lane> lanes;
     for (const SlotKey& key : rows.lanes.keys()) {
-        const std::uint16_t rank = ranks.of_device(PendingDevice::device_of(key), key.a, trace);
+        const std::uint16_t rank = ranks.of_device(PendingDevice::device_of(key), key.a);
         lanes.push_back({.rank = rank, .calls = calls.place(key.a)});
         streams.try_emplace({rank, PendingDevice::stream_of(key)});
     }
@@ -134,7 +134,7 @@ void build_synchronizations(std::vector<SynchronizationRow>& rows, const RankInd
     }
     Synchronizations& s = trace.synchronizations;
     for (const SynchronizationRow& r : rows) {
-        const std::uint16_t rank = ranks.of_device(r.device, r.global_pid, trace);
+        const std::uint16_t rank = ranks.of_device(r.device, r.global_pid);
         const auto stream = streams.find({rank, r.stream});
         s.start.push_back(r.start);
         s.end.push_back(r.end);

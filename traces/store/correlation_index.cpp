@@ -12,7 +12,7 @@ constexpr std::uint64_t kPlacesPerRow = 8, kPlacesAnyway = 4096;
 CorrelationIndex::CorrelationIndex(std::span<const std::int64_t> correlation,
                                    std::span<const std::uint32_t> owner,
                                    std::span<const std::int64_t> owner_process)
-    : next_(correlation.size(), -1) {
+    : correlation_(correlation), next_(correlation.size(), -1) {
     std::vector<std::size_t> table_of;  // by owner
     table_of.reserve(owner_process.size());
     for (const std::int64_t process : owner_process) {
@@ -67,7 +67,14 @@ CorrelationIndex::Place CorrelationIndex::place(std::int64_t process) const {
         const auto it = processes_.find(of);
         return it != processes_.end() ? it->second : -1;
     };
-    if (process == 0) return {.everywhere = true};
+    if (process == 0) {
+        if (!all_) {
+            const std::vector<std::uint32_t> one_owner(correlation_.size(), 0);
+            constexpr std::int64_t kOneProcess[] = {1};
+            all_ = std::make_unique<CorrelationIndex>(correlation_, one_owner, kOneProcess);
+        }
+        return {.everywhere = true};
+    }
     return {.own = number(process), .unknown = number(0)};
 }
 
@@ -82,16 +89,13 @@ const std::int32_t* CorrelationIndex::Table::at(std::int64_t id) const {
 
 template <typename Visit>
 void CorrelationIndex::each_table(const Place& place, Visit visit) const {
-    if (place.everywhere) {
-        for (const Table& table : tables_) visit(table);
-        return;
-    }
     if (place.own >= 0) visit(tables_[static_cast<std::size_t>(place.own)]);
     if (place.unknown >= 0) visit(tables_[static_cast<std::size_t>(place.unknown)]);
 }
 
 std::int32_t CorrelationIndex::find(std::int64_t correlation, const Place& place) const {
     if (correlation == 0) return -1;
+    if (place.everywhere) return all_->find(correlation, {.own = 0});
     std::int32_t found = -1;
     each_table(place, [&](const Table& table) {
         const std::int32_t* first = table.at(correlation);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -19,7 +20,7 @@ class CorrelationIndex {
                      std::span<const std::int64_t> owner_process);
 
     // A process to look in. Process 0 is unknown: its rows answer for every other one, and looking in it asks
-    // them all.
+    // them all (find() only). Places and `correlation` live as long as the index is asked.
     struct Place {
         int own = -1, unknown = -1;
         bool everywhere = false;
@@ -43,6 +44,8 @@ class CorrelationIndex {
     template <typename Visit>
     void each_table(const Place& place, Visit visit) const;
 
+    std::span<const std::int64_t> correlation_;
+    mutable std::unique_ptr<CorrelationIndex> all_;  // as of one process; made when it is first needed
     std::unordered_map<std::int64_t, int> processes_;
     std::vector<Table> tables_;
     std::vector<std::int32_t> next_;  // the next row of the same id and process, -1 none

@@ -72,17 +72,15 @@ RankIndex::RankIndex(const PendingRows& rows, Trace& trace) {
         const auto index = static_cast<std::uint16_t>(trace.ranks.size());
         by_number_.emplace(number, index);
         by_device_.emplace(rank.device, index);
+        by_place_.emplace(std::pair(rank.device, rank.global_pid), index);
         if (rank.global_pid != 0) by_pid_.emplace(rank.global_pid, index);
         trace.ranks.push_back(std::move(rank));
     }
 }
 
-std::uint16_t RankIndex::of_device(int device, std::int64_t pid, const Trace& trace) const {
-    const auto [first, last] = by_device_.equal_range(device);
-    for (auto it = first; it != last; ++it) {
-        if (trace.ranks[it->second].global_pid == pid) return it->second;
-    }
-    return first->second;
+std::uint16_t RankIndex::of_device(int device, std::int64_t pid) const {
+    const auto it = by_place_.find({device, pid});
+    return it != by_place_.end() ? it->second : by_device_.at(device);
 }
 
 ThreadIndex::ThreadIndex(PendingRows& rows, const RankIndex& ranks, Trace& trace) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <map>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "traces/store/pending_rows.h"
 #include "traces/store/trace.h"
@@ -25,7 +27,8 @@ class RankIndex {
     RankIndex(const PendingRows& rows, Trace& trace);  // fills Trace::ranks
 
     std::uint16_t of_number(int number) const { return by_number_.at(number); }
-    std::uint16_t of_device(int device, std::int64_t pid, const Trace& trace) const;
+    // The rank of a device that is known, in that process if there is such a one.
+    std::uint16_t of_device(int device, std::int64_t pid) const;
     bool knows_device(int device) const { return by_device_.contains(device); }
     // The rank of a process that has only one, else -1.
     int of_pid(std::int64_t pid) const {
@@ -34,7 +37,8 @@ class RankIndex {
 
   private:
     std::unordered_map<int, std::uint16_t> by_number_;
-    std::multimap<int, std::uint16_t> by_device_;
+    std::map<int, std::uint16_t> by_device_;  // the first
+    std::map<std::pair<int, std::int64_t>, std::uint16_t> by_place_;
     std::multimap<std::int64_t, std::uint16_t> by_pid_;
 };
 
