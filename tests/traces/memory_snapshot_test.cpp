@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <numeric>
 
@@ -434,6 +436,26 @@ TEST(MemoryOrigin, TheFirstRuleThatFitsCounts) {
         MemoryCategory::communication);
     EXPECT_EQ(category_of_stack("main.py:1 reduce_all"), MemoryCategory::other);
     EXPECT_EQ(category_of_stack(""), MemoryCategory::other);
+}
+
+TEST(MemoryOrigin, ThePageHasEveryRule) {
+    std::ifstream file(SHARDSCOPE_FOREIGN_MEMORY_PAGE);
+    const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    std::size_t at = 0;
+    const auto expect = [&](const std::string& line) {
+        const std::size_t found = page.find(line, at);
+        EXPECT_NE(found, std::string::npos) << line;
+        if (found != std::string::npos) at = found;  // in the same order
+    };
+    const auto part = [](std::string_view text) {
+        return text.empty() ? "any" : "`" + std::string(text) + "`";
+    };
+    const auto rest = [](const OriginRule& rule) {
+        return " | " + std::string(name(rule.category)) + " | " + std::string(rule.reason) + " |";
+    };
+    for (const OriginRule& rule : annotation_rules()) expect("| " + part(rule.name) + rest(rule));
+    for (const OriginRule& rule : frame_rules())
+        expect("| " + part(rule.file) + " | " + part(rule.name) + rest(rule));
 }
 
 }  // namespace
