@@ -141,15 +141,13 @@ IdleReport idle_report(const Trace& trace, const Selection& selection, std::int6
     const std::vector<bool> counts = selected_events(trace, find_steps(trace), selection);
     const ByStream streams = by_stream(trace);
     const std::int64_t from = selected_time(selection).start;
+    std::vector<StreamWalk> devices(trace.ranks.size(), StreamWalk(trace, from, kernel_wait_ns));
+    for (std::size_t i = 0; i < device.size(); ++i) devices[device.rank[i]].add(i, counts[i]);
     IdleReport report{.kernel_wait_ns = kernel_wait_ns, .ranks = {}};
     for (const int r : selected_ranks(trace, selection)) {
         RankIdle rank;
         rank.rank = trace.ranks[static_cast<std::size_t>(r)].number;
-        StreamWalk whole(trace, from, kernel_wait_ns);
-        for (std::size_t i = 0; i < device.size(); ++i) {
-            if (device.rank[i] == r) whole.add(i, counts[i]);
-        }
-        rank.device = whole.finish();
+        rank.device = devices[static_cast<std::size_t>(r)].finish();
         for (std::size_t s = 0; s < trace.streams.size(); ++s) {
             if (trace.streams[s].rank != r) continue;
             StreamWalk walk(trace, from, kernel_wait_ns);

@@ -26,19 +26,34 @@ struct Known {
     bool communication = false;
 };
 
+// The names that kernels have, numbered: a trace has many more strings.
+struct KernelNames {
+    explicit KernelNames(const Trace& trace) : number(trace.strings.size(), -1) {}
+    void add(StringId name) {
+        std::int32_t& known = number[static_cast<std::size_t>(name)];
+        if (known >= 0) return;
+        known = static_cast<std::int32_t>(names.size());
+        names.push_back(name);
+    }
+    std::vector<std::int32_t> number;  // by string; -1: no kernel's
+    std::vector<StringId> names;
+};
+
 // The durations of one rank's events, those of a name side by side.
 struct ByName {
-    std::vector<std::size_t> first;  // by name; the last one is the end
+    std::vector<std::size_t> first;  // by number of the name; the last one is the end
     std::vector<std::int64_t> durations;
     std::vector<Known> known;
 };
 
-ByName by_name(const Trace& trace, const std::vector<std::uint32_t>& events) {
+ByName by_name(const Trace& trace, const KernelNames& names, const std::vector<std::uint32_t>& events) {
     const DeviceEvents& device = trace.device;
-    const auto name = [&](std::uint32_t i) { return static_cast<std::size_t>(device.name[i]); };
+    const auto name = [&](std::uint32_t i) {
+        return static_cast<std::size_t>(names.number[static_cast<std::size_t>(device.name[i])]);
+    };
     ByName result;
-    result.first.assign(trace.strings.size() + 1, 0);
-    result.known.resize(trace.strings.size());
+    result.first.assign(names.names.size() + 1, 0);
+    result.known.resize(names.names.size());
     for (const std::uint32_t i : events) ++result.first[name(i) + 1];
     for (std::size_t n = 1; n < result.first.size(); ++n) result.first[n] += result.first[n - 1];
     result.durations.resize(events.size());
@@ -67,14 +82,15 @@ KernelStats stats_of(std::span<std::int64_t> durations) {
     return stats;
 }
 
-RankKernels rank_kernels(const Trace& trace, const std::vector<std::uint32_t>& events) {
-    ByName names = by_name(trace, events);
+RankKernels rank_kernels(const Trace& trace, const KernelNames& all,
+                         const std::vector<std::uint32_t>& events) {
+    ByName names = by_name(trace, all, events);
     RankKernels rank;
     for (std::size_t n = 0; n + 1 < names.first.size(); ++n) {
         const std::size_t count = names.first[n + 1] - names.first[n];
         if (count == 0) continue;
         KernelStats stats = stats_of(std::span(names.durations).subspan(names.first[n], count));
-        stats.name = trace.strings[static_cast<StringId>(n)];
+        stats.name = trace.strings[all.names[n]];
         stats.communication = names.known[n].communication;
         stats.blocks_per_sm = names.known[n].blocks.mean();
         stats.occupancy_percent = names.known[n].occupancy.mean();
@@ -98,15 +114,18 @@ RankKernels rank_kernels(const Trace& trace, const std::vector<std::uint32_t>& e
 KernelsReport kernels_report(const Trace& trace, const Selection& selection, std::size_t most) {
     const DeviceEvents& device = trace.device;
     const std::vector<bool> counts = selected_events(trace, find_steps(trace), selection);
+    KernelNames names(trace);
     std::vector<std::vector<std::uint32_t>> events(trace.ranks.size());
     for (std::size_t i = 0; i < device.size(); ++i) {
         const bool kernel =
             device.kind[i] == DeviceKind::kernel || device.kind[i] == DeviceKind::communication;
-        if (kernel && counts[i]) events[device.rank[i]].push_back(static_cast<std::uint32_t>(i));
+        if (!kernel || !counts[i]) continue;
+        names.add(device.name[i]);
+        events[device.rank[i]].push_back(static_cast<std::uint32_t>(i));
     }
     KernelsReport report;
     for (const int r : selected_ranks(trace, selection)) {
-        RankKernels rank = rank_kernels(trace, events[static_cast<std::size_t>(r)]);
+        RankKernels rank = rank_kernels(trace, names, events[static_cast<std::size_t>(r)]);
         rank.rank = trace.ranks[static_cast<std::size_t>(r)].number;
         if (most > 0 && rank.kernels.size() > most) rank.kernels.resize(most);
         report.ranks.push_back(std::move(rank));
