@@ -1,0 +1,105 @@
+// The answers about time as JSON, CSV and tables: fixed keys, folded communication, long kernel names.
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/traces/run_builder.h"
+#include "traces/analysis/idle.h"
+#include "traces/analysis/kernels.h"
+#include "traces/analysis/operators.h"
+#include "traces/analysis/overlap.h"
+#include "traces/analysis/steps.h"
+#include "traces/analysis/summary.h"
+#include "traces/analysis/temporal.h"
+#include "traces/report/kernel_label.h"
+#include "traces/report/report.h"
+
+namespace shardscope::traces {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+// Two steps of 400 ns: compute 100..200, communication 150..250.
+std::unique_ptr<Trace> trace_of_two_steps() {
+    RunBuilder run;
+    for (int s = 0; s < 2; ++s) {
+        const std::int64_t at = 1000 * s;
+        run.step(0, s, at, at + 400);
+        run.kernel(0, at + 100, at + 200, at + 10);
+        run.collective(0, at + 150, at + 250, {.launched = at + 20});
+        run.range(0, at + 5, at + 15, "aten::mm");
+    }
+    return run.take();
+}
+
+TEST(TimeReport, OverlapHasItsFixedKeysPerStepOnAverage) {
+    const auto trace = trace_of_two_steps();
+    const Json rank = Json::parse(render(overlap_report(*trace), Format::json))["ranks"][0];
+    EXPECT_EQ(rank["rank"], 0);
+    EXPECT_DOUBLE_EQ(rank["computation_us"], 0.05);
+    EXPECT_DOUBLE_EQ(rank["overlapped_us"], 0.05);
+    EXPECT_DOUBLE_EQ(rank["exposed_communication_us"], 0.05);
+    EXPECT_DOUBLE_EQ(rank["other_us"], 0.25);
+    EXPECT_DOUBLE_EQ(rank["overlap_percent"], 50.0);
+    EXPECT_EQ(rank["per_step"].size(), 2u);
+}
+
+TEST(TimeReport, FoldedCommunicationHasNoRow) {
+    const auto trace = trace_of_two_steps();
+    const ExecutionSummary folded = summarize(*trace, {}, CommunicationAs::kernel);
+    const Json categories = Json::parse(render(folded, Format::json))["ranks"][0]["categories"];
+    EXPECT_EQ(categories.size(), 7u);
+    EXPECT_FALSE(categories.contains("Communication"));
+    EXPECT_DOUBLE_EQ(categories["Kernel"]["us"], 0.15);  // 100..250
+    EXPECT_THAT(render(folded, Format::table), Not(HasSubstr("Communication ")));
+    EXPECT_THAT(render(folded, Format::csv), Not(HasSubstr("Communication")));
+    const ExecutionSummary plain = summarize(*trace);
+    EXPECT_EQ(Json::parse(render(plain, Format::json))["ranks"][0]["categories"].size(), 8u);
+}
+
+// One header line and one line a row; every line has as many cells as the header.
+void expect_csv(const std::string& csv, long rows) {
+    const std::string header = csv.substr(0, csv.find('\n'));
+    const auto commas = std::count(header.begin(), header.end(), ',');
+    EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), rows + 1) << csv;
+    EXPECT_EQ(std::count(csv.begin(), csv.end(), ','), commas * (rows + 1)) << csv;
+}
+
+TEST(TimeReport, CsvHasALineForEachRow) {
+    const auto trace = trace_of_two_steps();
+    expect_csv(render(overlap_report(*trace), Format::csv), 2);
+    expect_csv(render(temporal_breakdown(*trace), Format::csv), 1 + 2);  // the whole, then the steps
+    expect_csv(render(steps_report(*trace), Format::csv), 2);
+    expect_csv(render(idle_report(*trace), Format::csv), 1 + 2);  // the device, then two streams
+    expect_csv(render(kernels_report(*trace), Format::csv), 2);
+    expect_csv(render(operators_report(*trace), Format::csv), 1);
+}
+
+TEST(TimeReport, TablesSayWhenNothingIsSelectedOrThere) {
+    const auto trace = trace_of_two_steps();
+    const Selection nobody{.rank = 7};
+    for (const std::string& text : {render(overlap_report(*trace, nobody), Format::table),
+                                    render(temporal_breakdown(*trace, nobody), Format::table),
+                                    render(steps_report(*trace, nobody), Format::table),
+                                    render(idle_report(*trace, nobody), Format::table),
+                                    render(kernels_report(*trace, nobody), Format::table),
+                                    render(operators_report(*trace, nobody), Format::table)}) {
+        EXPECT_THAT(text, HasSubstr("No rank"));
+    }
+    EXPECT_THAT(render(kernels_report(*trace, {}, 1), Format::table), HasSubstr("the first 1"));
+}
+
+TEST(TimeReport, KernelNamesLoseReturnTypeAndParametersBeforeTheirMiddle) {
+    EXPECT_EQ(kernel_label("void f<4>(int, g(float))", 40), "f<4>");
+    EXPECT_EQ(kernel_label("ncclDevKernel_AllGather_RING_LL", 40), "ncclDevKernel_AllGather_RING_LL");
+    EXPECT_EQ(kernel_label("(int)", 40), "(int)");
+    EXPECT_EQ(kernel_label("a)", 40), "a)");
+    EXPECT_LE(kernel_label(std::string(1000, 'x'), 40).size(), 40u + 2);  // "…" takes three bytes
+}
+
+}  // namespace
+}  // namespace shardscope::traces
