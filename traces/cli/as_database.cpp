@@ -1,12 +1,16 @@
 #include "traces/cli/as_database.h"
 
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
 
 #include <fmt/format.h>
+#include <stdlib.h>
 
+#include "traces/import/import.h"
 #include "traces/store/open.h"
 
 namespace shardscope::traces {
@@ -14,6 +18,17 @@ namespace shardscope::traces {
 namespace fs = std::filesystem;
 
 namespace {
+
+std::string temporary_folder() {
+    std::error_code error;
+    std::string folder = (fs::temp_directory_path(error) / "shardscope-import-XXXXXX").string();
+    if (error || ::mkdtemp(folder.data()) == nullptr) {
+        throw StoreError(fmt::format(
+            "no temporary folder can be made ({}); set TMPDIR to a folder with room for the trace",
+            error ? error.message() : std::strerror(errno)));
+    }
+    return folder;
+}
 
 bool is_ours(const std::string& path) {
     Database database = open_trace(path);
@@ -34,11 +49,26 @@ AsDatabase::AsDatabase(const Inputs& inputs, const WorkOptions& work, bool ours)
         path_ = inputs.files[0];
         return;
     }
-    (void)work;
-    throw StoreError(fmt::format("{} is no database; import it first", inputs.files[0]));
+    folder_ = temporary_folder();
+    path_ = folder_ + "/trace.sqlite";
+    try {
+        const ImportToOptions options{.inputs = inputs.files,
+                                      .output = path_,
+                                      .partial = inputs.partial,
+                                      .max_bytes = parse_size(inputs.max_size)};
+        for (const std::string& note : import_files(options, work).notes)
+            fmt::print(stderr, "shardscope-trace: note: {}\n", note);
+    } catch (...) {
+        remove();
+        throw;
+    }
 }
 
 AsDatabase::~AsDatabase() {
+    remove();
+}
+
+void AsDatabase::remove() noexcept {
     std::error_code ignored;
     if (!folder_.empty()) fs::remove_all(folder_, ignored);
 }

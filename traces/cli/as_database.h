@@ -27,6 +27,8 @@ class AsDatabase {
     bool imported() const { return !folder_.empty(); }
 
   private:
+    void remove() noexcept;
+
     std::string path_, folder_;
 };
 

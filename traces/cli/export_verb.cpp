@@ -4,6 +4,7 @@
 
 #include "traces/cli/as_database.h"
 #include "traces/cli/long_work.h"
+#include "traces/cli/merge_verbs.h"
 #include "traces/cli/verbs.h"
 #include "traces/export/chrome_trace.h"
 #include "traces/export/csv_tables.h"
@@ -28,9 +29,10 @@ void print_csv(const std::string& folder, const std::vector<CsvTable>& tables, F
 }  // namespace
 
 int run_export(const Inputs& inputs, const std::string& to, const std::string& output, bool overwrite) {
+    if (to == "sqlite") return run_import(inputs, output, overwrite);
     if (to != "chrome" && to != "csv")
         throw UsageError(fmt::format("--to {} is unknown; use chrome, csv or sqlite", to));
-    for (const std::string& file : inputs.files) check_input(file);
+    for (const std::string& file : inputs.files) check_input_or_folder(file);
     try {
         const LongWork work("exporting");
         if (to == "chrome") {

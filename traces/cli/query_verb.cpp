@@ -149,7 +149,7 @@ int run_sql(const QueryArguments& arguments) {
         options.time_limit = std::chrono::nanoseconds(parse_duration("--time-limit", arguments.time_limit));
     Inputs inputs = arguments.inputs;
     inputs.files = {file};
-    check_input(file);
+    check_input_or_folder(file);
     if (options.write && !is_database(file)) {
         throw UsageError(fmt::format(
             "query --write: {} is no database; import it first and change what that gives", file));

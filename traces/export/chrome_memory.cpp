@@ -107,7 +107,9 @@ void write_counters(ChromeContext& context) {
                    if (row.is_null(3) || !std::isfinite(row.real(3))) return;  // JSON has no word for it
                    const ExportedRank* rank = context.rank(row.integer(1));
                    context.begin("C", "", context.name(row.integer(2)));
-                   context.place(rank != nullptr ? context.pid_of(rank->global_pid) : -1, 0, row.integer(0));
+                   context.place(rank != nullptr ? context.pid_of(rank->global_pid) : -1,
+                                 rank != nullptr ? ChromeContext::tid_of(rank->global_tid) : 0,
+                                 row.integer(0));
                    const auto to = std::back_inserter(context.out());
                    fmt::format_to(to, ",\"args\":{{\"value\":{}}}", row.real(3));
                    if (rank != nullptr) fmt::format_to(to, ",\"id\":{}", rank->rank);

@@ -17,7 +17,7 @@ struct Value {
     double mean = 0, spread = 0;
 };
 
-// "-12.3 %", coloured where less is better and the spread of the steps does not explain it.
+// "-12.3 %", coloured as less is better, where the spread of the steps does not explain it.
 std::string difference(const Value& run, const Value& first) {
     if (run.mean == first.mean) return "=";
     if (first.mean == 0) return "new";
@@ -32,7 +32,6 @@ class Rows {
   public:
     Rows(const Comparison& comparison, HtmlTable& table) : comparison_(comparison), table_(table) {}
 
-    // `better_less`: whether a smaller value is the better one, so that the difference has a colour.
     void add(const std::string& title, const std::function<Value(const RunColumn&)>& of,
              const std::function<std::string(double)>& print) {
         std::vector<std::string> cells = {title};

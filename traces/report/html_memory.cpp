@@ -16,6 +16,13 @@ namespace {
 constexpr std::size_t kHoldersShown = 10;
 constexpr double kMegabyte = 1 << 20;
 
+// "unsharded parameters": as words, so that a line may end between them.
+std::string category_name(std::size_t category) {
+    std::string words(kMemoryCategoryNames[category]);
+    std::replace(words.begin(), words.end(), '_', ' ');
+    return words;
+}
+
 struct Column {  // of pixels
     MemoryPoint highest;
     std::int64_t lowest = 0;
@@ -93,8 +100,8 @@ std::string category_table(const RankMemory& rank) {
         const double share = rank.peak_bytes > 0
                                  ? static_cast<double>(rank.at_peak[c]) / static_cast<double>(rank.peak_bytes)
                                  : 0;
-        table.row({std::string(kMemoryCategoryNames[c]), cell_bar(share, static_cast<int>(c)),
-                   mb(rank.at_peak[c]), percent(rank.at_peak[c], rank.peak_bytes)});
+        table.row({category_name(c), cell_bar(share, static_cast<int>(c)), mb(rank.at_peak[c]),
+                   percent(rank.at_peak[c], rank.peak_bytes)});
     }
     table.row({"all", "", mb(rank.peak_bytes), percent(rank.peak_bytes, rank.peak_bytes)}, "sum");
     return table.html();
@@ -140,7 +147,7 @@ std::string rank_memory(const RankMemory& rank, const std::vector<MemoryPoint>& 
         for (std::size_t c = 0; c < kMemoryCategoryNames.size(); ++c) {
             const bool any = std::any_of(curve.begin(), curve.end(),
                                          [c](const MemoryPoint& p) { return p.bytes[c] != 0; });
-            if (any) names.emplace_back(std::string(kMemoryCategoryNames[c]), static_cast<int>(c));
+            if (any) names.emplace_back(category_name(c), static_cast<int>(c));
         }
         html += legend(names);
         html +=
@@ -173,7 +180,7 @@ std::string rank_memory(const RankMemory& rank, const std::vector<MemoryPoint>& 
 
 std::string memory_curve_svg(const std::vector<MemoryPoint>& curve, const RankMemory& rank, int width,
                              int height) {
-    constexpr int kLeft = 70, kRight = 10, kTop = 12, kBottom = 26;
+    constexpr int kLeft = 70, kRight = 10, kTop = 24, kBottom = 26;
     const int plot_width = width - kLeft - kRight, plot_height = height - kTop - kBottom;
     const std::int64_t from = curve.front().time;
     const std::int64_t to = std::max(curve.back().time, from + 1);
@@ -197,7 +204,7 @@ std::string memory_curve_svg(const std::vector<MemoryPoint>& curve, const RankMe
         fmt::format_to(to_svg, "<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft - 6,
                        y + 4, number(mark));
     }
-    fmt::format_to(to_svg, "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">MB</text>\n", kLeft - 6, height - 8);
+    fmt::format_to(to_svg, "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">MB</text>\n", kLeft - 6, 12);
     // Areas from the bottom up: the category's columns on top of those before it.
     std::vector<double> base(columns.size(), 0);
     for (std::size_t c = 0; c < kMemoryCategoryNames.size(); ++c) {

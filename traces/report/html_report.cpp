@@ -21,8 +21,8 @@ struct Part {
 // The sections of one run; `prefix` keeps the anchors of several runs apart.
 std::vector<Part> parts_of(const ReportedRun& run, const Redactor& redact, const std::string& prefix) {
     std::vector<Part> parts = {
-        {"advice", "Advice", html_advice(run, redact)},
         {"summary", "Where the time went", html_summary(run)},
+        {"advice", "Advice", html_advice(run, redact)},
         {"memory", "Memory", html_memory(run, redact)},
         {"collectives", "Collectives", html_collectives(run)},
         {"units", "FSDP units", html_units(run, redact)},
@@ -37,7 +37,7 @@ std::vector<Part> parts_of(const ReportedRun& run, const Redactor& redact, const
 std::string run_line(const ReportedRun& run, const Redactor& redact) {
     std::string text = fmt::format("{} rank{}", run.info.ranks, run.info.ranks == 1 ? "" : "s");
     if (!run.info.device.empty()) text += " · " + redact.text(run.info.device);
-    if (!run.info.started_utc.empty()) text += " · " + html_escaped(run.info.started_utc) + " UTC";
+    if (!run.info.started_utc.empty()) text += " · " + html_escaped(run.info.started_utc);
     text += fmt::format(" · {} ms recorded", grouped(run.info.duration_ms, 1));
     if (!run.info.ended) text += " · <span class=\"bad\">the run did not end</span>";
     if (run.info.dropped > 0)

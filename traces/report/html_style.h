@@ -36,7 +36,7 @@ tr.sum td{font-weight:600}
 tr.group td{font-weight:600;padding-top:.8rem}
 tbody tr:hover{background:var(--card)}
 .bar{display:block;width:100%;height:1.5rem;border-radius:.25rem;margin:.15rem 0 .5rem;background:var(--card)}
-.cellbar{display:block;width:7rem;height:.7rem;margin:.35rem 0;border-radius:.15rem;background:var(--card)}
+.cellbar{display:block;width:4.5rem;height:.7rem;margin:.35rem 0;border-radius:.15rem;background:var(--card)}
 .legend{list-style:none;display:flex;flex-wrap:wrap;gap:.2rem 1.1rem;padding:0;margin:.4rem 0;font-size:.87rem}
 .legend svg{width:.8em;height:.8em;margin-right:.4em;vertical-align:-.05em}
 .c0{fill:var(--c0)}.c1{fill:var(--c1)}.c2{fill:var(--c2)}.c3{fill:var(--c3)}
@@ -62,7 +62,7 @@ code{font:.87em/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;backgro
 border-radius:.2rem}
 .finding code{background:var(--back)}
 pre{overflow-x:auto;font:.82rem/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;margin:.3rem 0}
-.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,20rem),1fr));gap:0 2rem}
+.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,23rem),1fr));gap:0 2rem}
 .good{color:var(--good)}.bad{color:var(--bad)}
 footer{margin-top:2.5rem;padding-top:.6rem;border-top:1px solid var(--line);font-size:.85rem}
 @media(max-width:40rem){body{padding:1rem .8rem 2rem;font-size:14px}h1{font-size:1.3rem}
