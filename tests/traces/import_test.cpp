@@ -1,0 +1,178 @@
+// Files and folders, by whatever way: opened in memory, imported to a database; the same comes out.
+#include "traces/import/import.h"
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kineto_text.h"
+#include "temporary_folder.h"
+#include "traces/import/inputs.h"
+#include "traces/import/join.h"
+#include "traces/import/open.h"
+#include "traces/import/read_file.h"
+
+namespace shardscope::traces {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+std::string write(const std::string& path, const std::string& text) {
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+}
+
+// A rank of two: a step of 1000 us and three all-reduces that end at 200, 400 and 600 us of the common clock;
+// `ahead` us is what its clock shows more.
+std::string rank_of_two(int rank, int ahead, bool numbered = true) {
+    std::string events =
+        R"({"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#3", "pid": 42, "tid": 43, "ts": )" +
+        std::to_string(1000 + ahead) + R"(, "dur": 1000})";
+    for (int i = 0; i < 3; ++i) {
+        const int start = 1100 + 200 * i + 10 * rank + ahead, duration = 100 - 10 * rank;
+        events +=
+            R"(,{"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32", "pid": 0, "tid": 20, "ts": )" +
+            std::to_string(start) + R"(, "dur": )" + std::to_string(duration) +
+            R"(, "args": {"device": 0, "stream": 20, "correlation": )" + std::to_string(i + 1) +
+            R"(, "Collective name": "allreduce", "dtype": "Float", "In msg nelems": 10, "Out msg nelems": 10, "Group size": 2, "Process Group Name": "0", "Process Group Ranks": "[0, 1]")" +
+            (numbered ? R"(, "Seq": )" + std::to_string(i) : "") + "}}";
+    }
+    return kineto(events, R"("distributedInfo": {"backend": "nccl", "rank": )" + std::to_string(rank) +
+                              R"(, "world_size": 2}, "baseTimeNanoseconds": 1711964646000000000,)");
+}
+
+void expect_two_ranks(const Trace& trace) {
+    ASSERT_EQ(trace.ranks.size(), 2U);
+    EXPECT_EQ(trace.ranks[0].number, 0);
+    EXPECT_EQ(trace.ranks[1].number, 1);
+    ASSERT_EQ(trace.collectives.size(), 6U);
+    ASSERT_EQ(trace.steps.size(), 2U);
+    // All ranks of a collective end together once the clocks are one.
+    for (std::size_t i = 0; i < 6; ++i) {
+        const auto event = static_cast<std::size_t>(trace.collectives.event[i]);
+        EXPECT_EQ(trace.device.end[event] % 200'000, 0) << i;
+        EXPECT_EQ(trace.device.rank[event], trace.collectives.rank[i]);
+        EXPECT_EQ(trace.device.end[event] - trace.device.start[event],
+                  trace.collectives.rank[i] == 0 ? 100'000 : 90'000);
+    }
+    EXPECT_EQ(trace.collectives.group[0], trace.collectives.group[5]);
+    EXPECT_TRUE(std::is_sorted(trace.device.start.begin(), trace.device.start.end()));
+}
+
+TEST(Import, ranksAreOpenedTogetherOnOneClock) {
+    for (const bool numbered : {true, false}) {
+        const TemporaryFolder folder;
+        // Rank 1's clock is 5 ms ahead.
+        const std::string a = write(folder / "b.json", rank_of_two(0, 0, numbered));
+        const std::string b = write(folder / "a.json", rank_of_two(1, 5000, numbered));
+        expect_two_ranks(*open_any({a, b}));
+        expect_two_ranks(*open_any({b, a}));
+        expect_two_ranks(*open_any({folder.path()}));
+    }
+}
+
+TEST(Import, aFolderBecomesOneDatabase) {
+    const TemporaryFolder folder, out;
+    write(folder / "rank0.json", rank_of_two(0, 0));
+    write(folder / "rank1.json", rank_of_two(1, 5000));
+    write(folder / "README.md", "no trace");
+    const ImportResult result = import_files({.inputs = {folder.path()}, .output = out / "job.sqlite"});
+    ASSERT_EQ(result.files.size(), 2U);
+    EXPECT_EQ(result.merged.collectives, 3);
+    EXPECT_EQ(result.merged.residual_ns, 0);
+    EXPECT_EQ(result.merged.parts[1].file, folder / "rank1.json");
+    expect_two_ranks(*load_trace(out / "job.sqlite"));
+    // Nothing else is left, and the database alone is opened as the folder is.
+    EXPECT_EQ(std::distance(fs::directory_iterator(out.path()), fs::directory_iterator()), 1);
+}
+
+TEST(Import, twoFilesOfOneRankAreRefusedWithBothNames) {
+    const TemporaryFolder folder;
+    const std::string a = write(folder / "a.json", rank_of_two(1, 0)),
+                      b = write(folder / "b.json", rank_of_two(1, 0));
+    try {
+        open_any({a, b});
+        FAIL();
+    } catch (const StoreError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("a.json and "));
+        EXPECT_THAT(error.what(), HasSubstr("b.json both hold rank 1"));
+    }
+}
+
+TEST(Import, aRankThatIsToldAfterTheEventsIsTheRank) {
+    const TemporaryFolder folder, out;
+    const std::string file =
+        write(folder / "x.json", kineto(kOneLaunch, "", R"(, "distributedInfo": {"rank": 6})"));
+    EXPECT_EQ(open_any({file})->ranks.at(0).number, 6);
+    import_files({.inputs = {file}, .output = out / "x.sqlite"});
+    EXPECT_EQ(load_trace(out / "x.sqlite")->ranks.at(0).number, 6);
+}
+
+TEST(Import, ranksStandInNamesOrInOrder) {
+    EXPECT_EQ(rank_of_name("/rank9/trace_rank_3.json.gz"), 3);
+    EXPECT_EQ(rank_of_name("worker12_step_4.169.pt.trace.json"), 12);
+    EXPECT_EQ(rank_of_name("Rank-0007.json"), 7);
+    EXPECT_EQ(rank_of_name("franklin.json"), -1);
+    const auto ranks = [](const std::vector<std::string>& paths) {
+        std::vector<int> all;
+        for (const InputFile& file : list_inputs(paths)) all.push_back(file.rank);
+        return all;
+    };
+    EXPECT_THAT(ranks({"rank3.json", "rank1.json"}), ::testing::ElementsAre(3, 1));
+    EXPECT_THAT(ranks({"t_1.json", "t_0.json"}), ::testing::ElementsAre(1, 0));
+    EXPECT_THAT(ranks({"host_4711.json", "host_4712.json"}), ::testing::ElementsAre(0, 1));
+    EXPECT_THAT(ranks({"a_rank0.json", "b_rank0.json"}), ::testing::ElementsAre(0, 1));
+}
+
+TEST(Import, aDatabaseSaysWhatTheFileSays) {
+    const TemporaryFolder folder, out;
+    const std::string file =
+        write(folder / "x.json", kineto(kOneLaunch, R"("baseTimeNanoseconds": 1711964646000000000,)"));
+    import_files({.inputs = {file}, .output = out / "x.sqlite"});
+    const auto direct = open_any({file}), stored = open_any({out / "x.sqlite"});
+    EXPECT_EQ(stored->start_utc_ns, direct->start_utc_ns);
+    EXPECT_EQ(stored->device.start, direct->device.start);
+    EXPECT_EQ(stored->device.launch, direct->device.launch);
+    EXPECT_EQ(stored->device.range, direct->device.range);
+    EXPECT_EQ(stored->device.occupancy, direct->device.occupancy);
+    EXPECT_EQ(stored->ranges.kind, direct->ranges.kind);
+    EXPECT_EQ(stored->config_value("import.format"), "kineto");
+    EXPECT_TRUE(stored->ended);
+}
+
+TEST(Import, whatGoesWrongLeavesNothing) {
+    const TemporaryFolder folder, out;
+    const std::string file = write(folder / "x.json", kineto(kOneLaunch).substr(0, 200));
+    EXPECT_THROW(import_files({.inputs = {file}, .output = out / "x.sqlite"}), StoreError);
+    EXPECT_TRUE(fs::is_empty(out.path()));
+    const ImportResult result = import_files({.inputs = {file}, .output = out / "x.sqlite", .partial = true});
+    EXPECT_TRUE(result.files.at(0).partial);
+    EXPECT_EQ(load_trace(out / "x.sqlite")->config_value("import.partial"), "1");
+    // An existing file stays as it is.
+    EXPECT_THROW(import_files({.inputs = {file}, .output = out / "x.sqlite", .partial = true}), StoreError);
+    const std::atomic<bool> cancel = true;
+    EXPECT_THROW(import_files({.inputs = {file}, .output = out / "y.sqlite", .partial = true},
+                              {.cancel = &cancel, .progress = {}}),
+                 Cancelled);
+    EXPECT_FALSE(fs::exists(out / "y.sqlite"));
+}
+
+TEST(Import, whatIsNoTraceIsSaid) {
+    const TemporaryFolder folder;
+    for (const auto& [text, word] : {std::pair("", "is empty"), {"hello", "no trace that is known"}}) {
+        try {
+            open_any({write(folder / "x", text)});
+            FAIL();
+        } catch (const StoreError& error) {
+            EXPECT_THAT(error.what(), HasSubstr(word));
+        }
+    }
+    EXPECT_THROW(open_any({folder / "missing"}), StoreError);
+}
+
+}  // namespace
+}  // namespace shardscope::traces
