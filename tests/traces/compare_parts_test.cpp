@@ -84,6 +84,27 @@ TEST(CompareParts, ModulesAreJoinedByPath) {
     EXPECT_DOUBLE_EQ(net.runs[1].us, 2);
 }
 
+TEST(CompareParts, ModulesOfOtherWrapPoliciesHaveTheSamePaths) {
+    const auto wrapped = [](bool layers) {
+        RunBuilder run;
+        run.step(0, 0, 0, 1'000'000);
+        run.range(0, 0, 900'000, "nn.Module: FullyShardedDataParallel_0");
+        run.range(0, 10, 800'000, "nn.Module: Net_0");
+        if (layers) run.range(0, 20, 700'000, "nn.Module: FullyShardedDataParallel_1");
+        run.kernel(0, 100, 2'100, 30, 20, "gather");  // launched by the wrapper, where there is one
+        run.range(0, 40, 600'000, "nn.Module: Linear_0");
+        run.kernel(0, 3'000, 8'000, 50, 7, "gemm");
+        return run.take();
+    };
+    const auto root = wrapped(false), each = wrapped(true);
+    const PartsComparison c = compare_parts({root.get(), each.get()}, CompareBy::module);
+    EXPECT_DOUBLE_EQ(part(c, "Net_0/Linear_0").runs[0].us, 5);
+    EXPECT_DOUBLE_EQ(part(c, "Net_0/Linear_0").runs[1].us, 5);
+    EXPECT_DOUBLE_EQ(part(c, "Net_0").runs[0].us, 2);
+    EXPECT_FALSE(part(c, "Net_0/Linear_0 [FSDP]").runs[0].present);
+    EXPECT_DOUBLE_EQ(part(c, "Net_0/Linear_0 [FSDP]").runs[1].us, 2);
+}
+
 TEST(CompareParts, OfATraceWithoutStepsIsOfTheWhole) {
     RunBuilder run;
     run.kernel(0, 0, 7'000, std::nullopt, 7, "gemm");

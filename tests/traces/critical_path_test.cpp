@@ -249,6 +249,18 @@ TEST(CriticalPath, TellsWaitingByDurationsWhereClocksDisagree) {
     EXPECT_EQ(part(only_step(report, 1), PathKind::compute), 41);
 }
 
+// Two parts of one rank under one number: nobody can say who came last.
+TEST(CriticalPath, WaitsForNobodyWhereARankHasTwoParts) {
+    RunBuilder run(2);
+    add_straggler(run);
+    run.collective(1, 75, 80, {.sequence = 1, .group_size = 2, .launched = 55});
+    const auto trace = run.take();
+    const CriticalPathReport report = critical_path(*trace);
+    EXPECT_EQ(part(only_step(report, 0), PathKind::waiting), 0);
+    EXPECT_EQ(part(only_step(report, 0), PathKind::communication), 60);
+    EXPECT_EQ(part(only_step(report, 1), PathKind::waiting), 0);
+}
+
 TEST(CriticalPath, WhatIfScalesTheGraph) {
     RunBuilder run;
     add_gather_and_kernel(run);

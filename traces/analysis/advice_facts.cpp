@@ -90,6 +90,12 @@ std::string percent_text(double percent) {
 }
 
 std::string shown(std::string_view name) {
+    constexpr std::size_t kMost = 72;  // bytes; names of templates run to thousands
+    if (name.size() > kMost) {
+        std::size_t end = kMost;
+        while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;  // a whole character
+        return fmt::format("\"{}…\"", name.substr(0, end));
+    }
     return fmt::format("\"{}\"", name);
 }
 

@@ -246,11 +246,17 @@ void uneven_ranks(const AdviceFacts& f, Findings& found) {
     look(u.busy, "busy", "busy time");
     if (what.empty()) return;
     finding.what = what + ".";
-    finding.change =
-        "Even out what the ranks hold and do: split embeddings and heads off, balance tokens, not "
-        "samples.";
-    finding.job_setting = "fsdp.wrap = \"module:Block,Embedding\"";
-    finding.pytorch = "fully_shard(model.embedding); fully_shard(model.head)";
+    if (u.shard_bytes > kUneven || u.peak_bytes > kUneven) {
+        finding.change = "Even out what the ranks hold: units of their own for embeddings and heads.";
+        finding.job_setting = "fsdp.wrap = \"module:Block,Embedding\"";
+        finding.pytorch = "fully_shard(model.embedding); fully_shard(model.head)";
+    } else {
+        finding.what +=
+            " Waiting inside collectives counts as busy: the rank with most may be the one that waits.";
+        finding.change = "Even out what the ranks do: as many tokens for each, not as many samples.";
+        finding.job_setting = "data.batch";
+        finding.pytorch = "DataLoader(dataset, batch_sampler=a sampler that gives every rank as many tokens)";
+    }
     found.push_back(std::move(finding));
 }
 

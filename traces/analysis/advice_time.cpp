@@ -18,6 +18,7 @@ constexpr double kExposedPercent = 10, kLoaderPercent = 5, kHostPercent = 10, kW
                  kCopyPercent = 5, kLimiterPercent = 5;
 constexpr double kNeverHidden = 0.95;        // of a gather's time, exposed
 constexpr double kLowOccupancyPercent = 25;  // of the compute time's mean
+constexpr double kComputePercent = 5;        // of a step: less compute tells nothing of occupancy
 constexpr double kUnusedDevicePercent = 20;  // busy less than this
 constexpr double kStragglerShare = 0.5;      // of all waiting, for one rank
 
@@ -43,7 +44,7 @@ void exposed_communication(const AdviceFacts& f, Findings& found) {
         finding.figures.push_back({"exposed_gathers", f.per_step_us(gathers), "us/step"});
         finding.figures.push_back({"exposed_reductions", f.per_step_us(reductions), "us/step"});
         finding.what +=
-            fmt::format(" Gathers make {} of it, reductions {}; most comes from {} in {} ({}).",
+            fmt::format(" Gathers are exposed for {}, reductions for {}; most comes from {} in {} ({}).",
                         us_text(f.per_step_us(gathers)), us_text(f.per_step_us(reductions)),
                         shown(most->name), name(most->phase), us_text(f.per_step_us(most->sum.exposed_ns())));
     }
@@ -51,11 +52,17 @@ void exposed_communication(const AdviceFacts& f, Findings& found) {
         "Give the collectives compute to hide behind (a larger batch, prefetching), or move fewer bytes "
         "(bf16, "
         "sharding within a node).";
-    finding.job_setting =
-        "data.batch = ..., precision.param = \"bf16\", fsdp.sharding_strategy = "
-        "\"HYBRID_SHARD\"";
-    finding.pytorch =
-        "fully_shard(model, mesh=mesh_2d, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))";
+    if (f.config("parallel.mode") == "ddp") {
+        finding.job_setting =
+            "data.batch = ... (larger), ddp.bucket_cap_mb = ..., precision.reduce = \"bf16\"";
+        finding.pytorch = "DistributedDataParallel(model, bucket_cap_mb=..., gradient_as_bucket_view=True)";
+    } else {
+        finding.job_setting =
+            "data.batch = ... (larger), precision.param = \"bf16\", fsdp.sharding_strategy = "
+            "\"HYBRID_SHARD\"";
+        finding.pytorch =
+            "fully_shard(model, mesh=mesh_2d, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))";
+    }
     finding.expected =
         f.expect(PathKind::communication, 0, "Were collectives free once all ranks take part,");
     found.push_back(std::move(finding));
@@ -88,9 +95,9 @@ void gather_never_hidden(const AdviceFacts& f, Findings& found) {
     if (!f.units.any_unit || worst == nullptr || f.percent_of_step(us) < 1) return;
     Finding finding;
     finding.what = fmt::format(
-        "The gather of {} in {} is never overlapped: {} of its {} are exposed. So are {} unit phases in all, "
-        "for "
-        "{} a step ({}).",
+        "The gather of {} in {} is never overlapped: {} of its {} are exposed. With all such gathers (phases "
+        "of "
+        "units: {}) that is {} a step ({}).",
         shown(worst->name), name(worst->phase), us_text(f.per_step_us(worst->sum.gather_exposed_ns)),
         us_text(f.per_step_us(worst->sum.gather_ns)), rows, us_text(us), percent_text(f.percent_of_step(us)));
     finding.figures = {{"units_never_hidden", static_cast<double>(rows), ""},
@@ -288,6 +295,7 @@ void low_occupancy(const AdviceFacts& f, Findings& found) {
             }
         }
     }
+    if (f.percent_of_step(f.per_step_us(static_cast<std::int64_t>(all))) < kComputePercent) return;
     if (known < 0.5 * all || known <= 0 || weighted / known >= kLowOccupancyPercent) return;
     Finding finding;
     finding.what = fmt::format(

@@ -134,13 +134,16 @@ RunParts units_of(const Trace& trace) {
     return parts;
 }
 
-// `take(path, node)` for every row of a view.
+// `take(path, node)` for every row of a view. Wrappers are no part of a path, so that runs with other wrap
+// policies have the same paths: what a wrapper itself launches is its module's with "[FSDP]".
 template <typename Take>
 void each_module(const std::vector<ModuleNode>& nodes, const std::string& path, const Take& take) {
     for (const ModuleNode& node : nodes) {
-        const std::string own = path.empty() ? node.name : path + "/" + node.name;
-        take(own, node);
-        each_module(node.children, own, take);
+        const bool wrapper = node.name.starts_with("FullyShardedDataParallel_") && !node.children.empty();
+        const std::string& name = wrapper ? node.children.front().name : node.name;
+        const std::string own = path.empty() ? name : path + "/" + name;
+        take(wrapper ? own + " [FSDP]" : own, node);
+        each_module(node.children, wrapper ? path : own, take);
     }
 }
 

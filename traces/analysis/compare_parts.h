@@ -16,9 +16,10 @@ namespace shardscope::traces {
 
 struct Trace;
 
-// module: device time launched in the module itself, children not included ("GPT_0/Block_3/Linear_1").
-// kernel: device time by kernel name. collective: device time by operation and unit. unit: device time of the
-// unit's gathers and reductions, by unit and phase.
+// module: device time launched in the module itself, children not included ("GPT_0/Block_3/Linear_1", without
+// FSDP's wrappers; "... [FSDP]" what the wrapper launched). kernel: device time by kernel name. collective:
+// device time by operation and unit. unit: device time of the unit's gathers and reductions, by unit and
+// phase.
 enum class CompareBy { module, kernel, collective, unit };
 inline constexpr std::array<std::string_view, 4> kCompareByNames = {"module", "kernel", "collective", "unit"};
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 
@@ -39,6 +40,15 @@ PathKind kind_of(DeviceKind kind) {
             break;
     }
     return PathKind::memcpy;
+}
+
+// Parts, sorted by rank, that are one of each of several ranks. Two of one rank tell nothing of who came
+// last.
+bool of_several_ranks(std::span<const Communication> parts) {
+    for (std::size_t i = 1; i < parts.size(); ++i) {
+        if (parts[i].rank == parts[i - 1].rank) return false;
+    }
+    return parts.size() > 1;
 }
 
 // The two latest nodes with different keys (streams or threads): what came last besides one of them.
@@ -371,7 +381,7 @@ GraphSources::GraphSources(const Trace& t, const TraceSteps& s) : trace(t), step
     joined_of.assign(device.size(), -1);
     const Communications communications = match_communications(trace);
     for (const CollectiveMatch& match : communications.matches) {
-        if (match.unmatched || match.end - match.begin < 2) continue;
+        if (match.unmatched || !of_several_ranks(communications.of(match))) continue;
         JoinedCollective all;
         bool first = true;
         for (const Communication& part : communications.of(match)) {

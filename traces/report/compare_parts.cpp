@@ -33,6 +33,18 @@ std::string change(const PartFigures& run, const PartFigures& first) {
     return inside(run, first) ? "~ " + text : text;
 }
 
+// Of a path the end tells most.
+std::string shown_name(const std::string& name, CompareBy by) {
+    constexpr std::size_t kWidth = 46;
+    std::string text = printable(name);
+    if (by != CompareBy::module || display_width(text) <= kWidth) return shortened(name, kWidth);
+    for (auto slash = text.find('/'); slash != std::string::npos; slash = text.find('/', slash + 1)) {
+        const std::string end = "…" + text.substr(slash);
+        if (display_width(end) <= kWidth) return end;
+    }
+    return shortened(name, kWidth);
+}
+
 std::string title(CompareBy by) {
     switch (by) {
         case CompareBy::module:
@@ -72,7 +84,7 @@ std::string table_text(const PartsComparison& comparison) {
     for (std::size_t p = 0; p < std::min(comparison.parts.size(), kShown); ++p) {
         const ComparedPart& part = comparison.parts[p];
         const PartFigures& first = part.runs.front();
-        std::vector<std::string> cells = {shortened(part.name, 46), grouped(first.times, 2),
+        std::vector<std::string> cells = {shown_name(part.name, comparison.by), grouped(first.times, 2),
                                           first.present ? us(first.us) : "-"};
         for (std::size_t r = 1; r < part.runs.size(); ++r) {
             cells.push_back(part.runs[r].present ? us(part.runs[r].us) : "-");
