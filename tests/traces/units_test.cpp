@@ -1,12 +1,18 @@
 // FSDP units: which range and collective belongs to which unit, and what each costs. Times in nanoseconds.
 #include "traces/analysis/units.h"
 
+#include <algorithm>
+#include <sstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/traces/run_builder.h"
 #include "traces/analysis/unit_names.h"
 #include "traces/analysis/unit_ranges.h"
+#include "traces/report/report.h"
+#include "traces/report/text_table.h"
 #include "traces/store/names.h"
 
 namespace shardscope::traces {
@@ -198,6 +204,27 @@ TEST(Units, OfAnFsdp2TraceAreThoseThatItsRangesName) {
     EXPECT_EQ(rank.sum.exposed_ns(), 200 + 50 + 300 + 400 + 200);
     EXPECT_EQ(rank.shard_bytes, 4096 / 2 + 1024 / 2);
     EXPECT_EQ(rank.busy_ns, 2500);  // 1000..3500 without a hole
+}
+
+TEST(Units, PrintAsJsonUnderFixedKeysAndAsATableThatFits) {
+    const auto trace = fsdp2_step();
+    const UnitsReport report = units_report(*trace);
+    const auto json = nlohmann::json::parse(render(report, Format::json));
+    const auto& unit = json.at("ranks").at(0).at("units").at(0);
+    EXPECT_EQ(json.at("ranks").at(0).at("rank"), 0);
+    EXPECT_EQ(unit.at("name"), "layers.0");
+    EXPECT_EQ(unit.at("phase"), "forward");
+    EXPECT_EQ(unit.at("gathers"), 1);
+    EXPECT_EQ(unit.at("bytes"), 1024);
+    EXPECT_DOUBLE_EQ(unit.at("gather_us"), 0.3);
+    EXPECT_DOUBLE_EQ(unit.at("wait_us"), 0.2);
+    EXPECT_DOUBLE_EQ(unit.at("exposed_us"), 0.2);
+    EXPECT_DOUBLE_EQ(unit.at("reduce_us"), 0);
+    std::istringstream table(render(report, Format::table));
+    for (std::string line; std::getline(table, line);) EXPECT_LE(display_width(line), 120U) << line;
+    // One line of CSV for each unit and phase, and the header.
+    const std::string csv = render(report, Format::csv);
+    EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 4);
 }
 
 TEST(Units, OfASelectedStepAreThoseOfItsCollectives) {

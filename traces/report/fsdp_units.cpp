@@ -91,8 +91,8 @@ std::string table_text(const UnitsReport& report) {
                   "Time (us)", "Exposed", "Hidden mostly by"});
     const auto add = [&](const std::string& unit, std::string_view phase, const UnitCosts& c,
                          const std::string& hidden) {
-        const auto gathered = [&](std::string text) { return c.gathers > 0 ? text : ""; };
-        const auto reduced = [&](std::string text) { return c.reductions > 0 ? text : ""; };
+        const auto gathered = [&](const std::string& text) { return c.gathers > 0 ? text : std::string(); };
+        const auto reduced = [&](const std::string& text) { return c.reductions > 0 ? text : std::string(); };
         units.row({unit, std::string(phase), gathered(mean_count(c.gathers, n)),
                    gathered(mean_mb(c.gather_bytes, n)), gathered(mean_us(c.gather_ns, n)),
                    gathered(mean_us(c.wait_ns, n)), gathered(mean_us(c.limiter_ns, n)),
@@ -107,8 +107,9 @@ std::string table_text(const UnitsReport& report) {
     units.rule();
     add("all", "", all, "");
     std::string text = fmt::format(
-        "Mean of a step of {}. MB = 2^20 bytes of the full buffer; Exposed: time of gathers and "
-        "reductions outside compute (us)\n",
+        "Mean of a step of {}. MB = 2^20 bytes of the full buffer; Limiter and Exposed in us.\n"
+        "Wait: compute was ready and the gather was not. Exposed: gathers and reductions outside "
+        "compute.\n",
         report.ranks.size() == 1 ? fmt::format("rank {}", report.ranks[0].rank)
                                  : fmt::format("{} ranks", report.ranks.size()));
     text += units.text();
