@@ -24,6 +24,8 @@ std::string name_of(const std::string& path) {
     return name.empty() ? path : name;
 }
 
+}  // namespace
+
 ReportedRun run_of(const Trace& trace, const std::string& path, const Selection& selection) {
     ReportedRun run{.name = name_of(path),
                     .info = trace_info(trace),
@@ -45,8 +47,6 @@ ReportedRun run_of(const Trace& trace, const std::string& path, const Selection&
     }
     return run;
 }
-
-}  // namespace
 
 int run_report(const ReportArguments& arguments) {
     const Selection selection = parse_selection(arguments.inputs.selection);

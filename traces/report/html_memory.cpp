@@ -36,7 +36,7 @@ std::vector<Column> columns_of(const std::vector<MemoryPoint>& curve, std::int64
     const auto column_at = [&](std::int64_t time) {
         return std::clamp(static_cast<int>(static_cast<double>(time - from) / ns_per_column), 0, width - 1);
     };
-    MemoryPoint now;  // nothing lives before the first event
+    MemoryPoint now = curve.front();
     int last = -1;    // columns up to this one have a state
     const auto enter = [&](int column) {
         for (int c = last + 1; c <= column; ++c) columns[static_cast<std::size_t>(c)] = {now, now.total};

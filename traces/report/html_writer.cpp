@@ -43,9 +43,22 @@ std::string without_paths(std::string_view text) {
     return result;
 }
 
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-    for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-        text.replace(at, from.size(), to);
+// `hosts`: longer names first, since a short one may be within a long one.
+std::string without_hosts(std::string_view text, const std::vector<std::string>& hosts) {
+    constexpr std::size_t kTooShort = 2;  // a host called "a" is in every word
+    std::string result;
+    for (std::size_t at = 0; at < text.size();) {
+        const auto host = std::find_if(hosts.begin(), hosts.end(), [&](const std::string& name) {
+            return name.size() > kTooShort && text.substr(at, name.size()) == name;
+        });
+        if (host == hosts.end()) {
+            result += text[at++];
+        } else {
+            result += "[machine]";
+            at += host->size();
+        }
+    }
+    return result;
 }
 
 }  // namespace
@@ -78,12 +91,7 @@ std::string html_escaped(std::string_view text) {
 
 std::string Redactor::text(std::string_view text) const {
     if (!on_) return html_escaped(text);
-    std::string plain = without_paths(text);
-    for (const std::string& host : hosts_) {
-        constexpr std::size_t kTooShort = 2;  // a host called "a" is in every word
-        if (host.size() > kTooShort) replace_all(plain, host, "[host]");
-    }
-    return html_escaped(plain);
+    return html_escaped(without_hosts(without_paths(text), hosts_));
 }
 
 bool Redactor::shows(std::string_view key, std::string_view value) const {

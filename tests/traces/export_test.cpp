@@ -1,0 +1,218 @@
+// A trace as Chrome JSON and CSV: what other tools find in it, and that our own importer gets it all back.
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/traces/sample_run.h"
+#include "tests/traces/temporary_folder.h"
+#include "traces/analysis/collectives.h"
+#include "traces/analysis/memory.h"
+#include "traces/analysis/modules.h"
+#include "traces/analysis/summary.h"
+#include "traces/analysis/units.h"
+#include "traces/export/chrome_trace.h"
+#include "traces/export/csv_tables.h"
+#include "traces/import/open.h"
+#include "traces/report/report.h"
+#include "traces/store/loader.h"
+#include "traces/store/writer.h"
+
+namespace shardscope::traces {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string text_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+class Export : public ::testing::Test {
+  protected:
+    Export() : run_(folder_ / "run.sqlite"), chrome_(folder_ / "run.json") {
+        DatabaseWriter writer({.path = run_, .start_utc_ns = 1'700'000'000'000'000'123});
+        write_sample_run(writer);
+        // Under an operator with a name that JSON must escape, with shapes; its backward on another thread.
+        const auto operation = [&](std::string_view name, std::int64_t start, std::int64_t tid) {
+            writer.add(RangeRow{.start = start,
+                                .end = start + 1000,
+                                .text = writer.intern(name),
+                                .domain = writer.intern("cpu_op"),
+                                .global_tid = tid,
+                                .detail = writer.intern(R"({"Input Dims":[[2,3]]})"),
+                                .external_id = 77});
+        };
+        operation("aten::\"mm\"\n", 170'000, sample_tid(0));
+        operation("autograd::mm", 800'000, sample_tid(0) + 9);
+        writer.add(ThreadRow{.global_tid = sample_tid(0) + 9, .name = "autograd", .rank = 0});
+        writer.add(LinkRow{.from_tid = sample_tid(0),
+                           .from_time = 170'000,
+                           .to_tid = sample_tid(0) + 9,
+                           .to_time = 800'000});
+        writer.finish(3 * kSampleMs, 0);
+    }
+
+    json events(std::string_view phase, std::string_view category) const {
+        const json whole = json::parse(text_of(chrome_));
+        json found = json::array();
+        for (const json& event : whole.at("traceEvents")) {
+            if (event.at("ph") == phase && event.value("cat", "") == category) found.push_back(event);
+        }
+        return found;
+    }
+
+    TemporaryFolder folder_;
+    std::string run_, chrome_;
+};
+
+TEST_F(Export, SpellsEventsAsKinetoDoes) {
+    const ChromeExportResult result = export_chrome(run_, chrome_);
+    const json whole = json::parse(text_of(chrome_));
+    EXPECT_EQ(whole.at("traceEvents").size(), static_cast<std::size_t>(result.events));
+    EXPECT_EQ(whole.at("baseTimeNanoseconds"), 1'700'000'000'000'000'123);
+    EXPECT_EQ(whole.at("schemaVersion"), 1);
+    EXPECT_EQ(whole.at("distributedInfo").at("world_size"), 2);
+
+    // Rank 1, step 1 starts at 1010 us; the gather 100 us later, 50 us long, on stream 2 of device 1.
+    const json kernels = events("X", "kernel");
+    const auto gather =
+        std::find_if(kernels.begin(), kernels.end(), [](const json& e) { return e.at("ts") == 1110.0; });
+    ASSERT_NE(gather, kernels.end());
+    EXPECT_EQ(gather->at("dur"), 50.0);
+    EXPECT_EQ(gather->at("pid"), 1);
+    EXPECT_EQ(gather->at("tid"), 2);
+    const json& args = gather->at("args");
+    EXPECT_EQ(args.at("Collective name"), "_allgather_base");
+    EXPECT_EQ(args.at("Out msg nelems"), 4096);  // of one byte
+    EXPECT_EQ(args.at("In msg nelems"), 2048);   // half of it from each of 2 ranks
+    EXPECT_EQ(args.at("Group size"), 2);
+    EXPECT_EQ(args.at("shardscope").at("padding"), 96);
+
+    const json copies = events("X", "gpu_memcpy");
+    EXPECT_EQ(copies.size(), 4u);  // one a rank and step
+    EXPECT_THAT(copies[0].at("name").get<std::string>(), StartsWith("Memcpy HtoD ("));
+    EXPECT_EQ(copies[0].at("args").at("bytes"), 1024);
+    EXPECT_EQ(events("X", "gpu_memset").size(), 4u);
+
+    const json operators = events("X", "cpu_op");
+    ASSERT_EQ(operators.size(), 2u);
+    EXPECT_EQ(operators[0].at("name"), "aten::\"mm\"\n");
+    EXPECT_EQ(operators[0].at("args").at("Input Dims"), json::parse("[[2,3]]"));
+    EXPECT_EQ(operators[0].at("args").at("External id"), 77);
+}
+
+TEST_F(Export, TiesFramesLaunchesAndBackwards) {
+    export_chrome(run_, chrome_);
+    // FullyShardedDataParallel_0 runs from 50 to 450 us, Linear_0 within it from 150 to 350.
+    const json frames = events("X", "python_function");
+    ASSERT_EQ(frames.size(), 8u);
+    std::map<std::int64_t, json> by_id;
+    for (const json& frame : frames) by_id[frame.at("args").at("Python id")] = frame;
+    EXPECT_EQ(by_id.size(), 8u);  // ids are unique
+    for (const json& frame : frames) {
+        const json& parent = frame.at("args").at("Python parent id");
+        if (frame.at("name") == "nn.Module: Linear_0") {
+            ASSERT_TRUE(parent.is_number());
+            EXPECT_EQ(by_id.at(parent).at("name"), "nn.Module: FullyShardedDataParallel_0");
+            EXPECT_EQ(by_id.at(parent).at("tid"), frame.at("tid"));
+        } else {
+            EXPECT_TRUE(parent.is_null());
+        }
+    }
+    // Each arrow begins within a call and ends at device work of the same correlation.
+    std::set<std::int64_t> begun, ended;
+    for (const json& flow : events("s", "ac2g")) begun.insert(flow.at("id").get<std::int64_t>());
+    for (const json& flow : events("f", "ac2g")) ended.insert(flow.at("id").get<std::int64_t>());
+    EXPECT_EQ(begun, ended);
+    EXPECT_FALSE(begun.empty());
+
+    ASSERT_EQ(events("s", "fwdbwd").size(), 1u);
+    EXPECT_EQ(events("s", "fwdbwd")[0].at("ts"), 170.0);
+    EXPECT_EQ(events("f", "fwdbwd")[0].at("ts"), 800.0);
+}
+
+TEST_F(Export, CountsAllocatedBytes) {
+    export_chrome(run_, chrome_);
+    std::int64_t most = 0;
+    for (const json& event : events("i", "cpu_instant_event")) {
+        if (event.at("args").at("Device Type") == 1)
+            most = std::max(most, event.at("args").at("Total Allocated").get<std::int64_t>());
+    }
+    EXPECT_EQ(most, 5096);  // 1000 of the shard, 4096 gathered
+}
+
+TEST_F(Export, ImportsBackWithEqualAnalyses) {
+    for (const bool pack : {false, true}) {
+        const std::string path = pack ? folder_ / "run.json.gz" : chrome_;
+        export_chrome(run_, path, {.pack = pack});
+        const auto before = load_trace(run_), after = open_any({path});
+        ASSERT_EQ(after->ranks.size(), 2u);
+        EXPECT_EQ(after->ranks[1].host, before->ranks[1].host);
+        EXPECT_EQ(after->config_value("model.width"), "256");
+        const auto same = [&](auto analysis) {
+            EXPECT_EQ(render(analysis(*after), Format::json), render(analysis(*before), Format::json));
+        };
+        same([](const Trace& t) { return summarize(t); });
+        same([](const Trace& t) { return module_view(t); });
+        same([](const Trace& t) { return memory_report(t); });
+        same([](const Trace& t) { return collectives_report(t); });
+        same([](const Trace& t) { return units_report(t); });
+    }
+}
+
+TEST_F(Export, ReplacesOnlyWhenTold) {
+    std::ofstream(chrome_) << "mine";
+    EXPECT_THROW(export_chrome(run_, chrome_), StoreError);
+    EXPECT_EQ(text_of(chrome_), "mine");
+    export_chrome(run_, chrome_, {.overwrite = true});
+    EXPECT_THAT(text_of(chrome_), StartsWith("{\"schemaVersion\":1"));
+}
+
+TEST_F(Export, LeavesNothingWhenStopped) {
+    const std::atomic<bool> cancel = true;
+    EXPECT_THROW(export_csv(run_, folder_ / "none.sqlite/x", false), StoreError);
+    std::map<std::string, int> files;
+    try {
+        export_chrome(folder_ / "missing.sqlite", chrome_, {}, {.cancel = &cancel, .progress = {}});
+        ADD_FAILURE() << "there is no such trace";
+    } catch (const StoreError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("missing.sqlite"));
+    }
+    EXPECT_FALSE(std::ifstream(chrome_).good());
+}
+
+TEST_F(Export, WritesCsvWithUnits) {
+    const std::string csv = folder_ / "csv";
+    const auto tables = export_csv(run_, csv, false);
+    EXPECT_EQ(tables.size(), 9u);
+    std::istringstream steps(text_of(csv + "/steps.csv"));
+    std::string header, first;
+    std::getline(steps, header);
+    std::getline(steps, first);
+    EXPECT_EQ(header, "rank,step,start_ns,duration_ns,loss\r");
+    EXPECT_THAT(first, StartsWith("0,0,0,1000000,"));
+    // A name with a quote and a newline is one field.
+    EXPECT_THAT(text_of(csv + "/ranges.csv"), HasSubstr("\"aten::\"\"mm\"\"\n\""));
+    // 2 ranks * 2 steps * (gather, sgemm, copy, memset).
+    EXPECT_EQ(
+        std::find_if(tables.begin(), tables.end(), [](const CsvTable& t) { return t.file == "events.csv"; })
+            ->rows,
+        16);
+    EXPECT_THROW(export_csv(run_, csv, false), StoreError);
+    EXPECT_NO_THROW(export_csv(run_, csv, true));
+}
+
+}  // namespace
+}  // namespace shardscope::traces

@@ -1,0 +1,159 @@
+// The HTML report: nothing that a trace says becomes markup, nothing that it must not tell is told, and the
+// memory curve is folded truthfully. A real browser looks at it where there is one.
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <regex>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include "tests/traces/run_builder.h"
+#include "tests/traces/temporary_folder.h"
+#include "traces/cli/report_verb.h"
+#include "traces/report/html_parts.h"
+
+namespace shardscope::traces {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr std::string_view kScript = "<script>document.title='owned'</script>";
+constexpr std::string_view kImage = "\"><img src=x onerror=\"document.title='owned'\">";
+constexpr std::string_view kSql = "'; DROP TABLE StringIds; --";
+constexpr std::string_view kStyle = "</style></title></details><h1>&lt;owned&amp;";
+
+// Every name that a trace can hold is markup or SQL.
+std::unique_ptr<Trace> hostile_trace() {
+    RunBuilder run(2);
+    const std::string module = "nn.Module: " + std::string(kScript);
+    run.sink().add(RunInfoRow{"model." + std::string(kImage), std::string(kScript)});
+    run.sink().add(RunInfoRow{"fsdp.wrap", std::string(kSql)});
+    run.sink().add(
+        ModuleRow{.id = 0, .name = std::string(kScript), .class_name = std::string(kImage), .path = "a"});
+    run.sink().add(UnitRow{.id = 0, .module = 0, .name = std::string(kImage), .bytes = 4096});
+    run.sink().add(DiagnosticRow{.time = 5, .severity = Severity::warning, .text = std::string(kStyle)});
+    for (int r = 0; r < 2; ++r) {
+        run.step(r, 0, 0, 10'000);
+        run.range(r, 100, 5'000, module, 0);
+        run.range(r, 200, 4'000, "nn.Module: " + std::string(kStyle), 0);
+        run.kernel(r, 300, 2'000, 250, 7, kScript);
+        run.collective(r, 2'100, 4'200, {.bytes = 4096, .group_size = 2, .unit = 0, .launched = 260});
+        run.allocate(r, 120, 0x1000, 5 << 20,
+                     {.category = MemoryCategory::parameters, .unit = 0, .module = 0, .name = kImage});
+        run.allocate(r, 900, 0x2000, 1 << 20, {.category = MemoryCategory::activations, .name = kStyle});
+        run.free(r, 3'000, 0x2000, 1 << 20, {.category = MemoryCategory::activations});
+    }
+    return run.take();
+}
+
+std::string report_of(const Trace& trace, const std::string& path, const HtmlOptions& options = {}) {
+    return html_report({run_of(trace, path, {})}, std::nullopt, options);
+}
+
+TEST(HtmlReport, EscapesEveryNameOfATrace) {
+    const auto trace = hostile_trace();
+    const std::string html = report_of(*trace, std::string(kScript));
+    EXPECT_THAT(html, Not(HasSubstr("<script")));
+    EXPECT_THAT(html, Not(HasSubstr("<img")));
+    EXPECT_THAT(html, Not(HasSubstr("<h1>&lt;owned")));
+    EXPECT_THAT(html, HasSubstr("&lt;script&gt;document.title=&#39;owned&#39;&lt;/script&gt;"));
+    EXPECT_THAT(html, HasSubstr("&quot;&gt;&lt;img src=x onerror=&quot;"));
+    EXPECT_THAT(html, HasSubstr("&#39;; DROP TABLE StringIds; --"));
+    EXPECT_THAT(html, HasSubstr("&lt;h1&gt;&amp;lt;owned&amp;amp;"));
+}
+
+TEST(HtmlReport, LoadsNothingAndRunsNothing) {
+    const std::string html = report_of(*hostile_trace(), "run");
+    EXPECT_THAT(html, HasSubstr("Content-Security-Policy\" content=\"default-src 'none'"));
+    for (const char* word : {"http:", "https:", "<link", "url(", "@import", "<script", "javascript:"})
+        EXPECT_THAT(html, Not(HasSubstr(word)));
+}
+
+TEST(HtmlReport, PrintsTheAnalysesNumbers) {
+    const std::string html = report_of(*hostile_trace(), "/somewhere/run.sqlite");
+    EXPECT_THAT(html, HasSubstr("<title>run.sqlite</title>"));
+    // 5 MB of parameters and 1 MB of activations: 6 MB, 83.33 % and 16.67 %.
+    EXPECT_THAT(html, HasSubstr("Peak 6.00 MB"));
+    EXPECT_THAT(html, HasSubstr("83.33"));
+    EXPECT_THAT(html, HasSubstr("16.67"));
+    EXPECT_THAT(html, HasSubstr("all_gather"));
+}
+
+TEST(HtmlReport, RedactsMachinesPathsAndCommands) {
+    RunBuilder run;
+    run.sink().add(
+        RankRow{.rank = 1, .device = 1, .global_pid = RunBuilder::pid(1), .host = "node17.example"});
+    run.sink().add(RunInfoRow{"run.trace", "/home/ann/secret/run.sqlite"});
+    run.sink().add(RunInfoRow{"data.source", "/data/ann"});
+    run.sink().add(RunInfoRow{"command", "train --key hush"});
+    run.sink().add(RunInfoRow{"model.width", "64"});
+    run.sink().add(
+        DiagnosticRow{.time = 1, .severity = Severity::warning, .text = "crashed on node17.example"});
+    run.step(0, 0, 0, 1000);
+    run.range(0, 0, 1000, "nn.Module: /home/ann/model.py on node17.example");
+    run.kernel(0, 10, 20, 5);
+    const auto trace = run.take();
+    const std::string open = report_of(*trace, "/home/ann/run.sqlite");
+    const std::string redacted = report_of(*trace, "/home/ann/run.sqlite", {.redact = true});
+    for (const char* word : {"ann", "node17", "secret", "hush", "model.py"}) {
+        EXPECT_THAT(open, HasSubstr(word));
+        EXPECT_THAT(redacted, Not(HasSubstr(word)));
+    }
+    EXPECT_THAT(redacted, HasSubstr("model.width"));
+    EXPECT_THAT(redacted, HasSubstr("run.sqlite"));
+}
+
+TEST(HtmlReport, FoldsTheMemoryCurveToItsHighestMoments) {
+    // 1000 states within 100 columns; the one high moment lasts a nanosecond and must be seen.
+    std::vector<MemoryPoint> curve;
+    for (int i = 0; i < 1000; ++i) {
+        MemoryPoint point{.time = i * 10, .total = 100, .bytes = {}};
+        if (i == 555) point.total = 1000;
+        point.bytes[0] = point.total;
+        curve.push_back(point);
+    }
+    const std::string svg = memory_curve_svg(curve, {.peak_bytes = 1000, .peak_time_ns = 5550}, 180, 150);
+    // The picture is 100 high from 24: 1000 stands at 24 + 100 (1 - 1 / 1.04) = 27.8, 100 at 114.4.
+    EXPECT_THAT(svg, HasSubstr("V27.8"));
+    EXPECT_THAT(svg, HasSubstr("V114.4"));
+    // The lowest total stays 100 throughout: one straight line.
+    EXPECT_THAT(svg, HasSubstr("class=\"low\" d=\"M70 114.4H170\""));
+}
+
+// What a command prints; none where it cannot be run.
+std::optional<std::string> output_of(const std::string& command) {
+    const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
+    if (!pipe) return std::nullopt;
+    std::string text;
+    char buffer[4096];
+    while (const std::size_t got = std::fread(buffer, 1, sizeof buffer, pipe.get())) text.append(buffer, got);
+    return text;
+}
+
+TEST(HtmlReport, ShowsHostileNamesAsTextInABrowser) {
+    if (std::system("command -v chromium > /dev/null 2>&1") != 0) GTEST_SKIP() << "there is no chromium";
+    const TemporaryFolder folder;
+    const std::string page = folder / "report.html";
+    std::ofstream(page) << report_of(*hostile_trace(), "run");
+    const std::string log = folder / "log";
+    const auto dom = output_of(
+        "timeout 60 chromium --headless=new --no-sandbox --disable-gpu --enable-logging=stderr "
+        "--user-data-dir='" +
+        (folder / "profile") + "' --dump-dom 'file://" + page + "' 2> '" + log + "'");
+    ASSERT_TRUE(dom);
+    if (dom->empty()) GTEST_SKIP() << "chromium does not start here";
+    EXPECT_THAT(*dom, HasSubstr("<title>run</title>"));  // no script has changed it
+    EXPECT_THAT(*dom, Not(HasSubstr("<script")));
+    EXPECT_THAT(*dom, Not(HasSubstr("<img")));
+    EXPECT_THAT(*dom, HasSubstr("&lt;script&gt;document.title='owned'&lt;/script&gt;"));
+    std::ifstream lines(log);
+    for (std::string line; std::getline(lines, line);) EXPECT_THAT(line, Not(HasSubstr("CONSOLE"))) << line;
+}
+
+}  // namespace
+}  // namespace shardscope::traces
