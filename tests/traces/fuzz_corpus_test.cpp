@@ -1,0 +1,37 @@
+// The seeds of the fuzz target fuzz_kineto, whole and cut after each byte: a trace or a sentence.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <gtest/gtest.h>
+
+#include "kineto_text.h"
+
+namespace shardscope::traces {
+namespace {
+
+TEST(FuzzCorpus, everySeedAndEveryCutOfItIsATraceOrASentence) {
+    int seeds = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(SHARDSCOPE_FUZZ_CORPUS "/kineto")) {
+        ++seeds;
+        std::ifstream file(entry.path(), std::ios::binary);
+        const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+        ASSERT_FALSE(bytes.empty());
+        // The first byte is how it is asked for.
+        for (std::size_t size = 1; size <= bytes.size(); ++size) {
+            const std::string text = bytes.substr(1, size - 1);
+            for (const bool partial : {false, true}) {
+                try {
+                    const auto read = read_text(text, {.partial = partial});
+                    EXPECT_NE(read.trace, nullptr);
+                } catch (const StoreError& error) {
+                    EXPECT_NE(std::string(error.what()).find("made.json"), std::string::npos) << error.what();
+                }
+            }
+        }
+    }
+    EXPECT_GE(seeds, 7);
+}
+
+}  // namespace
+}  // namespace shardscope::traces
