@@ -19,6 +19,7 @@
 #include "traces/report/report.h"
 #include "traces/store/column_sink.h"
 #include "traces/store/memory_origin.h"
+#include "traces/store/stack_text.h"
 
 namespace shardscope::traces {
 namespace {
@@ -415,6 +416,22 @@ TEST(MemorySnapshot, TheRealSnapshotsPeakEqualsAnIndependentReplay) {
     EXPECT_EQ(*events[peak_index]["time_us"].integer(), 1'772'745'414'745'037);
     // It takes at most 3 bytes of memory for each byte of the pickle.
     EXPECT_LT(pickle.tree.memory(), 3 * input.offset());
+}
+
+TEST(StackText, TheFrameThatTellsMostIsChosen) {
+    const auto chosen = [](std::string_view stack) { return short_frame(asking_frame(stack)); };
+    // The program's own, before PyTorch's, before the operator.
+    EXPECT_EQ(chosen("at::empty\nat::_ops::bmm::call(at::Tensor const&)\n/x/torch/nn/linear.py:1 forward\n"
+                     "/home/me/models/gpt.py:7 block\nmain.py:3 main"),
+              "models/gpt.py:7 block");
+    EXPECT_EQ(chosen("at::empty\n/x/torch/nn/linear.py:1 forward"), "nn/linear.py:1 forward");
+    // The backward pass has no Python frames.
+    EXPECT_EQ(chosen("torch::unwind::unwind()\nat::empty\nat::_ops::bmm::call(at::Tensor const&)\n"
+                     "torch::autograd::generated::BmmBackward0::apply(std::vector<at::Tensor>&&)"),
+              "BmmBackward0::apply");
+    EXPECT_EQ(chosen("at::empty\nat::_ops::bmm::call(at::Tensor const&)"), "at::_ops::bmm::call");
+    EXPECT_EQ(chosen("torch::unwind::unwind()\nat::empty"), "at::empty");
+    EXPECT_EQ(chosen(""), "");
 }
 
 // --- the table of categories -------------------------------------------------------------------------------

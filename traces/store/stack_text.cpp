@@ -3,7 +3,7 @@
 namespace shardscope::traces {
 namespace {
 
-constexpr std::string_view kPython = ".py:";
+constexpr std::string_view kPython = ".py:", kNode = "torch::autograd::generated::", kOperator = "at::_ops::";
 
 // Of the machinery that noted the stack itself.
 bool is_recording(std::string_view frame) {
@@ -20,23 +20,33 @@ bool is_torch(std::string_view frame) {
 }  // namespace
 
 std::string_view asking_frame(std::string_view stack) {
-    std::string_view first, first_python;
+    std::string_view first, first_python, node, operation;
     while (!stack.empty()) {
         const std::size_t end = stack.find('\n');
         const std::string_view frame = stack.substr(0, end);
         if (frame.find(kPython) != std::string_view::npos) {
             if (!is_torch(frame)) return frame;
             if (first_python.empty()) first_python = frame;
-        } else if (first.empty() && !is_recording(frame)) {
-            first = frame;
+        } else if (!is_recording(frame)) {
+            if (first.empty()) first = frame;
+            if (node.empty() && frame.starts_with(kNode)) node = frame;
+            if (operation.empty() && frame.starts_with(kOperator)) operation = frame;
         }
         stack.remove_prefix(end == std::string_view::npos ? stack.size() : end + 1);
     }
-    return first_python.empty() ? first : first_python;
+    for (const std::string_view best : {first_python, node, operation}) {
+        if (!best.empty()) return best;
+    }
+    return first;
 }
 
 std::string short_frame(std::string_view frame) {
     const std::size_t python = frame.find(kPython);
+    if (python == std::string_view::npos) {
+        if (frame.starts_with(kNode)) frame.remove_prefix(kNode.size());
+        if (frame.starts_with(kOperator) || frame.find("::apply(") != std::string_view::npos)
+            return std::string(frame.substr(0, frame.find('(')));
+    }
     const std::size_t path_end = python == std::string_view::npos ? frame.find(' ') : python;
     if (path_end == std::string_view::npos || path_end == 0) return std::string(frame);
     const std::size_t name = frame.rfind('/', path_end - 1);
