@@ -24,12 +24,9 @@ std::string fragmentation_line(const RankMemory& rank) {
     if (!rank.fragmentation) return {};
     const Fragmentation& f = *rank.fragmentation;
     return fmt::format(
-        "The allocator then held {} MB in {} segments: {} MB free in {} blocks, the largest {} MB;
-        "
-        "fragmentation of the free bytes {} %
-        ",
-        mb(f.held_bytes),
-        grouped(f.segments), mb(f.free_bytes), grouped(f.free_blocks), mb(f.largest_free),
+        "The allocator then held {} MB in {} segments: {} MB free in {} blocks, the largest {} MB;\n"
+        "fragmentation of the free bytes {} %\n",
+        mb(f.held_bytes), grouped(f.segments), mb(f.free_bytes), grouped(f.free_blocks), mb(f.largest_free),
         grouped(f.percent(), 1));
 }
 
