@@ -37,7 +37,7 @@ std::vector<Column> columns_of(const std::vector<MemoryPoint>& curve, std::int64
         return std::clamp(static_cast<int>(static_cast<double>(time - from) / ns_per_column), 0, width - 1);
     };
     MemoryPoint now = curve.front();
-    int last = -1;    // columns up to this one have a state
+    int last = -1;  // columns up to this one have a state
     const auto enter = [&](int column) {
         for (int c = last + 1; c <= column; ++c) columns[static_cast<std::size_t>(c)] = {now, now.total};
         last = std::max(last, column);
@@ -110,6 +110,8 @@ std::string category_table(const RankMemory& rank) {
 std::string holder_table(const char* title, const std::vector<MemoryHolder>& holders, const RankMemory& rank,
                          const Redactor& redact) {
     HtmlTable table({title, "MB", "%"});
+    // "(no module)" alone says nothing.
+    if (holders.size() == 1 && holders.front().name.starts_with('(')) return {};
     std::size_t shown = 0;
     std::int64_t rest = 0;
     for (const MemoryHolder& holder : holders) {

@@ -51,7 +51,7 @@ details{margin:.5rem 0}summary{cursor:pointer;color:var(--link)}
 .tree details,.tree .leaf{margin:0 0 0 1.1rem}.tree>details,.tree>.leaf{margin-left:0}
 .tree summary,.tree .leaf,.tree .head{border-bottom:1px solid var(--line);padding:.2rem 0;color:var(--text)}
 .tree .row{display:inline-flex;width:calc(100% - 1.2rem);gap:.6rem;vertical-align:top}
-.tree .row>b{flex:1;font-weight:500}
+.tree .row>b{flex:1;overflow-wrap:normal;font-weight:500}
 .tree .row>span{width:7.2rem;text-align:right;flex:none}
 .tree .head{color:var(--dim);font-weight:600}.tree .leaf{padding-left:1.1rem}.tree .head .row>b{font-weight:600}
 .tree .leaf .row{width:calc(100% - .1rem)}
@@ -67,7 +67,8 @@ pre{overflow-x:auto;font:.82rem/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,
 footer{margin-top:2.5rem;padding-top:.6rem;border-top:1px solid var(--line);font-size:.85rem}
 @media(max-width:40rem){body{padding:1rem .8rem 2rem;font-size:14px}h1{font-size:1.3rem}
 .card b{font-size:1.1rem}.cards{grid-template-columns:1fr 1fr}th,td{padding:.25rem .4rem}
-.wide{display:none}.narrow{display:block}.tree .row>span{width:5.6rem}.tree{min-width:30rem}}
+.wide{display:none}.narrow{display:block}.tree{min-width:24rem}
+.tree .row>span{width:5.4rem}.tree .row>span:nth-of-type(1),.tree .row>span:nth-of-type(4){display:none}}
 @media print{:root{--back:#fff;--card:#fff;--text:#000;--dim:#444;--line:#ccc}body{max-width:none;padding:0;font-size:11px}
 nav{display:none}section,.finding,tr{break-inside:avoid}.scroll{overflow:visible}}
 )css";
