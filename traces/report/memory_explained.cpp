@@ -2,6 +2,7 @@
 // below each table are the sums of its rows. MB = 2^20 bytes.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -88,7 +89,7 @@ constexpr std::size_t kShownParts = 16, kNameWidth = 64;
 
 // The largest, and the rest in one row, so that the total is that of all.
 std::string parts_table(std::string_view title, const std::vector<MemoryHolder>& all, std::int64_t peak) {
-    if (all.empty() || !names_somebody(all)) return {};
+    if (all.empty()) return {};
     PartsTable table(title, peak, all.front().predicted.has_value());
     const std::size_t shown = all.size() <= kShownParts + 1 ? all.size() : kShownParts;
     for (std::size_t i = 0; i < shown; ++i)
@@ -267,9 +268,14 @@ std::string table_text(const MemoryExplanation& explanation) {
         text +=
             '\n' + moment_line(rank, explained.moment) + prediction_line(rank) + spaces_and_failures(rank);
         text += category_table(rank);
-        text += parts_table("By unit", rank.units, rank.peak_bytes);
-        text += parts_table("By module", rank.modules, rank.peak_bytes);
-        text += parts_table("By buffer", rank.buffers, rank.peak_bytes);
+        // What is told by annotations and stacks knows no units, and then a table that names nobody says
+        // nothing.
+        const bool foreign = !rank.annotations.empty() || !rank.stacks.empty();
+        for (const auto& [title, holders] : {std::pair("By unit", &rank.units),
+                                             {"By module", &rank.modules},
+                                             {"By buffer", &rank.buffers}}) {
+            if (!foreign || names_somebody(*holders)) text += parts_table(title, *holders, rank.peak_bytes);
+        }
         text += parts_table("By annotation", rank.annotations, rank.peak_bytes);
         text += parts_table("By frame of the program", rank.stacks, rank.peak_bytes);
         text += step_table(explained.steps);
