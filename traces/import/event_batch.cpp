@@ -132,7 +132,7 @@ EventBatchParser::Result EventBatchParser::parse(const char* text, std::size_t s
     TraceEvent& event = impl_->event;
     for (auto element : array) {
         od::value value;
-        if (std::move(element).get(value) != simdjson::SUCCESS) return result;
+        if (element.get(value) != simdjson::SUCCESS) return result;
         const auto at = static_cast<std::size_t>(value.raw_json_token().data() - text);
         od::json_type type{};
         result.good = false;
