@@ -165,7 +165,8 @@ RunParts modules_of(const Trace& trace, const std::map<std::int64_t, int>& kept)
     if (trace.steps.empty()) return parts;
     const std::size_t stride = (kept.size() + kModuleSteps - 1) / kModuleSteps;
     std::size_t number = 0;
-    for (const auto& [step, ranks] : kept) {
+    for (const auto& entry : kept) {
+        const std::int64_t step = entry.first;  // clang 14 captures no structured binding
         if (number++ % stride != 0) continue;
         for (auto& [path, part] : parts) part.by_step[step] += 0;
         Selection one;
