@@ -246,9 +246,8 @@ class EventStream {
                 if (!bare) lose_end("an event or the closing ] of traceEvents", window_.offset());
                 return;
             }
-            if (read_batch()) continue;
             try {
-                read_one();
+                if (!read_batch()) read_one();
             } catch (const JsonScanner::Incomplete&) {
                 return lose_end("the rest of an event", window_.offset());
             } catch (const JsonScanner::Broken& broken) {
