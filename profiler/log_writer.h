@@ -41,12 +41,23 @@ class LogWriter {
                 return nullptr;
             }
         }
+        return place<Record>(kind, name, bytes);
+    }
+
+    // Whether such a record has its place here and now, and time is read without a call: then place() and
+    // counter() do as begin() and now() do.
+    bool is_ready(std::size_t bytes) const {
+        return static_cast<std::size_t>(end_ - cursor_) >= bytes && clock_ == ClockSource::counter;
+    }
+    template <typename Record>
+    Record* place(RecordKind kind, std::uint32_t name, std::size_t bytes = sizeof(Record)) {
         auto* record = reinterpret_cast<Record*>(cursor_);
         cursor_ += bytes;
         fetch_for_writing(cursor_ + kAhead);
         record->header = {static_cast<std::uint16_t>(bytes), kind, 0, name};
         return record;
     }
+    static std::uint64_t counter() { return read_ticks(ClockSource::counter); }
 
     void publish() {
         chunk_->used.store(static_cast<std::uint64_t>(cursor_ - chunk_data(chunk_)),

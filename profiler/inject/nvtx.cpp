@@ -30,9 +30,13 @@ Event describe(const wchar_t* text, char (&buffer)[kMaxText]) {
     return event;
 }
 
+bool is_known(const EventAttributes* attributes) {
+    return attributes != nullptr && attributes->size >= sizeof(EventAttributes);
+}
+
 [[gnu::always_inline]] inline Event describe(const EventAttributes* attributes, char (&buffer)[kMaxText]) {
     Event event;
-    if (attributes == nullptr || attributes->size < sizeof(EventAttributes)) return event;
+    if (!is_known(attributes)) return event;
     if (attributes->color_type == nvtx::kColorArgb) {
         event.flags |= kHasColor;
         event.color = attributes->color;
@@ -66,6 +70,39 @@ Event describe(const wchar_t* text, char (&buffer)[kMaxText]) {
     return event;
 }
 
+// The general ways, kept out of the functions that are called so often.
+[[gnu::noinline]] int push_any(const Domain& domain, const EventAttributes* a) {
+    char buffer[kMaxText];
+    return push(domain, describe(a, buffer));
+}
+[[gnu::noinline]] int push_any(const Domain& domain, const char* text) {
+    return push(domain, describe(text));
+}
+[[gnu::noinline]] int pop_any(const Domain& domain) {
+    return pop(domain);
+}
+
+// At once, where the event has a registered or narrow message and nothing else.
+[[gnu::always_inline]] inline int push_attributes(const Domain& domain, const EventAttributes* a) {
+    ThreadState* const thread = ready_thread();
+    if (thread == nullptr || !is_known(a) || a->payload_type != 0 || a->category != 0 || a->color_type != 0)
+        return push_any(domain, a);
+    Event event;
+    if (a->message_type == nvtx::kMessageRegistered) {
+        event.name = as_name(a->message.registered);
+    } else if (a->message_type == nvtx::kMessageAscii) {
+        event.text = narrow_text(a->message.ascii);
+    } else {
+        return push_any(domain, a);
+    }
+    const int depth = push_at_once(*thread, domain, event);
+    return depth != kNotAtOnce ? depth : push_any(domain, a);
+}
+[[gnu::always_inline]] inline int pop_range(const Domain& domain) {
+    const int depth = pop_at_once(domain);
+    return depth != kNotAtOnce ? depth : pop_any(domain);
+}
+
 // --- the functions of the tables ---------------------------------------------------------------------------
 
 void mark_ex(const EventAttributes* a) {
@@ -94,18 +131,20 @@ void range_end(nvtx::RangeId id) {
     end(*default_domain(), id);
 }
 int range_push_ex(const EventAttributes* a) {
-    char buffer[kMaxText];
-    return push(*default_domain(), describe(a, buffer));
+    return push_attributes(*default_domain(), a);
 }
 int range_push_a(const char* text) {
-    return push(*default_domain(), describe(text));
+    ThreadState* const thread = ready_thread();
+    if (thread == nullptr) return push_any(*default_domain(), text);
+    const int depth = push_at_once(*thread, *default_domain(), describe(text));
+    return depth != kNotAtOnce ? depth : push_any(*default_domain(), text);
 }
 int range_push_w(const wchar_t* text) {
     char buffer[kMaxText];
     return push(*default_domain(), describe(text, buffer));
 }
 int range_pop() {
-    return pop(*default_domain());
+    return pop_range(*default_domain());
 }
 
 void name_category_a(std::uint32_t category, const char* name) {
@@ -135,11 +174,10 @@ void domain_range_end(nvtx::DomainHandle domain, nvtx::RangeId id) {
     end(as_domain(domain), id);
 }
 int domain_range_push_ex(nvtx::DomainHandle domain, const EventAttributes* a) {
-    char buffer[kMaxText];
-    return push(as_domain(domain), describe(a, buffer));
+    return push_attributes(as_domain(domain), a);
 }
 int domain_range_pop(nvtx::DomainHandle domain) {
-    return pop(as_domain(domain));
+    return pop_range(as_domain(domain));
 }
 void domain_name_category_a(nvtx::DomainHandle domain, std::uint32_t category, const char* name) {
     write_text(RecordKind::category_name, category, as_domain(domain).name, narrow_text(name));

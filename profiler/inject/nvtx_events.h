@@ -55,31 +55,46 @@ inline bool just_recording_nvtx() {
 // Copies payloads to the log, for the event that is written next (nvtx_payload.cpp).
 void write_payloads(ThreadState& thread, const Domain& domain, Payloads payloads);
 
-// False: there was no room, and the event is lost.
-[[gnu::always_inline]] inline bool write_range(ThreadState& thread, RecordKind kind, const Domain& domain,
-                                               const Event& event, std::uint32_t depth, std::uint64_t id) {
-    if (event.payloads.count != 0) [[unlikely]]
-        write_payloads(thread, domain, event.payloads);
-    const bool is_long = kind == RecordKind::range_start || event.category != 0 || event.value_type != 0;
-    const bool has_text = event.name == 0 && event.text.size != 0;
-    const std::size_t fixed = is_long ? sizeof(RangeRecord) : sizeof(PlainRangeRecord);
-    auto* r = thread.writer.begin<PlainRangeRecord>(kind, event.name,
-                                                    fixed + (has_text ? padded_size(event.text) : 0));
-    if (r == nullptr) return false;
-    r->header.flags = static_cast<std::uint8_t>(event.flags | kDomainStack | (has_text ? kHasText : 0) |
-                                                (is_long ? kIsLong : 0));
+// What the record of an event consists of.
+struct RangeShape {
+    RangeShape(RecordKind kind, const Event& event)
+        : is_long(kind == RecordKind::range_start || event.category != 0 || event.value_type != 0),
+          has_text(event.name == 0 && event.text.size != 0),
+          fixed(is_long ? sizeof(RangeRecord) : sizeof(PlainRangeRecord)),
+          bytes(fixed + (has_text ? padded_size(event.text) : 0)) {}
+    bool is_long, has_text;
+    std::size_t fixed, bytes;
+};
+
+// Everything but the time.
+[[gnu::always_inline]] inline void fill_range(PlainRangeRecord* r, const RangeShape& shape,
+                                              const Domain& domain, const Event& event, std::uint32_t depth,
+                                              std::uint64_t id) {
+    r->header.flags = static_cast<std::uint8_t>(event.flags | kDomainStack | (shape.has_text ? kHasText : 0) |
+                                                (shape.is_long ? kIsLong : 0));
     r->domain = domain.name;
     r->depth = depth;
     r->module = -1;
     r->color = event.color;
-    if (is_long) {
+    if (shape.is_long) {
         auto* full = reinterpret_cast<RangeRecord*>(r);
         full->id = id;
         full->category = event.category;
         full->value_type = event.value_type;
         full->value = event.value;
     }
-    if (has_text) copy_text(reinterpret_cast<std::byte*>(r) + fixed, event.text);
+    if (shape.has_text) copy_text(reinterpret_cast<std::byte*>(r) + shape.fixed, event.text);
+}
+
+// False: there was no room, and the event is lost.
+[[gnu::always_inline]] inline bool write_range(ThreadState& thread, RecordKind kind, const Domain& domain,
+                                               const Event& event, std::uint32_t depth, std::uint64_t id) {
+    if (event.payloads.count != 0) [[unlikely]]
+        write_payloads(thread, domain, event.payloads);
+    const RangeShape shape(kind, event);
+    auto* r = thread.writer.begin<PlainRangeRecord>(kind, event.name, shape.bytes);
+    if (r == nullptr) return false;
+    fill_range(r, shape, domain, event, depth, id);
     r->ticks = thread.writer.now();
     thread.writer.publish();
     return true;
@@ -96,6 +111,70 @@ Watched range_begins(Text text, std::uint32_t name);
 void watch_push(ThreadState& thread, const Domain& domain, Text text, std::uint32_t name,
                 std::uint32_t depth);
 void watch_pop(ThreadState& thread, const Domain& domain, std::uint32_t depth);
+
+// Answer of push_at_once() and pop_at_once(): nothing was done, call push() or pop().
+inline constexpr int kNotAtOnce = -1000;
+
+// The thread where a push is no more than its record: it has its log, and nothing but records is wanted; else
+// null.
+[[gnu::always_inline]] inline ThreadState* ready_thread() {
+    ThreadState* const thread = this_thread;
+    const bool ready = reinterpret_cast<std::uintptr_t>(thread) > 1 && !thread->busy && just_recording_nvtx();
+    return ready ? thread : nullptr;
+}
+
+// What a push nearly always is, in such a thread. Calls nothing, so that its caller has no registers to save
+// (a seventh of what a push costs).
+[[gnu::always_inline]] inline int push_at_once(ThreadState& thread, const Domain& domain,
+                                               const Event& event) {
+    const RangeShape shape(RecordKind::push, event);
+    if (!thread.writer.is_ready(shape.bytes)) [[unlikely]]
+        return kNotAtOnce;
+    thread.busy = true;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    ThreadState::Stack& stack = thread.stacks[domain.ordinal];
+    const std::uint32_t depth = stack.open++;
+    auto* r = thread.writer.place<PlainRangeRecord>(RecordKind::push, event.name, shape.bytes);
+    fill_range(r, shape, domain, event, depth, 0);
+    stack.recorded = depth + 1;
+    r->ticks = LogWriter::counter();
+    thread.writer.publish();
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    thread.busy = false;
+    return static_cast<int>(depth);
+}
+
+// The same for the end of a range.
+[[gnu::always_inline]] inline int pop_at_once(const Domain& domain) {
+    ThreadState* const thread = this_thread;
+    if (reinterpret_cast<std::uintptr_t>(thread) <= 1 || thread->busy || thread->watched_ranges != 0)
+        [[unlikely]]
+        return kNotAtOnce;
+    ThreadState::Stack& stack = thread->stacks[domain.ordinal];
+    if (stack.open == 0) [[unlikely]]
+        return kNotAtOnce;
+    const std::uint32_t depth = stack.open - 1;
+    if (stack.recorded <= depth) {  // nothing that was recorded ends
+        stack.open = depth;
+        return static_cast<int>(depth);
+    }
+    if (!thread->writer.is_ready(sizeof(PopRecord))) [[unlikely]]
+        return kNotAtOnce;
+    const std::uint64_t now = LogWriter::counter();
+    thread->busy = true;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    stack.open = depth;
+    stack.recorded = depth;
+    auto* r = thread->writer.place<PopRecord>(RecordKind::pop, 0);
+    r->header.flags = kDomainStack;
+    r->ticks = now;
+    r->domain = domain.name;
+    r->depth = depth;
+    thread->writer.publish();
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    thread->busy = false;
+    return static_cast<int>(depth);
+}
 
 // The answers are NVTX's: the level of the range, from 0.
 [[gnu::always_inline]] inline int push(const Domain& domain, const Event& event) {

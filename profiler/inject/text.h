@@ -33,7 +33,7 @@ inline void copy_fixed(char* to, const char* from) {
 // Puts the text there, padded with NULs to padded_size(). Written out because a call of memcpy would be
 // watched by a thread sanitizer in the program, which does not see how chunks pass from thread to thread; and
 // quicker for texts of this length: the last part of each size overlaps the one before.
-inline void copy_text(void* to, Text text) {
+[[gnu::always_inline]] inline void copy_text(void* to, Text text) {
     char* out = static_cast<char*>(to);
     const char* in = text.data;
     const std::size_t size = text.size;
