@@ -52,7 +52,7 @@ TEST_F(Installed, TheTraceToolRuns) {
 }
 
 TEST_F(Installed, SamplesLieBesideTheTools) {
-    for (const std::string name : {"mlp.toml", "gpt.toml", "ddp.toml", "sql"}) {
+    for (const std::string name : {"mlp.toml", "gpt.toml", "ddp.toml", "queries"}) {
         EXPECT_TRUE(fs::exists(sample(name))) << sample(name);
     }
 }

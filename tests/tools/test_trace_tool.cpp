@@ -74,7 +74,10 @@ TEST_F(TraceTool, HelpNamesEveryVerbAndOption) {
     const Outcome outcome = tool({"--help"});
     EXPECT_EQ(outcome.status, 0);
     for (const char* verb :
-         {"info", "summary", "modules", "memory", "collectives", "compare", "query", "check"}) {
+         {"info",       "summary",       "modules", "memory",  "collectives", "units",  "distributed",
+          "stragglers", "scaling",       "steps",   "overlap", "temporal",    "idle",   "kernels",
+          "operators",  "critical-path", "advice",  "compare", "query",       "report", "export",
+          "check",      "import",        "merge",   "slice"}) {
         EXPECT_THAT(outcome.out, HasSubstr(verb));
         EXPECT_EQ(tool({verb, "--help"}).status, 0) << verb;
     }
@@ -85,7 +88,9 @@ TEST_F(TraceTool, HelpNamesEveryVerbAndOption) {
 }
 
 TEST_F(TraceTool, EveryVerbPrintsInEveryFormat) {
-    for (const char* verb : {"info", "summary", "modules", "memory", "collectives", "check"}) {
+    for (const char* verb : {"info", "summary", "modules", "memory", "collectives", "units", "distributed",
+                             "stragglers", "scaling", "steps", "overlap", "temporal", "idle", "kernels",
+                             "operators", "critical-path", "advice", "check"}) {
         for (const char* format : {"table", "json", "csv"}) {
             const Outcome outcome = tool({verb, run_, "--format", format});
             EXPECT_EQ(outcome.status, 0) << verb << " " << format << ": " << outcome.err;
@@ -270,10 +275,12 @@ TEST_F(TraceTool, CheckFindsDamageThatNoTableShows) {
 }
 
 TEST_F(TraceTool, RefusesFilesThatAreNoTraces) {
+    const std::string bare = folder_ / "bare";
+    fs::create_directory(bare);
     for (const char* verb : {"info", "summary", "modules", "memory", "collectives"}) {
         expect_refused({verb, folder_ / "none"}, 2, "does not exist");
-        expect_refused({verb, folder_.path()}, 2, "is a folder");
-        expect_refused({verb, file("text", "no database")}, 1, "not an SQLite file");
+        expect_refused({verb, bare}, 1, "a folder without a trace in it");
+        expect_refused({verb, file("text", "no database")}, 1, "no trace that is known");
         expect_refused({verb, file("empty", "")}, 1, "is empty");
     }
     const std::string cut = folder_ / "cut.sqlite";
@@ -294,7 +301,7 @@ TEST_F(TraceTool, RefusesWrongCommandLines) {
     expect_refused({}, 2, "no command");
     expect_refused({"sumary", run_}, 2, "sumary is no command");
     expect_refused({"info"}, 2, "FILE");
-    expect_refused({"info", run_, "more"}, 2, "more");
+    expect_refused({"info", run_, "more"}, 2, "more does not exist");
     expect_refused({"info", run_, "--colour"}, 2, "--colour");
     expect_refused({"info", run_, "--format", "yaml"}, 2, "table, json or csv");
     expect_refused({"summary", run_, "--rank", "x"}, 2, "--rank");

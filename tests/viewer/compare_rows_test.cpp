@@ -139,7 +139,8 @@ TEST(SteadyStep, IsNearestToTheMedianAndNotTheFirst) {
 
 TEST(FileTitle, IsTheNameWithoutFoldersAndSuffix) {
     EXPECT_EQ(file_title("/a/b/root.sqlite"), "root");
-    EXPECT_EQ(file_title("trace.nsys.json"), "trace.nsys.json");
+    EXPECT_EQ(file_title("b/worker0.1694.pt.trace.json.gz"), "worker0.1694");
+    EXPECT_EQ(file_title(".gz"), ".gz");  // nothing would be left
 }
 
 }  // namespace

@@ -33,8 +33,10 @@ class CommandLine {
   public:
     CommandLine()
         : app_(
-              "Asks a trace questions. A trace is a file of Shardscope or an SQLite export of Nsight "
-              "Systems.",
+              "Asks a trace questions. A trace is a file of Shardscope, an SQLite export of Nsight Systems, "
+              "Kineto or\nChrome JSON of PyTorch's profiler, a memory snapshot or a flight recorder's dump "
+              "of "
+              "PyTorch;\nplain or packed with gzip.",
               "shardscope-trace") {
         app_.set_version_flag(
             "--version", fmt::format("shardscope-trace {} (schema {})", shardscope::kVersion, kSchemaVersion),

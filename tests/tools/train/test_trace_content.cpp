@@ -121,7 +121,7 @@ TEST_P(WholeTrace, AnswersTheQueriesOfPeople) {
         EXPECT_GE(std::get<std::int64_t>(kernel.at(2)), 0);
     }
     int queries = 0;
-    for (const auto& entry : fs::directory_iterator(sample("sql"))) {
+    for (const auto& entry : fs::directory_iterator(sample("queries"))) {
         if (entry.path().extension() != ".sql") continue;
         ++queries;
         const Json result = trace_json({"query", run.trace(), entry.path().string()});
