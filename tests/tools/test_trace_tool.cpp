@@ -92,7 +92,9 @@ TEST_F(TraceTool, EveryVerbPrintsInEveryFormat) {
                              "stragglers", "scaling", "steps", "overlap", "temporal", "idle", "kernels",
                              "operators", "critical-path", "advice", "check"}) {
         for (const char* format : {"table", "json", "csv"}) {
-            const Outcome outcome = tool({verb, run_, "--format", format});
+            std::vector<std::string> arguments = {verb, run_, "--format", format};
+            if (std::string(verb) == "scaling") arguments.push_back(run_);  // of several runs
+            const Outcome outcome = tool(arguments);
             EXPECT_EQ(outcome.status, 0) << verb << " " << format << ": " << outcome.err;
             EXPECT_EQ(outcome.err, "");
             EXPECT_FALSE(outcome.out.empty()) << verb << " " << format;

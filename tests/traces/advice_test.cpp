@@ -179,6 +179,11 @@ TEST(Advice, TellsOfADeviceThatHoldsMemoryAndIdles) {
     };
     EXPECT_NE(find(busy(100'000), "idle-device"), nullptr);
     EXPECT_EQ(find(busy(500'000), "idle-device"), nullptr);
+
+    RunBuilder snapshot;  // of memory alone: what the device did is not known
+    snapshot.allocate(0, 0, 1, 1 << 20);
+    snapshot.step(0, 1, 0, 1'000'000);
+    EXPECT_EQ(find(advice_of(snapshot), "idle-device"), nullptr);
 }
 
 TEST(Advice, TellsOfLowOccupancyWhereItIsKnown) {

@@ -90,6 +90,32 @@ TEST(Import, aFolderBecomesOneDatabase) {
     EXPECT_EQ(std::distance(fs::directory_iterator(out.path()), fs::directory_iterator()), 1);
 }
 
+// An early trace's kernels of NCCL have no metadata; that is no loss of the import's.
+TEST(Import, kernelsOfNcclWithoutMetadataAreNoFault) {
+    const TemporaryFolder folder, out;
+    const std::string file = write(
+        folder / "x.json",
+        kineto(R"({"ph": "X", "cat": "kernel", "name": "ncclKernel_AllReduce_RING_LL_Sum_float", "pid": 0,
+                   "tid": 20, "ts": 10, "dur": 5, "args": {"device": 0, "stream": 20, "correlation": 1}})"));
+    import_files({.inputs = {file}, .output = out / "x.sqlite"});
+    const auto trace = load_trace(out / "x.sqlite");
+    EXPECT_EQ(trace->device.kind.at(0), DeviceKind::communication);
+    EXPECT_TRUE(trace->diagnostics.empty()) << trace->diagnostics[0].text;
+}
+
+// The oldest protocols have no first byte of their own.
+TEST(Import, aPickleOfAnOldProtocolIsKnownAsOne) {
+    const TemporaryFolder folder;
+    for (const char* text : {"(dp0\n.", "].", "}."}) {
+        try {
+            open_any({write(folder / "x.pickle", text)});
+            FAIL();
+        } catch (const StoreError& error) {
+            EXPECT_THAT(error.what(), HasSubstr("neither a memory snapshot")) << text;
+        }
+    }
+}
+
 TEST(Import, twoFilesOfOneRankAreRefusedWithBothNames) {
     const TemporaryFolder folder;
     const std::string a = write(folder / "a.json", rank_of_two(1, 0)),

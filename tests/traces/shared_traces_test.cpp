@@ -44,7 +44,8 @@ class SharedTraces : public ::testing::Test {
   protected:
     void SetUp() override {
         std::ifstream file(shared_folder() / "expected" / "expected.json");
-        if (!file) GTEST_SKIP() << "there is no " << shared_folder() << "; SHARDSCOPE_SHARED names its parent";
+        if (!file)
+            GTEST_SKIP() << "there is no " << shared_folder() << "; SHARDSCOPE_SHARED names its parent";
         all_ = json::parse(file);
     }
     const json& expected(const std::string& name) const { return all_.at(name); }
@@ -225,9 +226,7 @@ void check_unions(const Trace& trace, const json& want) {
     EXPECT_NEAR(us(busy), want.at("device_busy_us").get<double>(), 0.01);
     const TemporalReport temporal = temporal_breakdown(trace);
     EXPECT_NEAR(us(temporal.ranks.at(0).whole.whole()), want.at("span_us").get<double>(), 0.01);
-    const auto count = [&](DeviceKind kind) {
-        return std::count(d.kind.begin(), d.kind.end(), kind);
-    };
+    const auto count = [&](DeviceKind kind) { return std::count(d.kind.begin(), d.kind.end(), kind); };
     EXPECT_EQ(count(DeviceKind::kernel), want.at("kernels").get<int>());  // compute only
     EXPECT_EQ(count(DeviceKind::communication), want.at("communication_kernels").get<int>());
     EXPECT_EQ(count(DeviceKind::memset), want.at("memcpy_memset").at("gpu_memset").get<int>());
@@ -240,8 +239,7 @@ TEST_F(SharedTraces, UnionsAndCollectivesOfDdp) {
     check_unions(*trace, expected(name));
     std::map<Operation, int> operations;
     for (const Operation o : trace->collectives.operation) ++operations[o];
-    EXPECT_EQ(operations[Operation::all_reduce],
-              expected(name).at("collectives").at("allreduce").get<int>());
+    EXPECT_EQ(operations[Operation::all_reduce], expected(name).at("collectives").at("allreduce").get<int>());
     EXPECT_EQ(operations[Operation::broadcast], expected(name).at("collectives").at("broadcast").get<int>());
     for (const std::int32_t size : trace->collectives.group_size) EXPECT_EQ(size, 2);
     ASSERT_EQ(trace->ranks.size(), 1u);

@@ -321,7 +321,8 @@ TEST(FolderListing, ShowsFoldersFirstAndFilesThatMayBeTraces) {
         for (const FolderEntry& entry : listing.entries) all.push_back(entry.name);
         return all;
     };
-    EXPECT_THAT(names(list_folder(folder.path(), false)), ElementsAre("zoo", "a.db", "b.sqlite", "c.json.gz"));
+    EXPECT_THAT(names(list_folder(folder.path(), false)),
+                ElementsAre("zoo", "a.db", "b.sqlite", "c.json.gz"));
     EXPECT_THAT(names(list_folder(folder.path() + "/", true)),
                 ElementsAre("zoo", "a.db", "b.sqlite", "c.json.gz", "notes.txt"));
     EXPECT_EQ(list_folder(folder.path(), false).entries[1].bytes, 5);

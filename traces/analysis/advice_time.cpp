@@ -312,6 +312,11 @@ void low_occupancy(const AdviceFacts& f, Findings& found) {
 }
 
 void idle_device(const AdviceFacts& f, Findings& found) {
+    // A memory snapshot knows nothing of what devices did.
+    if (std::none_of(f.idle.ranks.begin(), f.idle.ranks.end(),
+                     [](const RankIdle& r) { return r.device.busy > 0; })) {
+        return;
+    }
     for (const RankMemory& memory : f.memory.ranks) {
         if (memory.peak_bytes <= 0) continue;
         const auto rank = std::find_if(f.idle.ranks.begin(), f.idle.ranks.end(),

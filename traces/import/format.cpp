@@ -53,7 +53,9 @@ FileFormat sniff_format(Input& input) {
     std::string_view head = input.peek(kHead);
     if (head.empty()) throw StoreError(fmt::format("{} is empty; record it again", input.path()));
     if (head.starts_with(kSqlite)) return FileFormat::sqlite;
-    if (head.front() == '\x80') return FileFormat::pickle;
+    // Protocols 2 and later begin with their number, the older ones with what they build: a tuple's or list's
+    // mark, an empty list or an empty dictionary.
+    if (std::string_view("\x80(]}").find(head.front()) != std::string_view::npos) return FileFormat::pickle;
     if (head.starts_with("\xEF\xBB\xBF")) head.remove_prefix(3);
     const auto first = head.find_first_not_of(" \t\r\n");
     if (first != head.npos && head[first] == '[') return FileFormat::json_trace;

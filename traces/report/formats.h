@@ -11,8 +11,8 @@
 #include "traces/analysis/compare_parts.h"
 #include "traces/analysis/critical_path.h"
 #include "traces/analysis/distributed.h"
-#include "traces/analysis/idle.h"
 #include "traces/analysis/flight.h"
+#include "traces/analysis/idle.h"
 #include "traces/analysis/info.h"
 #include "traces/analysis/kernels.h"
 #include "traces/analysis/memory.h"
@@ -24,8 +24,8 @@
 #include "traces/analysis/steps.h"
 #include "traces/analysis/stragglers.h"
 #include "traces/analysis/summary.h"
-#include "traces/analysis/units.h"
 #include "traces/analysis/temporal.h"
+#include "traces/analysis/units.h"
 #include "traces/report/report.h"
 
 namespace shardscope::traces {

@@ -416,6 +416,13 @@ NcclCollectives find_nccl_collectives(Database& database) {
 void join_nccl_collectives(Database& database) {
     if (!database.has_table("SHARD_COLLECTIVES") || !database.has_table("CUPTI_ACTIVITY_KIND_KERNEL")) return;
     if (database.integer("SELECT EXISTS (SELECT 1 FROM SHARD_COLLECTIVES)") != 0) return;
+    // What was imported from a format without NCCL's ranges has nothing to be joined, which is no fault of
+    // it.
+    if (database.has_table("SHARD_RUN") &&
+        database.integer("SELECT EXISTS (SELECT 1 FROM SHARD_RUN WHERE key = 'import.format' AND value <> "
+                         "'nsight')") != 0) {
+        return;
+    }
     Join join(database);
     if (join.nothing_to_do()) return;
     join.run();
