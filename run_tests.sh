@@ -6,7 +6,7 @@
 # First the optimized build with all tests; then the trainer's, the recorder's and the store's tests under the address
 # sanitizer, and those that run several threads under the thread sanitizer. With options for CTest (such as -R job or
 # -L viewer) only those tests of the optimized build run, without the sanitizers. What is labelled slow is left to the
-# optimized build.
+# optimized build. Between them the readers of foreign files are fuzzed for a minute each (scripts/fuzz.sh).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -21,6 +21,10 @@ scripts/build.sh release -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=ON
 say "Tests"
 ctest --test-dir build/release --output-on-failure --no-tests=error -j "$jobs" "$@"
 (($# == 0)) || exit 0
+
+say "Fuzzing"
+scripts/packages.sh fuzz
+scripts/fuzz.sh 60
 
 # The thread sanitizer needs the address space where it expects it: no randomization, where that may be had.
 fixed=()

@@ -44,7 +44,7 @@ class StreamWalk {
         for (const GapStats& gap : result_.gaps) result_.span += gap.ns;
         finish_launches();
         finish_queue();
-        return std::move(result_);
+        return result_;
     }
 
   private:

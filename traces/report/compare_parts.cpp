@@ -39,7 +39,7 @@ std::string shown_name(const std::string& name, CompareBy by) {
     std::string text = printable(name);
     if (by != CompareBy::module || display_width(text) <= kWidth) return shortened(name, kWidth);
     for (auto slash = text.find('/'); slash != std::string::npos; slash = text.find('/', slash + 1)) {
-        const std::string end = "…" + text.substr(slash);
+        std::string end = "…" + text.substr(slash);
         if (display_width(end) <= kWidth) return end;
     }
     return shortened(name, kWidth);

@@ -104,7 +104,7 @@ std::string printable(std::string_view text) {
 }
 
 std::string shortened(std::string_view text, std::size_t width) {
-    const std::string whole = printable(text);
+    std::string whole = printable(text);
     if (display_width(whole) <= width) return whole;
     // The head gets the odd column; both sides end at a character's border.
     const std::size_t tail_width = (width - 1) / 2, head_width = width - 1 - tail_width;

@@ -108,6 +108,7 @@ void build_collectives(const std::vector<CollectiveRow>& rows, const RankIndex& 
         number_of_rank[r] = static_cast<std::int64_t>(r) + 1;
     CorrelationIndex of_rank(c.correlation, owner, number_of_rank);
     std::vector<CorrelationIndex::Place> places;
+    places.reserve(number_of_rank.size());
     for (const std::int64_t number : number_of_rank) places.push_back(of_rank.place(number));
     // The first event of an id is the first collective's, the next the next one's (a graph launches several).
     DeviceEvents& d = trace.device;

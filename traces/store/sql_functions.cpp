@@ -110,8 +110,9 @@ struct Sample {
 };
 
 // SQLite gives zeroed bytes for each group; the sample hangs from them.
+constexpr int kPointer = sizeof(void*);
 Sample** sample_of(sqlite3_context* context, bool make) {
-    return static_cast<Sample**>(sqlite3_aggregate_context(context, make ? sizeof(Sample*) : 0));
+    return static_cast<Sample**>(sqlite3_aggregate_context(context, make ? kPointer : 0));
 }
 
 void percentile_step(sqlite3_context* context, int, sqlite3_value** values) {
