@@ -31,4 +31,6 @@ printf '\n## The schedule and the allocator: 200 units of one Linear\n\n```\n'
 printf '```\n'
 printf '\n## The recorder: a range, a row, a run\n\n'
 scripts/bench_recorder.sh
+printf '\n## Traces: a database, a step, an import, the peers\n\n'
+scripts/bench_traces.sh
 section "The trainer's kernels" bench_kernels
