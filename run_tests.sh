@@ -3,7 +3,7 @@
 #
 #   ./run_tests.sh [CTEST-OPTION ...]
 #
-# First the optimized build with all tests; then the trainer's, the recorder's and the store's tests under the address
+# First the optimized build with all tests; then the recorder's, the store's and the importers' tests under the address
 # sanitizer, and those that run several threads under the thread sanitizer. With options for CTest (such as -R job or
 # -L viewer) only those tests of the optimized build run, without the sanitizers. What is labelled slow is left to the
 # optimized build. Between them the readers of foreign files are fuzzed for a minute each (scripts/fuzz.sh).
@@ -31,7 +31,7 @@ fixed=()
 if setarch "$(uname -m)" --addr-no-randomize true 2>/dev/null; then
     fixed=(setarch "$(uname -m)" --addr-no-randomize)
 fi
-declare -A labels=([asan]='trainer|profiler|store' [tsan]='threads')
+declare -A labels=([asan]='profiler|store|import' [tsan]='threads')
 for sanitizer in asan tsan; do
     say "Build for $sanitizer"
     # Its warnings are the optimized build's business: with sanitizers GCC warns of much that is not so.

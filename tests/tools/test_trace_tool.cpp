@@ -299,6 +299,22 @@ TEST_F(TraceTool, RefusesFilesThatAreNoTraces) {
     expect_refused({"summary", newer}, 1, "newer");
 }
 
+TEST_F(TraceTool, ChecksTracesOfOtherTools) {
+    const std::string events =
+        R"([{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":2,"ts":10,"dur":5},)"
+        R"({"ph":"X","cat":"cpu_op","name":"aten::add","pid":1,"tid":2,"ts":20,"dur":5}])";
+    const std::string whole = file("rank0.json", events);
+    EXPECT_EQ(tool({"check", whole}).status, 0);
+    const std::string cut = file("cut.json", events.substr(0, 100));
+    EXPECT_EQ(tool({"check", cut}).status, 1);
+    EXPECT_THAT(tool({"check", cut}).out, HasSubstr("at byte 100"));
+    expect_refused({"check", whole, "--finalize"}, 2, "no database");
+    // What is whole of it is there on demand, and the trace says so.
+    expect_refused({"summary", cut}, 1, "--partial");
+    EXPECT_EQ(tool({"summary", cut, "--partial"}).status, 0);
+    EXPECT_THAT(tool({"info", cut, "--partial"}).out, HasSubstr("damaged"));
+}
+
 TEST_F(TraceTool, RefusesWrongCommandLines) {
     expect_refused({}, 2, "no command");
     expect_refused({"sumary", run_}, 2, "sumary is no command");

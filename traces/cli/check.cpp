@@ -2,12 +2,15 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <fstream>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "traces/analysis/info.h"
 #include "traces/cli/verbs.h"
+#include "traces/import/open.h"
 #include "traces/store/finalize.h"
 #include "traces/store/integrity.h"
 #include "traces/store/loader.h"
@@ -68,23 +71,39 @@ bool finish_file(const std::string& file) {
     return finalize_trace(file, options).outcome != FinalizeResult::Outcome::cancelled;
 }
 
+// Others are traces of other tools. What is empty or cannot be read is left to the loader's sentence.
+bool is_database(const std::string& file) {
+    constexpr std::string_view kMagic("SQLite format 3\0", 16);
+    std::ifstream stream(file, std::ios::binary);
+    std::string head(kMagic.size(), '\0');
+    if (!stream.read(head.data(), static_cast<std::streamsize>(head.size()))) return true;
+    return head == kMagic;
+}
+
 }  // namespace
 
 int run_check(const std::string& file, bool finalize, Format format) {
+    check_input(file);
+    const bool database = is_database(file);
+    if (finalize && !database) {
+        throw UsageError(fmt::format(
+            "{} is no database, which --finalize makes whole; leave the option away, or import it", file));
+    }
     if (finalize && !opening_note(file).empty()) {
         throw StoreError(fmt::format(
             "{0} cannot be finalized: its folder cannot be written; copy {0} and {0}-wal to one that can",
             file));
     }
-    check_input(file);
     if (finalize && !finish_file(file)) {
         fmt::print(stderr, "shardscope-trace: {}: finalizing was stopped; the file is as it was\n", file);
         return kFailed;
     }
     std::vector<std::string> faults, notes;
     try {
-        if (std::string damage = damage_of(file); !damage.empty()) faults.push_back(std::move(damage));
-        const auto trace = load_trace(file);
+        if (database) {
+            if (std::string damage = damage_of(file); !damage.empty()) faults.push_back(std::move(damage));
+        }
+        const auto trace = database ? load_trace(file) : open_any({file});
         for (std::string& fault : check_trace(*trace)) faults.push_back(std::move(fault));
         notes = check_notes(*trace);
     } catch (const StoreError& error) {
