@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # Prints how fast traces become answers: a finished database of 10 million events beside the bare scan of it, the
 # critical path of a large step, the import of Kineto JSON beside the least that simdjson must do and, with a TRACE
-# (Kineto JSON, plain or packed), load and summary beside the Python peers that are installed.
+# (Kineto JSON, plain or packed), load and summary beside the Python peers (bench_peers.sh).
 #
 #   scripts/bench_traces.sh [EVENTS [TRACE [TIMES]]]    EVENTS of the made Kineto trace (4000000); TRACE is repeated
-#                                                       TIMES times (10), plain, since peers are for large files
+#                                                       TIMES times (10) for the peers
 #
-# The peers: python3 -m pip install torch-tb-profiler HolisticTraceAnalysis (in any environment whose python3 is first
-# on PATH). CPU time is the column to read.
+# CPU time is the column to read.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -26,77 +25,5 @@ echo
 "$bin/bench_critical_path"
 echo
 "$bin/bench_import" "$events" "$folder"
-if [[ -n $trace ]]; then
-    file=$folder/rank0.pt.trace.json
-    python3 - "$trace" "$times" "$file" <<'PYTHON'
-import gzip, json, re, sys
-path, times, out = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-with (gzip.open if path.endswith(".gz") else open)(path, "rt") as f:
-    trace = json.load(f)
-events = [e for e in trace["traceEvents"] if e.get("name") != "Record Window End"]
-starts = [e["ts"] for e in events if e.get("ph") == "X"]
-length = max(e["ts"] + e.get("dur", 0) for e in events if e.get("ph") == "X") - min(starts) + 1000
-steps = [int(e["name"].split("#")[1]) for e in events if e.get("name", "").startswith("ProfilerStep#")]
-ids = [e["args"]["correlation"] for e in events if "correlation" in e.get("args", {})]
-again = []
-for i in range(times):
-    for e in events:
-        if i and e.get("ph") == "M":
-            continue
-        e = dict(e)
-        if "ts" in e:
-            e["ts"] += i * length
-        if e.get("name", "").startswith("ProfilerStep#"):
-            e["name"] = "ProfilerStep#%d" % (int(e["name"].split("#")[1]) + i * (max(steps) - min(steps) + 1))
-        if "args" in e:
-            e["args"] = dict(e["args"])
-            for key in ("correlation", "External id", "external id"):
-                if key in e["args"]:
-                    e["args"][key] += i * 10 * max(ids)
-        if "id" in e and isinstance(e["id"], int):
-            e["id"] += i * 10 * max(ids)
-        again.append(e)
-trace["traceEvents"] = again
-with open(out, "w") as f:
-    json.dump(trace, f)
-print("\n%s, %d times: %d events, load and summary" % (re.sub(".*/", "", path), times, len(again)))
-PYTHON
-    printf '%-34s %9s %9s %14s\n' "" "CPU (s)" "wall (s)" "resident (MiB)"
-    measure() { # LABEL COMMAND ...
-        local label=$1
-        shift
-        if ! /usr/bin/time -f '%U %S %e %M' -o "$folder/figures" "$@" >/dev/null 2>&1; then
-            printf '%-34s %s\n' "$label" "failed on this file"
-            return
-        fi
-        awk -v label="$label" -v ours="$ours" '{
-            printf "%-34s %9.2f %9.2f %14.0f", label, $1 + $2, $3, $4 / 1024
-            split(ours, first, " ")
-            if (ours != "") printf "   %.0f x the time, %.0f x the memory", ($1 + $2) / first[1], $4 / 1024 / first[2]
-            print ""
-        }' "$folder/figures"
-    }
-    ours=
-    measure "shardscope-trace summary" "$bin/shardscope-trace" summary "$file"
-    ours=$(awk '{print $1 + $2, $4 / 1024}' "$folder/figures")
-    if python3 -c 'import torch_tb_profiler' 2>/dev/null; then
-        mkdir "$folder/run"
-        ln "$file" "$folder/run/worker0.1.pt.trace.json"
-        measure "torch_tb_profiler" python3 -c '
-import sys
-from torch_tb_profiler.io import Cache
-from torch_tb_profiler.profiler import RunLoader
-RunLoader("run", sys.argv[1], Cache()).load()' "$folder/run"
-    else
-        printf '%-34s %s\n' torch_tb_profiler "not installed"
-    fi
-    if python3 -c 'import hta' 2>/dev/null; then
-        measure "HolisticTraceAnalysis" python3 -c '
-import sys
-from hta.trace_analysis import TraceAnalysis
-TraceAnalysis(trace_files={0: sys.argv[1]}).get_temporal_breakdown(visualize=False)' "$file"
-    else
-        printf '%-34s %s\n' HolisticTraceAnalysis "not installed"
-    fi
-fi
+[[ -z $trace ]] || { echo && scripts/bench_peers.sh "$trace" "$times"; }
 echo '```'

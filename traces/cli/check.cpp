@@ -83,16 +83,16 @@ bool is_database(const std::string& file) {
 }  // namespace
 
 int run_check(const std::string& file, bool finalize, Format format) {
+    if (finalize && !opening_note(file).empty()) {
+        throw StoreError(fmt::format(
+            "{0} cannot be finalized: its folder cannot be written; copy {0} and {0}-wal to one that can",
+            file));
+    }
     check_input(file);
     const bool database = is_database(file);
     if (finalize && !database) {
         throw UsageError(fmt::format(
             "{} is no database, which --finalize makes whole; leave the option away, or import it", file));
-    }
-    if (finalize && !opening_note(file).empty()) {
-        throw StoreError(fmt::format(
-            "{0} cannot be finalized: its folder cannot be written; copy {0} and {0}-wal to one that can",
-            file));
     }
     if (finalize && !finish_file(file)) {
         fmt::print(stderr, "shardscope-trace: {}: finalizing was stopped; the file is as it was\n", file);

@@ -350,10 +350,10 @@ class EventStream {
 
     void lose_end(const char* expected, std::uint64_t at) {
         if (!partial_) {
-            throw input_.error(at,
-                               fmt::format("the file ends after {} events, where {} was expected; it was cut "
-                                           "off: copy it again, or {}",
-                                           result_.events, expected, kKeepWhole));
+            throw input_.error(
+                at, fmt::format("the file ends after {} event{}, where {} was expected; it was cut "
+                                "off: copy it again, or {}",
+                                result_.events, result_.events == 1 ? "" : "s", expected, kKeepWhole));
         }
         if (!result_.cut) lose(at);
         result_.cut = true;
