@@ -262,7 +262,8 @@ std::int64_t bare_scan(Database& database, std::int64_t& rows) {
 }
 
 void print(std::string_view what, double seconds, double scan) {
-    fmt::print("{:<22}{:>9.2f} s  {:>6.2f} x the scan\n", what, seconds, scan > 0 ? seconds / scan : 1.0);
+    const std::string ratio = scan > 0 ? fmt::format("  {:>6.2f} x the scan", seconds / scan) : std::string();
+    fmt::print("{:<22}{:>9.2f} s{}\n", what, seconds, ratio);
     std::fflush(stdout);
 }
 
