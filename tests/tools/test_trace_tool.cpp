@@ -299,6 +299,17 @@ TEST_F(TraceTool, RefusesFilesThatAreNoTraces) {
     expect_refused({"summary", newer}, 1, "newer");
 }
 
+TEST_F(TraceTool, ComparesAPartOfEachRun) {
+    for (const std::vector<std::string>& by : {std::vector<std::string>{}, {"--by", "kernel"}}) {
+        std::vector<std::string> arguments = {"compare", run_, run_, "--rank", "0", "--step", "1"};
+        arguments.insert(arguments.end(), by.begin(), by.end());
+        const json run = json_of(arguments).at("runs").at(1);
+        EXPECT_EQ(run.at("ranks"), 1);
+        EXPECT_EQ(run.at("steps"), 1);
+    }
+    expect_refused({"compare", run_, run_, "--rank", "7"}, 2, "it has 0 to 1");
+}
+
 TEST_F(TraceTool, ChecksTracesOfOtherTools) {
     const std::string events =
         R"([{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":2,"ts":10,"dur":5},)"

@@ -208,6 +208,12 @@ TEST_F(SharedTraces, EightRanksOfDlrm) {
         const RankOverlap& rank = overlap.ranks.at(want[0].get<std::size_t>());
         EXPECT_NEAR(rank.device_time.overlap_percent(), want[1].get<double>(), 0.005) << want;
     }
+    // Rank 7 arrives last, then 2, then 6.
+    const StragglersReport late = straggler_report(*trace);
+    ASSERT_EQ(late.ranks.size(), 8u);
+    EXPECT_EQ(late.ranks[0].rank, 7);
+    EXPECT_EQ(late.ranks[1].rank, 2);
+    EXPECT_EQ(late.ranks[2].rank, 6);
     check_invariants(*trace);
 }
 

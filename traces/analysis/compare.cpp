@@ -57,8 +57,10 @@ Spread spread_over_steps(const FiguresByStep& steps, Get get) {
     return spread_of(std::move(values));
 }
 
-void fill_times(const Trace& trace, RunColumn& run) {
-    const ExecutionSummary summary = summarize(trace);
+void fill_times(const Trace& trace, const Selection& selection, RunColumn& run) {
+    const ExecutionSummary summary = summarize(trace, selection);
+    const std::vector<int> selected = selected_ranks(trace, selection);  // in the summary's order
+    run.ranks = static_cast<int>(selected.size());
     const std::vector<KindUnions> unions = device_unions(trace);
     FiguresByStep by_step;
     double ranks = 0;
@@ -70,7 +72,8 @@ void fill_times(const Trace& trace, RunColumn& run) {
         run.steps = std::max(run.steps, static_cast<std::int64_t>(rank.steps.size()));
         run.average_step_us += rank.average_step_us;
         for (std::size_t c = 0; c < run.categories_us.size(); ++c) run.categories_us[c] += rank.average_us[c];
-        const std::vector<StepFigures> figures = rank_figures(rank, unions[r]);
+        const std::vector<StepFigures> figures =
+            rank_figures(rank, unions[static_cast<std::size_t>(selected[r])]);
         double busy_us = 0;
         for (std::size_t s = 0; s < figures.size(); ++s) {
             const StepFigures& f = figures[s];
@@ -104,8 +107,8 @@ void fill_times(const Trace& trace, RunColumn& run) {
     run.device_busy_spread = spread_over_steps(by_step, [](const StepFigures& f) { return f.busy; });
 }
 
-void fill_memory(const Trace& trace, RunColumn& run) {
-    const MemoryReport memory = memory_report(trace);
+void fill_memory(const Trace& trace, const Selection& selection, RunColumn& run) {
+    const MemoryReport memory = memory_report(trace, selection);
     const auto most = std::max_element(
         memory.ranks.begin(), memory.ranks.end(),
         [](const RankMemory& a, const RankMemory& b) { return a.peak_bytes < b.peak_bytes; });
@@ -115,8 +118,8 @@ void fill_memory(const Trace& trace, RunColumn& run) {
     run.predicted_peak_bytes = most->predicted_peak_bytes;
 }
 
-void fill_collectives(const Trace& trace, RunColumn& run) {
-    const CollectivesReport report = collectives_report(trace);
+void fill_collectives(const Trace& trace, const Selection& selection, RunColumn& run) {
+    const CollectivesReport report = collectives_report(trace, selection);
     if (report.ranks.empty()) return;
     const double share = 1.0 / static_cast<double>(report.ranks.size());
     std::map<Operation, OperationStats> means;
@@ -189,17 +192,16 @@ Spread spread_of(std::vector<double> values) {
     return {quantile(0.5), (quantile(0.75) - quantile(0.25)) / 2};
 }
 
-Comparison compare(const std::vector<const Trace*>& traces) {
+Comparison compare(const std::vector<const Trace*>& traces, const Selection& selection) {
     Comparison comparison;
     const std::vector<std::string> keys = differing_keys(traces);
     for (const Trace* trace : traces) {
         RunColumn run;
         run.file = trace->path;
-        run.ranks = static_cast<int>(trace->ranks.size());
         for (const std::string& key : keys) run.config.emplace_back(key, trace->config_value(key));
-        fill_times(*trace, run);
-        fill_memory(*trace, run);
-        fill_collectives(*trace, run);
+        fill_times(*trace, selection, run);
+        fill_memory(*trace, selection, run);
+        fill_collectives(*trace, selection, run);
         comparison.runs.push_back(std::move(run));
     }
     return comparison;

@@ -48,7 +48,8 @@ struct Comparison {
 };
 
 // Keys that name the output of a run ("run.trace", "run.overwrite") are no difference between runs.
-Comparison compare(const std::vector<const Trace*>& traces);
+// `selection` holds for each run.
+Comparison compare(const std::vector<const Trace*>& traces, const Selection& selection = {});
 
 // True where |a - b| lies inside the larger spread of the two runs: no difference can be claimed.
 bool inside_spread(const RunColumn& a, const RunColumn& b);

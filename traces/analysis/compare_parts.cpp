@@ -28,11 +28,14 @@ struct PartSums {
 
 using RunParts = std::map<std::string, PartSums>;
 
-// How many ranks kept each step; a trace without steps has one, number 0.
-std::map<std::int64_t, int> kept_steps(const TraceSteps& steps) {
+// How many selected ranks kept each selected step; a trace without steps has one, number 0.
+std::map<std::int64_t, int> kept_steps(const Trace& trace, const TraceSteps& steps,
+                                       const Selection& selection) {
     std::map<std::int64_t, int> kept;
-    for (const RankSteps& rank : steps.ranks) {
-        for (std::int64_t s = 0; s < rank.kept(); ++s) ++kept[rank.steps[static_cast<std::size_t>(s)].number];
+    for (const int rank : selected_ranks(trace, selection)) {
+        for (const StepWindow& step :
+             selected_windows(steps.ranks[static_cast<std::size_t>(rank)], selection))
+            ++kept[step.number];
     }
     return kept;
 }
@@ -40,13 +43,14 @@ std::map<std::int64_t, int> kept_steps(const TraceSteps& steps) {
 // Adds up device events under small numbers, one for each part, so that no name is touched for an event.
 class EventSums {
   public:
-    EventSums(const Trace& trace, const TraceSteps& steps) : trace_(trace), steps_(steps) {}
+    EventSums(const Trace& trace, const TraceSteps& steps, const Selection& selection)
+        : trace_(trace), steps_(steps), selected_(selected_events(trace, steps, selection)) {}
 
     // `event` counts for the part `key`, if its step is kept.
     void add(std::size_t event, std::uint64_t key, std::int64_t bytes) {
         const std::int32_t step = steps_.event[event];
         const RankSteps& rank = steps_.ranks[trace_.device.rank[event]];
-        if (step < 0 || step >= rank.kept()) return;
+        if (step < 0 || step >= rank.kept() || !selected_[event]) return;
         Sum& sum = sums_[key];
         const auto ns = static_cast<double>(trace_.device.end[event] - trace_.device.start[event]);
         sum.total.ns += ns;
@@ -81,11 +85,12 @@ class EventSums {
     };
     const Trace& trace_;
     const TraceSteps& steps_;
+    const std::vector<bool> selected_;
     std::unordered_map<std::uint64_t, Sum> sums_;
 };
 
-RunParts kernels_of(const Trace& trace, const TraceSteps& steps) {
-    EventSums sums(trace, steps);
+RunParts kernels_of(const Trace& trace, const TraceSteps& steps, const Selection& selection) {
+    EventSums sums(trace, steps, selection);
     const DeviceEvents& device = trace.device;
     for (std::size_t i = 0; i < device.size(); ++i) {
         if (device.kind[i] != DeviceKind::kernel && device.kind[i] != DeviceKind::communication) continue;
@@ -95,8 +100,8 @@ RunParts kernels_of(const Trace& trace, const TraceSteps& steps) {
         [&](std::uint64_t key) { return std::string(trace.strings[static_cast<StringId>(key)]); });
 }
 
-RunParts collectives_of(const Trace& trace, const TraceSteps& steps) {
-    EventSums sums(trace, steps);
+RunParts collectives_of(const Trace& trace, const TraceSteps& steps, const Selection& selection) {
+    EventSums sums(trace, steps, selection);
     const KernelOperations operations(trace);
     const DeviceEvents& device = trace.device;
     for (std::size_t i = 0; i < device.size(); ++i) {
@@ -118,9 +123,9 @@ RunParts collectives_of(const Trace& trace, const TraceSteps& steps) {
     });
 }
 
-RunParts units_of(const Trace& trace) {
+RunParts units_of(const Trace& trace, const Selection& selection) {
     RunParts parts;
-    for (const RankUnits& rank : units_report(trace).ranks) {
+    for (const RankUnits& rank : units_report(trace, selection).ranks) {
         for (const UnitPhase& row : rank.rows) {
             PartSums& part = parts[fmt::format("{}, {}", row.name, name(row.phase))];
             part.ns += static_cast<double>(row.sum.gather_ns + row.sum.reduce_ns);
@@ -147,10 +152,10 @@ void each_module(const std::vector<ModuleNode>& nodes, const std::string& path, 
     }
 }
 
-RunParts modules_of(const Trace& trace, const std::map<std::int64_t, int>& kept) {
+RunParts modules_of(const Trace& trace, const std::map<std::int64_t, int>& kept, const Selection& selection) {
     RunParts parts;
     if (kept.empty()) return parts;
-    Selection all;
+    Selection all = selection;
     if (!trace.steps.empty()) {
         all.first_step = kept.begin()->first;
         all.last_step = kept.rbegin()->first;
@@ -169,7 +174,7 @@ RunParts modules_of(const Trace& trace, const std::map<std::int64_t, int>& kept)
         const std::int64_t step = entry.first;  // clang 14 captures no structured binding
         if (number++ % stride != 0) continue;
         for (auto& [path, part] : parts) part.by_step[step] += 0;
-        Selection one;
+        Selection one = selection;
         one.first_step = one.last_step = step;
         for (const RankModules& rank : module_view(trace, one).ranks) {
             each_module(rank.modules, "", [&](const std::string& path, const ModuleNode& node) {
@@ -200,16 +205,16 @@ PartFigures figures(const PartSums& sums, const std::map<std::int64_t, int>& kep
 }
 
 RunParts parts_of(const Trace& trace, CompareBy by, const TraceSteps& steps,
-                  const std::map<std::int64_t, int>& kept) {
+                  const std::map<std::int64_t, int>& kept, const Selection& selection) {
     switch (by) {
         case CompareBy::module:
-            return modules_of(trace, kept);
+            return modules_of(trace, kept, selection);
         case CompareBy::kernel:
-            return kernels_of(trace, steps);
+            return kernels_of(trace, steps, selection);
         case CompareBy::collective:
-            return collectives_of(trace, steps);
+            return collectives_of(trace, steps, selection);
         case CompareBy::unit:
-            return units_of(trace);
+            return units_of(trace, selection);
     }
     return {};
 }
@@ -225,15 +230,16 @@ double ComparedPart::largest_difference() const {
     return largest;
 }
 
-PartsComparison compare_parts(const std::vector<const Trace*>& traces, CompareBy by) {
+PartsComparison compare_parts(const std::vector<const Trace*>& traces, CompareBy by,
+                              const Selection& selection) {
     PartsComparison result;
-    result.whole = compare(traces);
+    result.whole = compare(traces, selection);
     result.by = by;
     std::map<std::string, ComparedPart> parts;
     for (std::size_t run = 0; run < traces.size(); ++run) {
         const TraceSteps steps = find_steps(*traces[run]);
-        const std::map<std::int64_t, int> kept = kept_steps(steps);
-        for (const auto& [name, sums] : parts_of(*traces[run], by, steps, kept)) {
+        const std::map<std::int64_t, int> kept = kept_steps(*traces[run], steps, selection);
+        for (const auto& [name, sums] : parts_of(*traces[run], by, steps, kept, selection)) {
             ComparedPart& part = parts[name];
             part.runs.resize(traces.size());
             part.runs[run] = figures(sums, kept, by == CompareBy::module);

@@ -44,7 +44,8 @@ struct PartsComparison {
     std::vector<ComparedPart> parts;  // largest difference first, then by name
 };
 
-PartsComparison compare_parts(const std::vector<const Trace*>& traces, CompareBy by);
+PartsComparison compare_parts(const std::vector<const Trace*>& traces, CompareBy by,
+                              const Selection& selection = {});
 
 std::optional<CompareBy> compare_by(std::string_view name);
 

@@ -88,9 +88,11 @@ class CommandLine {
         add_analysis("advice", "What could be better, with the figures that say so and what to change",
                      [this] { return run_advice(inputs_); });
 
-        CLI::App* compare = add_verb("compare", "Several runs side by side, against the first",
-                                     [this] { return run_compare(files_, by_, fail_if_, format_); });
-        compare->add_option("FILE", files_, "The traces, two or more")->required()->expected(2, -1);
+        CLI::App* compare = add_analysis("compare", "Several runs side by side, against the first",
+                                         [this] { return run_compare(inputs_, by_, fail_if_); });
+        compare->get_option("FILE")
+            ->description("The runs, two or more: a trace or a folder each")
+            ->expected(2, -1);
         compare->add_option("--by", by_, "Part by part, joined by path or name, largest difference first")
             ->type_name("module|kernel|collective|unit");
         compare

@@ -47,8 +47,8 @@ int run_collectives(const Inputs& inputs) {
     return analyse(inputs, [](const Trace& t, const Selection& s) { return collectives_report(t, s); });
 }
 
-int run_compare(const std::vector<std::string>& files, const std::string& by,
-                const std::vector<std::string>& fail_if, Format format) {
+int run_compare(const Inputs& inputs, const std::string& by, const std::vector<std::string>& fail_if) {
+    const Selection selection = parse_selection(inputs.selection);
     const std::optional<CompareBy> parts = compare_by(by);
     if (!by.empty() && !parts) {
         throw UsageError(fmt::format("--by {} is unknown; use module, kernel, collective or unit", by));
@@ -58,15 +58,19 @@ int run_compare(const std::vector<std::string>& files, const std::string& by,
     for (const std::string& text : fail_if) conditions.push_back(parse_fail_if(text));
     std::vector<std::unique_ptr<Trace>> traces;
     std::vector<const Trace*> pointers;
-    for (const std::string& file : files) {
-        traces.push_back(load({.files = {file}, .selection = {}, .max_size = {}}));
+    for (const std::string& file : inputs.files) {
+        Inputs one = inputs;
+        one.files = {file};
+        traces.push_back(load(one));
+        check_selection(selection, *traces.back());
         pointers.push_back(traces.back().get());
     }
     const auto told = [&](const auto& comparison) {
-        print(render(comparison, format));
+        print(render(comparison, inputs.format));
         return failures(conditions, render(comparison, Format::json));
     };
-    const auto failed = parts ? told(compare_parts(pointers, *parts)) : told(compare(pointers));
+    const auto failed =
+        parts ? told(compare_parts(pointers, *parts, selection)) : told(compare(pointers, selection));
     for (const std::string& sentence : failed) fmt::print(stderr, "shardscope-trace: {}\n", sentence);
     return failed.empty() ? kDone : kFailed;
 }

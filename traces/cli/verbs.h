@@ -37,8 +37,8 @@ int run_operators(const Inputs& inputs, bool by_shape, const std::optional<std::
 int run_critical_path(const Inputs& inputs, const std::string& what_if);
 int run_advice(const Inputs& inputs);
 // `by`: "module", "kernel", "collective" or "unit"; empty: the runs as wholes.
-int run_compare(const std::vector<std::string>& files, const std::string& by,
-                const std::vector<std::string>& fail_if, Format format);
+// Each file or folder is a run.
+int run_compare(const Inputs& inputs, const std::string& by, const std::vector<std::string>& fail_if);
 // `finalize`: first makes a finished file of one whose run did not end.
 int run_check(const std::string& file, bool finalize, Format format);
 
