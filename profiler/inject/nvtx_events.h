@@ -123,25 +123,32 @@ inline constexpr int kNotAtOnce = -1000;
     return ready ? thread : nullptr;
 }
 
+// Keeps signal handlers out of a thread that ready_thread() or pop_at_once() looked at, as Entered does.
+[[gnu::always_inline]] inline void keep_out(ThreadState& thread, bool out) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    thread.busy = out;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
 // What a push nearly always is, in such a thread. Calls nothing, so that its caller has no registers to save
-// (a seventh of what a push costs).
+// (a seventh of what a push costs). The room is looked at once handlers are out: they might take it.
 [[gnu::always_inline]] inline int push_at_once(ThreadState& thread, const Domain& domain,
                                                const Event& event) {
     const RangeShape shape(RecordKind::push, event);
-    if (!thread.writer.is_ready(shape.bytes)) [[unlikely]]
-        return kNotAtOnce;
-    thread.busy = true;
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    ThreadState::Stack& stack = thread.stacks[domain.ordinal];
-    const std::uint32_t depth = stack.open++;
-    auto* r = thread.writer.place<PlainRangeRecord>(RecordKind::push, event.name, shape.bytes);
-    fill_range(r, shape, domain, event, depth, 0);
-    stack.recorded = depth + 1;
-    r->ticks = LogWriter::counter();
-    thread.writer.publish();
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    thread.busy = false;
-    return static_cast<int>(depth);
+    keep_out(thread, true);
+    int answer = kNotAtOnce;
+    if (thread.writer.is_ready(shape.bytes)) [[likely]] {
+        ThreadState::Stack& stack = thread.stacks[domain.ordinal];
+        const std::uint32_t depth = stack.open++;
+        auto* r = thread.writer.place<PlainRangeRecord>(RecordKind::push, event.name, shape.bytes);
+        fill_range(r, shape, domain, event, depth, 0);
+        stack.recorded = depth + 1;
+        r->ticks = LogWriter::counter();
+        thread.writer.publish();
+        answer = static_cast<int>(depth);
+    }
+    keep_out(thread, false);
+    return answer;
 }
 
 // The same for the end of a range.
@@ -150,30 +157,27 @@ inline constexpr int kNotAtOnce = -1000;
     if (reinterpret_cast<std::uintptr_t>(thread) <= 1 || thread->busy || thread->watched_ranges != 0)
         [[unlikely]]
         return kNotAtOnce;
+    keep_out(*thread, true);
+    int answer = kNotAtOnce;
     ThreadState::Stack& stack = thread->stacks[domain.ordinal];
-    if (stack.open == 0) [[unlikely]]
-        return kNotAtOnce;
     const std::uint32_t depth = stack.open - 1;
-    if (stack.recorded <= depth) {  // nothing that was recorded ends
+    if (stack.open != 0 && stack.recorded <= depth) {  // nothing that was recorded ends
         stack.open = depth;
-        return static_cast<int>(depth);
+        answer = static_cast<int>(depth);
+    } else if (stack.open != 0 && thread->writer.is_ready(sizeof(PopRecord))) [[likely]] {
+        const std::uint64_t now = LogWriter::counter();
+        stack.open = depth;
+        stack.recorded = depth;
+        auto* r = thread->writer.place<PopRecord>(RecordKind::pop, 0);
+        r->header.flags = kDomainStack;
+        r->ticks = now;
+        r->domain = domain.name;
+        r->depth = depth;
+        thread->writer.publish();
+        answer = static_cast<int>(depth);
     }
-    if (!thread->writer.is_ready(sizeof(PopRecord))) [[unlikely]]
-        return kNotAtOnce;
-    const std::uint64_t now = LogWriter::counter();
-    thread->busy = true;
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    stack.open = depth;
-    stack.recorded = depth;
-    auto* r = thread->writer.place<PopRecord>(RecordKind::pop, 0);
-    r->header.flags = kDomainStack;
-    r->ticks = now;
-    r->domain = domain.name;
-    r->depth = depth;
-    thread->writer.publish();
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    thread->busy = false;
-    return static_cast<int>(depth);
+    keep_out(*thread, false);
+    return answer;
 }
 
 // The answers are NVTX's: the level of the range, from 0.

@@ -445,6 +445,16 @@ TEST_P(Injected, loses_nothing_while_it_is_drained) {
     EXPECT_EQ(dropped_, 0);
 }
 
+// A handler that comes while a record is written keeps out of the way; at any other moment it records.
+TEST_P(Injected, records_beside_and_in_signal_handlers) {
+    ASSERT_EQ(run("interrupted"), 0);
+    EXPECT_EQ(count("interrupted"), 300'000);
+    EXPECT_EQ(dropped_, 0);
+    const std::int64_t in_handlers = count(std::string(3000, 'h'));
+    EXPECT_GT(in_handlers, 0);
+    EXPECT_EQ(static_cast<std::int64_t>(got_.ranges.size()), 300'000 + in_handlers);
+}
+
 TEST_P(Injected, counts_what_does_not_fit) {
     Setting setting;
     setting.options.max_bytes_per_process = 1u << 20;
