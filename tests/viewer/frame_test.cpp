@@ -30,10 +30,7 @@ class TimelineTest : public testing::Test {
         canvas_ = std::make_unique<HeadlessCanvas>(kWidth, kHeight);
         apply_style(1);
         load_fonts(1);
-        for (auto make : {make_runs_panel, make_timeline_panel, make_modules_panel, make_summary_panel,
-                          make_memory_panel, make_compare_panel}) {
-            program_.panels.push_back(make());
-        }
+        program_.panels = make_panels();
         program_.show("timeline");
         program_.session.add_trace(mlp_sample({.per_linear = true, .ranks = 2}, "run"), "run");
         shell_ = std::make_unique<Shell>(program_);

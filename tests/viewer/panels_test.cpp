@@ -11,6 +11,7 @@
 #include <imgui.h>
 
 #include "tests/viewer/mlp_sample.h"
+#include "tests/viewer/panel_fixture.h"
 #include "traces/store/column_sink.h"
 #include "viewer/app/session.h"
 #include "viewer/app/style.h"
@@ -22,77 +23,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-// One ImGui context, one session, one panel.
-class PanelsTest : public testing::Test {
-  protected:
-    PanelsTest() {
-        ImGui::CreateContext();
-        ImGuiIO& io = ImGui::GetIO();
-        io.IniFilename = nullptr;
-        io.DeltaTime = 1.0F / 60;
-        io.ClipboardUserData = &clipboard_;
-        io.SetClipboardTextFn = [](void* text, const char* value) {
-            *static_cast<std::string*>(text) = value;
-        };
-        io.GetClipboardTextFn = [](void* text) { return static_cast<std::string*>(text)->c_str(); };
-        apply_style(1);
-        load_fonts(1);
-        unsigned char* pixels = nullptr;
-        int width = 0, height = 0;
-        io.Fonts->GetTexDataAsAlpha8(&pixels, &width, &height);
-    }
-    ~PanelsTest() override { ImGui::DestroyContext(); }
-
-    void open(const MlpSample& sample, const char* name) {
-        session_.add_trace(mlp_sample(sample, name), name);
-    }
-    void open_root_and_linear() {
-        open({.per_linear = false}, "root.sqlite");
-        open({.per_linear = true}, "linear.sqlite");
-    }
-
-    // Draws frames until every analysis is there and returns the text of the last one.
-    std::string draw(Panel& panel, float width = 1600, float height = 820) {
-        for (int settled = 0, frames = 0; settled < 3 && frames < 4000; ++frames) {
-            frame(panel, width, height);
-            session_.poll();
-            settled = session_.working() ? 0 : settled + 1;
-            if (session_.working()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-        }
-        EXPECT_FALSE(session_.working());
-        EXPECT_EQ(session_.analyses.failure(), "");
-        return clipboard_;
-    }
-
-    void frame(Panel& panel, float width, float height) {
-        ImGuiIO& io = ImGui::GetIO();
-        io.DisplaySize = {width, height};
-        ImGui::NewFrame();
-        ImGui::SetNextWindowPos({0, 0});
-        ImGui::SetNextWindowSize(io.DisplaySize);
-        ImGui::Begin("window", nullptr, ImGuiWindowFlags_NoDecoration);
-        ImGui::LogToClipboard();
-        Frame description;
-        description.width = ImGui::GetContentRegionAvail().x;
-        description.height = ImGui::GetContentRegionAvail().y;
-        description.headless = true;
-        panel.draw(session_, description);
-        ImGui::LogFinish();
-        ImGui::End();
-        ImGui::Render();
-    }
-
-    static int commands() {
-        int count = 0;
-        const ImDrawData* data = ImGui::GetDrawData();
-        for (int i = 0; i < data->CmdListsCount; ++i) count += data->CmdLists[i]->CmdBuffer.Size;
-        return count;
-    }
-
-    std::string clipboard_;
-    Session session_;
-};
 
 TEST_F(PanelsTest, ModulesShowTheTreeOfThePerLinearWrap) {
     open({.per_linear = true, .layers = 4}, "linear.sqlite");

@@ -23,11 +23,6 @@ std::string text_of(const std::optional<std::int64_t>& value) {
     return value ? fmt::format("{}", *value) : "-";
 }
 
-std::string key_of(std::string_view analysis, const traces::Selection& s) {
-    return fmt::format("{}/{}/{}:{}/{}:{}", analysis, s.rank ? fmt::format("{}", *s.rank) : "-",
-                       text_of(s.first_step), text_of(s.last_step), text_of(s.from_ns), text_of(s.to_ns));
-}
-
 }  // namespace
 
 struct AnalysisCache::Impl {
@@ -100,6 +95,11 @@ struct AnalysisCache::Impl {
         }
     }
 };
+
+std::string AnalysisCache::key_of(std::string_view analysis, const traces::Selection& s) {
+    return fmt::format("{}/{}/{}:{}/{}:{}", analysis, s.rank ? fmt::format("{}", *s.rank) : "-",
+                       text_of(s.first_step), text_of(s.last_step), text_of(s.from_ns), text_of(s.to_ns));
+}
 
 AnalysisCache::AnalysisCache() : impl_(std::make_unique<Impl>()) {}
 AnalysisCache::~AnalysisCache() = default;

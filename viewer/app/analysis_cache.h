@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "traces/analysis/collectives.h"
@@ -44,6 +45,16 @@ class AnalysisCache {
     // Several runs, in this order; the first is the base.
     Result<traces::Comparison> comparison(const std::vector<TracePtr>& traces);
 
+    // Any other analysis of one trace, made by `make(const Trace&, const Selection&)`: pure, so that it may
+    // run on the worker. `name` tells it from other analyses.
+    template <class T, class Make>
+    Result<T> analysis(const std::string& name, const TracePtr& trace, const traces::Selection& selection,
+                       Make make) {
+        return get<T>(
+            key_of(name, selection), {trace},
+            [make, selection](const std::vector<TracePtr>& t) -> T { return make(*t.front(), selection); });
+    }
+
     // Anything else that is made from traces alone and takes long, for example an index for drawing. `name`
     // tells it from everything else made from the same traces.
     template <class T, class Make>
@@ -60,6 +71,7 @@ class AnalysisCache {
     void forget(const TracePtr& trace);
 
   private:
+    static std::string key_of(std::string_view analysis, const traces::Selection& selection);
     Result<void> find_or_start(const std::string& name, const std::vector<TracePtr>& traces,
                                std::function<Result<void>()> make);
     struct Impl;

@@ -59,7 +59,7 @@ std::optional<std::string> FileWindow::draw_entries() {
     if (!listing_.error.empty()) note(listing_.error);
     for (const FolderEntry& entry : listing_.entries) {
         const std::string path = (fs::path(listing_.path) / entry.name).string();
-        ImGui::PushStyleColor(ImGuiCol_Text, entry.folder ? theme::kAccent : theme::kText);
+        ImGui::PushStyleColor(ImGuiCol_Text, entry.folder ? theme::accent() : theme::text());
         const bool clicked = ImGui::Selectable((entry.name + (entry.folder ? "/" : "")).c_str());
         ImGui::PopStyleColor();
         if (clicked && entry.folder) next = path;

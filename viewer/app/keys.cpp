@@ -1,74 +1,51 @@
 // See keys.h: the names.
 #include "viewer/app/keys.h"
 
+#include <array>
+#include <string_view>
+
 namespace shardscope::viewer {
 namespace {
 
-const char* key_text(Key key) {
-    switch (key) {
-        case Key::a:
-            return "A";
-        case Key::d:
-            return "D";
-        case Key::f:
-            return "F";
-        case Key::l:
-            return "L";
-        case Key::o:
-            return "O";
-        case Key::q:
-            return "Q";
-        case Key::r:
-            return "R";
-        case Key::s:
-            return "S";
-        case Key::w:
-            return "W";
-        case Key::z:
-            return "Z";
-        case Key::digit_1:
-            return "1";
-        case Key::digit_2:
-            return "2";
-        case Key::digit_3:
-            return "3";
-        case Key::digit_4:
-            return "4";
-        case Key::digit_5:
-            return "5";
-        case Key::digit_6:
-            return "6";
-        case Key::f1:
-            return "F1";
-        case Key::escape:
-            return "Esc";
-        case Key::tab:
-            return "Tab";
-        case Key::left:
-            return "Left";
-        case Key::right:
-            return "Right";
-        case Key::up:
-            return "Up";
-        case Key::down:
-            return "Down";
-        case Key::comma:
-            return ",";
-        case Key::period:
-            return ".";
-        case Key::slash:
-            return "/";
-    }
-    return "";
-}
+// In the order of Key.
+constexpr std::array<std::string_view, kKeys> kNames = {
+    "A",    "B",    "C",     "D",     "E",    "F",   "G",    "H",     "I",  "J",    "K",    "L",
+    "M",    "N",    "O",     "P",     "Q",    "R",   "S",    "T",     "U",  "V",    "W",    "X",
+    "Y",    "Z",    "0",     "1",     "2",    "3",   "4",    "5",     "6",  "7",    "8",    "9",
+    "F1",   "F2",   "F3",    "F4",    "F5",   "F6",  "F7",   "F8",    "F9", "F10",  "F11",  "F12",
+    "Esc",  "Tab",  "Enter", "Space", "Back", "Del", "Left", "Right", "Up", "Down", "Home", "End",
+    "PgUp", "PgDn", ",",     ".",     "/",    "-",   "=",
+};
 
 }  // namespace
+
+std::string_view key_name(Key key) {
+    return kNames[static_cast<std::size_t>(key)];
+}
 
 std::string chord_text(const Chord& chord) {
     if (chord == Chord{Key::slash, false, true}) return "?";
     std::string text = chord.ctrl ? "Ctrl+" : "";
     if (chord.shift) text += "Shift+";
-    return text + key_text(chord.key);
+    return text += key_name(chord.key);
+}
+
+std::optional<Chord> parse_chord(std::string_view text) {
+    Chord chord;
+    if (text == "?") return Chord{Key::slash, false, true};
+    const auto takes = [&](std::string_view prefix) {
+        if (!text.starts_with(prefix)) return false;
+        text.remove_prefix(prefix.size());
+        return true;
+    };
+    chord.ctrl = takes("Ctrl+");
+    chord.shift = takes("Shift+");
+    for (std::size_t i = 0; i < kNames.size(); ++i) {
+        if (kNames[i] != text) continue;
+        chord.key = static_cast<Key>(i);
+        return chord;
+    }
+    return std::nullopt;
 }
 
 }  // namespace shardscope::viewer

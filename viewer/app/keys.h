@@ -3,38 +3,82 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace shardscope::viewer {
 
 enum class Key : std::uint8_t {
     a,
+    b,
+    c,
     d,
+    e,
     f,
+    g,
+    h,
+    i,
+    j,
+    k,
     l,
+    m,
+    n,
     o,
+    p,
     q,
     r,
     s,
+    t,
+    u,
+    v,
     w,
+    x,
+    y,
     z,
+    digit_0,
     digit_1,
     digit_2,
     digit_3,
     digit_4,
     digit_5,
     digit_6,
+    digit_7,
+    digit_8,
+    digit_9,
     f1,
+    f2,
+    f3,
+    f4,
+    f5,
+    f6,
+    f7,
+    f8,
+    f9,
+    f10,
+    f11,
+    f12,
     escape,
     tab,
+    enter,
+    space,
+    backspace,
+    del,
     left,
     right,
     up,
     down,
+    home,
+    end,
+    page_up,
+    page_down,
     comma,
     period,
     slash,
+    minus,
+    equal,
 };
+inline constexpr int kKeys = static_cast<int>(Key::equal) + 1;
 
 struct Chord {
     Key key = Key::escape;
@@ -42,10 +86,16 @@ struct Chord {
     bool operator==(const Chord&) const = default;
 };
 
-std::string chord_text(const Chord& chord);  // "Ctrl+O", "Left"
+std::string_view key_name(Key key);                       // "O", "Left", "PgUp"
+std::string chord_text(const Chord& chord);               // "Ctrl+O", "Left"
+std::optional<Chord> parse_chord(std::string_view text);  // the same back; nullopt: no key is called so
 
 // Pressed in this frame, with exactly these modifiers; also a held key's repeats if `repeat`.
 // (keys_imgui.cpp)
 bool chord_pressed(const Chord& chord, bool repeat);
+
+// Holds a key and its modifiers down, or lets them go, as the backend would; for scripts. Before
+// ImGui::NewFrame(). (keys_imgui.cpp)
+void set_chord_down(const Chord& chord, bool down);
 
 }  // namespace shardscope::viewer

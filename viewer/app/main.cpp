@@ -36,15 +36,6 @@ struct ImGuiOwner {
     ImGuiOwner& operator=(const ImGuiOwner&) = delete;
 };
 
-void make_panels(Program& program) {
-    program.panels.push_back(make_runs_panel());
-    program.panels.push_back(make_timeline_panel());
-    program.panels.push_back(make_modules_panel());
-    program.panels.push_back(make_summary_panel());
-    program.panels.push_back(make_memory_panel());
-    program.panels.push_back(make_compare_panel());
-}
-
 void one_frame(Shell& shell, const Frame& frame) {
     ImGui::NewFrame();
     shell.draw(frame);
@@ -138,7 +129,7 @@ int run_window(Program& program, const Options& options) {
 
 int run(int argc, char** argv) {
     Program program;
-    make_panels(program);
+    program.panels = make_panels();
     std::vector<std::string> names;
     for (const auto& panel : program.panels) names.emplace_back(panel->name());
     const Parsed parsed = parse_options(argc, argv, names);

@@ -170,6 +170,18 @@ void Session::fit() {
     if (OpenTrace* entry = current(); entry != nullptr && entry->trace) entry->visible = whole(*entry->trace);
 }
 
+void Session::go_to(TimeRange time, std::optional<int> rank_index, SelectedEvent event) {
+    OpenTrace* entry = current();
+    if (entry == nullptr || entry->trace == nullptr) return;
+    const TimeRange all = whole(*entry->trace);
+    const std::int64_t air = std::max<std::int64_t>((time.to - time.from) / 2, 500);
+    entry->visible = {std::max(all.from, time.from - air), std::min(all.to, time.to + air)};
+    if (entry->visible.to <= entry->visible.from) entry->visible = all;
+    if (rank_index) rank = *rank_index;
+    if (event.kind != EventKind::none) selected = event;
+    wanted_panel = "timeline";
+}
+
 traces::Selection Session::selection(const OpenTrace& entry) {
     traces::Selection selection;
     if (entry.limit) {

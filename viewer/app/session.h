@@ -30,6 +30,9 @@ struct OpenTrace {
     int color = 0;                   // index for run_color(): stays with the trace while it is open
     TimeRange visible;               // what the timeline shows
     std::optional<TimeRange> limit;  // what analyses look at; none: the whole trace
+    // The instant that panels over time share: the mouse on the timeline, a click on the memory curve, the
+    // shard map's scrubber. Every such panel draws it.
+    std::optional<std::int64_t> cursor;
 
     bool loading() const { return trace == nullptr && error.empty(); }
 };
@@ -42,6 +45,9 @@ struct SelectedEvent {
     std::int64_t index = -1;
     bool operator==(const SelectedEvent&) const = default;
 };
+
+// What the timeline's bars are coloured by.
+enum class ColorBy { kind, name, module, unit };
 
 class Session {
   public:
@@ -74,7 +80,12 @@ class Session {
     int rank = 0;                          // index into Trace::ranks of the active trace; within its bounds
     SelectedEvent selected;
     int selected_module = -1;  // ModuleRow::id
+    int selected_unit = -1;    // index into Trace::units
+    ColorBy color_by = ColorBy::kind;
     std::string wanted_panel;  // a panel's name: the shell shows it next frame and clears this
+    // Shows the timeline at this time of the active trace, framed, with the event selected (where one is
+    // given) and the rank (an index into Trace::ranks) in sight.
+    void go_to(TimeRange time, std::optional<int> rank_index = {}, SelectedEvent event = {});
 
     AnalysisCache analyses;
 

@@ -11,6 +11,7 @@
 #include "viewer/app/actions.h"
 #include "viewer/app/theme.h"
 #include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 
 namespace shardscope::viewer {
@@ -33,7 +34,7 @@ std::vector<std::string_view> menu_names() {
 void help_row(std::string_view left, std::string_view right) {
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
-    ImGui::PushStyleColor(ImGuiCol_Text, theme::kAccent);
+    ImGui::PushStyleColor(ImGuiCol_Text, theme::accent());
     text(left);
     ImGui::PopStyleColor();
     ImGui::TableNextColumn();
@@ -44,6 +45,7 @@ void help_row(std::string_view left, std::string_view right) {
 
 void Shell::draw(const Frame& frame) {
     Session& session = program_.session;
+    items::begin_frame();
     session.poll();
     if (!session.wanted_panel.empty()) {
         program_.show(session.wanted_panel);
@@ -151,7 +153,7 @@ void Shell::draw_instead_of_panel() {
         note("Drop trace files here, or choose one.");
         if (ImGui::Button("Open a trace...")) program_.choose_file = true;
     } else if (!entry->error.empty()) {
-        ImGui::PushStyleColor(ImGuiCol_Text, theme::kBad);
+        ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
         text(entry->error);
         ImGui::PopStyleColor();
         if (ImGui::Button("Close")) session.close(session.active);
@@ -181,7 +183,7 @@ void Shell::draw_status() {
     std::string right = session.analyses.failure();
     if (right.empty() && session.loading()) right = "reading ...";
     if (right.empty() && session.analyses.busy()) right = "working ...";
-    ImGui::PushStyleColor(ImGuiCol_Text, theme::kTextDim);
+    ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
     const float room =
         ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(right.c_str()).x - ImGui::GetFontSize();
     text(fit_text(left, room));

@@ -21,46 +21,50 @@ void set(ImGuiCol what, Color color, float alpha = 1) {
 }
 
 void set_colors() {
-    ImGui::StyleColorsDark();
-    set(ImGuiCol_Text, theme::kText);
-    set(ImGuiCol_TextDisabled, theme::kTextDim);
-    set(ImGuiCol_WindowBg, theme::kGround);
-    set(ImGuiCol_ChildBg, theme::kGround, 0);
-    set(ImGuiCol_PopupBg, theme::kSurface, 0.98F);
-    set(ImGuiCol_Border, theme::kLine);
-    set(ImGuiCol_FrameBg, theme::kRaised);
-    set(ImGuiCol_FrameBgHovered, theme::kHover);
-    set(ImGuiCol_FrameBgActive, theme::kHover);
-    set(ImGuiCol_TitleBg, theme::kSurface);
-    set(ImGuiCol_TitleBgActive, theme::kRaised);
-    set(ImGuiCol_MenuBarBg, theme::kSurface);
-    set(ImGuiCol_ScrollbarBg, theme::kGround, 0.6F);
-    set(ImGuiCol_ScrollbarGrab, theme::kHover);
-    set(ImGuiCol_ScrollbarGrabHovered, theme::kLine);
-    set(ImGuiCol_ScrollbarGrabActive, theme::kAccent);
-    set(ImGuiCol_CheckMark, theme::kAccent);
-    set(ImGuiCol_SliderGrab, theme::kAccent);
-    set(ImGuiCol_SliderGrabActive, theme::kAccent);
-    set(ImGuiCol_Button, theme::kRaised);
-    set(ImGuiCol_ButtonHovered, theme::kHover);
-    set(ImGuiCol_ButtonActive, theme::kAccent, 0.6F);
-    set(ImGuiCol_Header, theme::kAccent, 0.25F);
-    set(ImGuiCol_HeaderHovered, theme::kAccent, 0.32F);
-    set(ImGuiCol_HeaderActive, theme::kAccent, 0.42F);
-    set(ImGuiCol_Separator, theme::kLine);
-    set(ImGuiCol_Tab, theme::kSurface);
-    set(ImGuiCol_TabHovered, theme::kHover);
-    set(ImGuiCol_TabActive, theme::kRaised);
-    set(ImGuiCol_TabUnfocused, theme::kSurface);
-    set(ImGuiCol_TabUnfocusedActive, theme::kRaised);
-    set(ImGuiCol_PlotHistogram, theme::kAccent);
-    set(ImGuiCol_TableHeaderBg, theme::kRaised);
-    set(ImGuiCol_TableBorderStrong, theme::kLine);
-    set(ImGuiCol_TableBorderLight, theme::kLine, 0.6F);
-    set(ImGuiCol_TableRowBg, theme::kGround, 0);
-    set(ImGuiCol_TableRowBgAlt, theme::kText, 0.025F);
-    set(ImGuiCol_TextSelectedBg, theme::kAccent, 0.35F);
-    set(ImGuiCol_NavHighlight, theme::kAccent);
+    if (theme::appearance() == Appearance::dark) {
+        ImGui::StyleColorsDark();
+    } else {
+        ImGui::StyleColorsLight();
+    }
+    set(ImGuiCol_Text, theme::text());
+    set(ImGuiCol_TextDisabled, theme::text_dim());
+    set(ImGuiCol_WindowBg, theme::ground());
+    set(ImGuiCol_ChildBg, theme::ground(), 0);
+    set(ImGuiCol_PopupBg, theme::surface(), 0.98F);
+    set(ImGuiCol_Border, theme::line());
+    set(ImGuiCol_FrameBg, theme::raised());
+    set(ImGuiCol_FrameBgHovered, theme::hover());
+    set(ImGuiCol_FrameBgActive, theme::hover());
+    set(ImGuiCol_TitleBg, theme::surface());
+    set(ImGuiCol_TitleBgActive, theme::raised());
+    set(ImGuiCol_MenuBarBg, theme::surface());
+    set(ImGuiCol_ScrollbarBg, theme::ground(), 0.6F);
+    set(ImGuiCol_ScrollbarGrab, theme::hover());
+    set(ImGuiCol_ScrollbarGrabHovered, theme::line());
+    set(ImGuiCol_ScrollbarGrabActive, theme::accent());
+    set(ImGuiCol_CheckMark, theme::accent());
+    set(ImGuiCol_SliderGrab, theme::accent());
+    set(ImGuiCol_SliderGrabActive, theme::accent());
+    set(ImGuiCol_Button, theme::raised());
+    set(ImGuiCol_ButtonHovered, theme::hover());
+    set(ImGuiCol_ButtonActive, theme::accent(), 0.6F);
+    set(ImGuiCol_Header, theme::accent(), 0.25F);
+    set(ImGuiCol_HeaderHovered, theme::accent(), 0.32F);
+    set(ImGuiCol_HeaderActive, theme::accent(), 0.42F);
+    set(ImGuiCol_Separator, theme::line());
+    set(ImGuiCol_Tab, theme::surface());
+    set(ImGuiCol_TabHovered, theme::hover());
+    set(ImGuiCol_TabActive, theme::raised());
+    set(ImGuiCol_TabUnfocused, theme::surface());
+    set(ImGuiCol_TabUnfocusedActive, theme::raised());
+    set(ImGuiCol_PlotHistogram, theme::accent());
+    set(ImGuiCol_TableHeaderBg, theme::raised());
+    set(ImGuiCol_TableBorderStrong, theme::line());
+    set(ImGuiCol_TableBorderLight, theme::line(), 0.6F);
+    set(ImGuiCol_TableRowBg, theme::ground(), 0);
+    set(ImGuiCol_TableRowBgAlt, theme::text(), 0.025F);
+    set(ImGuiCol_TextSelectedBg, theme::accent(), 0.35F);
+    set(ImGuiCol_NavHighlight, theme::accent());
 }
 
 }  // namespace

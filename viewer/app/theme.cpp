@@ -11,12 +11,52 @@ constexpr Color kOrange = rgb(0xE8873A), kRust = rgb(0xC2552D), kSand = rgb(0xF2
 constexpr Color kGreen = rgb(0x35B48B), kYellow = rgb(0xEBD75E), kViolet = rgb(0x9A86D3);
 constexpr Color kPink = rgb(0xD58BB5), kSteel = rgb(0x6F7F93), kGrey = rgb(0x4A5361);
 
+constexpr Palette kDark = {
+    .ground = rgb(0x15181D),
+    .surface = rgb(0x1B1F26),
+    .raised = rgb(0x252B34),
+    .hover = rgb(0x323A46),
+    .line = rgb(0x343B47),
+    .text = rgb(0xE3E7ED),
+    .text_dim = rgb(0x949EAC),
+    .accent = rgb(0x5BA8E6),
+    .good = rgb(0x3DBE91),
+    .bad = rgb(0xE8743B),
+    .peak = rgb(0xF2F4F7),
+};
+constexpr Palette kLight = {
+    .ground = rgb(0xFAFBFC),
+    .surface = rgb(0xF1F3F6),
+    .raised = rgb(0xE4E8ED),
+    .hover = rgb(0xD5DBE3),
+    .line = rgb(0xCDD4DD),
+    .text = rgb(0x1D232B),
+    .text_dim = rgb(0x5A6573),
+    .accent = rgb(0x1F6FB5),
+    .good = rgb(0x1C7F5C),
+    .bad = rgb(0xB8470F),
+    .peak = rgb(0x11151A),
+};
+Appearance now = Appearance::dark;
+
 template <class Enum>
 std::size_t index(Enum value) {
     return static_cast<std::size_t>(value);
 }
 
 }  // namespace
+
+namespace theme {
+Appearance appearance() {
+    return now;
+}
+void set_appearance(Appearance appearance) {
+    now = appearance;
+}
+const Palette& palette() {
+    return now == Appearance::dark ? kDark : kLight;
+}
+}  // namespace theme
 
 Color kind_color(traces::DeviceKind kind) {
     static constexpr std::array<Color, traces::kDeviceKinds> kColors = {kBlue, kGreen, kYellow, kOrange};

@@ -1,6 +1,6 @@
-// The colours of everything, stated once: dark ground, and for kinds of work hues that stay apart for
-// colour-blind eyes (after Okabe and Ito) and differ in lightness too. No Dear ImGui; a Color has the layout
-// of its ImU32.
+// The colours of everything, stated once: a dark or a light ground, and for kinds of work hues that stay
+// apart for colour-blind eyes (after Okabe and Ito) and differ in lightness too. No Dear ImGui; a Color has
+// the layout of its ImU32.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,60 @@ constexpr Color rgb(std::uint32_t hex, std::uint32_t alpha = 0xFF) {
     return alpha << 24 | (hex & 0xFF) << 16 | (hex & 0xFF00) | hex >> 16;
 }
 
+enum class Appearance : std::uint8_t { dark, light };
+
+// What everything that is not data is painted with.
+struct Palette {
+    Color ground;   // behind everything
+    Color surface;  // panels, cards
+    Color raised;   // buttons, fields, headers
+    Color hover;
+    Color line;  // separators, grid
+    Color text, text_dim;
+    Color accent;  // what is active, selected, focused
+    Color good, bad;
+    Color peak;  // the peak's mark
+};
+
+// The appearance of this program: dark until it is set. Frame thread only. Whoever sets it calls
+// apply_style() again.
 namespace theme {
-inline constexpr Color kGround = rgb(0x15181D);   // behind everything
-inline constexpr Color kSurface = rgb(0x1B1F26);  // panels, cards
-inline constexpr Color kRaised = rgb(0x252B34);   // buttons, fields, headers
-inline constexpr Color kHover = rgb(0x323A46);
-inline constexpr Color kLine = rgb(0x343B47);  // separators, grid
-inline constexpr Color kText = rgb(0xE3E7ED);
-inline constexpr Color kTextDim = rgb(0x949EAC);
-inline constexpr Color kAccent = rgb(0x5BA8E6);  // what is active, selected, focused
-inline constexpr Color kGood = rgb(0x3DBE91);
-inline constexpr Color kBad = rgb(0xE8743B);
-inline constexpr Color kPeak = rgb(0xF2F4F7);  // the peak's mark
+Appearance appearance();
+void set_appearance(Appearance appearance);
+const Palette& palette();
+inline Color ground() {
+    return palette().ground;
+}
+inline Color surface() {
+    return palette().surface;
+}
+inline Color raised() {
+    return palette().raised;
+}
+inline Color hover() {
+    return palette().hover;
+}
+inline Color line() {
+    return palette().line;
+}
+inline Color text() {
+    return palette().text;
+}
+inline Color text_dim() {
+    return palette().text_dim;
+}
+inline Color accent() {
+    return palette().accent;
+}
+inline Color good() {
+    return palette().good;
+}
+inline Color bad() {
+    return palette().bad;
+}
+inline Color peak() {
+    return palette().peak;
+}
 }  // namespace theme
 
 Color kind_color(traces::DeviceKind kind);  // device events

@@ -21,7 +21,7 @@ using traces::MemoryCategory;
 using traces::RunColumn;
 
 void dim(std::string_view t) {
-    ImGui::PushStyleColor(ImGuiCol_Text, theme::kTextDim);
+    ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
     text(t);
     ImGui::PopStyleColor();
 }
@@ -30,7 +30,9 @@ void dim(std::string_view t) {
 void change(double value, double base, bool inside_spread) {
     const std::string t = format_change(value, base) + (inside_spread ? " ~" : "");
     const bool same = inside_spread || t.starts_with("0.0 %");
-    ImGui::PushStyleColor(ImGuiCol_Text, same ? theme::kTextDim : value < base ? theme::kGood : theme::kBad);
+    ImGui::PushStyleColor(ImGuiCol_Text, same           ? theme::text_dim()
+                                         : value < base ? theme::good()
+                                                        : theme::bad());
     text(t);
     ImGui::PopStyleColor();
 }
@@ -150,10 +152,10 @@ void draw_tree(const CompareCard::Input& input) {
         const std::string shown = fit_text(row.text, width - indent);
         for (int level = 0; level < row.depth; ++level) {
             const float x = std::floor(at.x + step * (static_cast<float>(level) + 0.3F));
-            draw->AddRectFilled({x, at.y}, {x + 1, at.y + line}, theme::kLine);
+            draw->AddRectFilled({x, at.y}, {x + 1, at.y + line}, theme::line());
         }
         const bool sharded = row.text.starts_with("FullyShardedDataParallel");
-        draw->AddText({at.x + indent, at.y}, sharded ? theme::kText : theme::kTextDim, shown.c_str());
+        draw->AddText({at.x + indent, at.y}, sharded ? theme::text() : theme::text_dim(), shown.c_str());
         at.y += line;
     }
 }
@@ -193,9 +195,9 @@ void CompareCard::draw_strip(const Input& input) {
     const float row_height = font * 1.15F, bar = font * 0.95F;
     for (const StripRow& row : folded(input, *step, columns)) {
         const std::string shown = fit_text(row.name, label - font * 0.5F);
-        draw->AddText({at.x, std::floor(at.y - font * 0.05F)}, theme::kTextDim, shown.c_str());
+        draw->AddText({at.x, std::floor(at.y - font * 0.05F)}, theme::text_dim(), shown.c_str());
         const float left = at.x + label;
-        draw->AddRectFilled({left, at.y}, {left + width, at.y + bar}, theme::kRaised);
+        draw->AddRectFilled({left, at.y}, {left + width, at.y + bar}, theme::raised());
         for (const StripRun& run : row.runs) {
             const float x = left + static_cast<float>(run.first);
             draw->AddRectFilled({x, at.y + bar * (1 - run.busy)},
@@ -230,7 +232,7 @@ float CompareCard::figures_height(const Input& input) const {
 
 void CompareCard::draw(const Input& input, float width, float height) {
     const float font = ImGui::GetFontSize();
-    ImGui::PushStyleColor(ImGuiCol_ChildBg, theme::kSurface);
+    ImGui::PushStyleColor(ImGuiCol_ChildBg, theme::surface());
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {font * 0.8F, font * 0.6F});
     ImGui::PushStyleVar(ImGuiStyleVar_ChildRounding, font * 0.3F);
     ImGui::BeginChild("card", {width, height}, false,

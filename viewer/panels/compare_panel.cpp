@@ -24,13 +24,13 @@ using traces::Comparison;
 ImU32 tone_color(Tone tone) {
     switch (tone) {
         case Tone::better:
-            return theme::kGood;
+            return theme::good();
         case Tone::worse:
-            return theme::kBad;
+            return theme::bad();
         case Tone::neutral:
-            return theme::kTextDim;
+            return theme::text_dim();
     }
-    return theme::kTextDim;
+    return theme::text_dim();
 }
 
 // The value with a bar behind it in the left part of the cell, its change in the right part.
@@ -105,7 +105,7 @@ class ComparePanel final : public Panel {
         ImGui::SameLine(left + ImGui::GetFontSize() * 6.5F);
     }
     static void text_dim(std::string_view label) {
-        ImGui::PushStyleColor(ImGuiCol_Text, theme::kTextDim);
+        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
         text(label);
         ImGui::PopStyleColor();
     }
@@ -203,7 +203,7 @@ class ComparePanel final : public Panel {
             ImGui::TableNextRow();
             ImGui::TableNextColumn();
             if (row.heading) {
-                ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg0, theme::kRaised);
+                ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg0, theme::raised());
                 text(row.label);
                 continue;
             }

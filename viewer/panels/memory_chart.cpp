@@ -68,8 +68,8 @@ void draw_tip(std::string_view title, const MemoryPoint* point) {
 }
 
 void draw_peak(const Chart& chart, double x, std::int64_t bytes) {
-    level_line(chart, static_cast<double>(bytes), faded(theme::kPeak, 0.5F), "");
-    marker_line(chart, x, theme::kPeak, "peak " + format_mb(bytes));
+    level_line(chart, static_cast<double>(bytes), faded(theme::peak(), 0.5F), "");
+    marker_line(chart, x, theme::peak(), "peak " + format_mb(bytes));
 }
 
 }  // namespace
@@ -92,7 +92,7 @@ void MemoryChart::draw_over_time(const Input& input, ImVec2 size) {
     stacked_area(chart, columns_, category_colors());
     draw_steps(chart, input);
     if (reserved) {
-        level_line(chart, static_cast<double>(memory.reserved_bytes), theme::kTextDim,
+        level_line(chart, static_cast<double>(memory.reserved_bytes), theme::text_dim(),
                    "reserved " + format_mb(memory.reserved_bytes));
     }
     draw_peak(chart, static_cast<double>(memory.peak_time_ns), memory.peak_bytes);

@@ -123,7 +123,7 @@ void draw_holders(const char* id, const char* title, const std::vector<MemoryHol
             ImGui::TableNextColumn();
             text_right(format_mb(holder.bytes, false));
             ImGui::TableNextColumn();
-            cell_bar(percent / 100, theme::kAccent, format_decimal(percent, 2));
+            cell_bar(percent / 100, theme::accent(), format_decimal(percent, 2));
             if (predicted) prediction_cells(holder.bytes, holder.predicted.value_or(0));
         }
     }
@@ -187,7 +187,7 @@ class MemoryPanel final : public Panel {
     }
 
     static void dim_line(std::string_view line) {
-        ImGui::PushStyleColor(ImGuiCol_Text, theme::kTextDim);
+        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
         text(line);
         ImGui::PopStyleColor();
     }
@@ -201,7 +201,7 @@ class MemoryPanel final : public Panel {
         text(fmt::format("peak allocated of rank {}: {} bytes, {}", memory.rank,
                          format_count(memory.peak_bytes), moment(trace, rank_index, memory.peak_time_ns)));
         ImGui::SetCursorPos({at.x + right, at.y + font * 1.1F});
-        ImGui::PushStyleColor(ImGuiCol_Text, theme::kTextDim);
+        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
         text(prediction(memory) + reserved(memory));
         ImGui::PopStyleColor();
         ImGui::SetCursorPos({at.x, at.y + font * 2.4F});

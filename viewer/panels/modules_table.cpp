@@ -117,7 +117,7 @@ bool draw_name(const VisibleModule& row, ModuleTreeState& state, bool selected) 
     if (!row.has_children) flags |= ImGuiTreeNodeFlags_Leaf;
     if (selected) flags |= ImGuiTreeNodeFlags_Selected;
     ImGui::SetNextItemOpen(row.open, ImGuiCond_Always);
-    if (row.found) ImGui::PushStyleColor(ImGuiCol_Text, theme::kAccent);
+    if (row.found) ImGui::PushStyleColor(ImGuiCol_Text, theme::accent());
     const bool open = ImGui::TreeNodeEx(row.path.c_str(), flags, "%s", row.node->name.c_str());
     if (row.found) ImGui::PopStyleColor();
     const bool clicked = ImGui::IsItemClicked() && !ImGui::IsItemToggledOpen();

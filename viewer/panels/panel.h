@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string_view>
+#include <vector>
 
 namespace shardscope::viewer {
 
@@ -28,6 +29,9 @@ class Panel {
     // An action of the table (app/actions.h) that is for the panel on show: "scroll_down".
     virtual void act(std::string_view /*action*/, Session& /*session*/) {}
 };
+
+// All of them, in the order of their tabs (all_panels.cpp). A program makes them once.
+std::vector<std::unique_ptr<Panel>> make_panels();
 
 std::unique_ptr<Panel> make_runs_panel();
 std::unique_ptr<Panel> make_timeline_panel();

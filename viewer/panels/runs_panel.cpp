@@ -47,14 +47,14 @@ std::vector<std::string> keys_of(const std::vector<Column>& columns) {
 void label_cell(std::string_view label) {
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
-    ImGui::PushStyleColor(ImGuiCol_Text, theme::kTextDim);
+    ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
     text(label);
     ImGui::PopStyleColor();
 }
 
 void heading_row(std::string_view label) {
     ImGui::TableNextRow(ImGuiTableRowFlags_None, ImGui::GetFontSize() * 2);
-    ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg0, theme::kRaised);
+    ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg0, theme::raised());
     ImGui::TableNextColumn();
     ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ImGui::GetFontSize() * 0.4F);
     text(label);
@@ -123,7 +123,7 @@ class RunsPanel final : public Panel {
             swatch(run_color(column.entry->color));
             const bool active = column.index == session.active;
             const std::string shown = fit_text(column.entry->name, ImGui::GetContentRegionAvail().x);
-            ImGui::PushStyleColor(ImGuiCol_Text, active ? theme::kAccent : theme::kText);
+            ImGui::PushStyleColor(ImGuiCol_Text, active ? theme::accent() : theme::text());
             if (ImGui::Selectable(shown.c_str(), false) && column.entry->trace != nullptr)
                 session.set_active(column.index);
             ImGui::PopStyleColor();
@@ -162,7 +162,7 @@ class RunsPanel final : public Panel {
     static void draw_state(const Column& column) {
         ImGui::PushTextWrapPos(0);
         if (!column.entry->error.empty()) {
-            ImGui::PushStyleColor(ImGuiCol_Text, theme::kBad);
+            ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
             text(column.entry->error);
             ImGui::PopStyleColor();
         } else if (column.entry->loading()) {
@@ -180,7 +180,7 @@ class RunsPanel final : public Panel {
             if (column.faults == nullptr) continue;
             if (column.faults->empty()) text("whole");
             ImGui::PushTextWrapPos(0);
-            ImGui::PushStyleColor(ImGuiCol_Text, theme::kBad);
+            ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
             for (const std::string& fault : *column.faults) text(fault);
             ImGui::PopStyleColor();
             ImGui::PopTextWrapPos();
@@ -220,7 +220,7 @@ class RunsPanel final : public Panel {
             label_cell(key);
             if (differs)
                 ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg1,
-                                       (theme::kAccent & 0x00FFFFFFU) | 0x2A000000U);
+                                       (theme::accent() & 0x00FFFFFFU) | 0x2A000000U);
             for (const Column& column : columns) {
                 ImGui::TableNextColumn();
                 if (column.info != nullptr) text_fit(value_of(*column.info, key));

@@ -83,7 +83,7 @@ void draw_ranks(Session& session, const ExecutionSummary& summary, float height)
     double longest = 0;
     for (const RankSummary& rank : summary.ranks) longest = std::max(longest, rank.average_step_us);
     ImGui::BeginChild("ranks", {0, height});
-    ImGui::PushStyleColor(ImGuiCol_Text, theme::kTextDim);
+    ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
     text("Average step of each rank");
     ImGui::PopStyleColor();
     ImGui::Dummy({0, font * 0.3F});
@@ -97,7 +97,7 @@ void draw_ranks(Session& session, const ExecutionSummary& summary, float height)
             const RankSummary& rank = summary.ranks[static_cast<std::size_t>(i)];
             const ImVec2 at = ImGui::GetCursorScreenPos();
             const bool chosen = chosen_rank(summary.ranks, session) == &rank;
-            const ImU32 ink = chosen ? theme::kText : theme::kTextDim;
+            const ImU32 ink = chosen ? theme::text() : theme::text_dim();
             ImDrawList* draw = ImGui::GetWindowDrawList();
             const float y = at.y + font * 0.2F;
             draw->AddText({at.x, y}, ink, fmt::format("rank {}", rank.rank).c_str());

@@ -32,8 +32,8 @@ void choose_rank_by_button(Session& session, const traces::Trace& trace) {
     for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
         const bool chosen = session.rank == static_cast<int>(i);
         if (i > 0) ImGui::SameLine(0, 2);
-        ImGui::PushStyleColor(ImGuiCol_Button, chosen ? theme::kAccent : theme::kRaised);
-        ImGui::PushStyleColor(ImGuiCol_Text, chosen ? theme::kGround : theme::kText);
+        ImGui::PushStyleColor(ImGuiCol_Button, chosen ? theme::accent() : theme::raised());
+        ImGui::PushStyleColor(ImGuiCol_Text, chosen ? theme::ground() : theme::text());
         if (ImGui::Button(fmt::format("{}##rank", trace.ranks[i].number).c_str()))
             session.rank = static_cast<int>(i);
         ImGui::PopStyleColor(2);

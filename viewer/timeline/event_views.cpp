@@ -56,10 +56,10 @@ void draw_event_fields(const traces::Trace& trace, SelectedEvent event, float ri
     const float font = ImGui::GetFontSize(), line = ImGui::GetTextLineHeightWithSpacing();
     const ImVec2 top = ImGui::GetCursorScreenPos();
     ImDrawList* draw = ImGui::GetWindowDrawList();
-    draw->AddRectFilled(top, {right, top.y + event_fields_height()}, theme::kRaised);
+    draw->AddRectFilled(top, {right, top.y + event_fields_height()}, theme::raised());
     float x = top.x + font * 0.6F;
     const float title_y = top.y + font * 0.4F;
-    draw->AddText({x, title_y}, theme::kText, fit_text(details.title, right - x - font).c_str());
+    draw->AddText({x, title_y}, theme::text(), fit_text(details.title, right - x - font).c_str());
     // Rows fill column after column, each as wide as its longest row.
     for (std::size_t from = 0; from < details.rows.size(); from += kRows) {
         const std::size_t to = std::min(details.rows.size(), from + kRows);
@@ -72,8 +72,8 @@ void draw_event_fields(const traces::Trace& trace, SelectedEvent event, float ri
         if (room < font * 4) break;  // the tooltip has them all
         for (std::size_t i = from; i < to; ++i) {
             const float y = title_y + line * (1.2F + static_cast<float>(i - from));
-            draw->AddText({x, y}, theme::kTextDim, details.rows[i].label.c_str());
-            draw->AddText({x + labels + font * 0.8F, y}, theme::kText,
+            draw->AddText({x, y}, theme::text_dim(), details.rows[i].label.c_str());
+            draw->AddText({x + labels + font * 0.8F, y}, theme::text(),
                           fit_text(details.rows[i].value, room).c_str());
         }
         x += labels + std::min(values, room) + font * 2.6F;

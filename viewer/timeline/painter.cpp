@@ -62,9 +62,9 @@ class Painter {
             if (row.kind == Row::Kind::lane) lane(row);
         }
         outside_limit();
-        for (const SelectedEvent& event : p_.related) outline(event, faded(theme::kAccent, 0.9F), 1.5F);
-        if (p_.hovered != p_.session.selected) outline(p_.hovered, faded(theme::kText, 0.7F), 1);
-        outline(p_.session.selected, theme::kText, 2);
+        for (const SelectedEvent& event : p_.related) outline(event, faded(theme::accent(), 0.9F), 1.5F);
+        if (p_.hovered != p_.session.selected) outline(p_.hovered, faded(theme::text(), 0.7F), 1);
+        outline(p_.session.selected, theme::text(), 2);
         for (const SelectedEvent& event : p_.launched) arrow(p_.launch, event);
     }
 
@@ -80,17 +80,17 @@ class Painter {
 
     void ruler() {
         const TimelineArea& a = p_.area;
-        draw_.AddRectFilled(a.min, {a.max.x, a.top()}, theme::kRaised);
+        draw_.AddRectFilled(a.min, {a.max.x, a.top()}, theme::raised());
         ruler_ticks();
         ruler_steps();
-        draw_.AddRectFilled({a.min.x, a.top() - 1}, {a.max.x, a.top()}, theme::kLine);
+        draw_.AddRectFilled({a.min.x, a.top() - 1}, {a.max.x, a.top()}, theme::line());
     }
 
   private:
     // --- grounds and names -----------------------------------------------------------------------------
     void rank_heading(const Row& row) {
         const float y = y_of(row);
-        draw_.AddRectFilled({p_.area.left(), y}, {p_.area.max.x, y + row.height}, theme::kRaised);
+        draw_.AddRectFilled({p_.area.left(), y}, {p_.area.max.x, y + row.height}, theme::raised());
     }
 
     void lane_ground(const Row& row) {
@@ -98,56 +98,56 @@ class Painter {
         const Track& track = p_.tracks.tracks[static_cast<std::size_t>(row.track)];
         const float y = y_of(row);
         const float height = row.height * static_cast<float>(track.lanes.size());
-        draw_.AddRectFilled({p_.area.left(), y}, {p_.area.max.x, y + height}, faded(theme::kText, 0.025F));
+        draw_.AddRectFilled({p_.area.left(), y}, {p_.area.max.x, y + height}, faded(theme::text(), 0.025F));
     }
 
     void rank_name(const Row& row) {
         const float y = y_of(row), x = p_.area.min.x;
-        draw_.AddRectFilled({x, y}, {p_.area.left(), y + row.height}, theme::kRaised);
+        draw_.AddRectFilled({x, y}, {p_.area.left(), y + row.height}, theme::raised());
         const bool open = !p_.folded_ranks.contains(row.rank);
         const float s = font_ * 0.22F, cx = x + font_ * 0.7F, cy = y + row.height / 2;
         if (open) {
             draw_.AddTriangleFilled({cx - s, cy - s * 0.6F}, {cx + s, cy - s * 0.6F}, {cx, cy + s * 0.8F},
-                                    theme::kTextDim);
+                                    theme::text_dim());
         } else {
             draw_.AddTriangleFilled({cx - s * 0.6F, cy - s}, {cx + s * 0.8F, cy}, {cx - s * 0.6F, cy + s},
-                                    theme::kTextDim);
+                                    theme::text_dim());
         }
         const bool known = row.rank >= 0;
         const auto index = static_cast<std::size_t>(row.rank);
         const std::string name =
             known ? fmt::format("Rank {}", p_.trace.ranks[index].number) : "Other threads";
-        const ImU32 ink = known && row.rank == p_.session.rank ? theme::kAccent : theme::kText;
+        const ImU32 ink = known && row.rank == p_.session.rank ? theme::accent() : theme::text();
         put(draw_, x + font_ * 1.3F, cy - font_ / 2, ink, name);
         // The device's name stands at the left of the heading's line, where there is room for it.
         if (known)
-            put(draw_, p_.area.left() + font_ * 0.5F, cy - font_ / 2, theme::kTextDim,
+            put(draw_, p_.area.left() + font_ * 0.5F, cy - font_ / 2, theme::text_dim(),
                 p_.trace.ranks[index].device_name);
     }
 
     void track_name(const Row& row) {
         const Track& track = p_.tracks.tracks[static_cast<std::size_t>(row.track)];
         const float room = p_.area.names - font_ * 2.2F;
-        put(draw_, p_.area.min.x + font_ * 1.3F, y_of(row) + (row.height - font_) / 2, theme::kText,
+        put(draw_, p_.area.min.x + font_ * 1.3F, y_of(row) + (row.height - font_) / 2, theme::text(),
             fit_text(track.label, room));
         if (track.lanes.size() < 2) return;
         const std::string what = track.kind == Track::Kind::thread ? "host thread" : "stream";
         put(draw_, p_.area.min.x + font_ * 1.3F, y_of(row) + row.height + (row.height - font_) / 2,
-            theme::kTextDim, what);
+            theme::text_dim(), what);
     }
 
     void memory_name(const Row& row) {
         const auto it = p_.memory.find(row.rank);
         const float x = p_.area.min.x + font_ * 1.3F, y = y_of(row);
-        put(draw_, x, y + row.height / 2 - font_ * 1.1F, theme::kText, "allocated");
+        put(draw_, x, y + row.height / 2 - font_ * 1.1F, theme::text(), "allocated");
         const std::string most = it == p_.memory.end() ? "..." : "max " + format_size(it->second.most);
-        put(draw_, x, y + row.height / 2 + font_ * 0.1F, theme::kTextDim, most);
+        put(draw_, x, y + row.height / 2 + font_ * 0.1F, theme::text_dim(), most);
     }
 
     // --- what happened ---------------------------------------------------------------------------------
     void memory_row(const Row& row) {
         const float y = y_of(row), bottom = y + row.height;
-        draw_.AddRectFilled({p_.area.left(), y}, {p_.area.max.x, bottom}, faded(theme::kText, 0.025F));
+        draw_.AddRectFilled({p_.area.left(), y}, {p_.area.max.x, bottom}, faded(theme::text(), 0.025F));
         const auto it = p_.memory.find(row.rank);
         if (it == p_.memory.end() || it->second.most <= 0 || it->second.columns.empty()) return;
         const MemoryRow& memory = it->second;
@@ -160,9 +160,9 @@ class Painter {
             const float x1 = x0 + step * static_cast<float>(run.count);
             const float high = bottom - static_cast<float>(column.highest) * scale;
             const float low = bottom - static_cast<float>(column.lowest) * scale;
-            draw_.AddRectFilled({x0, high}, {x1, bottom}, faded(theme::kAccent, 0.28F));
+            draw_.AddRectFilled({x0, high}, {x1, bottom}, faded(theme::accent(), 0.28F));
             // The line that the eye follows: from the column's lowest to its highest.
-            draw_.AddRectFilled({x0, high}, {x1, std::max(high + 1.5F, low)}, faded(theme::kAccent, 0.75F));
+            draw_.AddRectFilled({x0, high}, {x1, std::max(high + 1.5F, low)}, faded(theme::accent(), 0.75F));
         }
     }
 
@@ -179,7 +179,7 @@ class Painter {
             return left + step * static_cast<float>(run.first + run.count);
         };
         for (const StripRun& run : folded->grounds) {
-            draw_.AddRectFilled({from(run), y0}, {to(run), y1}, faded(theme::kText, 0.05F));
+            draw_.AddRectFilled({from(run), y0}, {to(run), y1}, faded(theme::text(), 0.05F));
         }
         for (const StripRun& run : folded->runs) {
             const float height =
@@ -220,7 +220,7 @@ class Painter {
                 for (const std::int64_t t : {step.start, step.end}) {
                     const float x = std::floor(x_of(t));
                     if (x < last + 4 || x < p_.area.left() || x >= p_.area.max.x) continue;
-                    draw_.AddRectFilled({x, top}, {x + 1, bottom}, faded(theme::kText, 0.16F));
+                    draw_.AddRectFilled({x, top}, {x + 1, bottom}, faded(theme::text(), 0.16F));
                     last = x;
                 }
             }
@@ -251,7 +251,7 @@ class Painter {
         const TimelineArea& a = p_.area;
         const float x0 = std::clamp(x_of(p_.limit->from), a.left(), a.max.x);
         const float x1 = std::clamp(x_of(p_.limit->to), a.left(), a.max.x);
-        const ImU32 veil = faded(theme::kGround, 0.62F);
+        const ImU32 veil = faded(theme::ground(), 0.62F);
         draw_.AddRectFilled({a.left(), a.top()}, {x0, a.max.y}, veil);
         draw_.AddRectFilled({x1, a.top()}, {a.max.x, a.max.y}, veil);
     }
@@ -283,10 +283,10 @@ class Painter {
         const ImVec2 a{from->x1, (from->y0 + from->y1) / 2}, b{to->x0, (to->y0 + to->y1) / 2};
         const float bend = std::clamp(std::abs(b.x - a.x) / 2, font_ * 1.5F, font_ * 6);
         const float head = font_ * 0.4F;
-        draw_.AddBezierCubic(a, {a.x + bend, a.y}, {b.x - bend, b.y}, {b.x - head, b.y}, theme::kPeak, 1.5F,
+        draw_.AddBezierCubic(a, {a.x + bend, a.y}, {b.x - bend, b.y}, {b.x - head, b.y}, theme::peak(), 1.5F,
                              32);
         draw_.AddTriangleFilled({b.x - head * 1.3F, b.y - head * 0.6F}, b,
-                                {b.x - head * 1.3F, b.y + head * 0.6F}, theme::kPeak);
+                                {b.x - head * 1.3F, b.y + head * 0.6F}, theme::peak());
     }
 
     // --- ruler -----------------------------------------------------------------------------------------
@@ -300,15 +300,15 @@ class Painter {
             const float x = std::floor(x_of(static_cast<std::int64_t>(std::llround(tick.value))));
             if (x < a.left() || x >= a.max.x) continue;
             draw_.AddRectFilled({x, a.min.y + font_ * 1.25F}, {x + 1, a.min.y + font_ * 1.55F},
-                                theme::kTextDim);
-            draw_.AddRectFilled({x, a.top()}, {x + 1, a.max.y}, faded(theme::kText, 0.05F));
+                                theme::text_dim());
+            draw_.AddRectFilled({x, a.top()}, {x + 1, a.max.y}, faded(theme::text(), 0.05F));
             const float width = width_of(tick.label);
             const float at = std::clamp(x - width / 2, a.left() + 2, a.max.x - width - 2);
             if (at < free_from) continue;  // a label never touches its neighbour
-            put(draw_, at, y, theme::kTextDim, tick.label);
+            put(draw_, at, y, theme::text_dim(), tick.label);
             free_from = at + width + font_ * 0.6F;
         }
-        put(draw_, a.min.x + font_ * 0.5F, y, theme::kTextDim, "Time since start");
+        put(draw_, a.min.x + font_ * 0.5F, y, theme::text_dim(), "Time since start");
     }
 
     void ruler_steps() {
@@ -350,10 +350,10 @@ class Painter {
         }
         // After the boxes: the label of every tenth step may reach over its neighbours.
         for (const auto& [at, label] : step_labels_)
-            put(draw_, at, (y0 + y1 - font_) / 2, theme::kText, label);
+            put(draw_, at, (y0 + y1 - font_) / 2, theme::text(), label);
         const auto rank = static_cast<std::size_t>(p_.session.rank);
         const int number = rank < p_.trace.ranks.size() ? p_.trace.ranks[rank].number : 0;
-        put(draw_, a.min.x + font_ * 0.5F, (y0 + y1 - font_) / 2, theme::kTextDim,
+        put(draw_, a.min.x + font_ * 0.5F, (y0 + y1 - font_) / 2, theme::text_dim(),
             fmt::format("Steps of rank {}", number));
     }
 
@@ -398,7 +398,7 @@ void paint_names(ImDrawList& draw, const TimelinePicture& picture) {
     draw.PushClipRect({a.min.x, a.top()}, a.max, true);
     Painter(draw, picture).names();
     draw.PopClipRect();
-    draw.AddRectFilled({a.left() - 1, a.min.y}, {a.left(), a.max.y}, theme::kLine);
+    draw.AddRectFilled({a.left() - 1, a.min.y}, {a.left(), a.max.y}, theme::line());
 }
 
 void paint_ruler(ImDrawList& draw, const TimelinePicture& picture) {

@@ -124,7 +124,7 @@ class TimelinePanel final : public Panel {
         if (ImGui::GetItemRectMax().x + width + ImGui::GetFontSize() * 2 < right) {
             ImGui::SameLine();
             ImGui::SetCursorScreenPos({right - width, ImGui::GetCursorScreenPos().y});
-            ImGui::PushStyleColor(ImGuiCol_Text, theme::kTextDim);
+            ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
             text(shown);
             ImGui::PopStyleColor();
         }
@@ -376,7 +376,7 @@ class TimelinePanel final : public Panel {
                                       session,  folded_,  view,      area_,        session.current()->limit,
                                       hovered_, related_, launched_, launch_};
         ImDrawList& draw = *ImGui::GetWindowDrawList();
-        draw.AddRectFilled(area_.min, area_.max, theme::kSurface);
+        draw.AddRectFilled(area_.min, area_.max, theme::surface());
         paint_rows(draw, picture);
         paint_ruler(draw, picture);
         paint_names(draw, picture);
@@ -393,7 +393,7 @@ class TimelinePanel final : public Panel {
         const float ratio = area_.height() / layout_.height;
         const float y = area_.top() + area_.scroll * ratio;
         draw.AddRectFilled({x + 1, y}, {x + scrollbar_width() - 1, y + area_.height() * ratio},
-                           drag_ == Drag::scroll ? theme::kAccent : theme::kHover, 3);
+                           drag_ == Drag::scroll ? theme::accent() : theme::hover(), 3);
     }
 
     // The instant under the mouse, on the ruler.
@@ -401,15 +401,16 @@ class TimelinePanel final : public Panel {
         const ImVec2 mouse = ImGui::GetIO().MousePos;
         if (!ImGui::IsItemHovered() || mouse.x < area_.left() || mouse.x >= area_.max.x) return;
         const float x = std::floor(mouse.x), font = ImGui::GetFontSize();
-        draw.AddRectFilled({x, area_.top()}, {x + 1, area_.max.y}, theme::kLine);
+        draw.AddRectFilled({x, area_.top()}, {x + 1, area_.max.y}, theme::line());
         const std::string label =
             format_decimal(static_cast<double>(view.time(static_cast<double>(mouse.x - area_.left()))) / 1e6,
                            3) +
             " ms";
         const float width = ImGui::CalcTextSize(label.c_str()).x + font * 0.6F;
         const float left = std::clamp(x - width / 2, area_.left(), area_.max.x - width);
-        draw.AddRectFilled({left, area_.min.y}, {left + width, area_.min.y + font * 1.4F}, theme::kAccent, 3);
-        draw.AddText({left + font * 0.3F, area_.min.y + font * 0.2F}, theme::kGround, label.c_str());
+        draw.AddRectFilled({left, area_.min.y}, {left + width, area_.min.y + font * 1.4F}, theme::accent(),
+                           3);
+        draw.AddText({left + font * 0.3F, area_.min.y + font * 0.2F}, theme::ground(), label.c_str());
     }
 
     TracePtr trace_;

@@ -1,0 +1,105 @@
+// What tests of panels share: the panels drawn without a screen. Dear ImGui builds its frames, nothing paints
+// them. What a panel says is read back through ImGui's own text log, or from items (draw/items.h) by name;
+// what it costs is counted in vertices and draw commands.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <imgui.h>
+
+#include "tests/viewer/mlp_sample.h"
+#include "viewer/app/session.h"
+#include "viewer/app/style.h"
+#include "viewer/draw/items.h"
+#include "viewer/panels/panel.h"
+
+namespace shardscope::viewer {
+
+// One ImGui context, one session, one panel.
+class PanelsTest : public testing::Test {
+  protected:
+    PanelsTest() {
+        ImGui::CreateContext();
+        ImGuiIO& io = ImGui::GetIO();
+        io.IniFilename = nullptr;
+        io.DeltaTime = 1.0F / 60;
+        io.ClipboardUserData = &clipboard_;
+        io.SetClipboardTextFn = [](void* text, const char* value) {
+            *static_cast<std::string*>(text) = value;
+        };
+        io.GetClipboardTextFn = [](void* text) { return static_cast<std::string*>(text)->c_str(); };
+        apply_style(1);
+        load_fonts(1);
+        unsigned char* pixels = nullptr;
+        int width = 0, height = 0;
+        io.Fonts->GetTexDataAsAlpha8(&pixels, &width, &height);
+    }
+    ~PanelsTest() override {
+        items::keep(false);
+        ImGui::DestroyContext();
+    }
+
+    // The text of an item of the last frame; items::keep(true) must have been said before draw().
+    static std::string item(const std::string& name) {
+        const auto found = items::find(name);
+        EXPECT_TRUE(found) << "no item is called " << name;
+        return found ? found->text : std::string();
+    }
+
+    void open(const MlpSample& sample, const char* name) {
+        session_.add_trace(mlp_sample(sample, name), name);
+    }
+    void open_root_and_linear() {
+        open({.per_linear = false}, "root.sqlite");
+        open({.per_linear = true}, "linear.sqlite");
+    }
+
+    // Draws frames until every analysis is there and returns the text of the last one.
+    std::string draw(Panel& panel, float width = 1600, float height = 820) {
+        for (int settled = 0, frames = 0; settled < 3 && frames < 4000; ++frames) {
+            frame(panel, width, height);
+            session_.poll();
+            settled = session_.working() ? 0 : settled + 1;
+            if (session_.working()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        }
+        items::begin_frame();
+        EXPECT_FALSE(session_.working());
+        EXPECT_EQ(session_.analyses.failure(), "");
+        return clipboard_;
+    }
+
+    void frame(Panel& panel, float width, float height) {
+        ImGuiIO& io = ImGui::GetIO();
+        io.DisplaySize = {width, height};
+        ImGui::NewFrame();
+        items::begin_frame();
+        ImGui::SetNextWindowPos({0, 0});
+        ImGui::SetNextWindowSize(io.DisplaySize);
+        ImGui::Begin("window", nullptr, ImGuiWindowFlags_NoDecoration);
+        ImGui::LogToClipboard();
+        Frame description;
+        description.width = ImGui::GetContentRegionAvail().x;
+        description.height = ImGui::GetContentRegionAvail().y;
+        description.headless = true;
+        panel.draw(session_, description);
+        ImGui::LogFinish();
+        ImGui::End();
+        ImGui::Render();
+    }
+
+    static int commands() {
+        int count = 0;
+        const ImDrawData* data = ImGui::GetDrawData();
+        for (int i = 0; i < data->CmdListsCount; ++i) count += data->CmdLists[i]->CmdBuffer.Size;
+        return count;
+    }
+
+    std::string clipboard_;
+    Session session_;
+};
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,17 @@
+// The panels in the order of their tabs.
+#include "viewer/panels/panel.h"
+
+namespace shardscope::viewer {
+
+std::vector<std::unique_ptr<Panel>> make_panels() {
+    std::vector<std::unique_ptr<Panel>> panels;
+    panels.push_back(make_runs_panel());
+    panels.push_back(make_timeline_panel());
+    panels.push_back(make_modules_panel());
+    panels.push_back(make_memory_panel());
+    panels.push_back(make_summary_panel());
+    panels.push_back(make_compare_panel());
+    return panels;
+}
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,108 @@
+// See table_model.h.
+#include "viewer/tables/table_model.h"
+
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "viewer/draw/format.h"
+
+namespace shardscope::viewer {
+namespace {
+
+std::size_t row_at(const std::vector<std::uint32_t>* order, std::size_t i) {
+    return order == nullptr ? i : (*order)[i];
+}
+
+std::string csv_field(const std::string& text) {
+    if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+    std::string quoted = "\"";
+    for (const char c : text) {
+        if (c == '"') quoted += '"';
+        quoted += c;
+    }
+    return quoted += '"';
+}
+
+std::string exact(double number) {
+    return std::isfinite(number) ? fmt::format("{}", number) : std::string();
+}
+
+}  // namespace
+
+void CellTable::add(std::vector<Cell> cells, Color swatch) {
+    cells.resize(columns_.size());
+    cells_.push_back(std::move(cells));
+    swatches_.push_back(swatch);
+}
+
+CellTable::Cell text_cell(std::string_view text) {
+    return {std::string(text), kNoNumber};
+}
+
+CellTable::Cell count_cell(std::int64_t value) {
+    return {format_count(value), static_cast<double>(value)};
+}
+
+CellTable::Cell decimal_cell(double value, int decimals) {
+    return std::isfinite(value) ? CellTable::Cell{format_decimal(value, decimals), value} : no_cell();
+}
+
+CellTable::Cell us_cell(double us) {
+    return decimal_cell(us, 1);
+}
+
+CellTable::Cell mb_cell(std::int64_t bytes) {
+    return {format_mb(bytes, false), static_cast<double>(bytes) / (1 << 20)};
+}
+
+CellTable::Cell percent_cell(double percent) {
+    return decimal_cell(percent, 2);
+}
+
+CellTable::Cell no_cell() {
+    return {"-", kNoNumber};
+}
+
+std::string table_csv(const TableModel& model, const std::vector<std::uint32_t>* order) {
+    std::string csv;
+    const auto& columns = model.columns();
+    for (std::size_t c = 0; c < columns.size(); ++c) csv += (c ? "," : "") + csv_field(columns[c].id);
+    csv += "\r\n";
+    const std::size_t rows = order == nullptr ? model.rows() : order->size();
+    for (std::size_t i = 0; i < rows; ++i) {
+        const std::size_t row = row_at(order, i);
+        for (std::size_t c = 0; c < columns.size(); ++c) {
+            if (c) csv += ',';
+            csv += columns[c].kind == TableColumn::Kind::number ? exact(model.number(row, c))
+                                                                : csv_field(model.text(row, c));
+        }
+        csv += "\r\n";
+    }
+    return csv;
+}
+
+std::string table_json(const TableModel& model, const std::vector<std::uint32_t>* order) {
+    auto all = nlohmann::ordered_json::array();
+    const auto& columns = model.columns();
+    const std::size_t rows = order == nullptr ? model.rows() : order->size();
+    for (std::size_t i = 0; i < rows; ++i) {
+        const std::size_t row = row_at(order, i);
+        auto object = nlohmann::ordered_json::object();
+        for (std::size_t c = 0; c < columns.size(); ++c) {
+            if (columns[c].kind == TableColumn::Kind::text) {
+                object[columns[c].id] = model.text(row, c);
+            } else if (const double number = model.number(row, c); std::isfinite(number)) {
+                object[columns[c].id] = number;
+            } else {
+                object[columns[c].id] = nullptr;
+            }
+        }
+        all.push_back(std::move(object));
+    }
+    return all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,81 @@
+// What a table shows, apart from how it is drawn: columns with units, and cells as text and as numbers. One
+// model serves the table on the screen, its sorting and filtering, and its export as CSV and JSON. A model
+// does not change once it is made: panels make a new one when their data changes. No Dear ImGui; any thread.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "viewer/app/theme.h"
+
+namespace shardscope::viewer {
+
+struct TableColumn {
+    enum class Kind { text, number };
+    std::string id;     // key of the JSON, column of the CSV, part of the item's name: "gather_us"
+    std::string title;  // "Gather"
+    std::string unit;   // second line of the header: "\u00b5s", "MB"; empty: none
+    Kind kind = Kind::number;
+    float width = 6;        // in font sizes; text columns with 0 take what is left
+    int priority = 10;      // where the window is narrow the lowest go first; the first column always stays
+    Color bar = 0;          // not 0: a bar of this colour behind the number, scaled by the column's largest
+    std::string help = {};  // tooltip of the header: the definition
+};
+
+inline constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
+
+class TableModel {
+  public:
+    virtual ~TableModel() = default;
+    const std::vector<TableColumn>& columns() const { return columns_; }
+    virtual std::size_t rows() const = 0;
+    // As it is read: "1,234.5"; "-" where there is nothing to say.
+    virtual std::string text(std::size_t row, std::size_t column) const = 0;
+    // Of number columns: exact, in the column's unit (what is sorted by, and what JSON and CSV hold);
+    // kNoNumber where there is none.
+    virtual double number(std::size_t row, std::size_t column) const = 0;
+    // Not 0: a colour square before the first cell.
+    virtual Color swatch(std::size_t /*row*/) const { return 0; }
+
+  protected:
+    std::vector<TableColumn> columns_;
+};
+
+// A table of ready cells: for reports of up to some ten thousand rows.
+class CellTable final : public TableModel {
+  public:
+    struct Cell {
+        std::string text;
+        double number = kNoNumber;
+    };
+    explicit CellTable(std::vector<TableColumn> columns) { columns_ = std::move(columns); }
+    // As many cells as there are columns.
+    void add(std::vector<Cell> cells, Color swatch = 0);
+
+    std::size_t rows() const override { return cells_.size(); }
+    std::string text(std::size_t row, std::size_t column) const override { return cells_[row][column].text; }
+    double number(std::size_t row, std::size_t column) const override { return cells_[row][column].number; }
+    Color swatch(std::size_t row) const override { return swatches_[row]; }
+
+  private:
+    std::vector<std::vector<Cell>> cells_;
+    std::vector<Color> swatches_;
+};
+
+// Cells as people read them.
+CellTable::Cell text_cell(std::string_view text);
+CellTable::Cell count_cell(std::int64_t value);
+CellTable::Cell decimal_cell(double value, int decimals);  // "-" where not finite
+CellTable::Cell us_cell(double us);                        // one decimal
+CellTable::Cell mb_cell(std::int64_t bytes);               // text in MB of 2^20; the number is MB too
+CellTable::Cell percent_cell(double percent);              // two decimals, without the sign
+CellTable::Cell no_cell();                                 // "-"
+
+// Everything in the model's order, or in `order`; RFC 4180, and an array of objects with the columns' ids.
+std::string table_csv(const TableModel& model, const std::vector<std::uint32_t>* order = nullptr);
+std::string table_json(const TableModel& model, const std::vector<std::uint32_t>* order = nullptr);
+
+}  // namespace shardscope::viewer
