@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "traces/cli/as_database.h"
 #include "traces/cli/long_work.h"
 #include "traces/cli/merge_verbs.h"
 #include "traces/cli/verbs.h"
 #include "traces/export/chrome_trace.h"
 #include "traces/export/csv_tables.h"
 #include "traces/export/text_output.h"
+#include "traces/query/as_database.h"
 
 namespace shardscope::traces {
 
@@ -42,7 +42,10 @@ int run_export(const Inputs& inputs, const std::string& to, const std::string& o
                 throw UsageError(error.what());
             }
         }
-        const AsDatabase database(inputs, work.options(), true);
+        AsDatabaseOptions as_ours = database_options(inputs);
+        as_ours.ours = true;
+        const AsDatabase database(as_ours, work.options());
+        print_notes(database.notes());
         if (to == "csv") {
             print_csv(output, export_csv(database.path(), output, overwrite, work.options()), inputs.format);
             return kDone;

@@ -94,7 +94,7 @@ class CommandLine {
             ->description("The runs, two or more: a trace or a folder each")
             ->expected(2, -1);
         compare->add_option("--by", by_, "Part by part, joined by path or name, largest difference first")
-            ->type_name("module|kernel|collective|unit");
+            ->type_name("module|kernel|collective|unit|operator");
         compare
             ->add_option(
                 "--fail-if", fail_if_,

@@ -10,9 +10,10 @@
 
 #include <fmt/format.h>
 
-#include "traces/cli/as_database.h"
 #include "traces/cli/long_work.h"
 #include "traces/cli/verbs.h"
+#include "traces/query/as_database.h"
+#include "traces/query/shipped_queries.h"
 #include "traces/report/report.h"
 #include "traces/schema/schema.h"
 #include "traces/store/query.h"
@@ -20,37 +21,6 @@
 namespace shardscope::traces {
 
 namespace {
-
-// What a query answers: the text at its head, up to the first sentence that ends the question.
-std::string question_of(std::string_view sql) {
-    std::string text;
-    while (sql.starts_with("--")) {
-        const auto newline = sql.find('\n');
-        std::string_view line = sql.substr(2, newline - 2);
-        sql = newline == std::string_view::npos ? std::string_view() : sql.substr(newline + 1);
-        if (line.starts_with(' ')) line.remove_prefix(1);
-        if (line.starts_with(':')) break;  // a parameter
-        text += (text.empty() ? "" : " ") + std::string(line);
-    }
-    const auto end = text.find('?');
-    return end == std::string::npos ? text : text.substr(0, end + 1);
-}
-
-// ":top = 10" of its head, for the list.
-std::string parameters_of(std::string_view sql) {
-    std::string text;
-    while (sql.starts_with("--")) {
-        const auto newline = sql.find('\n');
-        std::string_view line = sql.substr(2, newline - 2);
-        sql = newline == std::string_view::npos ? std::string_view() : sql.substr(newline + 1);
-        if (line.starts_with(' ')) line.remove_prefix(1);
-        if (!line.starts_with(':')) continue;
-        std::string one(line.substr(1));
-        one.erase(std::remove(one.begin(), one.end(), ' '), one.end());
-        text += (text.empty() ? "" : " ") + one;
-    }
-    return text;
-}
 
 int list_queries(Format format) {
     std::vector<std::vector<Cell>> rows;
@@ -158,7 +128,8 @@ int run_sql(const QueryArguments& arguments) {
     LongWork work("running the query");
     options.cancel = work.options().cancel;
     try {
-        const AsDatabase database(inputs, work.options());
+        const AsDatabase database(database_options(inputs), work.options());
+        print_notes(database.notes());
         results = run_query(database.path(), sql, options);
     } catch (const QueryStopped&) {
         if (const int status = LongWork::stopped_status(); status != 0) return status;

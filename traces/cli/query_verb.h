@@ -18,11 +18,4 @@ struct QueryArguments {
 
 int run_sql(const QueryArguments& arguments);
 
-// A query that comes with the tool; made from samples/queries when it is built.
-struct ShippedQuery {
-    std::string_view name;  // "kernels_by_time"
-    std::string_view sql;
-};
-const std::vector<ShippedQuery>& shipped_queries();
-
 }  // namespace shardscope::traces

@@ -15,11 +15,23 @@
 #include "traces/analysis/summary.h"
 #include "traces/cli/analyse.h"
 #include "traces/cli/fail_if.h"
+#include "traces/query/as_database.h"
 
 namespace shardscope::traces {
 
 void print(const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+void print_notes(const std::vector<std::string>& sentences) {
+    for (const std::string& note : sentences) fmt::print(stderr, "shardscope-trace: note: {}\n", note);
+}
+
+AsDatabaseOptions database_options(const Inputs& inputs) {
+    return {.files = inputs.files,
+            .partial = inputs.partial,
+            .max_bytes = parse_size(inputs.max_size),
+            .ours = false};
 }
 
 int run_info(const Inputs& inputs) {
@@ -51,7 +63,8 @@ int run_compare(const Inputs& inputs, const std::string& by, const std::vector<s
     const Selection selection = parse_selection(inputs.selection);
     const std::optional<CompareBy> parts = compare_by(by);
     if (!by.empty() && !parts) {
-        throw UsageError(fmt::format("--by {} is unknown; use module, kernel, collective or unit", by));
+        throw UsageError(
+            fmt::format("--by {} is unknown; use module, kernel, collective, unit or operator", by));
     }
     std::vector<FailIf> conditions;
     conditions.reserve(fail_if.size());

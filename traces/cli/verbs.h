@@ -11,9 +11,13 @@
 
 namespace shardscope::traces {
 
+struct AsDatabaseOptions;
+
 inline constexpr int kDone = 0, kFailed = 1, kWrongUse = 2;
 
-void print(const std::string& text);  // to standard output
+void print(const std::string& text);                          // to standard output
+void print_notes(const std::vector<std::string>& sentences);  // to standard error
+AsDatabaseOptions database_options(const Inputs& inputs);     // throws UsageError
 
 int run_info(const Inputs& inputs);
 // `fold_communication`: as kernels, without a row of its own.

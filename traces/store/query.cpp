@@ -121,8 +121,10 @@ class Parameters {
             const std::string name = sign_and_name.substr(1);
             const auto value = values_.find(name);
             if (value == values_.end()) {
-                throw QueryError(fmt::format("SQL, {}: the parameter {} has no value; give --param {}=VALUE",
-                                             place(sql, statement_start), sign_and_name, name));
+                throw QueryError(
+                    fmt::format("SQL, {}: the parameter {} has no value; give --param {}=VALUE or "
+                                "begin the SQL with a line -- :{} = VALUE",
+                                place(sql, statement_start), sign_and_name, name, name));
             }
             used_.insert(name);
             std::visit([&](const auto& v) { bind_one(statement, i, v); }, value->second);
@@ -179,20 +181,39 @@ class StopWatch {
     std::optional<std::chrono::steady_clock::time_point> end_;
 };
 
-QueryResult rows_of(Database& database, Statement& statement, const StopWatch& watch) {
+std::size_t bytes_of(const std::vector<QueryValue>& row) {
+    std::size_t bytes = sizeof(row) + row.size() * sizeof(QueryValue);
+    for (const QueryValue& value : row) {
+        if (const auto* text = std::get_if<std::string>(&value)) bytes += text->size();
+    }
+    return bytes;
+}
+
+QueryResult rows_of(Database& database, Statement& statement, const StopWatch& watch,
+                    const QueryOptions& options) {
     QueryResult result;
     for (int c = 0; c < statement.column_count(); ++c) result.columns.push_back(statement.column_name(c));
+    std::size_t bytes = 0;
     try {
         while (statement.step()) {
+            if ((options.max_rows > 0 && result.rows.size() >= options.max_rows) ||
+                (options.max_bytes > 0 && bytes >= options.max_bytes)) {
+                result.cut = true;
+                break;
+            }
             std::vector<QueryValue>& row = result.rows.emplace_back();
             for (int c = 0; c < statement.column_count(); ++c) row.push_back(value_of(statement, c));
+            if (options.max_bytes > 0) bytes += bytes_of(row);
         }
     } catch (const StoreError&) {
         switch (sqlite3_errcode(database.handle()) & 0xFF) {
             case SQLITE_INTERRUPT:
                 if (watch.cancelled()) throw QueryStopped("the query was stopped");
                 throw QueryStopped(
-                    "the query was stopped at its time limit; ask for less or raise --time-limit");
+                    "the query was stopped at its time limit; ask for less or raise the limit "
+                    "(--time-limit)");
+            case SQLITE_TOOBIG:
+                throw QueryError("SQL: a text or blob of the result is too long; ask for a part of it");
             case SQLITE_ERROR:  // a function that was called with the wrong values
                 throw QueryError(fmt::format("SQL: {}", sqlite3_errmsg(database.handle())));
             case SQLITE_CONSTRAINT:
@@ -228,6 +249,8 @@ std::vector<QueryResult> run_query(const std::string& path, const std::string& s
     add_sql_functions(database);
     if (options.write) database.execute("BEGIN IMMEDIATE");
     sqlite3_set_authorizer(database.handle(), options.write ? authorize_writing : authorize, nullptr);
+    if (options.max_value_bytes > 0)
+        sqlite3_limit(database.handle(), SQLITE_LIMIT_LENGTH, options.max_value_bytes);
     const StopWatch watch(database, options);
     Parameters parameters(sql, options.parameters);
     std::vector<QueryResult> results;
@@ -247,7 +270,7 @@ std::vector<QueryResult> run_query(const std::string& path, const std::string& s
                             place(sql, at)));
         }
         parameters.bind(*statement, sql, at);
-        QueryResult result = rows_of(database, *statement, watch);
+        QueryResult result = rows_of(database, *statement, watch, options);
         if (!result.columns.empty()) results.push_back(std::move(result));
         at += used;
     }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -33,6 +34,7 @@ using QueryValue = std::variant<std::monostate, std::int64_t, double, std::strin
 struct QueryResult {
     std::vector<std::string> columns;
     std::vector<std::vector<QueryValue>> rows;
+    bool cut = false;  // there are more rows than were asked for
 };
 
 struct QueryOptions {
@@ -40,6 +42,10 @@ struct QueryOptions {
     bool write = false;                             // statements may write: all of them do, or none
     const std::atomic<bool>* cancel = nullptr;      // set by another thread or a signal handler
     std::optional<std::chrono::nanoseconds> time_limit = {};
+    // What one result may hold at most; 0: all. The rest is not computed, and QueryResult::cut says so.
+    std::size_t max_rows = 0, max_bytes = 0;
+    // A single text or blob may be as long at most; 0: SQLite's own limit.
+    int max_value_bytes = 0;
 };
 
 // One result for each statement that has columns; statements are separated by semicolons. Throws StoreError

@@ -1,4 +1,4 @@
-#include "traces/cli/as_database.h"
+#include "traces/query/as_database.h"
 
 #include <array>
 #include <cerrno>
@@ -44,20 +44,20 @@ bool is_database(const std::string& path) {
     return file.read(bytes.data(), bytes.size()) && std::string_view(bytes.data(), bytes.size()) == kMagic;
 }
 
-AsDatabase::AsDatabase(const Inputs& inputs, const WorkOptions& work, bool ours) {
-    if (inputs.files.size() == 1 && is_database(inputs.files[0]) && (!ours || is_ours(inputs.files[0]))) {
-        path_ = inputs.files[0];
+AsDatabase::AsDatabase(const AsDatabaseOptions& options, const WorkOptions& work) {
+    if (options.files.size() == 1 && is_database(options.files[0]) &&
+        (!options.ours || is_ours(options.files[0]))) {
+        path_ = options.files[0];
         return;
     }
     folder_ = temporary_folder();
     path_ = folder_ + "/trace.sqlite";
     try {
-        const ImportToOptions options{.inputs = inputs.files,
-                                      .output = path_,
-                                      .partial = inputs.partial,
-                                      .max_bytes = parse_size(inputs.max_size)};
-        for (const std::string& note : import_files(options, work).notes)
-            fmt::print(stderr, "shardscope-trace: note: {}\n", note);
+        const ImportToOptions to{.inputs = options.files,
+                                 .output = path_,
+                                 .partial = options.partial,
+                                 .max_bytes = options.max_bytes};
+        notes_ = import_files(to, work).notes;
     } catch (...) {
         remove();
         throw;

@@ -1,0 +1,42 @@
+// Any trace as an SQLite database, for what works on the file and not on columns: a database is taken as it
+// is, another trace (Kineto's JSON, a memory snapshot ...) is imported to a temporary one. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "traces/merge/work.h"
+
+namespace shardscope::traces {
+
+// Whether the file is an SQLite database, by its first bytes.
+bool is_database(const std::string& path);
+
+struct AsDatabaseOptions {
+    std::vector<std::string> files;                      // of one job; a folder stands for the traces in it
+    bool partial = false;                                // keep what can be read of a damaged file
+    std::uint64_t max_bytes = std::uint64_t{256} << 30;  // that a packed file may unpack to
+    bool ours = false;                                   // an export of Nsight Systems is imported too
+};
+
+class AsDatabase {
+  public:
+    // Throws StoreError or Cancelled.
+    explicit AsDatabase(const AsDatabaseOptions& options, const WorkOptions& work = {});
+    ~AsDatabase();  // removes what it made
+    AsDatabase(const AsDatabase&) = delete;
+    AsDatabase& operator=(const AsDatabase&) = delete;
+
+    const std::string& path() const { return path_; }
+    bool imported() const { return !folder_.empty(); }
+    const std::vector<std::string>& notes() const { return notes_; }  // sentences of the import
+
+  private:
+    void remove() noexcept;
+
+    std::string path_, folder_;
+    std::vector<std::string> notes_;
+};
+
+}  // namespace shardscope::traces

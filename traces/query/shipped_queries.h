@@ -1,0 +1,23 @@
+// The queries that come with the tools, made from samples/queries when they are built, and what the comment
+// at a query's head says of it. Constant data; any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardscope::traces {
+
+struct ShippedQuery {
+    std::string_view name;  // "kernels_by_time"
+    std::string_view sql;
+};
+const std::vector<ShippedQuery>& shipped_queries();
+
+// What a query answers: the text at its head, up to the first sentence that ends the question.
+std::string question_of(std::string_view sql);
+
+// The parameters that its head gives values: "top=10 rank=0"; empty where there are none.
+std::string parameters_of(std::string_view sql);
+
+}  // namespace shardscope::traces
