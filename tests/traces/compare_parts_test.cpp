@@ -105,6 +105,39 @@ TEST(CompareParts, ModulesOfOtherWrapPoliciesHaveTheSamePaths) {
     EXPECT_DOUBLE_EQ(part(c, "Net_0/Linear_0 [FSDP]").runs[1].us, 2);
 }
 
+TEST(CompareParts, OperatorsHaveTheDeviceTimeThatTheyLaunchThemselves) {
+    const auto run_with = [](std::int64_t gemm_ns) {
+        RunBuilder run;
+        for (std::int64_t step = 0; step < 2; ++step) {
+            const std::int64_t at = step * 1'000'000;
+            run.step(0, step, at, at + 1'000'000);
+            run.range(0, at + 10, at + 900'000, "aten::linear");
+            run.range(0, at + 20, at + 800'000, "aten::addmm");
+            run.kernel(0, at + 1'000, at + 1'000 + gemm_ns, at + 30, 7, "gemm");
+        }
+        return run.take();
+    };
+    const auto a = run_with(40'000), b = run_with(50'000);
+    const PartsComparison c = compare_parts({a.get(), b.get()}, CompareBy::operation);
+    EXPECT_DOUBLE_EQ(part(c, "aten::addmm").runs[0].us, 40);
+    EXPECT_DOUBLE_EQ(part(c, "aten::addmm").runs[1].us, 50);
+    EXPECT_DOUBLE_EQ(part(c, "aten::addmm").runs[1].times, 1);
+    EXPECT_DOUBLE_EQ(part(c, "aten::linear").runs[0].us, 0) << "what addmm launched is addmm's";
+}
+
+TEST(CompareParts, EachRunHasASelectionOfItsOwn) {
+    const auto a = run_of({100, 110, 120}), b = run_of({100, 110, 120});
+    Selection first, last;
+    first.first_step = first.last_step = 0;
+    last.first_step = last.last_step = 2;
+    const PartsComparison c =
+        compare_parts({a.get(), b.get()}, CompareBy::kernel, std::vector<Selection>{first, last});
+    EXPECT_DOUBLE_EQ(part(c, "gemm").runs[0].us, 100);
+    EXPECT_DOUBLE_EQ(part(c, "gemm").runs[1].us, 120);
+    EXPECT_EQ(c.whole.runs[0].steps, 1);
+    EXPECT_DOUBLE_EQ(c.whole.runs[0].mean_steps, 1);
+}
+
 TEST(CompareParts, OfATraceWithoutStepsIsOfTheWhole) {
     RunBuilder run;
     run.kernel(0, 0, 7'000, std::nullopt, 7, "gemm");
@@ -114,6 +147,7 @@ TEST(CompareParts, OfATraceWithoutStepsIsOfTheWhole) {
 
 TEST(CompareParts, KnowsItsNames) {
     EXPECT_EQ(compare_by("unit"), CompareBy::unit);
+    EXPECT_EQ(compare_by("operator"), CompareBy::operation);
     EXPECT_FALSE(compare_by("").has_value());
     EXPECT_FALSE(compare_by("rank").has_value());
 }

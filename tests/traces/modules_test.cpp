@@ -263,5 +263,36 @@ TEST(Modules, TheBackwardOfAForeignProgramsModuleBelongsToTheModulesRow) {
     EXPECT_DOUBLE_EQ(net.host_us, us(100 + 35));
 }
 
+TEST(Modules, TheCallsOfARowAreItsRangesInOrder) {
+    RunBuilder run;
+    describe_modules(run);
+    forward(run, 0);
+    run.range(0, 200, 260, "LinearBackward", 2);
+    forward(run, 1000);
+    const auto trace = run.take();
+    const auto calls = module_calls(*trace);
+    ASSERT_THAT(calls, SizeIs(1));
+    ASSERT_THAT(calls[0].modules, SizeIs(4));
+    EXPECT_EQ(calls[0].modules[0].path, "Net_0");
+    const CallsOfModule& linear = calls[0].modules[2];
+    EXPECT_EQ(linear.path, "Net_0/FullyShardedDataParallel_1/Linear_0");
+    EXPECT_EQ(linear.module, 2);
+    ASSERT_THAT(linear.calls, SizeIs(3));
+    const auto start = [&](std::size_t call) {
+        return trace->ranges.start[static_cast<std::size_t>(linear.calls[call].range)];
+    };
+    EXPECT_EQ(start(0), 30);
+    EXPECT_EQ(start(1), 200);
+    EXPECT_EQ(start(2), 1030);
+    EXPECT_FALSE(linear.calls[0].backward);
+    EXPECT_TRUE(linear.calls[1].backward);
+
+    Selection late;
+    late.from_ns = 500;
+    const auto selected = module_calls(*trace, late);
+    ASSERT_THAT(selected[0].modules, SizeIs(4));
+    EXPECT_THAT(selected[0].modules[2].calls, SizeIs(1)) << "of three calls one starts after 500 ns";
+}
+
 }  // namespace
 }  // namespace shardscope::traces

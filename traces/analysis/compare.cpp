@@ -70,6 +70,7 @@ void fill_times(const Trace& trace, const Selection& selection, RunColumn& run) 
         ++ranks;
         const auto steps = static_cast<double>(rank.steps.size());
         run.steps = std::max(run.steps, static_cast<std::int64_t>(rank.steps.size()));
+        run.mean_steps += steps;
         run.average_step_us += rank.average_step_us;
         for (std::size_t c = 0; c < run.categories_us.size(); ++c) run.categories_us[c] += rank.average_us[c];
         const std::vector<StepFigures> figures =
@@ -88,7 +89,7 @@ void fill_times(const Trace& trace, const Selection& selection, RunColumn& run) 
     }
     if (ranks == 0) return;
     for (double* sum : {&run.average_step_us, &run.communication_us, &run.exposed_communication_us,
-                        &run.memcpy_us, &run.device_busy_percent}) {
+                        &run.memcpy_us, &run.device_busy_percent, &run.mean_steps}) {
         *sum /= ranks;
     }
     for (double& sum : run.categories_us) sum /= ranks;
@@ -193,15 +194,21 @@ Spread spread_of(std::vector<double> values) {
 }
 
 Comparison compare(const std::vector<const Trace*>& traces, const Selection& selection) {
+    return compare(traces, std::vector<Selection>(traces.size(), selection));
+}
+
+Comparison compare(const std::vector<const Trace*>& traces, const std::vector<Selection>& selections) {
     Comparison comparison;
     const std::vector<std::string> keys = differing_keys(traces);
-    for (const Trace* trace : traces) {
+    for (std::size_t i = 0; i < traces.size(); ++i) {
+        const Trace& trace = *traces[i];
+        const Selection& selection = selections[i];
         RunColumn run;
-        run.file = trace->path;
-        for (const std::string& key : keys) run.config.emplace_back(key, trace->config_value(key));
-        fill_times(*trace, selection, run);
-        fill_memory(*trace, selection, run);
-        fill_collectives(*trace, selection, run);
+        run.file = trace.path;
+        for (const std::string& key : keys) run.config.emplace_back(key, trace.config_value(key));
+        fill_times(trace, selection, run);
+        fill_memory(trace, selection, run);
+        fill_collectives(trace, selection, run);
         comparison.runs.push_back(std::move(run));
     }
     return comparison;

@@ -38,6 +38,8 @@ struct RunColumn {
     std::vector<OperationStats> collectives;  // rank-averaged, by operation; whole run
 
     std::int64_t steps = 0;                  // kept, of the rank with the most
+    double mean_steps = 0;                   // kept, mean over the ranks that kept any: what figures per step
+                                             // times this is, is the whole run's
     std::int64_t predicted_peak_bytes = -1;  // the memory account's, of the same rank; -1 none stored
     std::array<Spread, kTimeCategories> categories_spread{};
     Spread communication_spread, exposed_communication_spread, memcpy_spread, device_busy_spread;
@@ -50,6 +52,8 @@ struct Comparison {
 // Keys that name the output of a run ("run.trace", "run.overwrite") are no difference between runs.
 // `selection` holds for each run.
 Comparison compare(const std::vector<const Trace*>& traces, const Selection& selection = {});
+// The same with a selection for each run.
+Comparison compare(const std::vector<const Trace*>& traces, const std::vector<Selection>& selections);
 
 // True where |a - b| lies inside the larger spread of the two runs: no difference can be claimed.
 bool inside_spread(const RunColumn& a, const RunColumn& b);

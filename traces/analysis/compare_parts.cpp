@@ -10,6 +10,7 @@
 
 #include "traces/analysis/matching.h"
 #include "traces/analysis/modules.h"
+#include "traces/analysis/operators.h"
 #include "traces/analysis/step_windows.h"
 #include "traces/analysis/units.h"
 #include "traces/store/trace.h"
@@ -17,8 +18,8 @@
 namespace shardscope::traces {
 namespace {
 
-// A module view reads the whole trace: the spread of modules is that of at most so many steps.
-constexpr std::size_t kModuleSteps = 20;
+// Some reports read the whole trace: the spread of their parts is that of at most so many steps.
+constexpr std::size_t kSampledSteps = 20;
 
 // The sums of one part in one run.
 struct PartSums {
@@ -152,7 +153,12 @@ void each_module(const std::vector<ModuleNode>& nodes, const std::string& path, 
     }
 }
 
-RunParts modules_of(const Trace& trace, const std::map<std::int64_t, int>& kept, const Selection& selection) {
+// Sums of reports that read the whole trace: one over all kept steps, and one for each of at most
+// kSampledSteps of them for the spread. `add(selection, take)` hands every part of such a report to
+// `take(name, ns, times)`.
+template <typename Add>
+RunParts sampled(const Trace& trace, const std::map<std::int64_t, int>& kept, const Selection& selection,
+                 const Add& add) {
     RunParts parts;
     if (kept.empty()) return parts;
     Selection all = selection;
@@ -160,29 +166,46 @@ RunParts modules_of(const Trace& trace, const std::map<std::int64_t, int>& kept,
         all.first_step = kept.begin()->first;
         all.last_step = kept.rbegin()->first;
     }
-    for (const RankModules& rank : module_view(trace, all).ranks) {
-        each_module(rank.modules, "", [&](const std::string& path, const ModuleNode& node) {
-            PartSums& part = parts[path];
-            part.ns += node.device_self_us * 1e3;
-            part.times += static_cast<double>(node.occurrences);
-        });
-    }
+    add(all, [&](const std::string& name, double ns, double times) {
+        PartSums& part = parts[name];
+        part.ns += ns;
+        part.times += times;
+    });
     if (trace.steps.empty()) return parts;
-    const std::size_t stride = (kept.size() + kModuleSteps - 1) / kModuleSteps;
+    const std::size_t stride = (kept.size() + kSampledSteps - 1) / kSampledSteps;
     std::size_t number = 0;
     for (const auto& entry : kept) {
         const std::int64_t step = entry.first;  // clang 14 captures no structured binding
         if (number++ % stride != 0) continue;
-        for (auto& [path, part] : parts) part.by_step[step] += 0;
+        for (auto& [name, part] : parts) part.by_step[step] += 0;
         Selection one = selection;
         one.first_step = one.last_step = step;
-        for (const RankModules& rank : module_view(trace, one).ranks) {
-            each_module(rank.modules, "", [&](const std::string& path, const ModuleNode& node) {
-                parts[path].by_step[step] += node.device_self_us * 1e3;
-            });
-        }
+        add(one, [&](const std::string& name, double ns, double) { parts[name].by_step[step] += ns; });
     }
     return parts;
+}
+
+RunParts modules_of(const Trace& trace, const std::map<std::int64_t, int>& kept, const Selection& selection) {
+    return sampled(trace, kept, selection, [&](const Selection& part, const auto& take) {
+        for (const RankModules& rank : module_view(trace, part).ranks) {
+            each_module(rank.modules, "", [&](const std::string& path, const ModuleNode& node) {
+                take(path, node.device_self_us * 1e3, static_cast<double>(node.occurrences));
+            });
+        }
+    });
+}
+
+RunParts operators_of(const Trace& trace, const std::map<std::int64_t, int>& kept,
+                      const Selection& selection) {
+    return sampled(trace, kept, selection, [&](const Selection& part, const auto& take) {
+        const OperatorsReport report = operators_report(trace, part);
+        for (const RankOperators& rank : report.ranks) {
+            for (const OperatorStats& row : rank.operators) {
+                take(std::string(row.name), static_cast<double>(row.device_self),
+                     static_cast<double>(row.calls));
+            }
+        }
+    });
 }
 
 PartFigures figures(const PartSums& sums, const std::map<std::int64_t, int>& kept, bool sampled) {
@@ -215,6 +238,8 @@ RunParts parts_of(const Trace& trace, CompareBy by, const TraceSteps& steps,
             return collectives_of(trace, steps, selection);
         case CompareBy::unit:
             return units_of(trace, selection);
+        case CompareBy::operation:
+            return operators_of(trace, kept, selection);
     }
     return {};
 }
@@ -232,17 +257,24 @@ double ComparedPart::largest_difference() const {
 
 PartsComparison compare_parts(const std::vector<const Trace*>& traces, CompareBy by,
                               const Selection& selection) {
+    return compare_parts(traces, by, std::vector<Selection>(traces.size(), selection));
+}
+
+PartsComparison compare_parts(const std::vector<const Trace*>& traces, CompareBy by,
+                              const std::vector<Selection>& selections) {
     PartsComparison result;
-    result.whole = compare(traces, selection);
+    result.whole = compare(traces, selections);
     result.by = by;
     std::map<std::string, ComparedPart> parts;
     for (std::size_t run = 0; run < traces.size(); ++run) {
         const TraceSteps steps = find_steps(*traces[run]);
+        const Selection& selection = selections[run];
         const std::map<std::int64_t, int> kept = kept_steps(*traces[run], steps, selection);
+        const bool by_sample = by == CompareBy::module || by == CompareBy::operation;
         for (const auto& [name, sums] : parts_of(*traces[run], by, steps, kept, selection)) {
             ComparedPart& part = parts[name];
             part.runs.resize(traces.size());
-            part.runs[run] = figures(sums, kept, by == CompareBy::module);
+            part.runs[run] = figures(sums, kept, by_sample);
         }
     }
     for (auto& [name, part] : parts) {

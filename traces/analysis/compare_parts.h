@@ -19,9 +19,10 @@ struct Trace;
 // module: device time launched in the module itself, children not included ("GPT_0/Block_3/Linear_1", without
 // FSDP's wrappers; "... [FSDP]" what the wrapper launched). kernel: device time by kernel name. collective:
 // device time by operation and unit. unit: device time of the unit's gathers and reductions, by unit and
-// phase.
-enum class CompareBy { module, kernel, collective, unit };
-inline constexpr std::array<std::string_view, 4> kCompareByNames = {"module", "kernel", "collective", "unit"};
+// phase. operator: device time launched in the operator itself, operators inside it not included.
+enum class CompareBy { module, kernel, collective, unit, operation };
+inline constexpr std::array<std::string_view, 5> kCompareByNames = {"module", "kernel", "collective", "unit",
+                                                                    "operator"};
 
 struct PartFigures {
     bool present = false;
@@ -46,6 +47,9 @@ struct PartsComparison {
 
 PartsComparison compare_parts(const std::vector<const Trace*>& traces, CompareBy by,
                               const Selection& selection = {});
+// The same with a selection for each run.
+PartsComparison compare_parts(const std::vector<const Trace*>& traces, CompareBy by,
+                              const std::vector<Selection>& selections);
 
 std::optional<CompareBy> compare_by(std::string_view name);
 

@@ -84,6 +84,34 @@ class Builder {
         return view;
     }
 
+    std::vector<RankModuleCalls> calls() {
+        for (std::size_t i = 0; i < trace_.ranges.size(); ++i) add_range(i);
+        std::vector<CallsOfModule> rows(tree_.nodes().size());
+        for (std::size_t n = 0; n < rows.size(); ++n) {
+            const ModuleTreeNode& node = tree_.nodes()[n];  // a parent stands before its children
+            if (node.parent >= 0) rows[n].path = rows[static_cast<std::size_t>(node.parent)].path + '/';
+            rows[n].path += node.name;
+            rows[n].module = node.module;
+        }
+        for (std::size_t i = 0; i < states_.size(); ++i) {
+            const RangeState& state = states_[i];
+            if (state.owner != static_cast<int>(i)) continue;
+            if (!is_selected(tree_[state.node].rank, trace_.ranges.start[i])) continue;
+            rows[static_cast<std::size_t>(state.node)].calls.push_back(
+                {static_cast<std::int32_t>(i), state.backward});
+        }
+        std::vector<RankModuleCalls> ranks;
+        for (const int r : ranks_) {
+            RankModuleCalls& rank = ranks.emplace_back();
+            rank.rank = trace_.ranks[static_cast<std::size_t>(r)].number;
+            for (std::size_t n = 0; n < rows.size(); ++n) {
+                if (tree_.nodes()[n].rank == r && !rows[n].calls.empty())
+                    rank.modules.push_back(std::move(rows[n]));
+            }
+        }
+        return ranks;
+    }
+
   private:
     const IntervalSet& time_of(int rank) const { return time_[static_cast<std::size_t>(rank)]; }
 
@@ -308,6 +336,10 @@ class Builder {
 
 ModuleView module_view(const Trace& trace, const Selection& selection) {
     return Builder(trace, selection).build();
+}
+
+std::vector<RankModuleCalls> module_calls(const Trace& trace, const Selection& selection) {
+    return Builder(trace, selection).calls();
 }
 
 }  // namespace shardscope::traces

@@ -43,4 +43,25 @@ struct ModuleView {
 // to it, and calls and launches count that start in it.
 ModuleView module_view(const Trace& trace, const Selection& selection = {});
 
+// A range whose time is a row's: a call of the module, or (a part of) the backward of one.
+struct ModuleCall {
+    std::int32_t range = -1;  // row of HostRanges
+    bool backward = false;
+};
+
+// The calls of a row in the order of their start.
+struct CallsOfModule {
+    std::string path;  // names from the root with '/': "GPT_0/Block_3/Linear_1"
+    int module = -1;   // ModuleRow::id where known
+    std::vector<ModuleCall> calls;
+};
+
+struct RankModuleCalls {
+    int rank = 0;
+    std::vector<CallsOfModule> modules;  // those with any call; a parent before its children
+};
+
+// Which ranges the rows of module_view() are made of: those that start in the selection.
+std::vector<RankModuleCalls> module_calls(const Trace& trace, const Selection& selection = {});
+
 }  // namespace shardscope::traces

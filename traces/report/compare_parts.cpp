@@ -55,6 +55,8 @@ std::string title(CompareBy by) {
             return "Collective";
         case CompareBy::unit:
             return "Unit, phase";
+        case CompareBy::operation:
+            return "Operator (itself)";
     }
     return {};
 }
