@@ -154,6 +154,8 @@ TableEvents draw_table(const char* id, const std::shared_ptr<const TableModel>& 
                         ImGui::SameLine(0, 0);
                         if (model->swatch(row) != 0) swatch(model->swatch(row));
                     }
+                    const Color ink = model->ink(row, c);
+                    if (ink != 0) ImGui::PushStyleColor(ImGuiCol_Text, ink);
                     if (model->columns()[c].kind == TableColumn::Kind::text) {
                         text_fit(value);
                     } else if (value == "-") {
@@ -163,6 +165,7 @@ TableEvents draw_table(const char* id, const std::shared_ptr<const TableModel>& 
                     } else {
                         text_right(value);
                     }
+                    if (ink != 0) ImGui::PopStyleColor();
                     items::mark(fmt::format("{}.{}.{}", id, key, model->columns()[c].id), value);
                 }
             }
@@ -177,6 +180,10 @@ TableEvents draw_table(const char* id, const std::shared_ptr<const TableModel>& 
     ImGui::PopID();
     ImGui::PopID();
     return events;
+}
+
+void offer_table(ShownTable table) {
+    offer(std::move(table));
 }
 
 std::vector<ShownTable> shown_tables() {

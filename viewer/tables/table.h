@@ -49,5 +49,7 @@ struct ShownTable {
     std::vector<std::uint32_t> order;
 };
 std::vector<ShownTable> shown_tables();
+// Adds one that is drawn in another way (a tree, cards) to the tables of this frame.
+void offer_table(ShownTable table);
 
 }  // namespace shardscope::viewer

@@ -39,6 +39,8 @@ class TableModel {
     virtual double number(std::size_t row, std::size_t column) const = 0;
     // Not 0: a colour square before the first cell.
     virtual Color swatch(std::size_t /*row*/) const { return 0; }
+    // Not 0: what a number is written with in place of the text's colour: good or bad news.
+    virtual Color ink(std::size_t /*row*/, std::size_t /*column*/) const { return 0; }
 
   protected:
     std::vector<TableColumn> columns_;
