@@ -48,6 +48,22 @@ TEST(Memory, ThePeakIsTheLargestLiveTotalAndItsCategoriesSumToIt) {
     EXPECT_EQ(rank.predicted_peak_bytes, -1);
 }
 
+TEST(Memory, OfAnotherSpaceIsToldByTheSameRules) {
+    RunBuilder run;
+    run.allocate(0, 10, 1, 400, kParameters);
+    run.allocate(0, 20, 1, 70, {.space = MemorySpace::pinned, .name = "shard"});
+    run.allocate(0, 30, 2, 30, {.space = MemorySpace::pinned, .name = "gradient"});  // 100: the peak
+    run.free(0, 40, 1, 70, {.space = MemorySpace::pinned});
+    const auto trace = run.take();
+    const RankMemory rank = memory_report(*trace, {}, MemorySpace::pinned).ranks[0];
+    EXPECT_EQ(rank.peak_bytes, 100);
+    EXPECT_EQ(rank.peak_time_ns, 30);
+    ASSERT_EQ(rank.buffers.size(), 2U);
+    EXPECT_EQ(rank.buffers[0].name, "shard");
+    EXPECT_TRUE(rank.other_spaces.empty()) << "told with the device's memory";
+    EXPECT_EQ(memory_report(*trace).ranks[0].other_spaces.at(0).peak_bytes, 100);
+}
+
 TEST(Memory, HoldersAreUnitsModulesAndBuffersLargestFirst) {
     RunBuilder run;
     run.sink().add(UnitRow{.id = 0, .module = 0, .name = "unit_a"});

@@ -103,12 +103,14 @@ std::int64_t most_reserved(const Trace& trace, int rank_index, const RankSteps& 
 
 }  // namespace
 
-MemoryReport memory_report(const Trace& trace, const Selection& selection) {
+MemoryReport memory_report(const Trace& trace, const Selection& selection, MemorySpace space) {
     const MemoryEvents& memory = trace.memory;
-    const auto rows = rows_by_rank(trace, MemorySpace::device);
+    const bool device = space == MemorySpace::device;
+    const auto rows = rows_by_rank(trace, space);
     std::array<std::vector<std::vector<std::uint32_t>>, kMemorySpaces> others;
-    for (const MemorySpace space : {MemorySpace::pinned, MemorySpace::host})
-        others[static_cast<std::size_t>(space)] = rows_by_rank(trace, space);
+    for (const MemorySpace other : {MemorySpace::pinned, MemorySpace::host}) {
+        if (device) others[static_cast<std::size_t>(other)] = rows_by_rank(trace, other);
+    }
     const TraceSteps steps = find_steps(trace);
     const Names units(trace.units, "(no unit)");
     const Names modules(trace.modules, "(no module)");
@@ -125,9 +127,9 @@ MemoryReport memory_report(const Trace& trace, const Selection& selection) {
         result.peak_bytes = peak.total;
         result.peak_time_ns = peak.time;
         result.at_peak = peak.bytes;
-        result.reserved_bytes = most_reserved(trace, r, steps.ranks[at], selection);
+        if (device) result.reserved_bytes = most_reserved(trace, r, steps.ranks[at], selection);
         std::optional<std::int64_t> predicted;
-        if (prediction.peak != nullptr) {
+        if (device && prediction.peak != nullptr) {
             result.predicted_peak_bytes = prediction.peak->peak_bytes;
             std::copy(std::begin(prediction.peak->at_peak), std::end(prediction.peak->at_peak),
                       result.predicted_at_peak.begin());
@@ -147,12 +149,16 @@ MemoryReport memory_report(const Trace& trace, const Selection& selection) {
             [&](std::uint32_t i) { return std::string(trace.strings[memory.name[i]]); }, prediction.buffers,
             same);
         add_places(trace, r, peak, live, result);
-        result.failures = failures_of(trace, result.rank, steps.ranks[at], selection);
-        for (const MemorySpace space : {MemorySpace::pinned, MemorySpace::host}) {
-            const auto& own = others[static_cast<std::size_t>(space)][at];
-            if (own.empty()) continue;
+        if (device) {
+            result.failures = failures_of(trace, result.rank, steps.ranks[at], selection);
+        } else {
+            result.fragmentation.reset();
+        }
+        for (const MemorySpace other : {MemorySpace::pinned, MemorySpace::host}) {
+            if (!device || others[static_cast<std::size_t>(other)][at].empty()) continue;
+            const auto& own = others[static_cast<std::size_t>(other)][at];
             const Peak most = find_peak(memory, own, peak_range(trace, own, steps.ranks[at], selection));
-            result.other_spaces.push_back({space, most.total, most.time});
+            result.other_spaces.push_back({other, most.total, most.time});
         }
         report.ranks.push_back(std::move(result));
     }

@@ -83,7 +83,11 @@ struct MemoryReport {
 //
 // The prediction is of the whole run. It applies to a selection of steps only where one of them is predicted
 // to reach that peak, and never to a range of time; otherwise the holders carry none.
-MemoryReport memory_report(const Trace& trace, const Selection& selection = {});
+//
+// Of another space than the device's the same is told but for what is known of the device's alone:
+// prediction, reserved bytes, fragmentation, failures and other spaces.
+MemoryReport memory_report(const Trace& trace, const Selection& selection = {},
+                           MemorySpace space = MemorySpace::device);
 
 // The curve of one rank (index into Trace::ranks) in one space.
 std::vector<MemoryPoint> memory_curve(const Trace& trace, int rank_index,
