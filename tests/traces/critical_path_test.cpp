@@ -439,5 +439,31 @@ TEST(CriticalPath, PartsSumToTheStepAndTheUnscaledGraphIsTheTrace) {
     }
 }
 
+TEST(CriticalPath, ItsPiecesFollowEachOtherAndSumToTheStep) {
+    RunBuilder run;
+    run.step(0, 1, 0, 20);
+    run.kernel(0, 5, 40, 2);
+    run.memcpy(0, 41, 90, 10, 7);
+    const auto trace = run.take();
+    const CriticalPathReport report = critical_path(*trace, {}, {}, true);
+    const std::vector<PathPiece>& pieces = report.ranks.front().pieces;
+    ASSERT_FALSE(pieces.empty());
+    std::array<std::int64_t, kPathKinds> sums{};
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+        EXPECT_EQ(pieces[i].step, 1);
+        if (i > 0) {
+            EXPECT_EQ(pieces[i].from, pieces[i - 1].to);
+        }
+        sums[static_cast<std::size_t>(pieces[i].kind)] += pieces[i].to - pieces[i].from;
+    }
+    EXPECT_EQ(pieces.back().to - pieces.front().from, only_step(report).ns);
+    EXPECT_EQ(sums, only_step(report).parts);
+    const auto copy = std::find_if(pieces.begin(), pieces.end(),
+                                   [](const PathPiece& p) { return p.kind == PathKind::memcpy; });
+    ASSERT_NE(copy, pieces.end());
+    EXPECT_EQ(trace->device.start[static_cast<std::size_t>(copy->event)], copy->from);
+    EXPECT_TRUE(critical_path(*trace).ranks.front().pieces.empty());  // only where they are asked for
+}
+
 }  // namespace
 }  // namespace shardscope::traces

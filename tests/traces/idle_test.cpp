@@ -1,10 +1,9 @@
 // Idleness: why there are gaps, how long launches took to start, how long the queues were.
-#include "traces/analysis/idle.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
+#include "traces/analysis/idle_details.h"
 
 namespace shardscope::traces {
 namespace {
@@ -136,6 +135,81 @@ TEST(Idle, ASelectionCountsWhatItsStepsLaunchedAndClipsGapsToTheRange) {
     const StreamIdle range = idle_report(*trace, {.rank = 0, .from_ns = 1050, .to_ns = 1150}).ranks[0].device;
     EXPECT_EQ(range.events, 1);
     EXPECT_EQ(range.idle(), 50);
+}
+
+// --- what lies behind the sums
+// -------------------------------------------------------------------------------
+
+TEST(IdleDetails, TellEveryGapLongestFirstWithWhatEndedIt) {
+    RunBuilder run;
+    run.kernel(0, 100, 200, 90);
+    run.kernel(0, 250, 300, 210);
+    run.kernel(0, 310, 400, 220);
+    run.kernel(0, 500, 600, 230);
+    const auto trace = run.take();
+    const IdleDetails details = idle_details(*trace, {}, 0, 30);
+    ASSERT_THAT(details.ranks, SizeIs(1));
+    ASSERT_THAT(details.ranks[0].streams, SizeIs(2));  // the device as one, and its stream
+    const std::vector<IdleGap>& gaps = details.ranks[0].streams[1].gaps;
+    ASSERT_THAT(gaps, SizeIs(3));
+    EXPECT_EQ(gaps[0].from, 400);
+    EXPECT_EQ(gaps[0].to, 500);
+    EXPECT_EQ(gaps[0].kind, GapKind::other);
+    EXPECT_EQ(trace->device.start[static_cast<std::size_t>(gaps[0].event)], 500);
+    EXPECT_EQ(gaps[1].length(), 50);
+    EXPECT_EQ(gaps[1].kind, GapKind::host_wait);
+    EXPECT_EQ(gaps[2].length(), 10);
+    EXPECT_EQ(gaps[2].kind, GapKind::kernel_wait);
+}
+
+TEST(IdleDetails, KeepTheLongestOfEachKindWhereNotAllAreAskedFor) {
+    RunBuilder run;
+    std::int64_t at = 100;
+    for (const std::int64_t gap : {0, 7, 3, 9, 5}) {
+        run.kernel(0, at + gap, at + gap + 10, at - 50);
+        at += gap + 10;
+    }
+    const auto trace = run.take();
+    const auto gaps = idle_details(*trace, {}, 2).ranks[0].streams[0].gaps;
+    ASSERT_THAT(gaps, SizeIs(2));
+    EXPECT_EQ(gaps[0].length(), 9);
+    EXPECT_EQ(gaps[1].length(), 7);
+}
+
+TEST(IdleDetails, BinsHoldPowersOfTwo) {
+    EXPECT_EQ(length_bin(0), 0U);
+    EXPECT_EQ(length_bin(1), 0U);
+    EXPECT_EQ(length_bin(2), 1U);
+    EXPECT_EQ(length_bin(1023), 9U);
+    EXPECT_EQ(length_bin(1024), 10U);
+    EXPECT_EQ(length_bin(INT64_MAX), kLengthBins - 1);
+    EXPECT_EQ(queue_bin(0), 0U);
+    EXPECT_EQ(queue_bin(1), 1U);
+    EXPECT_EQ(queue_bin(3), 2U);
+    EXPECT_EQ(queue_bin(4), 3U);
+    for (std::size_t b = 1; b < kLengthBins - 1; ++b) {
+        EXPECT_EQ(length_bin(bin_start(b)), b);
+        EXPECT_EQ(length_bin(bin_start(b) - 1), b - 1);
+    }
+}
+
+// Launches at 10, 20, 30 (each call takes 1 ns); starts at 15, 40, 60. The queue holds one in [10, 15), none
+// in [15, 20), one in [20, 30), two in [30, 40), one in [40, 60).
+TEST(IdleDetails, TheQueuesTimeAtEachLengthSumsToTheReportsMean) {
+    RunBuilder run;
+    run.kernel(0, 15, 40, 10);
+    run.kernel(0, 40, 60, 20);
+    run.kernel(0, 60, 70, 30);
+    const auto trace = run.take();
+    const StreamIdleDetails details = idle_details(*trace).ranks[0].streams[0];
+    EXPECT_EQ(details.queue_ns[0], 5);
+    EXPECT_EQ(details.queue_ns[1], 5 + 10 + 20);
+    EXPECT_EQ(details.queue_ns[2], 10);  // two or three
+    const StreamIdle& stream = idle_report(*trace).ranks[0].device;
+    EXPECT_DOUBLE_EQ(stream.queue.mean, (5.0 + 10 + 2 * 10 + 20) / 50);
+    // Delays: 15 - 11, 40 - 21, 60 - 31.
+    EXPECT_EQ(details.delays[length_bin(4)], 1);
+    EXPECT_EQ(details.delays[length_bin(19)], 2);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // an expected effect is given only from the critical path's what-if.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,9 +21,16 @@ struct AdviceFigure {
     std::string_view unit;  // "us/step", "%", "bytes", "bytes/step", "x", "" for a count
 };
 
+// What a finding is worth. Of time: at least 20 % of the step is serious, at least 5 % notable. Of memory:
+// near the device's limit is serious, at least half of the peak notable. What makes the run compute something
+// else than its configuration says is serious.
+enum class FindingWeight { serious, notable, minor };
+inline constexpr std::array<std::string_view, 3> kFindingWeightNames = {"serious", "notable", "minor"};
+
 struct Finding {
     std::string_view id, title;  // the rule's
-    std::string what;            // what was found, in a sentence with its figures
+    FindingWeight weight = FindingWeight::minor;
+    std::string what;  // what was found, in a sentence with its figures
     std::vector<AdviceFigure> figures;
     std::string change;       // what to do, in a sentence
     std::string job_setting;  // of our job file: "fsdp.backward_prefetch = \"BACKWARD_PRE\""; empty: none

@@ -71,7 +71,8 @@ std::uint16_t walk(const GraphSources& sources, const StepGraph& graph, std::uin
 // Sums of one path over the steps.
 class PathSums {
   public:
-    PathSums(const Trace& trace, const ThreadRanges& ranges) : trace_(trace), ranges_(ranges) {}
+    PathSums(const Trace& trace, const ThreadRanges& ranges, bool pieces)
+        : trace_(trace), ranges_(ranges), keep_pieces_(pieces) {}
 
     // Adds one piece to a step, as far as it lies in [from, to).
     void add(const StepGraph& graph, const Piece& piece, bool across, std::int64_t from, std::int64_t to,
@@ -82,16 +83,24 @@ class PathSums {
         step.parts[static_cast<std::size_t>(piece.kind)] += to - from;
         if (across) by_rank_[trace_.ranks[piece.rank].number] += to - from;
         if (piece.kind == PathKind::waiting) by_rank_[trace_.ranks[piece.other].number] += to - from;
+        PathPiece told;
+        told.step = step.number;
+        told.kind = piece.kind;
+        told.from = from;
+        told.to = to;
+        told.rank = piece.rank;
         if (piece.kind == PathKind::earlier_step) {
-            share(piece.kind, std::string(kBeforeStep), to - from);
+            told.name = kBeforeStep;
+            share(told);
         } else if (piece.kind == PathKind::host) {
-            add_host(graph, piece, from, to);
+            add_host(graph, piece, told);
         } else {
-            add_device(graph, piece, to - from);
+            if (piece.kind == PathKind::waiting) told.waits = piece.other;
+            add_device(graph, piece, told);
         }
     }
 
-    void finish(RankPath& path) const {
+    void finish(RankPath& path) {
         const auto steps = static_cast<double>(path.steps.size());
         if (path.steps.empty()) return;
         std::int64_t whole = 0, all = 0;
@@ -111,7 +120,7 @@ class PathSums {
         for (const auto& [rank, ns] : by_rank_) path.ranks.push_back({rank, mean(ns)});
         for (const auto& [key, sum] : shares_) {
             path.shares.push_back(
-                {key.first, key.second, mean(sum.ns), static_cast<double>(sum.pieces) / steps});
+                {key.first, std::string(key.second), mean(sum.ns), static_cast<double>(sum.pieces) / steps});
         }
         std::map<std::string, std::int64_t> modules;  // rows of one name are one
         for (const auto& [range, ns] : modules_) modules[module_name(trace_, range)] += ns;
@@ -120,6 +129,9 @@ class PathSums {
         std::stable_sort(path.ranks.begin(), path.ranks.end(), larger);
         std::stable_sort(path.shares.begin(), path.shares.end(), larger);
         std::stable_sort(path.modules.begin(), path.modules.end(), larger);
+        path.pieces = std::move(pieces_);
+        std::stable_sort(path.pieces.begin(), path.pieces.end(),
+                         [](const PathPiece& a, const PathPiece& b) { return a.from < b.from; });
     }
 
   private:
@@ -127,40 +139,46 @@ class PathSums {
         std::int64_t ns = 0, pieces = 0;
     };
 
-    void share(PathKind kind, std::string name, std::int64_t ns) {
-        Sum& sum = shares_[{kind, std::move(name)}];
-        sum.ns += ns;
+    void share(const PathPiece& piece) {
+        Sum& sum = shares_[{piece.kind, piece.name}];
+        sum.ns += piece.to - piece.from;
         ++sum.pieces;
+        if (keep_pieces_) pieces_.push_back(piece);
     }
     void module(std::int32_t range, std::int64_t ns) {
         if (const std::int32_t found = module_range(trace_, range); found >= 0) modules_[found] += ns;
     }
 
     // Calls by their name, what lies between them by the range around it.
-    void add_host(const StepGraph& graph, const Piece& piece, std::int64_t from, std::int64_t to) {
+    void add_host(const StepGraph& graph, const Piece& piece, PathPiece told) {
         const GraphNode what = graph.what[static_cast<std::size_t>(piece.node)];
         const bool call = what == GraphNode::call_end || what == GraphNode::empty_call_end;
-        const std::int32_t owner = graph.owner[static_cast<std::size_t>(piece.node)];
         if (call) {
-            const auto row = static_cast<std::size_t>(owner);
-            share(PathKind::host, std::string(trace_.strings[trace_.runtime.name[row]]), to - from);
-            module(trace_.runtime.range[row], to - from);
+            told.call = graph.owner[static_cast<std::size_t>(piece.node)];
+            const auto row = static_cast<std::size_t>(told.call);
+            told.name = trace_.strings[trace_.runtime.name[row]];
+            share(told);
+            module(trace_.runtime.range[row], told.to - told.from);
             return;
         }
         const int thread = thread_of(graph, piece);
         if (thread < 0) {
-            share(PathKind::host, std::string(kOutsideRanges), to - from);
+            told.name = kOutsideRanges;
+            share(told);
             return;
         }
         ranges_.split(
-            static_cast<std::uint16_t>(thread), from, to,
+            static_cast<std::uint16_t>(thread), told.from, told.to,
             [&](std::int32_t range, std::int64_t start, std::int64_t end) {
                 const bool named =
                     range >= 0 && trace_.ranges.kind[static_cast<std::size_t>(range)] != RangeKind::step;
-                share(PathKind::host,
-                      std::string(named ? trace_.strings[trace_.ranges.name[static_cast<std::size_t>(range)]]
-                                        : kOutsideRanges),
-                      end - start);
+                PathPiece part = told;
+                part.from = start;
+                part.to = end;
+                part.range = named ? range : -1;
+                part.name = named ? trace_.strings[trace_.ranges.name[static_cast<std::size_t>(range)]]
+                                  : kOutsideRanges;
+                share(part);
                 module(range, end - start);
             });
     }
@@ -184,16 +202,20 @@ class PathSums {
         return known == trace_.threads.end() ? -1 : static_cast<int>(known - trace_.threads.begin());
     }
 
-    void add_device(const StepGraph& graph, const Piece& piece, std::int64_t ns) {
-        const auto event = static_cast<std::size_t>(graph.owner[static_cast<std::size_t>(piece.node)]);
-        share(piece.kind, std::string(trace_.strings[trace_.device.name[event]]), ns);
-        module(launching_range(trace_, event), ns);
+    void add_device(const StepGraph& graph, const Piece& piece, PathPiece told) {
+        told.event = graph.owner[static_cast<std::size_t>(piece.node)];
+        const auto event = static_cast<std::size_t>(told.event);
+        told.name = trace_.strings[trace_.device.name[event]];
+        share(told);
+        module(launching_range(trace_, event), told.to - told.from);
     }
 
     const Trace& trace_;
     const ThreadRanges& ranges_;
+    bool keep_pieces_;
+    std::vector<PathPiece> pieces_;
     std::map<int, std::int64_t> by_rank_;
-    std::map<std::pair<PathKind, std::string>, Sum> shares_;
+    std::map<std::pair<PathKind, std::string_view>, Sum> shares_;
     std::unordered_map<std::int32_t, std::int64_t> modules_;  // by range
 };
 
@@ -280,7 +302,7 @@ void add_job_step(const GraphSources& sources, const StepGraph& graph, const Int
 }  // namespace
 
 CriticalPathReport critical_path(const Trace& trace, const Selection& selection,
-                                 const std::optional<PathFactors>& factors) {
+                                 const std::optional<PathFactors>& factors, bool pieces) {
     CriticalPathReport report;
     report.what_if = factors.has_value();
     report.factors = factors.value_or(kUnscaled);
@@ -295,11 +317,11 @@ CriticalPathReport critical_path(const Trace& trace, const Selection& selection,
     std::vector<PathSums> sums;
     for (const int r : selected) {
         windows.push_back(selected_windows(steps.ranks[static_cast<std::size_t>(r)], selection));
-        sums.emplace_back(trace, ranges);
+        sums.emplace_back(trace, ranges, pieces);
         report.ranks.emplace_back().rank = trace.ranks[static_cast<std::size_t>(r)].number;
     }
     const bool with_job = selected.size() > 1;
-    PathSums job_sums(trace, ranges);
+    PathSums job_sums(trace, ranges, pieces);
     RankPath job;
     job.rank = -1;
     for (const std::int64_t number : step_numbers(windows)) {

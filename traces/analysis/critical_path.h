@@ -59,6 +59,18 @@ struct RankTime {
     double us = 0;
 };
 
+// One stretch of a path: what held the step up in [from, to).
+struct PathPiece {
+    std::int64_t step = 0;
+    PathKind kind = PathKind::host;
+    std::int64_t from = 0, to = 0;
+    std::uint16_t rank = 0;   // index into Trace::ranks: where it ran
+    std::int32_t waits = -1;  // of `waiting`: index of the rank that was waited for
+    // The device event, runtime call or host range whose time it is; -1 none.
+    std::int32_t event = -1, call = -1, range = -1;
+    std::string_view name;  // as PathShare::name; lives as long as the trace
+};
+
 struct RankPath {
     int rank = 0;                 // -1: the job's path, over all ranks
     std::vector<StepPath> steps;  // the kept steps
@@ -68,6 +80,8 @@ struct RankPath {
     std::vector<PathShare> shares;   // largest first
     std::vector<NamedTime> modules;  // what was launched, or what the host did, in a module. Largest first
     double whole_step_us = 0, predicted_step_us = 0;  // of StepPath's
+    // Where they were asked for: in order of time. Those of a step sum to StepPath::ns.
+    std::vector<PathPiece> pieces;
 };
 
 struct CriticalPathReport {
@@ -82,8 +96,8 @@ struct CriticalPathReport {
     std::int64_t clocks_disagree = 0;
 };
 
-// `factors`: what-if; 0.5 for communication means half as long.
+// `factors`: what-if; 0.5 for communication means half as long. `pieces`: fill RankPath::pieces.
 CriticalPathReport critical_path(const Trace& trace, const Selection& selection = {},
-                                 const std::optional<PathFactors>& factors = {});
+                                 const std::optional<PathFactors>& factors = {}, bool pieces = false);
 
 }  // namespace shardscope::traces

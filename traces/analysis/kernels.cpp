@@ -10,6 +10,10 @@
 namespace shardscope::traces {
 namespace {
 
+bool is_kernel(const DeviceEvents& device, std::size_t event) {
+    return device.kind[event] == DeviceKind::kernel || device.kind[event] == DeviceKind::communication;
+}
+
 // Sum of value x duration and of the durations that it is known for.
 struct WeightedMean {
     double sum = 0, weight = 0;
@@ -117,9 +121,7 @@ KernelsReport kernels_report(const Trace& trace, const Selection& selection, std
     KernelNames names(trace);
     std::vector<std::vector<std::uint32_t>> events(trace.ranks.size());
     for (std::size_t i = 0; i < device.size(); ++i) {
-        const bool kernel =
-            device.kind[i] == DeviceKind::kernel || device.kind[i] == DeviceKind::communication;
-        if (!kernel || !counts[i]) continue;
+        if (!is_kernel(device, i) || !counts[i]) continue;
         names.add(device.name[i]);
         events[device.rank[i]].push_back(static_cast<std::uint32_t>(i));
     }
@@ -131,6 +133,19 @@ KernelsReport kernels_report(const Trace& trace, const Selection& selection, std
         report.ranks.push_back(std::move(rank));
     }
     return report;
+}
+
+std::vector<std::uint32_t> kernel_events(const Trace& trace, const Selection& selection,
+                                         std::string_view name) {
+    const std::vector<bool> counts = selected_events(trace, find_steps(trace), selection);
+    const auto wanted = trace.strings.find(name);
+    std::vector<std::uint32_t> events;
+    if (!wanted) return events;
+    for (std::size_t i = 0; i < trace.device.size(); ++i) {
+        if (counts[i] && trace.device.name[i] == *wanted && is_kernel(trace.device, i))
+            events.push_back(static_cast<std::uint32_t>(i));
+    }
+    return events;
 }
 
 }  // namespace shardscope::traces

@@ -36,4 +36,8 @@ struct KernelsReport {
 // Compute and communication kernels, not copies and fills. `most`: rows a rank at most; 0 all.
 KernelsReport kernels_report(const Trace& trace, const Selection& selection = {}, std::size_t most = 0);
 
+// The events that one row of the report counts, in order of start. The selection should name the rank.
+std::vector<std::uint32_t> kernel_events(const Trace& trace, const Selection& selection,
+                                         std::string_view name);
+
 }  // namespace shardscope::traces

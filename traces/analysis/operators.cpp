@@ -224,4 +224,26 @@ OperatorsReport operators_report(const Trace& trace, const Selection& selection,
     return report;
 }
 
+std::vector<std::uint32_t> operator_calls(const Trace& trace, const Selection& selection,
+                                          std::string_view name, std::string_view shapes, bool by_shape) {
+    const HostRanges& ranges = trace.ranges;
+    const std::vector<bool> is_operator = operator_kinds(trace);
+    const TraceSteps steps = find_steps(trace);
+    std::vector<IntervalSet> selected(trace.ranks.size());
+    for (const int r : selected_ranks(trace, selection)) {
+        const auto at = static_cast<std::size_t>(r);
+        selected[at] = selected_host_time(steps.ranks[at], selection);
+    }
+    Groups groups(trace, by_shape);
+    std::vector<std::uint32_t> calls;
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+        const int rank = trace.threads[ranges.thread[i]].rank;
+        if (!is_operator[static_cast<std::size_t>(ranges.kind[i])] || rank < 0) continue;
+        if (!holds(selected[static_cast<std::size_t>(rank)], ranges.start[i])) continue;
+        const auto& group = groups[groups.of(i)];
+        if (group.first == name && group.second == shapes) calls.push_back(static_cast<std::uint32_t>(i));
+    }
+    return calls;
+}
+
 }  // namespace shardscope::traces

@@ -42,4 +42,9 @@ struct OperatorsReport {
 OperatorsReport operators_report(const Trace& trace, const Selection& selection = {}, bool by_shape = false,
                                  std::size_t most = 0);
 
+// The calls that one row of the report counts, on one rank: rows of HostRanges, in order of start. Pass the
+// shapes that the row has, and by_shape as the report was asked for. The selection must name the rank.
+std::vector<std::uint32_t> operator_calls(const Trace& trace, const Selection& selection,
+                                          std::string_view name, std::string_view shapes, bool by_shape);
+
 }  // namespace shardscope::traces

@@ -71,6 +71,7 @@ std::string json_text(const AdviceReport& report) {
         }
         findings.push_back({{"id", finding.id},
                             {"title", finding.title},
+                            {"weight", kFindingWeightNames[static_cast<std::size_t>(finding.weight)]},
                             {"what", finding.what},
                             {"figures", std::move(figures)},
                             {"change", finding.change},
