@@ -237,6 +237,11 @@ TEST(ScalarValues, decimalsBecomeNanosecondsWithoutADouble) {
     EXPECT_EQ(ns("1.305516305009771e12"), 1'305'516'305'009'771);
     EXPECT_EQ(ns("9223372036854775.807"), 9'223'372'036'854'775'807);
     EXPECT_EQ(ns("9223372036854775.808"), std::nullopt);
+    EXPECT_EQ(ns("1623143093496523"), 1'623'143'093'496'523'000);  // since 1970
+    EXPECT_EQ(ns("1623143093496523.125"), 1'623'143'093'496'523'125);
+    EXPECT_EQ(ns("9223372036854775"), 9'223'372'036'854'775'000);  // the last whole one
+    EXPECT_EQ(ns("9223372036854776"), std::nullopt);
+    EXPECT_EQ(ns("999999999999999999"), std::nullopt);
     EXPECT_EQ(ns("1e300"), std::nullopt);
     EXPECT_EQ(ns("1e-300"), 0);
     EXPECT_EQ(ns(""), std::nullopt);

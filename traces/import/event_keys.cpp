@@ -1,5 +1,9 @@
 // Which key a text is: a hash table that is made when the program is compiled, since each event has some ten.
+#include <algorithm>
 #include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
 
 #include "traces/import/trace_event.h"
 
@@ -73,46 +77,77 @@ constexpr std::array kArgSpellings = {
     Spelling{"shardscope", EventKey::shardscope},
 };
 
-constexpr std::size_t kSlots = 512;
-
-constexpr std::size_t slot_of(std::string_view text) {
-    const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    return (text.size() * 131 + at(0) * 31 + at(text.size() / 2) * 7 + at(text.size() - 1) * 57) % kSlots;
+// The first eight characters, the first of them lowest; shorter texts are filled up with zeros.
+constexpr std::uint64_t head_of(std::string_view text) {
+    std::uint64_t head = 0;
+    for (std::size_t i = 0; i < text.size() && i < sizeof(head); ++i)
+        head |= static_cast<std::uint64_t>(static_cast<unsigned char>(text[i])) << 8 * i;
+    return head;
 }
 
-// Open addressing; a slot holds the spelling's number + 1.
+// The same by one load, where eight bytes can be read from the text's first on.
+std::uint64_t padded_head_of(std::string_view text) {
+    if constexpr (std::endian::native != std::endian::little) return head_of(text);
+    std::uint64_t head = 0;
+    std::memcpy(&head, text.data(), sizeof(head));
+    const std::size_t beyond = sizeof(head) - std::min(text.size(), sizeof(head));
+    return head & ~std::uint64_t{0} >> 8 * beyond;
+}
+
+constexpr std::size_t kSlotBits = 9;
+constexpr std::size_t kSlots = std::size_t{1} << kSlotBits;
+
+constexpr std::size_t slot_of(std::uint64_t head, std::size_t size) {
+    return ((head ^ size << 56) * 0x9E3779B97F4A7C15) >> (64 - kSlotBits);
+}
+
+struct Slot {
+    std::uint64_t head = 0;
+    std::string_view text;  // empty: nothing is there
+    EventKey key = EventKey::count;
+};
+using Table = std::array<Slot, kSlots>;
+
+// Open addressing.
 template <std::size_t size>
-constexpr std::array<std::uint8_t, kSlots> make_table(const std::array<Spelling, size>& spellings) {
-    std::array<std::uint8_t, kSlots> table{};
-    for (std::size_t i = 0; i < size; ++i) {
-        std::size_t slot = slot_of(spellings[i].text);
-        while (table[slot] != 0) slot = (slot + 1) % kSlots;
-        table[slot] = static_cast<std::uint8_t>(i + 1);
+constexpr Table make_table(const std::array<Spelling, size>& spellings) {
+    Table table{};
+    for (const Spelling& spelling : spellings) {
+        const std::uint64_t head = head_of(spelling.text);
+        std::size_t slot = slot_of(head, spelling.text.size());
+        while (!table[slot].text.empty()) slot = (slot + 1) % kSlots;
+        table[slot] = {head, spelling.text, spelling.key};
     }
     return table;
 }
 
-constexpr auto kEventTable = make_table(kEventSpellings);
-constexpr auto kArgTable = make_table(kArgSpellings);
+constexpr Table kEventTable = make_table(kEventSpellings);
+constexpr Table kArgTable = make_table(kArgSpellings);
 
-template <std::size_t size>
-EventKey find(const std::array<std::uint8_t, kSlots>& table, const std::array<Spelling, size>& spellings,
-              std::string_view text) {
+EventKey find(const Table& table, std::string_view text, std::uint64_t head) {
     if (text.empty()) return EventKey::count;
-    for (std::size_t slot = slot_of(text); table[slot] != 0; slot = (slot + 1) % kSlots) {
-        const Spelling& spelling = spellings[table[slot] - std::size_t{1}];
-        if (spelling.text == text) return spelling.key;
+    for (std::size_t slot = slot_of(head, text.size());; slot = (slot + 1) % kSlots) {
+        const Slot& known = table[slot];
+        if (known.text.empty()) return EventKey::count;
+        if (known.head != head || known.text.size() != text.size()) continue;
+        if (text.size() <= sizeof(head) || known.text.substr(sizeof(head)) == text.substr(sizeof(head)))
+            return known.key;
     }
-    return EventKey::count;
 }
 
 }  // namespace
 
 EventKey event_key(std::string_view text) {
-    return find(kEventTable, kEventSpellings, text);
+    return find(kEventTable, text, head_of(text));
 }
 EventKey arg_key(std::string_view text) {
-    return find(kArgTable, kArgSpellings, text);
+    return find(kArgTable, text, head_of(text));
+}
+EventKey padded_event_key(std::string_view text) {
+    return find(kEventTable, text, text.empty() ? 0 : padded_head_of(text));
+}
+EventKey padded_arg_key(std::string_view text) {
+    return find(kArgTable, text, text.empty() ? 0 : padded_head_of(text));
 }
 
 }  // namespace shardscope::traces

@@ -14,7 +14,7 @@ namespace shardscope::traces {
 
 namespace {
 
-constexpr std::size_t kChunk = std::size_t{2} << 20;
+constexpr std::size_t kChunk = std::size_t{1} << 19;
 constexpr std::size_t kLargestValue = std::size_t{1} << 28;  // one event, or one member beside traceEvents
 constexpr const char* kKeepWhole = "say --partial to keep what is whole";
 

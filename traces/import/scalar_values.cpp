@@ -71,12 +71,13 @@ std::optional<std::int64_t> scaled(std::string_view text, int shift) {
 }  // namespace
 
 std::optional<std::int64_t> parse_us(std::string_view text, Fraction fraction) {
-    // The usual form: at most 15 digits, a point and three digits or none.
+    // The usual form: at most 18 digits, a point and three digits or none.
     std::int64_t whole = 0;
     std::size_t i = 0;
-    while (i < text.size() && i < 15 && is_digit(text[i])) whole = whole * 10 + (text[i++] - '0');
-    if (i > 0 && i == text.size()) return whole * 1000;
-    if (i > 0 && text[i] == '.' && text.size() == i + 4 && is_digit(text[i + 1]) && is_digit(text[i + 2]) &&
+    while (i < text.size() && i < 18 && is_digit(text[i])) whole = whole * 10 + (text[i++] - '0');
+    const bool fits = i > 0 && whole < kMost / 1000;
+    if (fits && i == text.size()) return whole * 1000;
+    if (fits && text[i] == '.' && text.size() == i + 4 && is_digit(text[i + 1]) && is_digit(text[i + 2]) &&
         is_digit(text[i + 3])) {
         return whole * 1000 + (text[i + 1] - '0') * 100 + (text[i + 2] - '0') * 10 + (text[i + 3] - '0');
     }

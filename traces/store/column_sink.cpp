@@ -2,6 +2,9 @@
 #include "traces/store/column_sink.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
 #include <iterator>
 #include <utility>
 
@@ -16,10 +19,38 @@ bool is_size(std::int64_t bytes) {
     return bytes >= 0 && bytes <= PendingRows::kLargest;
 }
 
+// Texts that were asked for lately. Traces say the same few hundred over and over, and to see that a text is
+// the one that stands here costs less than the hash of all of it.
+class RecentTexts {
+  public:
+    StringId id_of(std::string_view text, StringTable& strings) {
+        if (text.size() < sizeof(std::uint64_t)) return strings.intern(text);
+        std::uint64_t head = 0, tail = 0;
+        std::memcpy(&head, text.data(), sizeof(head));
+        std::memcpy(&tail, text.data() + text.size() - sizeof(tail), sizeof(tail));
+        const std::uint64_t mixed = ((head ^ text.size()) * 0x9E3779B97F4A7C15 ^ tail) * 0x9E3779B97F4A7C15;
+        Recent& recent = recent_[mixed >> (64 - kBits)];
+        if (recent.text != text) {
+            recent.id = strings.intern(text);
+            recent.text = strings[recent.id];
+        }
+        return recent.id;
+    }
+
+  private:
+    static constexpr unsigned kBits = 9;
+    struct Recent {
+        std::string_view text;  // the table's
+        StringId id = StringId::empty;
+    };
+    std::array<Recent, std::size_t{1} << kBits> recent_;
+};
+
 }  // namespace
 
 struct ColumnSink::Impl {
     std::unique_ptr<Trace> trace = std::make_unique<Trace>();
+    RecentTexts recent;
     PendingRows rows;
     NameFacts names{trace->strings};
 
@@ -32,7 +63,7 @@ ColumnSink::ColumnSink() : impl_(std::make_unique<Impl>()) {}
 ColumnSink::~ColumnSink() = default;
 
 StringId ColumnSink::intern(std::string_view text) {
-    return impl_->trace->strings.intern(text);
+    return impl_->recent.id_of(text, impl_->trace->strings);
 }
 std::string_view ColumnSink::text(StringId id) const {
     return impl_->trace->strings[id];
