@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "viewer/app/analysis_cache.h"
+#include "viewer/timeline/arrangement.h"
 
 namespace shardscope::viewer {
 
@@ -22,24 +23,27 @@ struct TimeRange {  // half-open
 
 // A file that was asked for: being read, read, or refused.
 struct OpenTrace {
-    std::string path;
-    std::string name;                // the file's name, with its folder where two are called alike
-    TracePtr trace;                  // nullptr while it is being read and where it could not be
-    std::string error;               // one sentence where it could not be read
-    double progress = 0;             // 0..1 while it is being read
-    int color = 0;                   // index for run_color(): stays with the trace while it is open
-    TimeRange visible;               // what the timeline shows
-    std::optional<TimeRange> limit;  // what analyses look at; none: the whole trace
+    std::string path;                 // the first, where several are merged
+    std::vector<std::string> merged;  // all of them, where several files are one trace
+    std::string name;                 // the file's name, with its folder where two are called alike
+    TracePtr trace;                   // nullptr while it is being read and where it could not be
+    std::string error;                // one sentence where it could not be read
+    double progress = 0;              // 0..1 while it is being read
+    int color = 0;                    // index for run_color(): stays with the trace while it is open
+    TimeRange visible;                // what the timeline shows
+    std::optional<TimeRange> limit;   // what analyses look at; none: the whole trace
     // The instant that panels over time share: the mouse on the timeline, a click on the memory curve, the
     // shard map's scrubber. Every such panel draws it.
     std::optional<std::int64_t> cursor;
+    RowArrangement rows;  // how the timeline's rows lie
 
     bool loading() const { return trace == nullptr && error.empty(); }
 };
 
-enum class EventKind { none, device, range, runtime };
+enum class EventKind { none, device, range, runtime, wait, mark };
 
-// An event of the active trace that was clicked: an index into DeviceEvents, HostRanges or RuntimeCalls.
+// An event of the active trace that was clicked: an index into DeviceEvents, HostRanges, RuntimeCalls,
+// Synchronizations or Marks.
 struct SelectedEvent {
     EventKind kind = EventKind::none;
     std::int64_t index = -1;
@@ -60,12 +64,15 @@ class Session {
     std::vector<OpenTrace> open;  // in the order they were asked for; change only by the calls below
     std::size_t active = 0;       // index into `open`; use set_active() to change
     void open_file(const std::string& path);                  // starts to read it on a thread
+    void open_merged(const std::vector<std::string>& paths);  // one trace of several files, on one clock
     void add_trace(TracePtr trace, const std::string& name);  // one that is in memory already
     void close(std::size_t index);                            // also cancels its reading
     void set_active(std::size_t index);                       // another trace: the selections end
     void poll();                                              // once a frame: takes over what was read
     bool loading() const;                                     // any file is being read
-    bool working() const { return loading() || analyses.busy(); }
+    bool working() const { return loading() || analyses.busy() || noted_work_; }
+    // A panel that has threads of its own says so each frame while they work: pictures and scripts wait.
+    void note_work() { notes_work_ = true; }
 
     OpenTrace* current();  // the active entry; nullptr where nothing is open
     const OpenTrace* current() const;
@@ -82,6 +89,7 @@ class Session {
     int selected_module = -1;  // ModuleRow::id
     int selected_unit = -1;    // index into Trace::units
     ColorBy color_by = ColorBy::kind;
+    bool animating = false;    // a panel moves by itself: frames are drawn without input; ends with each frame
     std::string wanted_panel;  // a panel's name: the shell shows it next frame and clears this
     // Shows the timeline at this time of the active trace, framed, with the event selected (where one is
     // given) and the rank (an index into Trace::ranks) in sight.
@@ -90,8 +98,10 @@ class Session {
     AnalysisCache analyses;
 
   private:
+    void start(OpenTrace entry, std::vector<std::string> paths);
     struct Loads;
     std::unique_ptr<Loads> loads_;
+    bool notes_work_ = false, noted_work_ = false;  // in this frame, in the one before
 };
 
 }  // namespace shardscope::viewer

@@ -191,6 +191,54 @@ void describe_call(const traces::Trace& trace, std::size_t i, EventDetails& out)
     if (c.correlation[i] != 0) rows.put("correlation", fmt::format("{}", c.correlation[i]));
 }
 
+// ENUM_CUPTI_SYNC_TYPE.
+std::string_view wait_text(std::uint8_t type) {
+    switch (type) {
+        case traces::kSyncEvent:
+            return "Wait for an event";
+        case traces::kSyncStreamWait:
+            return "Stream waits for an event";
+        case traces::kSyncStream:
+            return "Wait for a stream";
+        case traces::kSyncContext:
+            return "Wait for the device";
+        default:
+            return "Synchronization";
+    }
+}
+
+void describe_wait(const traces::Trace& trace, std::size_t i, EventDetails& out) {
+    const traces::Synchronizations& s = trace.synchronizations;
+    out.title = wait_text(s.type[i]);
+    Rows rows(out.rows);
+    rows.put("kind", "Synchronization");
+    rows.put("start", instant(s.start[i]));
+    rows.put("duration", format_duration(static_cast<double>(s.end[i] - s.start[i])));
+    rows.put("rank", rank_text(trace, s.rank[i]));
+    if (s.stream[i] >= 0 && static_cast<std::size_t>(s.stream[i]) < trace.streams.size()) {
+        const traces::DeviceStream& stream = trace.streams[static_cast<std::size_t>(s.stream[i])];
+        rows.put("stream", stream.name.empty() ? fmt::format("{}", stream.id)
+                                               : fmt::format("{} ({})", stream.name, stream.id));
+    }
+    if (s.call[i] >= 0) {
+        rows.put("call",
+                 std::string(trace.strings[trace.runtime.name[static_cast<std::size_t>(s.call[i])]]));
+    }
+    rows.put("step", step_text(trace, s.rank[i], s.start[i]));
+}
+
+void describe_mark(const traces::Trace& trace, std::size_t i, EventDetails& out) {
+    const traces::Marks& m = trace.marks;
+    out.title = trace.strings[m.name[i]];
+    Rows rows(out.rows);
+    rows.put("kind", "Mark");
+    rows.put("time", instant(m.time[i]));
+    rows.put("thread", thread_text(trace, m.thread[i]));
+    const int rank = m.thread[i] < trace.threads.size() ? trace.threads[m.thread[i]].rank : -1;
+    rows.put("rank", rank_text(trace, rank));
+    rows.put("step", step_text(trace, rank, m.time[i]));
+}
+
 // The innermost module around a range.
 int module_around(const traces::Trace& trace, std::int32_t range) {
     for (; range >= 0; range = trace.ranges.parent[static_cast<std::size_t>(range)]) {
@@ -214,6 +262,12 @@ EventDetails describe(const traces::Trace& trace, SelectedEvent event) {
             break;
         case EventKind::runtime:
             describe_call(trace, i, out);
+            break;
+        case EventKind::wait:
+            describe_wait(trace, i, out);
+            break;
+        case EventKind::mark:
+            describe_mark(trace, i, out);
             break;
         case EventKind::none:
             break;
@@ -242,6 +296,10 @@ std::string bar_label(const traces::Trace& trace, SelectedEvent event) {
         }
         case EventKind::runtime:
             return std::string(trace.strings[trace.runtime.name[i]]);
+        case EventKind::wait:
+            return std::string(wait_text(trace.synchronizations.type[i]));
+        case EventKind::mark:
+            return std::string(trace.strings[trace.marks.name[i]]);
         case EventKind::none:
             break;
     }
@@ -260,6 +318,11 @@ int module_of(const traces::Trace& trace, SelectedEvent event) {
             return module_around(trace, static_cast<std::int32_t>(i));
         case EventKind::runtime:
             return module_around(trace, trace.runtime.range[i]);
+        case EventKind::wait: {
+            const std::int32_t call = trace.synchronizations.call[i];
+            return call < 0 ? -1 : module_around(trace, trace.runtime.range[static_cast<std::size_t>(call)]);
+        }
+        case EventKind::mark:
         case EventKind::none:
             break;
     }

@@ -5,58 +5,94 @@
 
 namespace shardscope::viewer {
 
+void Lane::reserve(std::size_t events) {
+    offset_.reserve(events);
+    busy_in_block_.reserve(events);
+    row_.reserve(events);
+    paints_.reserve(events);
+    blocks_.reserve(events / kBlock + 2);
+}
+
 bool Lane::add(std::int64_t start, std::int64_t end, SelectedEvent event, Paint paint) {
-    if (start < last_end()) return false;
-    start_.push_back(start);
-    end_.push_back(std::max(start, end));
-    index_.push_back(static_cast<std::int32_t>(event.index));
-    kind_.push_back(event.kind);
-    paint_.push_back(paint);
+    if (start < last_end_) return false;
+    last_end_ = std::max(start, end);
+    open_.push_back({start, last_end_});
+    row_.push_back(static_cast<std::uint32_t>(event.kind) << kKindShift |
+                   (static_cast<std::uint32_t>(event.index) & kRowMask));
+    paints_.add(paint);
+    if (open_.size() == kBlock) seal();
     return true;
 }
 
+void Lane::seal() {
+    Block block;
+    block.start = open_.front().start;
+    block.busy = busy_;
+    const bool fits = open_.back().end - block.start <= std::numeric_limits<std::uint32_t>::max();
+    if (!fits) block.wide = static_cast<std::int32_t>(wide_.size());
+    std::int64_t busy = 0;
+    for (const Whole& event : open_) {
+        offset_.push_back(fits ? static_cast<std::uint32_t>(event.start - block.start) : 0);
+        busy_in_block_.push_back(fits ? static_cast<std::uint32_t>(busy) : 0);
+        if (!fits) wide_.push_back({event.start, busy});
+        busy += event.end - event.start;
+        block.longest = std::max(block.longest, event.end - event.start);
+    }
+    busy_ += busy;
+    blocks_.push_back(block);
+    open_.clear();
+}
+
 void Lane::finish() {
-    const std::size_t n = size();
-    sum_.assign(n + 1, 0);
-    longest_.assign(n / kBlock + 1, -1);
-    longest_super_.assign(n / kSuperBlock + 1, -1);
-    std::array<bool, kPaints> used{};
-    for (std::size_t i = 0; i < n; ++i) {
-        const std::int64_t length = end_[i] - start_[i];
-        sum_[i + 1] = sum_[i] + length;
-        longest_[i / kBlock] = std::max(longest_[i / kBlock], length);
-        longest_super_[i / kSuperBlock] = std::max(longest_super_[i / kSuperBlock], length);
-        used[paint_[i]] = true;
+    if (!open_.empty()) seal();
+    open_.shrink_to_fit();
+    blocks_.push_back({.start = last_end_, .busy = busy_, .longest = -1, .wide = -1});
+    for (auto* column : {&offset_, &busy_in_block_, &row_}) column->shrink_to_fit();
+    blocks_.shrink_to_fit();
+    wide_.shrink_to_fit();
+    longest_super_.assign(size() / kSuperBlock + 1, -1);
+    for (std::size_t b = 0; b + 1 < blocks_.size(); ++b) {
+        std::int64_t& longest = longest_super_[b * kBlock / kSuperBlock];
+        longest = std::max(longest, blocks_[b].longest);
     }
-    by_paint_.clear();
-    if (std::count(used.begin(), used.end(), true) < 2) return;
-    for (Paint paint = 0; paint < kPaints; ++paint) {
-        if (!used[paint]) continue;
-        PaintSum sums{paint, std::vector<std::int64_t>(n + 1, 0)};
-        for (std::size_t i = 0; i < n; ++i) {
-            sums.sum[i + 1] = sums.sum[i] + (paint_[i] == paint ? end_[i] - start_[i] : 0);
-        }
-        by_paint_.push_back(std::move(sums));
-    }
+    paints_.finish(*this);
 }
 
 std::size_t Lane::first_ending_after(std::int64_t time) const {
-    // Events do not overlap, so their ends are sorted as their starts are.
-    return static_cast<std::size_t>(std::upper_bound(end_.begin(), end_.end(), time) - end_.begin());
+    // Events do not overlap: of those that start by `time` only the last may end after it.
+    const std::size_t next =
+        time == std::numeric_limits<std::int64_t>::max() ? size() : first_starting_from(0, time + 1);
+    return next > 0 && end(next - 1) > time ? next - 1 : next;
 }
 
 std::size_t Lane::first_starting_from(std::size_t at, std::int64_t time) const {
-    std::size_t step = 1, low = at, high = at;
-    while (high < size() && start_[high] < time) {
-        low = high + 1;
-        high += step;
+    if (at >= size() || start(at) >= time) return std::min(at, size());
+    // The last block that starts before `time`, from the one of `at` on; it is not far.
+    const std::size_t count = blocks_.size() - 1;
+    std::size_t low = at / kBlock, step = 1;
+    while (low + step < count && blocks_[low + step].start < time) {
+        low += step;
         step *= 2;
     }
-    high = std::min(high, size());
-    const auto begin = start_.begin();
-    return static_cast<std::size_t>(std::lower_bound(begin + static_cast<std::ptrdiff_t>(low),
-                                                     begin + static_cast<std::ptrdiff_t>(high), time) -
-                                    begin);
+    for (; step > 0; step /= 2) {
+        if (low + step < count && blocks_[low + step].start < time) low += step;
+    }
+    const Block& block = blocks_[low];
+    const std::size_t from = std::max(at, low * kBlock), to = std::min((low + 1) * kBlock, size());
+    if (block.wide >= 0) {
+        const auto first = wide_.begin() + block.wide;
+        const auto found =
+            std::partition_point(first + static_cast<std::ptrdiff_t>(from % kBlock),
+                                 first + static_cast<std::ptrdiff_t>(from % kBlock + (to - from)),
+                                 [time](const Wide& w) { return w.start < time; });
+        return low * kBlock + static_cast<std::size_t>(found - first);
+    }
+    const auto sought = static_cast<std::uint64_t>(time - block.start);
+    if (sought > std::numeric_limits<std::uint32_t>::max()) return to;
+    return static_cast<std::size_t>(std::lower_bound(offset_.begin() + static_cast<std::ptrdiff_t>(from),
+                                                     offset_.begin() + static_cast<std::ptrdiff_t>(to),
+                                                     static_cast<std::uint32_t>(sought)) -
+                                    offset_.begin());
 }
 
 std::size_t Lane::next_lasting(std::size_t at, std::int64_t ns) const {
@@ -64,9 +100,9 @@ std::size_t Lane::next_lasting(std::size_t at, std::int64_t ns) const {
     while (i < size()) {
         if (i % kSuperBlock == 0 && longest_super_[i / kSuperBlock] < ns) {
             i += kSuperBlock;
-        } else if (i % kBlock == 0 && longest_[i / kBlock] < ns) {
+        } else if (i % kBlock == 0 && blocks_[i / kBlock].longest < ns) {
             i += kBlock;
-        } else if (end_[i] - start_[i] >= ns) {
+        } else if (length(i) >= ns) {
             return i;
         } else {
             ++i;
@@ -75,20 +111,17 @@ std::size_t Lane::next_lasting(std::size_t at, std::int64_t ns) const {
     return size();
 }
 
-Paint Lane::dominant(std::size_t first, std::size_t last) const {
+std::int64_t Lane::busy_within(std::int64_t from, std::int64_t to) const {
+    const std::size_t first = first_ending_after(from), last = first_starting_from(first, to);
     if (first >= last) return 0;
-    if (by_paint_.empty()) return paint_[first];
-    Paint best = paint_[first];
-    std::int64_t most = -1;
-    for (const PaintSum& sums : by_paint_) {
-        const std::int64_t ns = sums.sum[last] - sums.sum[first];
-        // Among events without length the first one's paint stays.
-        if (ns > most && (ns > 0 || sums.paint == paint_[first])) {
-            most = ns;
-            best = sums.paint;
-        }
-    }
-    return best;
+    return busy(first, last) - std::max<std::int64_t>(0, from - start(first)) -
+           std::max<std::int64_t>(0, end(last - 1) - to);
+}
+
+std::size_t Lane::memory() const {
+    return (offset_.capacity() + busy_in_block_.capacity() + row_.capacity()) * sizeof(std::uint32_t) +
+           blocks_.capacity() * sizeof(Block) + longest_super_.capacity() * sizeof(std::int64_t) +
+           wide_.capacity() * sizeof(Wide) + paints_.memory();
 }
 
 }  // namespace shardscope::viewer

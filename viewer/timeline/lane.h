@@ -1,43 +1,45 @@
 // A lane is one line of bars: events that do not overlap, sorted by time, with what folding them needs (sums
 // of busy time, longest event by block). Pure data and arithmetic, any thread. Times in nanoseconds.
+//
+// Ten million events have to fit beside the trace's columns, so that an event takes 13 bytes here: blocks of
+// 64 events have their time in full, an event its start after the block's, the busy time before it in the
+// block, the row of the trace's columns, and its paint. A block of more than 4.29 s, which 32 bits do not
+// hold, keeps whole times (`wide_`).
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <string_view>
+#include <limits>
 #include <vector>
 
-#include "traces/store/trace.h"
 #include "viewer/app/session.h"
+#include "viewer/timeline/lane_paints.h"
+#include "viewer/timeline/paint.h"
 
 namespace shardscope::viewer {
 
-// What a bar looks like: the kinds of device event, then the kinds of range, then runtime calls.
-inline constexpr int kFirstRangePaint = traces::kDeviceKinds;
-inline constexpr int kRangeKinds = 7;
-inline constexpr int kRuntimePaint = kFirstRangePaint + kRangeKinds;
-inline constexpr int kPaints = kRuntimePaint + 1;
-using Paint = std::uint8_t;
-constexpr Paint paint_of(traces::DeviceKind kind) {
-    return static_cast<Paint>(kind);
-}
-constexpr Paint paint_of(traces::RangeKind kind) {
-    return static_cast<Paint>(kFirstRangePaint + static_cast<int>(kind));
-}
-
 class Lane {
   public:
-    // Events come in order of start; one that starts before the last one's end is refused (false).
+    void reserve(std::size_t events);
+    // Events come in order of start; one that starts before the last one's end is refused (false), one that
+    // ends before it starts takes no time. `event.index` is below 2^29.
     bool add(std::int64_t start, std::int64_t end, SelectedEvent event, Paint paint);
-    // After the last add(): makes the sums. Before it only size() and the events themselves may be asked for.
+    // After the last add(): makes the sums. Before it only size() and last_end() may be asked for.
     void finish();
 
-    std::size_t size() const { return start_.size(); }
-    std::int64_t start(std::size_t i) const { return start_[i]; }
-    std::int64_t end(std::size_t i) const { return end_[i]; }
-    Paint paint(std::size_t i) const { return paint_[i]; }
-    SelectedEvent event(std::size_t i) const { return {kind_[i], index_[i]}; }
-    std::int64_t last_end() const { return end_.empty() ? INT64_MIN : end_.back(); }
+    std::size_t size() const { return row_.size(); }
+    std::int64_t last_end() const { return last_end_; }
+    std::int64_t start(std::size_t i) const {
+        const Block& b = blocks_[i / kBlock];
+        return b.wide < 0 ? b.start + offset_[i] : wide(b, i).start;
+    }
+    std::int64_t end(std::size_t i) const { return start(i) + length(i); }
+    std::int64_t length(std::size_t i) const { return busy_before(i + 1) - busy_before(i); }
+    Paint paint(std::size_t i) const { return paints_.paint(i); }
+    const LanePaints& paints() const { return paints_; }
+    SelectedEvent event(std::size_t i) const {
+        const auto kind = static_cast<EventKind>(row_[i] >> kKindShift);
+        return kind == EventKind::none ? SelectedEvent{} : SelectedEvent{kind, row_[i] & kRowMask};
+    }
 
     // The first event that ends after `time`; size() if none does.
     std::size_t first_ending_after(std::int64_t time) const;
@@ -47,24 +49,52 @@ class Lane {
     std::size_t next_lasting(std::size_t at, std::int64_t ns) const;
 
     // Busy time of events [first, last), whole events.
-    std::int64_t busy(std::size_t first, std::size_t last) const { return sum_[last] - sum_[first]; }
+    std::int64_t busy(std::size_t first, std::size_t last) const {
+        return busy_before(last) - busy_before(first);
+    }
+    // Busy time of the lane within [from, to), parts of events included.
+    std::int64_t busy_within(std::int64_t from, std::int64_t to) const;
     // The kind that takes most of events [first, last).
-    Paint dominant(std::size_t first, std::size_t last) const;
+    Paint dominant(std::size_t first, std::size_t last) const { return paints_.dominant(*this, first, last); }
+
+    // Bytes that it holds on the heap.
+    std::size_t memory() const;
 
   private:
-    struct PaintSum {
-        Paint paint = 0;
-        std::vector<std::int64_t> sum;
-    };
     static constexpr std::size_t kBlock = 64, kSuperBlock = kBlock * 64;
+    static constexpr int kKindShift = 29;
+    static constexpr std::uint32_t kRowMask = (1U << kKindShift) - 1;
+    struct Block {
+        std::int64_t start = 0;
+        std::int64_t busy = 0;     // of all events before it
+        std::int64_t longest = 0;  // of its events
+        std::int32_t wide = -1;    // its first in `wide_`, -1 none
+    };
+    struct Wide {
+        std::int64_t start = 0, busy = 0;  // before it in its block
+    };
+    struct Whole {
+        std::int64_t start = 0, end = 0;
+    };
 
-    std::vector<std::int64_t> start_, end_;
-    std::vector<std::int32_t> index_;
-    std::vector<EventKind> kind_;
-    std::vector<Paint> paint_;
-    std::vector<std::int64_t> sum_;   // of the events before i
-    std::vector<PaintSum> by_paint_;  // only where a lane has several paints
-    std::vector<std::int64_t> longest_, longest_super_;
+    const Wide& wide(const Block& b, std::size_t i) const {
+        return wide_[static_cast<std::size_t>(b.wide) + i % kBlock];
+    }
+    // Busy time of events [0, i).
+    std::int64_t busy_before(std::size_t i) const {
+        const Block& b = blocks_[i / kBlock];  // there is one more than events need
+        if (i % kBlock == 0 || i >= size()) return i >= size() ? busy_ : b.busy;
+        return b.busy + (b.wide < 0 ? busy_in_block_[i] : wide(b, i).busy);
+    }
+    void seal();
+
+    std::vector<std::uint32_t> offset_, busy_in_block_, row_;
+    std::vector<Block> blocks_;
+    std::vector<std::int64_t> longest_super_;
+    std::vector<Wide> wide_;
+    LanePaints paints_;
+    std::vector<Whole> open_;  // the events of the block that is being filled
+    std::int64_t busy_ = 0, last_end_ = std::numeric_limits<std::int64_t>::min();
 };
 
 }  // namespace shardscope::viewer

@@ -2,58 +2,290 @@
 #include "viewer/timeline/rows.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
+#include <unordered_map>
+
+#include <fmt/format.h>
 
 namespace shardscope::viewer {
 namespace {
 
-class Stack {
+// What a group or a row is before it has a place.
+struct Candidate {
+    RowEntry entry;
+    Row row;
+    int lanes = 1;  // lines that it takes
+};
+struct CandidateGroup {
+    RowGroup group;
+    std::vector<Candidate> rows;
+};
+
+std::string rank_key(const traces::Trace& trace, int rank) {
+    if (rank < 0) return "other";
+    return fmt::format("rank {}", trace.ranks[static_cast<std::size_t>(rank)].number);
+}
+
+// The thread's number, or its place where the trace does not tell of it.
+std::int64_t thread_number(const traces::Trace& trace, std::size_t source) {
+    return source < trace.threads.size() ? trace.threads[source].global_tid & 0xFFFFFF
+                                         : static_cast<std::int64_t>(source);
+}
+
+// Tells the track among those of its rank.
+std::string track_key(const traces::Trace& trace, const Track& track) {
+    const auto source = static_cast<std::size_t>(track.source);
+    const std::string rank = rank_key(trace, track.rank);
+    switch (track.kind) {
+        case Track::Kind::collectives:
+            return "collectives/" + track.label;
+        case Track::Kind::stream:
+            return fmt::format("{}/stream {}", rank,
+                               source < trace.streams.size() ? trace.streams[source].id : track.source);
+        case Track::Kind::thread:
+            return fmt::format("{}/thread {}", rank, thread_number(trace, source));
+        case Track::Kind::marks:
+            return fmt::format("{}/marks {}", rank, thread_number(trace, source));
+        case Track::Kind::waits:
+            break;
+    }
+    return rank + "/waiting";
+}
+
+class Rows {
   public:
-    explicit Stack(RowLayout& layout) : layout_(layout) {}
+    Rows(const traces::Trace& trace, const Tracks& tracks, const RowArrangement& arrangement)
+        : trace_(trace), tracks_(tracks), by_kind_(arrangement.grouping == RowArrangement::Grouping::kind) {}
+
+    std::vector<CandidateGroup> groups() {
+        if (!by_kind_) {
+            joined();
+            for (int r = 0; r < static_cast<int>(trace_.ranks.size()); ++r) group_of_rank(r);
+        }
+        memory();
+        for (std::size_t t = 0; t < tracks_.tracks.size(); ++t) track(t);
+        counters();
+        std::erase_if(groups_, [](const CandidateGroup& g) { return g.rows.empty() && g.group.rank < 0; });
+        return std::move(groups_);
+    }
+
+  private:
+    CandidateGroup& group(const std::string& key, const std::string& label, int rank = -1) {
+        const auto [it, is_new] = index_.try_emplace(key, groups_.size());
+        if (is_new) {
+            groups_.emplace_back();
+            groups_.back().group.key = key;
+            groups_.back().group.label = label;
+            groups_.back().group.rank = rank;
+        }
+        return groups_[it->second];
+    }
+    CandidateGroup& joined() { return group("collectives", "Collectives of all ranks"); }
+    CandidateGroup& group_of_rank(int rank) {
+        if (rank < 0) return group("other", "Other threads");
+        const traces::Rank& r = trace_.ranks[static_cast<std::size_t>(rank)];
+        CandidateGroup& made = group(rank_key(trace_, rank), fmt::format("Rank {}", r.number), rank);
+        made.group.note = r.device_name;
+        return made;
+    }
+    CandidateGroup& group_of_track(const Track& track) {
+        if (track.kind == Track::Kind::collectives) return joined();
+        if (!by_kind_) return group_of_rank(track.rank);
+        switch (track.kind) {
+            case Track::Kind::stream:
+                switch (track.work) {
+                    case traces::DeviceKind::kernel:
+                        return group("kind kernel", "Kernel streams");
+                    case traces::DeviceKind::memcpy:
+                        return group("kind memcpy", "Memcpy streams");
+                    case traces::DeviceKind::memset:
+                        return group("kind memset", "Memset streams");
+                    case traces::DeviceKind::communication:
+                        return group("kind communication", "Communication streams");
+                }
+                break;
+            case Track::Kind::waits:
+                return group("kind waiting", "Waiting for devices");
+            case Track::Kind::marks:
+                return group("kind marks", "Marks");
+            default:
+                break;
+        }
+        return group("kind thread", "Host threads");
+    }
+    // By kind a row says whose it is.
+    std::string label(int rank, const std::string& plain) const {
+        if (!by_kind_ || rank < 0) return plain;
+        return fmt::format("rank {} {}", trace_.ranks[static_cast<std::size_t>(rank)].number, plain);
+    }
+    void put(CandidateGroup& to, Candidate candidate, std::string key, std::string text) {
+        // Two tracks may be called alike (two streams of a damaged file): each has a key of its own.
+        if (const int before = seen_[key]++; before > 0) key += fmt::format(" ({})", before + 1);
+        candidate.entry.key = std::move(key);
+        candidate.entry.label = std::move(text);
+        to.rows.push_back(std::move(candidate));
+    }
+
+    void memory() {
+        for (std::size_t r = 0; r < trace_.ranks.size() && r < tracks_.has_memory.size(); ++r) {
+            if (!tracks_.has_memory[r]) continue;
+            const int rank = static_cast<int>(r);
+            Candidate c;
+            c.row = {.kind = Row::Kind::memory, .rank = rank};
+            put(by_kind_ ? group("kind memory", "Memory") : group_of_rank(rank), std::move(c),
+                rank_key(trace_, rank) + "/memory", label(rank, "allocated"));
+        }
+    }
+    void track(std::size_t t) {
+        const Track& track = tracks_.tracks[t];
+        CandidateGroup& to = group_of_track(track);
+        to.group.tracks.push_back(static_cast<int>(t));
+        Candidate c;
+        c.row = {.kind = Row::Kind::lane, .rank = track.rank, .track = static_cast<int>(t)};
+        c.lanes = static_cast<int>(track.lanes.size());
+        put(to, std::move(c), track_key(trace_, track), label(track.rank, track.label));
+    }
+    void counters() {
+        for (std::size_t i = 0; i < tracks_.counters.size(); ++i) {
+            const CounterTrack& counter = tracks_.counters[i];
+            const std::string name(trace_.strings[counter.name]);
+            Candidate c;
+            c.row = {.kind = Row::Kind::counter, .rank = counter.rank, .track = static_cast<int>(i)};
+            put(by_kind_ ? group("kind counter", "Counters") : group_of_rank(counter.rank), std::move(c),
+                rank_key(trace_, counter.rank) + "/counter " + name, label(counter.rank, name));
+        }
+    }
+
+    const traces::Trace& trace_;
+    const Tracks& tracks_;
+    bool by_kind_;
+    std::vector<CandidateGroup> groups_;
+    std::unordered_map<std::string, std::size_t> index_;
+    std::unordered_map<std::string, int> seen_;
+};
+
+// The order by hand: what was moved comes first.
+class Order {
+  public:
+    explicit Order(const std::vector<std::string>& keys) {
+        for (std::size_t i = 0; i < keys.size(); ++i) place_.try_emplace(keys[i], i);
+    }
+    std::size_t operator()(const std::string& key) const {
+        const auto it = place_.find(key);
+        return it == place_.end() ? std::numeric_limits<std::size_t>::max() : it->second;
+    }
+
+  private:
+    std::unordered_map<std::string, std::size_t> place_;
+};
+
+class Page {
+  public:
+    Page(RowLayout& layout, const RowHeights& heights) : layout_(layout), heights_(heights) {}
+
+    void heading(int group) {
+        Row row{.kind = Row::Kind::group, .group = group};
+        row.rank = layout_.groups[static_cast<std::size_t>(group)].rank;
+        put(row, heights_.rank);
+    }
+    void lines(const Candidate& c, int group, bool pinned) {
+        const int entry = static_cast<int>(layout_.entries.size());
+        layout_.entries.push_back(c.entry);
+        layout_.entries.back().group = group;
+        layout_.entries.back().pinned = pinned;
+        Row row = c.row;
+        row.entry = entry;
+        row.group = group;
+        row.pinned = pinned;
+        const float height = row.kind == Row::Kind::memory    ? heights_.memory
+                             : row.kind == Row::Kind::counter ? heights_.counter
+                                                              : heights_.lane;
+        for (int l = 0; l < c.lanes; ++l) {
+            row.lane = l;
+            row.first_of_track = l == 0;
+            row.last_of_track = l + 1 == c.lanes;
+            put(row, height);
+        }
+        layout_.height += heights_.gap;
+    }
+
+  private:
     void put(Row row, float height) {
         row.y = layout_.height;
         row.height = height;
         layout_.rows.push_back(row);
         layout_.height += height;
     }
-    void skip(float gap) { layout_.height += gap; }
-
-  private:
     RowLayout& layout_;
+    const RowHeights& heights_;
 };
+
+bool is_filtered_out(const RowArrangement& a, const CandidateGroup& group, const Candidate& c) {
+    return !a.filter.empty() &&
+           !matches_filter(c.entry.label + " " + group.group.label + " " + c.entry.key, a.filter);
+}
 
 }  // namespace
 
-RowLayout layout_rows(const traces::Trace& trace, const Tracks& tracks, const std::vector<bool>& with_memory,
-                      const std::set<int>& folded_ranks, const RowHeights& heights) {
+RowLayout layout_rows(const traces::Trace& trace, const Tracks& tracks, const RowArrangement& arrangement,
+                      const RowHeights& heights) {
     RowLayout layout;
-    Stack stack(layout);
-    std::vector<int> ranks;
-    ranks.reserve(trace.ranks.size() + 1);
-    for (int r = 0; r < static_cast<int>(trace.ranks.size()); ++r) ranks.push_back(r);
-    if (std::any_of(tracks.tracks.begin(), tracks.tracks.end(), [](const Track& t) { return t.rank < 0; })) {
-        ranks.push_back(-1);
+    std::vector<CandidateGroup> groups = Rows(trace, tracks, arrangement).groups();
+    const Order order(arrangement.order);
+    std::stable_sort(groups.begin(), groups.end(), [&](const CandidateGroup& a, const CandidateGroup& b) {
+        return order(a.group.key) < order(b.group.key);
+    });
+    for (CandidateGroup& group : groups) {
+        std::stable_sort(group.rows.begin(), group.rows.end(), [&](const Candidate& a, const Candidate& b) {
+            return order(a.entry.key) < order(b.entry.key);
+        });
+        group.group.collapsed = arrangement.collapsed.contains(group.group.key);
+        layout.groups.push_back(group.group);
     }
-    for (const int rank : ranks) {
-        stack.put({Row::Kind::rank, rank}, heights.rank);
-        if (folded_ranks.contains(rank)) continue;
-        const auto r = static_cast<std::size_t>(rank);
-        if (rank >= 0 && r < with_memory.size() && with_memory[r]) {
-            stack.put({Row::Kind::memory, rank}, heights.memory);
-            stack.skip(heights.gap);
-        }
-        for (std::size_t t = 0; t < tracks.tracks.size(); ++t) {
-            const Track& track = tracks.tracks[t];
-            if (track.rank != rank) continue;
-            for (std::size_t l = 0; l < track.lanes.size(); ++l) {
-                Row row{Row::Kind::lane, rank, static_cast<int>(t), static_cast<int>(l)};
-                row.first_of_track = l == 0;
-                row.last_of_track = l + 1 == track.lanes.size();
-                stack.put(row, heights.lane);
+    Page page(layout, heights);
+    for (const std::string& key : arrangement.pinned) {
+        if (arrangement.hidden.contains(key)) continue;
+        for (std::size_t g = 0; g < groups.size(); ++g) {
+            for (const Candidate& c : groups[g].rows) {
+                if (c.entry.key == key) page.lines(c, static_cast<int>(g), true);
             }
-            stack.skip(heights.gap);
         }
     }
+    layout.pinned_height = layout.height;
+    layout.first_scrolled = layout.rows.size();
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+        const CandidateGroup& group = groups[g];
+        if (arrangement.hidden.contains(group.group.key)) continue;
+        std::vector<const Candidate*> kept;
+        std::size_t left_out = 0;
+        for (const Candidate& c : group.rows) {
+            if (arrangement.hidden.contains(c.entry.key)) continue;
+            if (is_filtered_out(arrangement, group, c)) {
+                ++left_out;
+            } else if (!arrangement.is_pinned(c.entry.key)) {
+                kept.push_back(&c);
+            }
+        }
+        layout.filtered_out += left_out;
+        if (kept.empty() && left_out > 0) continue;
+        page.heading(static_cast<int>(g));
+        if (group.group.collapsed) continue;
+        for (const Candidate* c : kept) page.lines(*c, static_cast<int>(g), false);
+    }
+    for (std::size_t i = 0; i < layout.rows.size(); ++i) {
+        const Row& row = layout.rows[i];
+        if (row.kind == Row::Kind::lane) layout.lane_rows_.push_back({{row.track, row.lane}, i});
+    }
+    std::sort(layout.lane_rows_.begin(), layout.lane_rows_.end());
     return layout;
+}
+
+RowLayout layout_rows(const traces::Trace& trace, const Tracks& tracks, const std::vector<bool>&,
+                      const std::set<int>& folded_ranks, const RowHeights& heights) {
+    RowArrangement arrangement;
+    for (const int rank : folded_ranks) arrangement.collapsed.insert(rank_key(trace, rank));
+    return layout_rows(trace, tracks, arrangement, heights);
 }
 
 RowLayout::Span RowLayout::between(float top, float bottom) const {
@@ -71,10 +303,57 @@ const Row* RowLayout::at(float y) const {
 }
 
 const Row* RowLayout::of_lane(int track, int lane) const {
-    const auto row = std::find_if(rows.begin(), rows.end(), [=](const Row& r) {
-        return r.kind == Row::Kind::lane && r.track == track && r.lane == lane;
-    });
-    return row != rows.end() ? &*row : nullptr;
+    const auto it = std::lower_bound(
+        lane_rows_.begin(), lane_rows_.end(), std::pair{track, lane},
+        [](const auto& known, const std::pair<int, int>& sought) { return known.first < sought; });
+    return it != lane_rows_.end() && it->first == std::pair{track, lane} ? &rows[it->second] : nullptr;
+}
+
+RowLayout::Span RowLayout::pinned(float window) const {
+    Span span = between(0, std::min(window, pinned_height));
+    span.last = std::min(span.last, first_scrolled);
+    return span;
+}
+
+RowLayout::Span RowLayout::scrolled(float scroll, float window) const {
+    if (window <= pinned_height) return {first_scrolled, first_scrolled};
+    Span span = between(scroll + pinned_height, scroll + window);
+    span.first = std::max(span.first, first_scrolled);
+    span.last = std::max(span.last, span.first);
+    return span;
+}
+
+std::vector<const Row*> RowLayout::shown(float scroll, float window) const {
+    std::vector<const Row*> all;
+    for (const Span span : {pinned(window), scrolled(scroll, window)}) {
+        for (std::size_t i = span.first; i < span.last; ++i) all.push_back(&rows[i]);
+    }
+    return all;
+}
+
+std::vector<std::string> RowLayout::siblings(const std::string& key) const {
+    std::vector<std::string> keys;
+    const auto entry =
+        std::find_if(entries.begin(), entries.end(), [&](const RowEntry& e) { return e.key == key; });
+    if (entry == entries.end()) {
+        for (const RowGroup& group : groups) keys.push_back(group.key);
+        return keys;
+    }
+    for (const RowEntry& other : entries) {
+        if (other.group == entry->group && other.pinned == entry->pinned) keys.push_back(other.key);
+    }
+    return keys;
+}
+
+const RowLayout& KeptLayout::update(const traces::Trace& trace, const std::shared_ptr<const Tracks>& tracks,
+                                    const RowArrangement& arrangement, const RowHeights& heights) {
+    if (tracks_ != tracks || !(arrangement_ == arrangement) || !(heights_ == heights)) {
+        layout_ = layout_rows(trace, *tracks, arrangement, heights);
+        tracks_ = tracks;
+        arrangement_ = arrangement;
+        heights_ = heights;
+    }
+    return layout_;
 }
 
 }  // namespace shardscope::viewer

@@ -1,45 +1,106 @@
-// Where tracks lie on the page: a heading for each rank, its memory curve, its streams and threads with one
-// line for each lane. Folded ranks show their heading alone. Pure arithmetic, any thread. Pixels from the
-// top.
+// Where rows lie on the page: a heading for each group (a rank, a kind of work), below it its memory,
+// streams, threads and counters with one line for each lane. Collapsed groups show their heading alone,
+// pinned rows lie on top. Pure arithmetic, any thread. Pixels from the top of the page; pinned rows come
+// first on it and stay where they are while the rest scrolls below them.
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "viewer/timeline/arrangement.h"
 #include "viewer/timeline/tracks.h"
 
 namespace shardscope::viewer {
 
 struct Row {
-    enum class Kind { rank, memory, lane };
-    Kind kind = Kind::rank;
-    int rank = -1;   // index into Trace::ranks; -1: threads of no rank
-    int track = -1;  // lanes only: index into Tracks::tracks
+    enum class Kind : std::uint8_t { group = 0, rank = 0, memory = 1, lane = 2, counter = 3 };
+    Kind kind = Kind::group;
+    int entry = -1;  // index into RowLayout::entries; groups: none
+    int group = -1;  // index into RowLayout::groups
+    int rank = -1;   // index into Trace::ranks; -1: of no rank or of several
+    int track = -1;  // lanes: index into Tracks::tracks; counters: into Tracks::counters
     int lane = 0;
     float y = 0, height = 0;
     bool first_of_track = false, last_of_track = false;
+    bool pinned = false;
+};
+
+struct RowGroup {
+    std::string key, label, note;  // note: the rank's device
+    int rank = -1;                 // index into Trace::ranks
+    bool collapsed = false;
+    std::vector<int> tracks;  // all of them, also hidden ones: what the summary strip tells of
+};
+
+struct RowEntry {  // what a row, or all lanes of a track, belong to
+    std::string key, label;
+    int group = -1;
+    bool pinned = false;
 };
 
 struct RowHeights {
-    float rank = 24, memory = 44, lane = 20;
+    float rank = 24, memory = 44, lane = 20, counter = 28;
     float gap = 4;  // below a track
+    bool operator==(const RowHeights&) const = default;
 };
 
 struct RowLayout {
-    std::vector<Row> rows;  // top to bottom, not overlapping
-    float height = 0;
-    // Rows that any part of [top, bottom) shows, as a range of indices.
+    std::vector<Row> rows;  // top to bottom, not overlapping; pinned ones first
+    std::vector<RowGroup> groups;
+    std::vector<RowEntry> entries;
+    float pinned_height = 0;         // of the pinned rows together
+    float height = 0;                // of all
+    std::size_t first_scrolled = 0;  // index of the first row that is not pinned
+    std::size_t filtered_out = 0;    // entries that the filter leaves out
+
+    // Rows that any part of [top, bottom) of the page shows, as a range of indices.
     struct Span {
         std::size_t first = 0, last = 0;
     };
     Span between(float top, float bottom) const;
-    const Row* at(float y) const;                   // nullptr between rows
-    const Row* of_lane(int track, int lane) const;  // nullptr where its rank is folded
+    const Row* at(float y) const;                   // of the page; nullptr between rows
+    const Row* of_lane(int track, int lane) const;  // nullptr where it is not shown
+
+    // On a screen of `height` pixels that starts `scroll` pixels below the page's top:
+    Span pinned(float window) const;
+    Span scrolled(float scroll, float window) const;  // what is to be seen below the pinned ones
+    float on_screen(const Row& row, float scroll) const { return row.pinned ? row.y : row.y - scroll; }
+    const Row* under(float y, float scroll) const { return at(y < pinned_height ? y : y + scroll); }
+    // Rows to draw: pinned(), then scrolled().
+    std::vector<const Row*> shown(float scroll, float window) const;
+
+    // Keys of the rows of a row's group (of all groups, for a group's key), as they lie now.
+    std::vector<std::string> siblings(const std::string& key) const;
+
+  private:
+    friend RowLayout layout_rows(const traces::Trace&, const Tracks&, const RowArrangement&,
+                                 const RowHeights&);
+    std::vector<std::pair<std::pair<int, int>, std::size_t>> lane_rows_;  // (track, lane) -> row, sorted
 };
 
-// `with_memory`: by index into Trace::ranks, whether the rank has a memory curve.
+RowLayout layout_rows(const traces::Trace& trace, const Tracks& tracks, const RowArrangement& arrangement,
+                      const RowHeights& heights);
+
+// By rank, with these ranks collapsed.
 RowLayout layout_rows(const traces::Trace& trace, const Tracks& tracks, const std::vector<bool>& with_memory,
                       const std::set<int>& folded_ranks, const RowHeights& heights);
+
+// Keeps the latest layout and makes it anew only where something changed: a frame costs a comparison.
+class KeptLayout {
+  public:
+    // `tracks` stay alive while they are given.
+    const RowLayout& update(const traces::Trace& trace, const std::shared_ptr<const Tracks>& tracks,
+                            const RowArrangement& arrangement, const RowHeights& heights);
+
+  private:
+    std::shared_ptr<const Tracks> tracks_;
+    RowArrangement arrangement_;
+    RowHeights heights_;
+    RowLayout layout_;
+};
 
 }  // namespace shardscope::viewer

@@ -2,23 +2,37 @@
 #include "viewer/timeline/tracks.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include <fmt/format.h>
+
+#include "viewer/timeline/collective_tracks.h"
+#include "viewer/timeline/lane_plan.h"
 
 namespace shardscope::viewer {
 namespace {
 
-// Puts an event into the first lane from `lowest` on that is free at its start; returns that lane.
-int place(Track& track, std::size_t lowest, std::int64_t start, std::int64_t end, SelectedEvent event,
-          Paint paint) {
-    std::size_t lane = lowest;
-    for (;; ++lane) {
-        if (track.lanes.size() <= lane) track.lanes.resize(lane + 1);
-        if (track.lanes[lane].add(start, end, event, paint)) return static_cast<int>(lane);
-    }
+std::int64_t row(std::size_t i) {
+    return static_cast<std::int64_t>(i);
+}
+
+// The device kind that takes most of a stream's time.
+traces::DeviceKind work_of(const Track& track) {
+    PaintTimes times{};
+    for (const Lane& lane : track.lanes) lane.paints().add_times(lane, 0, lane.size(), times);
+    const auto most = std::max_element(times.begin(), times.begin() + traces::kDeviceKinds);
+    return static_cast<traces::DeviceKind>(most - times.begin());
 }
 
 std::vector<Track> stream_tracks(const traces::Trace& trace) {
+    const traces::DeviceEvents& device = trace.device;
+    std::vector<LanePlan> plans(trace.streams.size());
+    std::vector<std::uint32_t> lane_of(device.size());
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        if (device.stream[i] < plans.size())
+            lane_of[i] = plans[device.stream[i]].place(0, device.start[i], device.end[i]);
+    }
     std::vector<Track> tracks(trace.streams.size());
     for (std::size_t s = 0; s < tracks.size(); ++s) {
         const traces::DeviceStream& stream = trace.streams[s];
@@ -26,17 +40,50 @@ std::vector<Track> stream_tracks(const traces::Trace& trace) {
         tracks[s].rank = stream.rank;
         tracks[s].source = static_cast<int>(s);
         tracks[s].label = stream.name.empty() ? fmt::format("stream {}", stream.id) : stream.name;
+        tracks[s].lanes = plans[s].empty_lanes();
     }
-    const traces::DeviceEvents& device = trace.device;
     for (std::size_t i = 0; i < device.size(); ++i) {
         if (device.stream[i] >= tracks.size()) continue;
-        place(tracks[device.stream[i]], 0, device.start[i], device.end[i],
-              {EventKind::device, static_cast<std::int64_t>(i)}, paint_of(device.kind[i]));
+        tracks[device.stream[i]].lanes[lane_of[i]].add(device.start[i], device.end[i],
+                                                       {EventKind::device, row(i)}, paint_of(device.kind[i]));
     }
     return tracks;
 }
 
+// Visits ranges and calls of all threads by start; a range that starts together with a call is around it.
+template <typename OnRange, typename OnCall>
+void in_order(const traces::HostRanges& ranges, const traces::RuntimeCalls& calls, OnRange on_range,
+              OnCall on_call) {
+    std::size_t r = 0, c = 0;
+    while (r < ranges.size() || c < calls.size()) {
+        if (c == calls.size() || (r < ranges.size() && ranges.start[r] <= calls.start[c])) {
+            on_range(r++);
+        } else {
+            on_call(c++);
+        }
+    }
+}
+
 std::vector<Track> thread_tracks(const traces::Trace& trace) {
+    const traces::HostRanges& ranges = trace.ranges;
+    const traces::RuntimeCalls& calls = trace.runtime;
+    std::vector<LanePlan> plans(trace.threads.size());
+    std::vector<std::uint32_t> lane_of(ranges.size()), lane_of_call(calls.size());
+    const auto below = [&](std::int32_t range) {  // the first lane under a range
+        return range < 0 ? std::size_t{0} : std::size_t{lane_of[static_cast<std::size_t>(range)]} + 1;
+    };
+    in_order(
+        ranges, calls,
+        [&](std::size_t r) {
+            if (ranges.thread[r] >= plans.size()) return;
+            const std::size_t lowest = std::max<std::size_t>(ranges.depth[r], below(ranges.parent[r]));
+            lane_of[r] = plans[ranges.thread[r]].place(lowest, ranges.start[r], ranges.end[r]);
+        },
+        [&](std::size_t c) {
+            if (calls.thread[c] >= plans.size()) return;
+            lane_of_call[c] =
+                plans[calls.thread[c]].place(below(calls.range[c]), calls.start[c], calls.end[c]);
+        });
     std::vector<Track> tracks(trace.threads.size());
     for (std::size_t t = 0; t < tracks.size(); ++t) {
         const traces::HostThread& thread = trace.threads[t];
@@ -45,33 +92,83 @@ std::vector<Track> thread_tracks(const traces::Trace& trace) {
         tracks[t].source = static_cast<int>(t);
         tracks[t].label =
             thread.name.empty() ? fmt::format("thread {}", thread.global_tid & 0xFFFFFF) : thread.name;
+        tracks[t].lanes = plans[t].empty_lanes();
     }
-    const traces::HostRanges& ranges = trace.ranges;
-    const traces::RuntimeCalls& calls = trace.runtime;
-    std::vector<int> lane_of(ranges.size(), 0);
-    const auto below = [&](std::int32_t range) {  // the first lane under a range
-        return range < 0 ? std::size_t{0}
-                         : static_cast<std::size_t>(lane_of[static_cast<std::size_t>(range)] + 1);
-    };
-    std::size_t r = 0, c = 0;
-    while (r < ranges.size() || c < calls.size()) {
-        // A range that starts together with a call is around it.
-        if (c == calls.size() || (r < ranges.size() && ranges.start[r] <= calls.start[c])) {
-            if (ranges.thread[r] < tracks.size()) {
-                const std::size_t lowest = std::max<std::size_t>(ranges.depth[r], below(ranges.parent[r]));
-                lane_of[r] =
-                    place(tracks[ranges.thread[r]], lowest, ranges.start[r], ranges.end[r],
-                          {EventKind::range, static_cast<std::int64_t>(r)}, paint_of(ranges.kind[r]));
-            }
-            ++r;
-        } else {
-            if (calls.thread[c] < tracks.size()) {
-                place(tracks[calls.thread[c]], below(calls.range[c]), calls.start[c], calls.end[c],
-                      {EventKind::runtime, static_cast<std::int64_t>(c)}, static_cast<Paint>(kRuntimePaint));
-            }
-            ++c;
+    in_order(
+        ranges, calls,
+        [&](std::size_t r) {
+            if (ranges.thread[r] >= tracks.size()) return;
+            tracks[ranges.thread[r]].lanes[lane_of[r]].add(
+                ranges.start[r], ranges.end[r], {EventKind::range, row(r)}, paint_of(ranges.kind[r]));
+        },
+        [&](std::size_t c) {
+            if (calls.thread[c] >= tracks.size()) return;
+            tracks[calls.thread[c]].lanes[lane_of_call[c]].add(calls.start[c], calls.end[c],
+                                                               {EventKind::runtime, row(c)}, kRuntimePaint);
+        });
+    return tracks;
+}
+
+void add_to_lanes(Track& track, std::int64_t start, std::int64_t end, SelectedEvent event, Paint paint) {
+    for (Lane& lane : track.lanes) {
+        if (lane.add(start, end, event, paint)) return;
+    }
+    track.lanes.emplace_back().add(start, end, event, paint);
+}
+
+std::vector<Track> wait_tracks(const traces::Trace& trace) {
+    const traces::Synchronizations& waits = trace.synchronizations;
+    std::vector<Track> tracks(trace.ranks.size());
+    for (std::size_t i = 0; i < waits.size(); ++i) {
+        if (waits.rank[i] >= tracks.size()) continue;
+        Track& track = tracks[waits.rank[i]];
+        add_to_lanes(track, waits.start[i], waits.end[i], {EventKind::wait, row(i)}, kWaitPaint);
+    }
+    for (std::size_t r = 0; r < tracks.size(); ++r) {
+        tracks[r].kind = Track::Kind::waits;
+        tracks[r].rank = static_cast<int>(r);
+        tracks[r].source = -1;
+        tracks[r].label = "waiting";
+    }
+    return tracks;
+}
+
+std::vector<Track> mark_tracks(const traces::Trace& trace) {
+    const traces::Marks& marks = trace.marks;
+    std::vector<Track> tracks(trace.threads.size());
+    for (std::size_t i = 0; i < marks.size(); ++i) {
+        if (marks.thread[i] >= tracks.size()) continue;
+        add_to_lanes(tracks[marks.thread[i]], marks.time[i], marks.time[i], {EventKind::mark, row(i)},
+                     kMarkPaint);
+    }
+    for (std::size_t t = 0; t < tracks.size(); ++t) {
+        tracks[t].kind = Track::Kind::marks;
+        tracks[t].rank = trace.threads[t].rank;
+        tracks[t].source = static_cast<int>(t);
+        tracks[t].label = trace.threads[t].name.empty() ? "marks" : "marks of " + trace.threads[t].name;
+    }
+    return tracks;
+}
+
+std::vector<CounterTrack> counter_tracks(const traces::Trace& trace) {
+    const traces::Counters& all = trace.counters;
+    std::map<std::pair<int, traces::StringId>, std::size_t> known;
+    std::vector<CounterTrack> tracks;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const int rank = all.rank[i] < trace.ranks.size() ? all.rank[i] : -1;
+        const auto [it, is_new] = known.try_emplace({rank, all.name[i]}, tracks.size());
+        if (is_new) {
+            tracks.push_back({.rank = rank, .name = all.name[i], .points = {}});
+            tracks.back().least = tracks.back().most = all.value[i];
         }
+        CounterTrack& track = tracks[it->second];
+        track.points.emplace_back(all.time[i], all.value[i]);
+        track.least = std::min(track.least, all.value[i]);
+        track.most = std::max(track.most, all.value[i]);
     }
+    std::stable_sort(tracks.begin(), tracks.end(), [](const CounterTrack& a, const CounterTrack& b) {
+        return static_cast<unsigned>(a.rank) < static_cast<unsigned>(b.rank);
+    });
     return tracks;
 }
 
@@ -79,17 +176,27 @@ std::vector<Track> thread_tracks(const traces::Trace& trace) {
 
 Tracks make_tracks(const traces::Trace& trace) {
     Tracks result;
-    for (std::vector<Track> part : {stream_tracks(trace), thread_tracks(trace)}) {
+    const auto take = [&](std::vector<Track> part) {
         for (Track& track : part) {
             std::erase_if(track.lanes, [](const Lane& lane) { return lane.size() == 0; });
             if (track.lanes.empty()) continue;
             for (Lane& lane : track.lanes) lane.finish();
+            if (track.kind == Track::Kind::stream) track.work = work_of(track);
             result.tracks.push_back(std::move(track));
         }
-    }
+    };
+    take(collective_tracks(trace));
+    take(stream_tracks(trace));
+    take(thread_tracks(trace));
+    take(wait_tracks(trace));
+    take(mark_tracks(trace));
     std::stable_sort(result.tracks.begin(), result.tracks.end(), [](const Track& a, const Track& b) {
+        const bool a_joined = a.kind == Track::Kind::collectives,
+                   b_joined = b.kind == Track::Kind::collectives;
+        if (a_joined || b_joined) return a_joined && !b_joined;
         return static_cast<unsigned>(a.rank) < static_cast<unsigned>(b.rank);  // -1 goes last
     });
+    result.counters = counter_tracks(trace);
     result.has_memory.resize(trace.ranks.size());
     for (std::size_t i = 0; i < trace.memory.size(); ++i) {
         if (trace.memory.space[i] == traces::MemorySpace::device &&
@@ -100,26 +207,92 @@ Tracks make_tracks(const traces::Trace& trace) {
     return result;
 }
 
+std::size_t Tracks::memory() const {
+    std::size_t bytes = 0;
+    for (const Track& track : tracks) {
+        for (const Lane& lane : track.lanes) bytes += sizeof(Lane) + lane.memory();
+    }
+    for (const CounterTrack& counter : counters)
+        bytes += counter.points.capacity() * sizeof(counter.points[0]);
+    return bytes;
+}
+
+Lane busy_union(const traces::Trace& trace, const std::vector<const Track*>& tracks) {
+    const bool on_device = std::any_of(tracks.begin(), tracks.end(),
+                                       [](const Track* t) { return t->kind == Track::Kind::stream; });
+    std::vector<bool> counts(on_device ? trace.streams.size() : trace.threads.size());
+    for (const Track* track : tracks) {
+        if (track->kind == (on_device ? Track::Kind::stream : Track::Kind::thread))
+            counts[static_cast<std::size_t>(track->source)] = true;
+    }
+    Lane lane;
+    std::int64_t from = 0, to = 0;
+    bool any = false;
+    const auto put = [&](std::int64_t start, std::int64_t end) {
+        if (any && start <= to) {
+            to = std::max(to, end);
+            return;
+        }
+        if (any) lane.add(from, to, {}, 0);
+        any = true;
+        from = start;
+        to = std::max(start, end);
+    };
+    const traces::DeviceEvents& device = trace.device;
+    for (std::size_t i = 0; on_device && i < device.size(); ++i) {
+        if (device.stream[i] < counts.size() && counts[device.stream[i]]) put(device.start[i], device.end[i]);
+    }
+    if (!on_device) {
+        // What lies inside another range adds nothing.
+        const traces::HostRanges& ranges = trace.ranges;
+        const traces::RuntimeCalls& calls = trace.runtime;
+        in_order(
+            ranges, calls,
+            [&](std::size_t r) {
+                if (ranges.parent[r] < 0 && ranges.thread[r] < counts.size() && counts[ranges.thread[r]])
+                    put(ranges.start[r], ranges.end[r]);
+            },
+            [&](std::size_t c) {
+                if (calls.thread[c] < counts.size() && counts[calls.thread[c]])
+                    put(calls.start[c], calls.end[c]);
+            });
+    }
+    if (any) lane.add(from, to, {}, 0);
+    lane.finish();
+    return lane;
+}
+
 std::optional<Place> find_event(const traces::Trace& trace, const Tracks& tracks, SelectedEvent event) {
     if (event.kind == EventKind::none || event.index < 0) return std::nullopt;
     const auto i = static_cast<std::size_t>(event.index);
-    const auto kind = event.kind == EventKind::device ? Track::Kind::stream : Track::Kind::thread;
-    int source = 0;
+    Track::Kind kind = Track::Kind::thread;
+    int source = -1, rank = -1;
     switch (event.kind) {
         case EventKind::device:
+            kind = Track::Kind::stream;
             source = trace.device.stream[i];
             break;
         case EventKind::range:
             source = trace.ranges.thread[i];
             break;
-        default:
+        case EventKind::runtime:
             source = trace.runtime.thread[i];
             break;
+        case EventKind::wait:
+            kind = Track::Kind::waits;
+            rank = trace.synchronizations.rank[i];
+            break;
+        case EventKind::mark:
+            kind = Track::Kind::marks;
+            source = trace.marks.thread[i];
+            break;
+        case EventKind::none:
+            return std::nullopt;
     }
     const std::int64_t start = time_of(trace, event).start;
     for (std::size_t t = 0; t < tracks.tracks.size(); ++t) {
         const Track& track = tracks.tracks[t];
-        if (track.kind != kind || track.source != source) continue;
+        if (track.kind != kind || track.source != source || (rank >= 0 && track.rank != rank)) continue;
         for (std::size_t l = 0; l < track.lanes.size(); ++l) {
             const Lane& lane = track.lanes[l];
             for (std::size_t k = lane.first_starting_from(0, start);
@@ -134,7 +307,7 @@ std::optional<Place> find_event(const traces::Trace& trace, const Tracks& tracks
 std::vector<std::int64_t> launched_by(const traces::Trace& trace, std::int64_t call) {
     std::vector<std::int64_t> events;
     for (std::size_t i = 0; i < trace.device.size(); ++i) {
-        if (trace.device.launch[i] == call) events.push_back(static_cast<std::int64_t>(i));
+        if (trace.device.launch[i] == call) events.push_back(row(i));
     }
     return events;
 }
@@ -148,6 +321,10 @@ EventTime time_of(const traces::Trace& trace, SelectedEvent event) {
             return {trace.ranges.start[i], trace.ranges.end[i]};
         case EventKind::runtime:
             return {trace.runtime.start[i], trace.runtime.end[i]};
+        case EventKind::wait:
+            return {trace.synchronizations.start[i], trace.synchronizations.end[i]};
+        case EventKind::mark:
+            return {trace.marks.time[i], trace.marks.time[i]};
         case EventKind::none:
             break;
     }

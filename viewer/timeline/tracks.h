@@ -1,10 +1,12 @@
-// The lanes of a whole trace, grouped as they are shown: per rank its streams, then its host threads, whose
-// ranges and runtime calls nest downwards. Built once for a trace, off the frame thread; read-only then.
+// The lanes of a whole trace, grouped as they are shown: collectives joined across ranks, then per rank its
+// streams, its host threads, whose ranges and runtime calls nest downwards, its waiting and its marks. Built
+// once for a trace, off the frame thread; read-only then.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "traces/store/trace.h"
@@ -13,21 +15,39 @@
 namespace shardscope::viewer {
 
 struct Track {
-    enum class Kind { stream, thread };
+    // collectives: one process group's, each a bar from the first rank's arrival to the last one's, painted
+    // kArrivalPaint, and a bar from there to the end, kTransferPaint; its events are those of the rank that
+    // arrived last. waits: synchronisation, as long as the host waits. marks: instants.
+    enum class Kind : std::uint8_t { collectives, stream, thread, waits, marks };
     Kind kind = Kind::stream;
-    int rank = -1;   // index into Trace::ranks, -1 a thread of no rank
-    int source = 0;  // index into Trace::streams or Trace::threads
+    int rank = -1;  // index into Trace::ranks, -1 of no rank or of several
+    int source =
+        0;  // index into Trace::streams or Trace::threads; collectives: index into the groups; -1 none
+    traces::DeviceKind work = traces::DeviceKind::kernel;  // streams: what takes most of their busy time
     std::string label;
     std::vector<Lane> lanes;  // top to bottom; at least one, none empty
 };
 
+struct CounterTrack {  // a counter of a rank over time
+    int rank = -1;     // index into Trace::ranks, -1 of a process that is none
+    traces::StringId name = traces::StringId::empty;
+    std::vector<std::pair<std::int64_t, double>> points;  // (time, value from then on), by time
+    double least = 0, most = 0;
+};
+
 struct Tracks {
-    std::vector<Track>
-        tracks;  // by rank (those of none last), streams before threads; empty ones are left out
+    // Collectives first, then by rank (those of none last), in the order of Kind; empty ones are left out.
+    std::vector<Track> tracks;
+    std::vector<CounterTrack> counters;  // by (rank, order in the file)
     std::vector<bool> has_memory;  // by index into Trace::ranks: allocations of device memory were recorded
+    std::size_t memory() const;    // bytes on the heap, about
 };
 
 Tracks make_tracks(const traces::Trace& trace);
+
+// When at least one of the tracks is busy: of streams if there are any among them, else of host threads. The
+// union of their events, so that a second in which two of them work counts once.
+Lane busy_union(const traces::Trace& trace, const std::vector<const Track*>& tracks);
 
 // Where an event is; nullopt where the trace does not show it.
 struct Place {

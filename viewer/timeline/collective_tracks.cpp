@@ -1,0 +1,73 @@
+// See collective_tracks.h.
+#include "viewer/timeline/collective_tracks.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "traces/analysis/matching.h"
+
+namespace shardscope::viewer {
+namespace {
+
+struct Joined {
+    std::int64_t first_arrival = 0, last_arrival = 0, end = 0;
+    std::int64_t group = -1;  // -1: the trace does not tell
+    SelectedEvent last;       // of the rank that arrived last
+};
+
+std::vector<Joined> join(const traces::Trace& trace) {
+    const traces::Communications all = traces::match_communications(trace);
+    const traces::DeviceEvents& device = trace.device;
+    std::vector<Joined> joined;
+    for (const traces::CollectiveMatch& match : all.matches) {
+        Joined one;
+        int parts = 0;
+        for (const traces::Communication& part : all.of(match)) {
+            if (part.event < 0) continue;
+            const auto e = static_cast<std::size_t>(part.event);
+            if (parts == 0 || device.start[e] < one.first_arrival) one.first_arrival = device.start[e];
+            if (parts == 0 || device.start[e] > one.last_arrival) {
+                one.last_arrival = device.start[e];
+                one.last = {EventKind::device, part.event};
+            }
+            one.end = std::max(parts == 0 ? device.end[e] : one.end, device.end[e]);
+            if (part.row >= 0) one.group = trace.collectives.group[static_cast<std::size_t>(part.row)];
+            ++parts;
+        }
+        if (parts >= 2) joined.push_back(one);
+    }
+    std::stable_sort(joined.begin(), joined.end(), [](const Joined& a, const Joined& b) {
+        return a.first_arrival != b.first_arrival ? a.first_arrival < b.first_arrival : a.end > b.end;
+    });
+    return joined;
+}
+
+}  // namespace
+
+std::vector<Track> collective_tracks(const traces::Trace& trace) {
+    std::map<std::int64_t, Track> by_group;
+    for (const Joined& one : join(trace)) {
+        Track& track = by_group[one.group];
+        std::size_t lane = 0;
+        while (lane < track.lanes.size() && track.lanes[lane].last_end() > one.first_arrival) ++lane;
+        if (lane == track.lanes.size()) track.lanes.emplace_back();
+        // A rank that ended before the last one arrived (a broadcast's root) leaves no transfer.
+        const std::int64_t arrived = std::min(one.last_arrival, one.end);
+        if (arrived > one.first_arrival)
+            track.lanes[lane].add(one.first_arrival, arrived, one.last, kArrivalPaint);
+        track.lanes[lane].add(arrived, one.end, one.last, kTransferPaint);
+    }
+    std::vector<Track> tracks;
+    for (auto& [group, track] : by_group) {
+        track.kind = Track::Kind::collectives;
+        track.rank = -1;
+        track.source = static_cast<int>(tracks.size());
+        track.label = group < 0 ? std::string("collectives") : fmt::format("group {}", group);
+        tracks.push_back(std::move(track));
+    }
+    return tracks;
+}
+
+}  // namespace shardscope::viewer
