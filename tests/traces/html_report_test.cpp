@@ -13,7 +13,7 @@
 
 #include "tests/traces/run_builder.h"
 #include "tests/traces/temporary_folder.h"
-#include "traces/cli/report_verb.h"
+#include "traces/report/reported_run.h"
 #include "traces/report/html_parts.h"
 
 namespace shardscope::traces {
@@ -52,7 +52,7 @@ std::unique_ptr<Trace> hostile_trace() {
 }
 
 std::string report_of(const Trace& trace, const std::string& path, const HtmlOptions& options = {}) {
-    return html_report({run_of(trace, path, {})}, std::nullopt, options);
+    return html_report({reported_run(trace, path, {})}, std::nullopt, options);
 }
 
 TEST(HtmlReport, EscapesEveryNameOfATrace) {

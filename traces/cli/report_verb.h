@@ -4,7 +4,6 @@
 #include <string>
 
 #include "traces/cli/arguments.h"
-#include "traces/report/html_report.h"
 
 namespace shardscope::traces {
 
@@ -14,9 +13,6 @@ struct ReportArguments {
     std::string title;   // empty: made from the names of the files
     bool redact = false, overwrite = false;
 };
-
-// What all analyses say of a trace; `path` gives its name.
-ReportedRun run_of(const Trace& trace, const std::string& path, const Selection& selection);
 
 int run_report(const ReportArguments& arguments);
 

@@ -1,8 +1,10 @@
-// shardscope-view: opens traces and shows panels, in a window or as a picture.
+// shardscope-view: opens traces and shows panels, in a window, as a picture, or driven by a script.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -12,13 +14,13 @@
 #include <fmt/format.h>
 #include <imgui.h>
 
+#include "viewer/app/export.h"
 #include "viewer/app/options.h"
 #include "viewer/app/program.h"
-#include "viewer/app/shell.h"
-#include "viewer/app/style.h"
+#include "viewer/app/stage.h"
 #include "viewer/backend/headless.h"
-#include "viewer/backend/png.h"
 #include "viewer/backend/window.h"
+#include "viewer/script/runner.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -35,12 +37,6 @@ struct ImGuiOwner {
     ImGuiOwner(const ImGuiOwner&) = delete;
     ImGuiOwner& operator=(const ImGuiOwner&) = delete;
 };
-
-void one_frame(Shell& shell, const Frame& frame) {
-    ImGui::NewFrame();
-    shell.draw(frame);
-    ImGui::Render();
-}
 
 void print_errors(const Session& session) {
     for (const OpenTrace& entry : session.open) {
@@ -66,24 +62,39 @@ int take_picture(Program& program, const Options& options) {
     }
     const ImGuiOwner imgui;
     HeadlessCanvas canvas(options.width, options.height);
-    apply_style(1);
-    load_fonts(1);
-    Shell shell(program);
-    const Frame frame{.headless = true};
+    Stage stage(program, canvas, 1);
     constexpr int kSettled = 4;
     for (int calm = 0; calm < kSettled;) {
-        canvas.begin_frame();
-        one_frame(shell, frame);
-        const bool working = program.session.working();
+        stage.frame({.headless = true});
+        const bool working = program.working();
         calm = working ? 0 : calm + 1;
         if (working) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    canvas.end_frame();
     if (const std::string failure = program.session.analyses.failure(); !failure.empty()) {
         fmt::print(stderr, "shardscope-view: {}\n", failure);
         return 1;
     }
-    write_png(options.screenshot, options.width, options.height, canvas.pixels());
+    write_picture(options.screenshot, canvas);
+    return 0;
+}
+
+// A script drives the viewer in memory. Time in the frames is counted, not measured, so that runs repeat.
+int run_script(Program& program, const Options& options, script::Script script) {
+    const ImGuiOwner imgui;
+    script::prepare_keys();
+    HeadlessCanvas canvas(options.width, options.height);
+    Stage stage(program, canvas, 1);
+    script::Runner runner(std::move(script), program, canvas);
+    for (Frame frame; !runner.done(); frame.seconds += 1.0 / 60) {
+        stage.frame(frame, [&] { runner.before_frame(); });
+        runner.after_frame();
+        if (program.working()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    if (!runner.failure().empty()) {
+        fmt::print(stderr, "shardscope-view: {}\n", runner.failure());
+        return 1;
+    }
+    if (!options.screenshot.empty()) write_picture(options.screenshot, canvas);
     return 0;
 }
 
@@ -99,7 +110,7 @@ bool all_refused(Session& session) {
                                                 [](const OpenTrace& e) { return !e.error.empty(); });
 }
 
-int run_window(Program& program, const Options& options) {
+int run_window(Program& program, const Options& options, std::optional<script::Script> script) {
     const bool refused = all_refused(program.session);
     print_errors(program.session);
     if (refused) return 1;
@@ -109,19 +120,32 @@ int run_window(Program& program, const Options& options) {
         program.session.open_file(path);
         program.session.set_active(program.session.open.size() - 1);
     });
-    const float scale = window.scale();
-    apply_style(scale);
-    load_fonts(scale);
-    Shell shell(program);
-    Frame frame{.scale = scale};
+    Stage stage(program, window, window.scale());
+    std::unique_ptr<script::Runner> runner;
+    if (script) runner = std::make_unique<script::Runner>(std::move(*script), program, window);
+    Frame frame;
+    bool worked = true;  // in the last round: its outcome is still to be drawn
     const auto start = Clock::now();
     while (!window.wants_close()) {
-        // Idle costs nothing: without input a frame a second at most, ten while work goes on behind it.
-        window.wait(program.session.working() ? 0.1 : 1.0);
+        // Idle costs nothing: without input nothing is drawn, ten frames a second while work goes on behind.
+        const bool busy = program.working() || runner != nullptr;
+        const bool input = window.wait(runner ? 0.005 : busy ? 0.1 : 0.5);
+        if (!input && !busy && !worked) continue;
+        worked = busy;
         frame.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-        window.begin_frame();
-        one_frame(shell, frame);
+        stage.frame(frame, [&] {
+            if (runner) runner->before_frame();
+        });
         window.end_frame();
+        if (runner) {
+            runner->after_frame();
+            if (!runner->failure().empty()) {
+                fmt::print(stderr, "shardscope-view: {}\n", runner->failure());
+                return 1;
+            }
+            if (runner->quit()) return 0;
+            if (runner->done()) runner.reset();
+        }
         if (program.quit) window.close();
     }
     return 0;
@@ -135,10 +159,24 @@ int run(int argc, char** argv) {
     const Parsed parsed = parse_options(argc, argv, names);
     if (!parsed.options) return parsed.status;
     const Options& options = *parsed.options;
+    std::optional<script::Script> script;
+    if (!options.script.empty()) {
+        script = script::read_script(options.script);
+        const std::string wrong =
+            script->error.empty() ? script::unknown_names(*script, program) : script->error;
+        if (!wrong.empty()) {
+            fmt::print(stderr, "shardscope-view: {}\n", wrong);
+            return 2;
+        }
+    }
     program.show(options.panel);
+    program.set_zoom(options.scale);
+    program.set_appearance(options.appearance);
     program.session.first_range = options.range;
     for (const std::string& file : options.files) program.session.open_file(file);
-    return options.screenshot.empty() ? run_window(program, options) : take_picture(program, options);
+    if (script && !options.window) return run_script(program, options, std::move(*script));
+    if (!options.screenshot.empty()) return take_picture(program, options);
+    return run_window(program, options, std::move(script));
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ std::optional<Size> parse_size(std::string_view text) {
 
 Parsed parse_options(int argc, const char* const* argv, const std::vector<std::string>& panels) {
     Options options;
-    std::string size, range;
+    std::string size, range, appearance = "dark";
     CLI::App app{
         "Looks at traces of sharded training: timeline, modules, execution summary, memory, runs compared.",
         "shardscope-view"};
@@ -86,8 +86,19 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
            "--range", range,
            "Look at this time only, since the start of the capture: 10:20 in ms, or with units (500us:2ms)")
         ->type_name("A:B");
+    app.add_option("--script", options.script,
+                   "Carry out the commands in this file without a display, and exit; with --screenshot a "
+                   "picture is drawn at its end")
+        ->type_name("FILE");
+    app.add_flag("--window", options.window, "With --script: drive a window, which stays open at its end");
+    app.add_option("--scale", options.scale,
+                   "Size of text and everything in percent, 50 to 300 (default: 100)")
+        ->type_name("PERCENT");
+    app.add_option("--appearance", appearance, "dark (default) or light")->type_name("NAME");
     app.footer(
-        "Exit status: 0 done, 1 a file cannot be read or a picture not be drawn, 2 a wrong command line.");
+        "Exit status: 0 done, 1 a file cannot be read, a picture not be drawn or a script's expectation is "
+        "not "
+        "met, 2 a wrong command line or script.");
     const auto wrong = [](const std::string& what) {
         fmt::print(stderr, "shardscope-view: {}\n", what);
         return Parsed{std::nullopt, 2};
@@ -105,6 +116,15 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
     if (app.count("--screenshot") > 0 && options.screenshot.empty()) {
         return wrong("--screenshot: the name of the picture is empty; give one that ends in .png.");
     }
+    if (app.count("--script") > 0 && options.script.empty())
+        return wrong("--script: the name of the script is empty; give a file of commands.");
+    if (options.window && options.script.empty())
+        return wrong("--window: it is for --script FILE; without a script a window opens anyway.");
+    if (options.scale < 50 || options.scale > 300)
+        return wrong(fmt::format("--scale {}: give percent from 50 to 300.", options.scale));
+    if (appearance != "dark" && appearance != "light")
+        return wrong(fmt::format("--appearance {}: choose dark or light.", appearance));
+    options.appearance = appearance == "dark" ? Appearance::dark : Appearance::light;
     if (app.count("--size") > 0) {
         const auto parsed = parse_size(size);
         if (!parsed)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "viewer/app/session.h"
+#include "viewer/app/theme.h"
 
 namespace shardscope::viewer {
 
@@ -14,6 +15,10 @@ struct Options {
     std::vector<std::string> files;
     std::string panel = "timeline";
     std::string screenshot;  // empty: a window
+    std::string script;      // a file of commands (script/script.h)
+    bool window = false;     // the script drives a window in place of a picture in memory
+    int scale = 100;         // percent
+    Appearance appearance = Appearance::dark;
     int width = 1600, height = 900;
     std::optional<TimeRange> range;
 };

@@ -2,13 +2,18 @@
 // to quit. Actions change it, the shell draws it. Frame thread only. No Dear ImGui.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "viewer/app/report_job.h"
 #include "viewer/app/session.h"
+#include "viewer/app/theme.h"
 #include "viewer/panels/panel.h"
+#include "viewer/tables/table_order.h"
 
 namespace shardscope::viewer {
 
@@ -18,7 +23,24 @@ struct Program {
     std::size_t panel = 0;                       // the one on show
     bool help = false;                           // the help window
     bool choose_file = false;                    // the file window
+    bool palette = false;                        // the command palette
     bool quit = false;
+    ReportJob report;    // the HTML report that is being made
+    std::string notice;  // what the latest order came to: "units.csv is written."
+    int zoom = 100;      // percent, on top of the display's scale; set_zoom() changes it
+    bool restyle =
+        true;  // sizes or colours have changed: fonts and style are made anew before the next frame
+
+    // Something goes on behind the frames: pictures and scripts wait for its end.
+    bool working() const { return session.working() || report.busy() || TableOrder::any_busy(); }
+    void set_zoom(int percent) {
+        zoom = std::clamp(percent, 50, 300);
+        restyle = true;
+    }
+    void set_appearance(Appearance appearance) {
+        theme::set_appearance(appearance);
+        restyle = true;
+    }
 
     Panel& shown() { return *panels[panel]; }
     bool show(std::string_view name) {

@@ -8,6 +8,8 @@
 #include <future>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "traces/import/open.h"
 
 namespace shardscope::viewer {
@@ -25,15 +27,16 @@ struct Load {
     bool finished() const { return outcome.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
 };
 
-Outcome read(const std::string& path, traces::LoadProgress& progress) {
+Outcome read(const std::vector<std::string>& paths, traces::LoadProgress& progress) {
     try {
         // Of a damaged file what can be read is shown, and the Runs panel says so.
         traces::ImportOptions options;
         options.partial = true;
         options.progress = &progress;
-        return {traces::open_any({path}, options), {}};
+        return {traces::open_any(paths, options), {}};
     } catch (const std::bad_alloc&) {
-        return {nullptr, path + ": there is not enough memory to read it; slice it to a shorter time range."};
+        return {nullptr,
+                paths.front() + ": there is not enough memory to read it; slice it to a shorter time range."};
     } catch (const std::exception& e) {
         return {nullptr, e.what()};
     }
@@ -79,9 +82,26 @@ void Session::open_file(const std::string& path) {
         other.name = with_folder(other.path);
         entry.name = with_folder(path);
     }
+    start(std::move(entry), {path});
+}
+
+void Session::open_merged(const std::vector<std::string>& paths) {
+    if (paths.empty()) return;
+    if (paths.size() == 1) return open_file(paths.front());
+    OpenTrace entry;
+    entry.path = paths.front();
+    entry.merged = paths;
+    entry.name = fmt::format("{} + {} more", std::filesystem::path(paths.front()).filename().string(),
+                             paths.size() - 1);
+    entry.color = loads_->next_color++;
+    start(std::move(entry), paths);
+}
+
+void Session::start(OpenTrace entry, std::vector<std::string> paths) {
     auto load = std::make_unique<Load>();
-    load->outcome =
-        std::async(std::launch::async, [path, progress = load->progress] { return read(path, *progress); });
+    load->outcome = std::async(std::launch::async, [paths = std::move(paths), progress = load->progress] {
+        return read(paths, *progress);
+    });
     open.push_back(std::move(entry));
     loads_->of_entry.push_back(std::move(load));
 }
@@ -124,6 +144,7 @@ void Session::set_active(std::size_t index) {
 }
 
 void Session::poll() {
+    noted_work_ = std::exchange(notes_work_, false);
     for (std::size_t i = 0; i < open.size(); ++i) {
         auto& load = loads_->of_entry[i];
         if (!load) continue;

@@ -33,12 +33,12 @@ struct HeadlessCanvas::Impl {
     EGLContext context = EGL_NO_CONTEXT;
     GLuint framebuffer = 0, color = 0;
     bool imgui = false;
+    bool painted = false;  // the frame that was built last
 
     Impl(int w, int h) : width(w), height(h) {}
     ~Impl() {
         if (imgui) ImGui_ImplOpenGL3_Shutdown();
-        if (framebuffer != 0) glDeleteFramebuffers(1, &framebuffer);
-        if (color != 0) glDeleteRenderbuffers(1, &color);
+        drop_framebuffer();
         if (context != EGL_NO_CONTEXT) {
             eglMakeCurrent(display, EGL_NO_SURFACE, EGL_NO_SURFACE, EGL_NO_CONTEXT);
             eglDestroyContext(display, context);
@@ -81,6 +81,12 @@ struct HeadlessCanvas::Impl {
         }
     }
 
+    void drop_framebuffer() {
+        if (framebuffer != 0) glDeleteFramebuffers(1, &framebuffer);
+        if (color != 0) glDeleteRenderbuffers(1, &color);
+        framebuffer = color = 0;
+    }
+
     void make_framebuffer() {
         glGenRenderbuffers(1, &color);
         glBindRenderbuffer(GL_RENDERBUFFER, color);
@@ -109,6 +115,7 @@ void HeadlessCanvas::begin_frame() {
     io.DisplayFramebufferScale = {1, 1};
     io.DeltaTime = 1.0F / 60;  // a picture must not depend on how fast it was drawn
     io.MousePos = {-1e6F, -1e6F};
+    impl_->painted = false;
     ImGui_ImplOpenGL3_NewFrame();
 }
 
@@ -118,9 +125,11 @@ void HeadlessCanvas::end_frame() {
     glClearColor(0, 0, 0, 1);
     glClear(GL_COLOR_BUFFER_BIT);
     ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+    impl_->painted = true;
 }
 
-std::vector<std::uint8_t> HeadlessCanvas::pixels() const {
+std::vector<std::uint8_t> HeadlessCanvas::pixels() {
+    if (!impl_->painted) end_frame();
     const std::size_t row = static_cast<std::size_t>(impl_->width) * 4;
     const auto height = static_cast<std::size_t>(impl_->height);
     std::vector<std::uint8_t> below(row * height), above(row * height);
@@ -131,6 +140,27 @@ std::vector<std::uint8_t> HeadlessCanvas::pixels() const {
     for (std::size_t y = 0; y < height; ++y)
         std::memcpy(&above[y * row], &below[(height - 1 - y) * row], row);
     return above;
+}
+
+int HeadlessCanvas::width() const {
+    return impl_->width;
+}
+
+int HeadlessCanvas::height() const {
+    return impl_->height;
+}
+
+void HeadlessCanvas::resize(int width, int height) {
+    impl_->drop_framebuffer();
+    impl_->width = width;
+    impl_->height = height;
+    impl_->painted = false;
+    impl_->make_framebuffer();
+}
+
+void HeadlessCanvas::reload_fonts() {
+    ImGui_ImplOpenGL3_DestroyFontsTexture();
+    ImGui_ImplOpenGL3_CreateFontsTexture();
 }
 
 }  // namespace shardscope::viewer

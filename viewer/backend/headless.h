@@ -6,19 +6,23 @@
 #include <memory>
 #include <vector>
 
+#include "viewer/backend/surface.h"
+
 namespace shardscope::viewer {
 
-class HeadlessCanvas {
+class HeadlessCanvas final : public Surface {
   public:
     // Throws std::runtime_error with one sentence where no such context can be had.
     HeadlessCanvas(int width, int height);
-    ~HeadlessCanvas();
-    HeadlessCanvas(const HeadlessCanvas&) = delete;
-    HeadlessCanvas& operator=(const HeadlessCanvas&) = delete;
+    ~HeadlessCanvas() override;
 
-    void begin_frame();                        // before ImGui::NewFrame()
-    void end_frame();                          // after ImGui::Render(): paints its draw data
-    std::vector<std::uint8_t> pixels() const;  // RGBA, top row first
+    void begin_frame() override;  // time passes by 1/60 s, no mouse is there
+    void end_frame() override;
+    std::vector<std::uint8_t> pixels() override;
+    int width() const override;
+    int height() const override;
+    void resize(int width, int height) override;
+    void reload_fonts() override;
 
   private:
     struct Impl;

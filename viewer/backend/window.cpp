@@ -1,6 +1,7 @@
 // See window.h. GLFW's state is the process's, so there is one Window at a time.
 #include "viewer/backend/window.h"
 
+#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -28,6 +29,19 @@ struct Window::Impl {
     bool glfw = false, platform = false, renderer = false;
     std::function<void(const std::string&)> drop;
     int frames_owed = kFramesAfterInput;
+
+    std::pair<int, int> pixels() const {
+        int width = 0, height = 0;
+        glfwGetFramebufferSize(handle, &width, &height);
+        return {width, height};
+    }
+    void paint() const {
+        const auto [width, height] = pixels();
+        glViewport(0, 0, width, height);
+        glClearColor(0, 0, 0, 1);
+        glClear(GL_COLOR_BUFFER_BIT);
+        ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+    }
 
     ~Impl() {
         if (renderer) ImGui_ImplOpenGL3_Shutdown();
@@ -79,15 +93,23 @@ void Window::close() {
     glfwSetWindowShouldClose(impl_->handle, GLFW_TRUE);
 }
 
-void Window::wait(double seconds) {
+bool Window::wait(double seconds) {
     if (impl_->frames_owed > 0) {
         --impl_->frames_owed;
         glfwPollEvents();
-        return;
+        return true;
     }
     const double before = glfwGetTime();
     glfwWaitEventsTimeout(seconds);
-    if (glfwGetTime() - before < seconds * 0.95) impl_->frames_owed = kFramesAfterInput;  // input came
+    if (glfwGetTime() - before < seconds * 0.95) {  // input came
+        impl_->frames_owed = kFramesAfterInput;
+        return true;
+    }
+    return false;
+}
+
+void Window::owe_frames() {
+    impl_->frames_owed = kFramesAfterInput;
 }
 
 void Window::begin_frame() {
@@ -96,13 +118,39 @@ void Window::begin_frame() {
 }
 
 void Window::end_frame() {
-    int width = 0, height = 0;
-    glfwGetFramebufferSize(impl_->handle, &width, &height);
-    glViewport(0, 0, width, height);
-    glClearColor(0, 0, 0, 1);
-    glClear(GL_COLOR_BUFFER_BIT);
-    ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+    impl_->paint();
     glfwSwapBuffers(impl_->handle);
+}
+
+// What is on the display is not read: another window may lie over it.
+std::vector<std::uint8_t> Window::pixels() {
+    impl_->paint();
+    const auto rows = static_cast<std::size_t>(height()), row = static_cast<std::size_t>(width()) * 4;
+    std::vector<std::uint8_t> below(row * rows), above(row * rows);
+    glReadBuffer(GL_BACK);
+    glPixelStorei(GL_PACK_ALIGNMENT, 1);
+    glReadPixels(0, 0, width(), height(), GL_RGBA, GL_UNSIGNED_BYTE, below.data());
+    for (std::size_t y = 0; y < rows; ++y) std::memcpy(&above[y * row], &below[(rows - 1 - y) * row], row);
+    return above;
+}
+
+int Window::width() const {
+    return impl_->pixels().first;
+}
+
+int Window::height() const {
+    return impl_->pixels().second;
+}
+
+void Window::resize(int width, int height) {
+    glfwSetWindowSize(impl_->handle, width, height);
+    impl_->frames_owed = kFramesAfterInput;
+}
+
+void Window::reload_fonts() {
+    ImGui_ImplOpenGL3_DestroyFontsTexture();
+    ImGui_ImplOpenGL3_CreateFontsTexture();
+    impl_->frames_owed = kFramesAfterInput;
 }
 
 }  // namespace shardscope::viewer

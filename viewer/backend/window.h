@@ -6,25 +6,32 @@
 #include <memory>
 #include <string>
 
+#include "viewer/backend/surface.h"
+
 namespace shardscope::viewer {
 
-class Window {
+class Window final : public Surface {
   public:
     // Throws std::runtime_error with one sentence where there is no display.
     Window(int width, int height, const std::string& title);
-    ~Window();
-    Window(const Window&) = delete;
-    Window& operator=(const Window&) = delete;
+    ~Window() override;
 
     float scale() const;  // of the display: 2 where everything is drawn twice as large
     void on_drop(std::function<void(const std::string& path)> drop);
     bool wants_close() const;
     void close();
 
-    // Waits for input (at most `seconds`), unless frames are still owed to an earlier one.
-    void wait(double seconds);
-    void begin_frame();  // before ImGui::NewFrame()
-    void end_frame();    // after ImGui::Render(): paints its draw data and shows it
+    // Waits for input (at most `seconds`), unless frames are still owed to an earlier one. False: neither is
+    // there, so that nothing need be drawn.
+    bool wait(double seconds);
+    void owe_frames();  // a few are drawn whether or not there is input
+    void begin_frame() override;
+    void end_frame() override;  // and shows it
+    std::vector<std::uint8_t> pixels() override;
+    int width() const override;  // of the picture: more than was asked for on a dense display
+    int height() const override;
+    void resize(int width, int height) override;
+    void reload_fonts() override;
 
   private:
     struct Impl;

@@ -41,7 +41,9 @@ void mark(std::string_view name, std::string_view text) {
 }
 
 void place(std::string_view name, ImVec2 min, ImVec2 max, std::string_view text) {
-    if (kept()) state().drawing.insert_or_assign(std::string(name), Item{min, max, std::string(text)});
+    if (!kept()) return;
+    state().drawing.insert_or_assign(std::string(name),
+                                     Item{min, max, std::string(text), ImGui::IsRectVisible(min, max)});
 }
 
 void value(std::string_view name, std::string_view text) {

@@ -16,8 +16,9 @@
 namespace shardscope::viewer::items {
 
 struct Item {
-    ImVec2 min, max;   // on the screen
-    std::string text;  // what it says, for `expect`
+    ImVec2 min, max;       // on the screen
+    std::string text;      // what it says, for `expect`
+    bool in_sight = true;  // false: scrolled out of its window, so that no mouse reaches it
 };
 
 void keep(bool on);  // from now on names are kept; off forgets all

@@ -1,17 +1,30 @@
-// See table_order.h.
+// See table_order.h. A row's key is made once: its number, or the place of its text among the column's
+// different texts (in traces far fewer than rows), so that sorting compares numbers only.
 #include "viewer/tables/table_order.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <unordered_map>
 #include <utility>
 
 namespace shardscope::viewer {
 namespace {
 
+constexpr std::size_t kLook = 4096;  // rows, comparisons: after so many it is asked whether to go on
+constexpr float kFilterShare = 0.6F, kKeyShare = 0.2F;  // of the progress; sorting has the rest
+
+std::atomic<int> running = 0;  // threads at work for tables
+
+struct Cancelled {};
+
 char lower(char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+bool digit(char c) {
+    return c >= '0' && c <= '9';
 }
 
 bool holds(const std::string& text, const std::string& lowered) {
@@ -19,64 +32,205 @@ bool holds(const std::string& text, const std::string& lowered) {
                        [](char a, char b) { return lower(a) == b; }) != text.end();
 }
 
-// Sorts by a key that is made once a row.
-template <class Key, class Make, class Before>
-void sort_by(std::vector<std::uint32_t>& order, Make make, Before before) {
-    std::vector<std::pair<Key, std::uint32_t>> keyed;
-    keyed.reserve(order.size());
-    for (const std::uint32_t row : order) keyed.emplace_back(make(row), row);
-    std::stable_sort(keyed.begin(), keyed.end(),
-                     [&](const auto& a, const auto& b) { return before(a.first, b.first); });
-    std::transform(keyed.begin(), keyed.end(), order.begin(), [](const auto& k) { return k.second; });
+// Takes the digits at `at`, without leading zeros.
+std::string_view take_digits(std::string_view text, std::size_t& at) {
+    while (at + 1 < text.size() && text[at] == '0' && digit(text[at + 1])) ++at;
+    const std::size_t from = at;
+    while (at < text.size() && digit(text[at])) ++at;
+    return text.substr(from, at - from);
 }
+
+// One order in the making.
+class Work {
+  public:
+    Work(const TableModel& model, OrderProgress& progress) : model_(model), progress_(progress) {
+        order_.resize(model.rows());
+        std::iota(order_.begin(), order_.end(), 0U);
+    }
+
+    void filter(std::string text) {
+        std::transform(text.begin(), text.end(), text.begin(), lower);
+        const std::size_t columns = model_.columns().size();
+        const auto all = static_cast<float>(order_.size());
+        std::size_t kept = 0;
+        for (std::size_t i = 0; i < order_.size(); ++i) {
+            look(i, kFilterShare * static_cast<float>(i) / all);
+            for (std::size_t c = 0; c < columns; ++c) {
+                if (!holds(model_.text(order_[i], c), text)) continue;
+                order_[kept++] = order_[i];
+                break;
+            }
+        }
+        order_.resize(kept);
+    }
+
+    void sort(std::size_t column, bool descending) {
+        std::vector<Keyed> keyed = model_.columns()[column].kind == TableColumn::Kind::number
+                                       ? numbers(column)
+                                       : places_of_texts(column);
+        std::size_t compared = 0;
+        std::sort(keyed.begin(), keyed.end(), [&](const Keyed& a, const Keyed& b) {
+            look(++compared, kFilterShare + kKeyShare);
+            if (a.key == b.key) return a.row < b.row;  // rows of the model's order stay so
+            if (a.key == kLast || b.key == kLast) return b.key == kLast;
+            return descending ? a.key > b.key : a.key < b.key;
+        });
+        std::transform(keyed.begin(), keyed.end(), order_.begin(), [](const Keyed& k) { return k.row; });
+    }
+
+    std::vector<std::uint32_t> take() {
+        progress_.done = 1;
+        return std::move(order_);
+    }
+
+  private:
+    struct Keyed {
+        double key;
+        std::uint32_t row;
+    };
+    static constexpr double kLast = std::numeric_limits<double>::infinity();  // no number: always behind
+
+    void look(std::size_t i, float done) {
+        if (i % kLook != 0) return;
+        if (progress_.cancel) throw Cancelled{};
+        progress_.done = done;
+    }
+
+    std::vector<Keyed> numbers(std::size_t column) {
+        std::vector<Keyed> keyed;
+        keyed.reserve(order_.size());
+        for (const std::uint32_t row : order_) {
+            look(keyed.size(), key_progress(keyed.size()));
+            const double number = model_.number(row, column);
+            keyed.push_back({std::isnan(number) ? kLast : number, row});
+        }
+        return keyed;
+    }
+
+    std::vector<Keyed> places_of_texts(std::size_t column) {
+        std::unordered_map<std::string, std::uint32_t> ids;
+        std::vector<Keyed> keyed;
+        keyed.reserve(order_.size());
+        for (const std::uint32_t row : order_) {
+            look(keyed.size(), key_progress(keyed.size()));
+            const auto id =
+                ids.try_emplace(model_.text(row, column), static_cast<std::uint32_t>(ids.size())).first;
+            keyed.push_back({static_cast<double>(id->second), row});
+        }
+        std::vector<const std::pair<const std::string, std::uint32_t>*> texts;
+        texts.reserve(ids.size());
+        for (const auto& text : ids) texts.push_back(&text);
+        std::size_t compared = 0;
+        std::sort(texts.begin(), texts.end(), [&](const auto* a, const auto* b) {
+            look(++compared, kFilterShare + kKeyShare);
+            return natural_less(a->first, b->first);
+        });
+        std::vector<double> place(ids.size());
+        for (std::size_t i = 0; i < texts.size(); ++i) place[texts[i]->second] = static_cast<double>(i);
+        for (Keyed& k : keyed) k.key = place[static_cast<std::size_t>(k.key)];
+        return keyed;
+    }
+
+    float key_progress(std::size_t i) const {
+        return kFilterShare + kKeyShare * static_cast<float>(i) /
+                                  static_cast<float>(std::max<std::size_t>(1, order_.size()));
+    }
+
+    const TableModel& model_;
+    OrderProgress& progress_;
+    std::vector<std::uint32_t> order_;
+};
 
 }  // namespace
 
+bool natural_less(std::string_view a, std::string_view b) {
+    std::size_t i = 0, j = 0;
+    while (i < a.size() && j < b.size()) {
+        if (digit(a[i]) && digit(b[j])) {
+            const std::string_view x = take_digits(a, i), y = take_digits(b, j);
+            if (x.size() != y.size()) return x.size() < y.size();
+            if (x != y) return x < y;
+            continue;
+        }
+        const auto x = static_cast<unsigned char>(lower(a[i++])),
+                   y = static_cast<unsigned char>(lower(b[j++]));
+        if (x != y) return x < y;
+    }
+    if (i == a.size() && j == b.size()) return a < b;
+    return i == a.size();
+}
+
+std::optional<std::vector<std::uint32_t>> table_order(const TableModel& model, const TableSort& sort,
+                                                      const std::string& filter, OrderProgress& progress) {
+    try {
+        Work work(model, progress);
+        if (!filter.empty()) work.filter(filter);
+        const std::size_t columns = model.columns().size();
+        if (sort.column >= 0 && static_cast<std::size_t>(sort.column) < columns)
+            work.sort(static_cast<std::size_t>(sort.column), sort.descending);
+        return work.take();
+    } catch (const Cancelled&) {
+        return std::nullopt;
+    }
+}
+
 std::vector<std::uint32_t> table_order(const TableModel& model, const TableSort& sort,
                                        const std::string& filter) {
-    std::vector<std::uint32_t> order(model.rows());
-    std::iota(order.begin(), order.end(), 0U);
-    const std::size_t columns = model.columns().size();
-    if (!filter.empty()) {
-        std::string lowered = filter;
-        std::transform(lowered.begin(), lowered.end(), lowered.begin(), lower);
-        std::erase_if(order, [&](std::uint32_t row) {
-            for (std::size_t c = 0; c < columns; ++c) {
-                if (holds(model.text(row, c), lowered)) return false;
-            }
-            return true;
-        });
-    }
-    if (sort.column < 0 || static_cast<std::size_t>(sort.column) >= columns) return order;
-    const auto column = static_cast<std::size_t>(sort.column);
-    if (model.columns()[column].kind == TableColumn::Kind::number) {
-        sort_by<double>(
-            order, [&](std::uint32_t row) { return model.number(row, column); },
-            [&](double a, double b) {
-                if (std::isnan(a) || std::isnan(b)) return !std::isnan(a) && std::isnan(b);
-                return sort.descending ? a > b : a < b;
-            });
-    } else {
-        sort_by<std::string>(
-            order, [&](std::uint32_t row) { return model.text(row, column); },
-            [&](const std::string& a, const std::string& b) { return sort.descending ? a > b : a < b; });
-    }
-    return order;
+    OrderProgress progress;
+    return table_order(model, sort, filter, progress).value_or(std::vector<std::uint32_t>());
+}
+
+TableOrder::~TableOrder() {
+    cancel();
+}
+
+TableOrder& TableOrder::operator=(TableOrder&& other) noexcept {
+    if (this == &other) return *this;
+    cancel();
+    model_ = std::move(other.model_);
+    wanted_model_ = std::move(other.wanted_model_);
+    sort_ = other.sort_;
+    wanted_sort_ = other.wanted_sort_;
+    filter_ = std::move(other.filter_);
+    wanted_filter_ = std::move(other.wanted_filter_);
+    order_ = std::move(other.order_);
+    progress_ = std::move(other.progress_);
+    next_ = std::move(other.next_);
+    return *this;
+}
+
+void TableOrder::cancel() {
+    if (progress_) progress_->cancel = true;
+    if (next_.valid()) next_.wait();  // it looks at `cancel` every few thousand rows
+    next_ = {};
+    progress_.reset();
+}
+
+bool TableOrder::any_busy() {
+    return running > 0;
 }
 
 const std::vector<std::uint32_t>& TableOrder::of(const std::shared_ptr<const TableModel>& model,
                                                  const TableSort& sort, const std::string& filter) {
+    static const std::vector<std::uint32_t> kNone;
     if (next_.valid() && next_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
-        order_ = next_.get();
-        model_ = wanted_model_;
-        sort_ = wanted_sort_;
-        filter_ = wanted_filter_;
+        if (auto order = next_.get()) {
+            order_ = std::move(*order);
+            model_ = wanted_model_;
+            sort_ = wanted_sort_;
+            filter_ = wanted_filter_;
+        }
+        progress_.reset();
+        wanted_model_.reset();
     }
-    if (model_ != model && !next_.valid()) order_.clear();
-    if ((model_ == model && sort_ == sort && filter_ == filter) || next_.valid()) {
-        static const std::vector<std::uint32_t> kNone;
+    const bool there = model_ == model && sort_ == sort && filter_ == filter;
+    const bool coming =
+        next_.valid() && wanted_model_ == model && wanted_sort_ == sort && wanted_filter_ == filter;
+    if (there || coming) {
+        if (there) cancel();                      // what was on its way is not wanted any more
         return model_ == model ? order_ : kNone;  // never the rows of another table
     }
+    cancel();
     if (model->rows() <= kAtOnce) {
         order_ = table_order(*model, sort, filter);
         model_ = model;
@@ -87,9 +241,14 @@ const std::vector<std::uint32_t>& TableOrder::of(const std::shared_ptr<const Tab
     wanted_model_ = model;
     wanted_sort_ = sort;
     wanted_filter_ = filter;
-    next_ =
-        std::async(std::launch::async, [model, sort, filter] { return table_order(*model, sort, filter); });
-    static const std::vector<std::uint32_t> kNone;
+    progress_ = std::make_shared<OrderProgress>();
+    ++running;
+    next_ = std::async(std::launch::async, [model, sort, filter, progress = progress_] {
+        struct Ends {
+            ~Ends() { --running; }
+        } ends;
+        return table_order(*model, sort, filter, *progress);
+    });
     return model_ == model ? order_ : kNone;
 }
 

@@ -3,11 +3,13 @@
 // no Dear ImGui.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <future>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "viewer/tables/table_model.h"
@@ -20,26 +22,47 @@ struct TableSort {
     bool operator==(const TableSort&) const = default;
 };
 
+// Of work on a thread: `cancel` makes it end early, `done` grows from 0 to 1.
+struct OrderProgress {
+    std::atomic<bool> cancel = false;
+    std::atomic<float> done = 0;
+};
+
 // The order itself. Rows where any cell's text holds `filter` (letters' case is ignored). Numbers before
-// kNoNumber whatever the direction.
+// kNoNumber whatever the direction; texts as natural_less() says. nullopt: it was cancelled.
+std::optional<std::vector<std::uint32_t>> table_order(const TableModel& model, const TableSort& sort,
+                                                      const std::string& filter, OrderProgress& progress);
 std::vector<std::uint32_t> table_order(const TableModel& model, const TableSort& sort,
                                        const std::string& filter);
 
+// "layers.2" before "layers.10", "a" beside "A": digits compare as numbers, letters without their case; what
+// is equal so far compares byte by byte, so that the order is total.
+bool natural_less(std::string_view a, std::string_view b);
+
 class TableOrder {
   public:
+    TableOrder() = default;
+    ~TableOrder();  // cancels; waits at most for one row's texts
+    TableOrder(TableOrder&&) noexcept = default;
+    TableOrder& operator=(TableOrder&&) noexcept;
+
     // The order for this; asked every frame. Models are told apart by their address and kept alive here.
     const std::vector<std::uint32_t>& of(const std::shared_ptr<const TableModel>& model,
                                          const TableSort& sort, const std::string& filter);
     bool busy() const { return next_.valid(); }
+    float progress() const { return progress_ ? progress_->done.load() : 1.0F; }
+    static bool any_busy();  // of all tables of the program
 
     static constexpr std::size_t kAtOnce = 20'000;  // rows; more are put in order on a thread
 
   private:
+    void cancel();
     std::shared_ptr<const TableModel> model_, wanted_model_;
     TableSort sort_, wanted_sort_;
     std::string filter_, wanted_filter_;
     std::vector<std::uint32_t> order_;
-    std::future<std::vector<std::uint32_t>> next_;
+    std::shared_ptr<OrderProgress> progress_;
+    std::future<std::optional<std::vector<std::uint32_t>>> next_;
 };
 
 }  // namespace shardscope::viewer

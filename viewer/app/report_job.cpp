@@ -1,0 +1,82 @@
+// See report_job.h.
+#include "viewer/app/report_job.h"
+
+#include <chrono>
+#include <exception>
+#include <filesystem>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "traces/export/text_output.h"
+#include "traces/report/html_report.h"
+#include "traces/report/reported_run.h"
+
+namespace shardscope::viewer {
+namespace {
+
+struct Subject {
+    TracePtr trace;
+    std::string name;
+    traces::Selection selection;
+};
+
+std::string write(const std::vector<Subject>& subjects, const std::string& path) {
+    try {
+        std::vector<traces::ReportedRun> runs;
+        std::vector<const traces::Trace*> all;
+        for (const Subject& subject : subjects) {
+            runs.push_back(traces::reported_run(*subject.trace, subject.name, subject.selection));
+            all.push_back(subject.trace.get());
+        }
+        std::optional<traces::Comparison> comparison;
+        if (all.size() > 1) comparison = traces::compare(all);
+        traces::TextOutput output(path, true, false);
+        output.buffer() = traces::html_report(runs, comparison);
+        output.finish();
+        return "";
+    } catch (const std::exception& error) {
+        return error.what();
+    }
+}
+
+}  // namespace
+
+void ReportJob::start(const Session& session, const std::string& path) {
+    if (outcome_.valid()) return;
+    std::vector<Subject> subjects;
+    for (const OpenTrace& entry : session.open) {
+        if (entry.trace) subjects.push_back({entry.trace, entry.name, Session::selection(entry)});
+    }
+    wanted_ = path;
+    path_.clear();
+    error_.clear();
+    if (subjects.empty()) {
+        error_ = "No trace is open: there is nothing to report.";
+        return;
+    }
+    outcome_ = std::async(std::launch::async,
+                          [subjects = std::move(subjects), path] { return write(subjects, path); });
+}
+
+bool ReportJob::busy() const {
+    return outcome_.valid() && outcome_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+}
+
+void ReportJob::take() {
+    if (!outcome_.valid() || busy()) return;
+    error_ = outcome_.get();
+    if (error_.empty()) path_ = wanted_;
+}
+
+std::string ReportJob::path() {
+    take();
+    return path_;
+}
+
+std::string ReportJob::error() {
+    take();
+    return error_;
+}
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,29 @@
+// Frames of the viewer on a surface, whatever it is: style and fonts in the scale that is wanted, Dear
+// ImGui's frame, the shell's drawing. Drawing layer (Dear ImGui); frame thread only.
+#pragma once
+
+#include <functional>
+
+#include "viewer/app/program.h"
+#include "viewer/app/shell.h"
+#include "viewer/backend/surface.h"
+
+namespace shardscope::viewer {
+
+class Stage {
+  public:
+    // `display_scale`: of the display, 2 where everything is twice as large.
+    Stage(Program& program, Surface& surface, float display_scale);
+    // Builds one frame; Surface::end_frame() paints it. `input` is called before ImGui's frame begins.
+    void frame(Frame description, const std::function<void()>& input = {});
+
+  private:
+    void restyle();
+    Program& program_;
+    Surface& surface_;
+    Shell shell_;
+    float display_scale_;
+    float scale_ = 0;  // that the fonts were made for
+};
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,25 @@
+// Whether what stands on the screen is what a script expects. No Dear ImGui; any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "viewer/script/script.h"
+
+namespace shardscope::viewer::script {
+
+// "12,345.6 MB" -> 12345.6 and "MB"; "-59.3 %" -> -59.3 and "%". nullopt: it does not begin with a number.
+struct Figure {
+    double value = 0;
+    std::string unit;
+};
+std::optional<Figure> parse_figure(const std::string& text);
+
+// How far a figure may be off: "0.1" in its unit, "1%" of the expected value. nullopt: neither.
+std::optional<double> parse_tolerance(const std::string& text, double expected);
+
+// `shown`: the item's text, nullopt where there is no such item. Empty where it is as expected, else what is
+// expected and what stands there: `expected "12", it says "13"`.
+std::string mismatch(const Expect& expected, const std::optional<std::string>& shown);
+
+}  // namespace shardscope::viewer::script

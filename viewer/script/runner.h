@@ -1,0 +1,91 @@
+// Carries out a script (script.h) on the running viewer: moves a mouse and presses keys over several frames,
+// finds items by name, reads what they say, takes pictures. A command begins when the one before is done;
+// one that needs an item, and `expect`, wait while the viewer still works. Drawing layer (Dear ImGui); frame
+// thread only.
+//
+//     while (!runner.done()) { begin frame; runner.before_frame(); draw; runner.after_frame(); }
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "viewer/app/program.h"
+#include "viewer/backend/surface.h"
+#include "viewer/draw/items.h"
+#include "viewer/script/input.h"
+#include "viewer/script/script.h"
+
+namespace shardscope::viewer::script {
+
+// Panels and actions that the script names and the program has not: a sentence, or nothing.
+std::string unknown_names(const Script& script, const Program& program);
+
+class Runner {
+  public:
+    Runner(Script script, Program& program, Surface& surface);
+    ~Runner();  // names of items are no longer kept
+    Runner(const Runner&) = delete;
+    Runner& operator=(const Runner&) = delete;
+
+    void before_frame();  // between the surface's begin_frame() and ImGui::NewFrame()
+    void after_frame();   // after ImGui::Render()
+    bool done() const { return next_ >= script_.commands.size(); }
+    bool quit() const { return quit_; }                      // the script said so
+    const std::string& failure() const { return failure_; }  // "run.script:7: ..."; empty: all went well
+
+  private:
+    enum class Step { again, done };
+    // One function for each command; called after each frame until it says done.
+    Step run(const Open&);
+    Step run(const Close&);
+    Step run(const ShowPanel&);
+    Step run(const Click&);
+    Step run(const Hover&);
+    Step run(const Drag&);
+    Step run(const Wheel&);
+    Step run(const PressKey&);
+    Step run(const TypeText&);
+    Step run(const RunAction&);
+    Step run(const Wait&);
+    Step run(const Frames&);
+    Step run(const Expect&);
+    Step run(const Print&);
+    Step run(const List&);
+    Step run(const SetLimit&);
+    Step run(const SetVisible&);
+    Step run(const SetSize&);
+    Step run(const SetRank&);
+    Step run(const SetTrace&);
+    Step run(const SetScale&);
+    Step run(const SetAppearance&);
+    Step run(const Shot&);
+    Step run(const ExportTable&);
+    Step run(const ExportReport&);
+    Step run(const Quit&);
+
+    void fail(const std::string& what);
+    bool settling() const;  // frames may still change what is shown
+    double waited() const;  // seconds since this command began
+    // The item, once it is there; fails where it does not come.
+    std::optional<items::Item> wanted(const std::string& name);
+    std::optional<ImVec2> place(const Spot& spot);
+    OpenTrace* ready_trace();  // fails where there is none
+    void play(const Input& moment) { moments_.push_back(moment); }
+    void rest(int frames);  // lets ImGui settle
+
+    Script script_;
+    Program& program_;
+    Surface& surface_;
+    std::size_t next_ = 0;
+    int frames_ = 0;        // drawn since this command began
+    bool started_ = false;  // of commands that start something and wait for it
+    std::chrono::steady_clock::time_point began_;
+    Input input_;                // as it is held between commands
+    std::deque<Input> moments_;  // what the next frames get
+    std::string failure_;
+    bool quit_ = false;
+};
+
+}  // namespace shardscope::viewer::script

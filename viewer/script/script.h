@@ -1,0 +1,159 @@
+// What a script says: one command a line, `#` begins a comment, words with blanks stand in double quotes
+// (inside them \" \\ \n \t). Reading is apart from running (runner.h), so that a wrong script is refused
+// whole, before anything happens. No Dear ImGui; any thread.
+//
+//   open PATH ...                    opens files, each on its own;  open merged PATH ...  on one clock
+//   close                            the active trace
+//   panel NAME                       shows a panel
+//   click ITEM [right|double] [ctrl] [shift] [at X Y]      X Y: pixels from the item's corner, or 10% 50%
+//   hover ITEM [at X Y]
+//   drag ITEM DX DY [ctrl] [shift] [at X Y]                pixels;  drag ITEM to ITEM
+//   wheel ITEM NOTCHES [ctrl] [shift] [at X Y]             up is positive
+//   key CHORD                        "Ctrl+Shift+P", "F", "PgDn"
+//   type TEXT                        into the field that has the keyboard; the line's rest as it stands
+//   action ID                        one of the actions that menus and shortcuts are made of
+//   wait [SECONDS]                   until all work is done; fails where that takes longer (default: 120)
+//   frames N                         draws so many frames
+//   expect ITEM TEXT                 also: is TEXT, contains TEXT, matches REGEX, ~ VALUE TOLERANCE,
+//                                    shown, absent; waits while work goes on
+//   print ITEM                       its text, to standard output;  list [PREFIX]  all names and texts
+//   set limit|visible A:B|none   set size WxH   set rank N   set trace NAME   set scale PERCENT
+//   set appearance dark|light
+//   shot FILE.png [ITEM]             a picture of the window or of an item ("panel": the panel alone)
+//   export table NAME FILE.csv|.json    export report FILE.html
+//   quit
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "viewer/app/keys.h"
+#include "viewer/app/session.h"
+#include "viewer/app/theme.h"
+
+namespace shardscope::viewer::script {
+
+// Along one side of an item: pixels from its beginning or a share of its length.
+struct Offset {
+    double value = 0.5;
+    bool share = true;
+};
+struct Spot {  // a place on an item; its middle unless it is said
+    std::string item;
+    Offset x, y;
+};
+struct Modifiers {
+    bool ctrl = false, shift = false;
+};
+
+struct Open {
+    std::vector<std::string> paths;
+    bool merged = false;
+};
+struct Close {};
+struct ShowPanel {
+    std::string name;
+};
+struct Click {
+    Spot spot;
+    Modifiers with;
+    bool right = false, twice = false;
+};
+struct Hover {
+    Spot spot;
+};
+struct Drag {
+    Spot from;
+    Modifiers with;
+    std::string to;  // an item; empty: by dx, dy
+    double dx = 0, dy = 0;
+};
+struct Wheel {
+    Spot spot;
+    Modifiers with;
+    double notches = 0;
+};
+struct PressKey {
+    Chord chord;
+};
+struct TypeText {
+    std::string text;
+};
+struct RunAction {
+    std::string id;
+};
+struct Wait {
+    double seconds = 120;
+};
+struct Frames {
+    int count = 1;
+};
+enum class Test { is, contains, matches, about, shown, absent };
+struct Expect {
+    std::string item;
+    Test test = Test::is;
+    std::string text;       // or the number that it is about
+    std::string tolerance;  // of Test::about: "0.1" or "1%"
+};
+struct Print {
+    std::string item;
+};
+struct List {
+    std::string prefix;
+};
+struct SetLimit {
+    std::optional<TimeRange> range;
+};
+struct SetVisible {
+    TimeRange range;
+};
+struct SetSize {
+    int width = 0, height = 0;
+};
+struct SetRank {
+    int number = 0;
+};
+struct SetTrace {
+    std::string name;
+};
+struct SetScale {
+    int percent = 100;
+};
+struct SetAppearance {
+    Appearance appearance = Appearance::dark;
+};
+struct Shot {
+    std::string file, item;
+};
+struct ExportTable {
+    std::string table, file;
+};
+struct ExportReport {
+    std::string file;
+};
+struct Quit {};
+
+using Act = std::variant<Open, Close, ShowPanel, Click, Hover, Drag, Wheel, PressKey, TypeText, RunAction,
+                         Wait, Frames, Expect, Print, List, SetLimit, SetVisible, SetSize, SetRank, SetTrace,
+                         SetScale, SetAppearance, Shot, ExportTable, ExportReport, Quit>;
+
+struct Command {
+    std::size_t line = 0;  // in the file, from 1
+    std::string source;    // the line as it stands there
+    Act act;
+};
+
+// Either all commands, or what is wrong: "run.script:7: clik: there is no such command; did you mean click?"
+struct Script {
+    std::string file;
+    std::vector<Command> commands;
+    std::string error;  // empty: the commands are whole
+};
+Script parse_script(std::string_view file, std::string_view text);
+Script read_script(const std::string& file);  // also says where the file cannot be read
+
+}  // namespace shardscope::viewer::script
