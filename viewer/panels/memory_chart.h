@@ -1,10 +1,10 @@
-// The memory curve of one rank, stacked by category: over time, with steps and what is reserved; or in the
-// order of the allocations, each equally wide, where a step that is over in a blink shows its shape. Keeps
-// the fold of the last frame, which is worked out again only when curve, part or width change. Drawing layer;
-// frame thread only.
+// The memory curve of one rank, stacked by category, in the order of the allocations, each equally wide: a
+// step that is over in a blink shows its shape. (Over time: memory_time_chart.h.) Keeps the fold of the last
+// frame, which is worked out again only when curve, part or width change. Drawing layer; frame thread only.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,21 +23,19 @@ class MemoryChart {
     struct Input {
         const traces::Trace* trace = nullptr;
         int rank_index = 0;
-        std::span<const traces::MemoryPoint> curve;  // over time: all of it; in order: the part that is shown
+        std::span<const traces::MemoryPoint> curve;  // the part that is shown
         const traces::RankMemory* memory = nullptr;
-        std::int64_t from = 0, to = 1;  // ns; over time only
-        std::int64_t top = 0;           // bytes; in order only: the height of the chart, 0: the peak's
+        std::int64_t top = 0;                // bytes: the height of the chart, 0: the peak's
+        std::optional<std::int64_t> cursor;  // ns: a line at the last point until then
     };
 
-    // Both draw into the current window and take `size`.
-    void draw_over_time(const Input& input, ImVec2 size);
-    void draw_in_order(const Input& input, ImVec2 size);
+    // Draws into the current window and takes `size`. Returns the time of the point that was clicked.
+    std::optional<std::int64_t> draw_in_order(const Input& input, ImVec2 size);
 
   private:
     struct Shown {  // what `columns_` was folded from
         const traces::MemoryPoint* curve = nullptr;
         std::size_t size = 0;
-        std::int64_t from = 0, to = 0;
         int columns = 0;
         bool operator==(const Shown&) const = default;
     };

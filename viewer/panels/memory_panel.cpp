@@ -1,5 +1,7 @@
-// Memory: the curve of allocated device bytes of one rank by category, and what lived at the peak.
+// Memory: the curve of one rank by category, or of all ranks, or beside another run, on the timeline's own
+// time; below it what lived when, and every allocation (memory_views.h).
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,26 +13,38 @@
 #include "viewer/app/theme.h"
 #include "viewer/draw/chart.h"
 #include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/panels/memory_chart.h"
+#include "viewer/panels/memory_time_chart.h"
+#include "viewer/panels/memory_views.h"
 #include "viewer/panels/panel.h"
+#include "viewer/panels/segmented.h"
 #include "viewer/panels/toolbar.h"
 
 namespace shardscope::viewer {
 namespace {
 
 using traces::MemoryCategory;
-using traces::MemoryHolder;
+using traces::MemorySpace;
 using traces::RankMemory;
 
-constexpr ImGuiTableFlags kTableFlags = ImGuiTableFlags_RowBg | ImGuiTableFlags_PadOuterX |
-                                        ImGuiTableFlags_ScrollY | ImGuiTableFlags_NoSavedSettings;
+constexpr std::size_t kMostLines =
+    8;  // ranks that are drawn at once: more lines than this nobody tells apart
 
-double percent_of(std::int64_t bytes, std::int64_t whole) {
-    return whole > 0 ? 100.0 * static_cast<double>(bytes) / static_cast<double>(whole) : 0.0;
+// Which spaces a trace has events of.
+using Spaces = std::array<bool, traces::kMemorySpaces>;
+Spaces spaces_of(const traces::Trace& trace, const traces::Selection&) {
+    Spaces told{};
+    for (const MemorySpace space : trace.memory.space) told[static_cast<std::size_t>(space)] = true;
+    return told;
 }
 
-// "of step 2, 12.3 ms after its start", or the time alone outside every step.
+struct PoolLines {
+    LineCurve reserved, active, allocated;
+};
+
+// "in step 2, 12.3 ms after its start", or the time alone outside every step.
 std::string moment(const traces::Trace& trace, int rank_index, std::int64_t time) {
     for (const traces::Step& step : trace.steps) {
         if (step.rank != rank_index || time < step.start || time >= step.end) continue;
@@ -40,94 +54,37 @@ std::string moment(const traces::Trace& trace, int rank_index, std::int64_t time
     return fmt::format("at {}", format_duration(static_cast<double>(time)));
 }
 
-bool has_prediction(const RankMemory& memory) {
-    return memory.predicted_peak_bytes >= 0 && memory.prediction_applies;
+std::string prediction(const RankMemory& memory) {
+    if (memory.predicted_peak_bytes < 0) return "No prediction is stored.";
+    const std::int64_t off = memory.peak_bytes - memory.predicted_peak_bytes;
+    const std::string compared = !memory.prediction_applies ? "of the whole run"
+                                 : off == 0                 ? "exact"
+                                            : fmt::format("off by {} bytes", format_count(off));
+    return fmt::format("Predicted {}, {}{}.", format_mb(memory.predicted_peak_bytes), compared,
+                       memory.predicted_where.empty() ? "" : " (" + memory.predicted_where + ")");
 }
 
-void prediction_columns(bool shown) {
-    if (!shown) return;
-    const float font = ImGui::GetFontSize();
-    ImGui::TableSetupColumn("Predicted\nMB", ImGuiTableColumnFlags_WidthFixed, font * 4.5F);
-    ImGui::TableSetupColumn("Difference\nbytes", ImGuiTableColumnFlags_WidthFixed, font * 5);
+std::string other_facts(const RankMemory& memory) {
+    std::string facts;
+    if (memory.reserved_bytes > 0)
+        facts += fmt::format("  Reserved at most {}.", format_mb(memory.reserved_bytes));
+    for (const traces::SpacePeak& space : memory.other_spaces)
+        facts +=
+            fmt::format("  {} memory: at most {}.", space.space == MemorySpace::pinned ? "Pinned" : "Host",
+                        format_mb(space.peak_bytes));
+    return facts;
 }
 
-// The two cells of those columns: the memory account's bytes, and how many more were measured.
-void prediction_cells(std::int64_t bytes, std::int64_t predicted) {
-    ImGui::TableNextColumn();
-    text_right(format_mb(predicted, false));
-    ImGui::TableNextColumn();
-    const std::int64_t more = bytes - predicted;
-    if (more == 0) return text_right_dim("=");
-    text_right((more > 0 ? "+" : "") + format_count(more));
-}
-
-void category_row(std::string_view name, ImU32 color, std::int64_t bytes, std::int64_t peak,
-                  std::optional<std::int64_t> predicted) {
-    ImGui::TableNextRow();
-    ImGui::TableNextColumn();
-    if (color != 0) swatch(color);
-    text(name);
-    ImGui::TableNextColumn();
-    text_right(format_count(bytes));
-    ImGui::TableNextColumn();
-    text_right(format_mb(bytes, false));
-    ImGui::TableNextColumn();
-    const double percent = percent_of(bytes, peak);
-    cell_bar(color != 0 ? percent / 100 : 0, color, format_decimal(percent, 2));
-    if (predicted) prediction_cells(bytes, *predicted);
-}
-
-void draw_categories(const RankMemory& memory, ImVec2 size) {
-    const float font = ImGui::GetFontSize();
-    const bool predicted = has_prediction(memory);
-    const auto if_predicted = [&](std::int64_t bytes) {
-        return predicted ? std::optional(bytes) : std::nullopt;
-    };
-    if (!ImGui::BeginTable("categories", predicted ? 6 : 4, kTableFlags, size)) return;
-    ImGui::TableSetupScrollFreeze(0, 1);
-    ImGui::TableSetupColumn("At the peak, by category", ImGuiTableColumnFlags_WidthStretch);
-    ImGui::TableSetupColumn("Allocated\nbytes", ImGuiTableColumnFlags_WidthFixed, font * 7);
-    ImGui::TableSetupColumn("\nMB", ImGuiTableColumnFlags_WidthFixed, font * 4.5F);
-    ImGui::TableSetupColumn("Share\n%", ImGuiTableColumnFlags_WidthFixed, font * 4.5F);
-    prediction_columns(predicted);
-    headers_row(1);
-    category_row("Peak", 0, memory.peak_bytes, memory.peak_bytes, if_predicted(memory.predicted_peak_bytes));
-    for (std::size_t c = 0; c < memory.at_peak.size(); ++c) {
-        category_row(spaced(traces::kMemoryCategoryNames[c]), category_color(static_cast<MemoryCategory>(c)),
-                     memory.at_peak[c], memory.peak_bytes, if_predicted(memory.predicted_at_peak[c]));
-    }
-    ImGui::EndTable();
-}
-
-void draw_holders(const char* id, const char* title, const std::vector<MemoryHolder>& holders,
-                  std::int64_t peak, ImVec2 size) {
-    const float font = ImGui::GetFontSize();
-    const float width = size.x > 0 ? size.x : ImGui::GetContentRegionAvail().x;
-    const bool predicted = !holders.empty() && holders.front().predicted && width > font * 24;  // names first
-    if (!ImGui::BeginTable(id, predicted ? 5 : 3, kTableFlags, size)) return;
-    ImGui::TableSetupScrollFreeze(0, 1);
-    ImGui::TableSetupColumn(title, ImGuiTableColumnFlags_WidthStretch);
-    ImGui::TableSetupColumn("Allocated\nMB", ImGuiTableColumnFlags_WidthFixed, font * 4.5F);
-    ImGui::TableSetupColumn("Share\n%", ImGuiTableColumnFlags_WidthFixed, font * 4.5F);
-    prediction_columns(predicted);
-    headers_row(1);
-    ImGuiListClipper clipper;
-    clipper.Begin(static_cast<int>(holders.size()));
-    while (clipper.Step()) {
-        for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
-            const MemoryHolder& holder = holders[static_cast<std::size_t>(i)];
-            const double percent = percent_of(holder.bytes, peak);
-            ImGui::TableNextRow();
-            ImGui::TableNextColumn();
-            text_fit(holder.name);
-            ImGui::TableNextColumn();
-            text_right(format_mb(holder.bytes, false));
-            ImGui::TableNextColumn();
-            cell_bar(percent / 100, theme::accent(), format_decimal(percent, 2));
-            if (predicted) prediction_cells(holder.bytes, holder.predicted.value_or(0));
+// How far the other run's times are moved, so that the first step that both have begins together.
+std::int64_t alignment(const traces::Trace& here, int here_rank, const traces::Trace& there, int there_rank) {
+    for (const traces::Step& step : here.steps) {
+        if (step.rank != here_rank) continue;
+        for (const traces::Step& same : there.steps) {
+            if (same.rank == there_rank && same.number == step.number) return step.start - same.start;
+            if (same.rank > there_rank) break;
         }
     }
-    ImGui::EndTable();
+    return here.first_ns - there.first_ns;
 }
 
 class MemoryPanel final : public Panel {
@@ -136,54 +93,324 @@ class MemoryPanel final : public Panel {
     std::string_view title() const override { return "Memory"; }
 
     void draw(Session& session, const Frame&) override {
+        MemoryFacts facts;
+        facts.trace = session.trace();
+        facts.entry = session.current();
+        facts.rank_index = session.rank;
         draw_choosers(session);
-        ImGui::NewLine();
-        const TracePtr trace = session.trace();
-        const auto report = session.analyses.memory(trace, Session::selection(*session.current()));
-        const auto curve = session.analyses.curve(trace, session.rank);
-        if (report == nullptr || curve == nullptr) return draw_waiting(session, "the memory curve");
-        const RankMemory* memory = chosen_rank(report->ranks, session);
-        if (memory == nullptr || curve->empty()) {
-            return note("This trace holds no allocations of this rank.");
+        const auto spaces = session.analyses.analysis<Spaces>("memory spaces", facts.trace, {}, spaces_of);
+        if (spaces == nullptr) {
+            ImGui::NewLine();
+            return draw_waiting(session, "the memory curve");
         }
-        draw_headline(*trace, session.rank, *memory);
+        draw_controls(session, *spaces);
+        facts.space = space_;
+        if (!gather(session, facts)) return draw_waiting(session, "the memory curve");
+        if (facts.memory == nullptr || facts.curve->points.empty()) {
+            return note(
+                "This trace holds no allocations of this rank. PyTorch's profiler records them with "
+                "profile_memory=True, Nsight Systems with --cuda-memory-usage=true, and our recorder always; "
+                "a "
+                "memory snapshot (torch.cuda.memory._dump_snapshot) opens here too.");
+        }
+        draw_headline(facts);
         draw_limit_note(session);
-        draw_legend(*memory, *curve);
+        const std::vector<MemoryLine> lines = lines_of(session, facts);
+        draw_legend(facts, lines);
+        for (const traces::MemoryFailure& failure : facts.memory->failures) draw_failure(failure);
 
-        const float tables = std::min(ImGui::GetFontSize() * 19, ImGui::GetContentRegionAvail().y * 0.55F);
-        const float height = std::max(ImGui::GetFontSize() * 6, ImGui::GetContentRegionAvail().y - tables);
-        draw_charts(*trace, session, *memory, *curve, height);
-        draw_tables(*memory);
-        curve_ = curve;  // kept until the charts have folded another one
+        const float font = ImGui::GetFontSize();
+        const float below = std::min(font * 19, ImGui::GetContentRegionAvail().y * 0.52F);
+        const float height = std::max(font * 6, ImGui::GetContentRegionAvail().y - below);
+        const std::optional<std::int64_t> cursor = facts.entry->cursor;
+        draw_charts(facts, lines, height);
+        if (facts.entry->cursor != cursor) views_.show_cursor();
+        views_.draw(session, facts);
     }
 
   private:
-    // The whole time at the left; at the right the step of the peak, allocation by allocation.
-    void draw_charts(const traces::Trace& trace, const Session& session, const RankMemory& memory,
-                     const std::vector<traces::MemoryPoint>& curve, float height) {
-        const float font = ImGui::GetFontSize();
-        MemoryChart::Input all{&trace, session.rank, curve, &memory, trace.first_ns, trace.last_ns};
-        if (const auto limit = session.current()->limit) {
-            all.from = limit->from;
-            all.to = limit->to;
+    // --- what is shown ---
+
+    void draw_controls(Session& session, const Spaces& spaces) {
+        const float gap = ImGui::GetFontSize() * 1.2F;
+        if (session.trace()->ranks.size() > 1) {
+            toggle_button("memory.all_ranks", "All ranks", all_ranks_);
+            ImGui::SameLine(0, gap);
+        } else {
+            all_ranks_ = false;
         }
-        const float gap = font * 1.2F;
-        const float left = (ImGui::GetContentRegionAvail().x - gap) * 0.58F;
-        const float inner = height - ImGui::GetTextLineHeightWithSpacing();
-        ImGui::BeginChild("time", {left, height});
-        dim_line("Over time");
-        over_time_.draw_over_time(all, {ImGui::GetContentRegionAvail().x, inner});
+        std::vector<std::string_view> names;
+        std::vector<MemorySpace> told;
+        constexpr std::array<std::string_view, traces::kMemorySpaces> kNames = {"Device", "Pinned", "Host"};
+        for (std::size_t s = 0; s < spaces.size(); ++s) {
+            if (!spaces[s]) continue;
+            names.push_back(kNames[s]);
+            told.push_back(static_cast<MemorySpace>(s));
+        }
+        auto at = std::find(told.begin(), told.end(), space_);
+        if (at == told.end()) {
+            space_ = told.empty() ? MemorySpace::device : told.front();
+            at = told.begin();
+        }
+        if (told.size() > 1) {
+            int chosen = static_cast<int>(at - told.begin());
+            if (segmented("memory.space", names, chosen)) space_ = told[static_cast<std::size_t>(chosen)];
+            ImGui::SameLine(0, gap);
+        }
+        choose_other(session);
+        ImGui::NewLine();
+    }
+
+    // The run that this one is compared with: one of the other open ones, or none.
+    void choose_other(Session& session) {
+        const OpenTrace* other = other_of(session);
+        if (session.ready().size() < 2) return;
+        ImGui::SetNextItemWidth(std::min(ImGui::GetFontSize() * 16, ImGui::GetContentRegionAvail().x));
+        const std::string shown = other != nullptr ? "against " + other->name : "against no other run";
+        if (ImGui::BeginCombo("##other", shown.c_str())) {
+            if (ImGui::Selectable("no other run", other == nullptr)) other_.reset();
+            for (const OpenTrace& entry : session.open) {
+                if (entry.trace == nullptr || &entry == session.current()) continue;
+                ImGui::PushID(&entry);
+                if (ImGui::Selectable(entry.name.c_str(), &entry == other)) other_ = entry.trace;
+                items::mark("memory.other." + entry.name);
+                ImGui::PopID();
+            }
+            ImGui::EndCombo();
+        }
+        items::mark("memory.other", other != nullptr ? other->name : "");
+    }
+
+    const OpenTrace* other_of(const Session& session) const {
+        const TracePtr wanted = other_.lock();
+        for (const OpenTrace& entry : session.open) {
+            if (wanted != nullptr && entry.trace == wanted && &entry != session.current()) return &entry;
+        }
+        return nullptr;
+    }
+
+    // --- what it is drawn from ---
+
+    using ReportPtr = std::shared_ptr<const traces::MemoryReport>;
+    static ReportPtr report_of(Session& session, const OpenTrace& entry, MemorySpace space) {
+        const traces::Selection selection = Session::selection(entry);
+        if (space == MemorySpace::device) return session.analyses.memory(entry.trace, selection);
+        return session.analyses.analysis<traces::MemoryReport>(
+            fmt::format("memory of space {}", static_cast<int>(space)), entry.trace, selection,
+            [space](const traces::Trace& trace, const traces::Selection& s) {
+                return traces::memory_report(trace, s, space);
+            });
+    }
+
+    static std::shared_ptr<const CategoryCurve> curve_of(Session& session, const TracePtr& trace, int rank,
+                                                         MemorySpace space) {
+        return session.analyses.get<CategoryCurve>(
+            fmt::format("category curve/{}/{}", rank, static_cast<int>(space)), {trace},
+            [=](const auto& t) { return category_curve(traces::memory_curve(*t.front(), rank, space)); });
+    }
+
+    static std::shared_ptr<const LineCurve> total_of(Session& session, const TracePtr& trace, int rank,
+                                                     MemorySpace space) {
+        return session.analyses.get<LineCurve>(
+            fmt::format("total curve/{}/{}", rank, static_cast<int>(space)), {trace},
+            [=](const auto& t) { return line_curve(traces::allocated_curve(*t.front(), rank, space)); });
+    }
+
+    // False while the first of it is being worked out.
+    bool gather(Session& session, MemoryFacts& facts) {
+        facts.report = report_of(session, *facts.entry, space_);
+        facts.curve = curve_of(session, facts.trace, facts.rank_index, space_);
+        if (facts.report == nullptr || facts.curve == nullptr) return false;
+        facts.memory = chosen_rank(facts.report->ranks, session);
+        if (facts.memory == nullptr) return true;
+        if (space_ == MemorySpace::device) {
+            facts.explanation = session.analyses.analysis<traces::MemoryExplanation>(
+                "memory explained", facts.trace, Session::selection(*facts.entry), traces::explain_memory);
+        }
+        if (facts.explanation != nullptr) {
+            for (const traces::RankExplanation& rank : facts.explanation->ranks) {
+                if (rank.memory.rank == facts.memory->rank) facts.explained = &rank;
+            }
+        }
+        facts.other = other_of(session);
+        if (facts.other == nullptr) return true;
+        facts.other_report = report_of(session, *facts.other, space_);
+        if (facts.other_report == nullptr || facts.other_report->ranks.empty()) return true;
+        facts.other_memory = &facts.other_report->ranks.front();
+        for (const RankMemory& rank : facts.other_report->ranks) {
+            if (rank.rank == facts.memory->rank) facts.other_memory = &rank;
+        }
+        return true;
+    }
+
+    std::vector<MemoryLine> lines_of(Session& session, const MemoryFacts& facts) {
+        std::vector<MemoryLine> lines;
+        kept_.clear();
+        if (all_ranks_) {
+            add_ranks(session, facts, lines);
+        } else if (space_ == MemorySpace::device) {
+            add_pool(session, facts, lines);
+        }
+        if (facts.other_memory != nullptr) add_other(session, facts, lines);
+        return lines;
+    }
+
+    // The fullest, and the chosen one whatever it holds.
+    void add_ranks(Session& session, const MemoryFacts& facts, std::vector<MemoryLine>& lines) {
+        std::vector<const RankMemory*> ranks;
+        for (const RankMemory& rank : facts.report->ranks) ranks.push_back(&rank);
+        std::stable_sort(ranks.begin(), ranks.end(), [&](const RankMemory* a, const RankMemory* b) {
+            if ((a == facts.memory) != (b == facts.memory)) return a == facts.memory;
+            return a->peak_bytes > b->peak_bytes;
+        });
+        if (ranks.size() > kMostLines) ranks.resize(kMostLines);
+        std::sort(ranks.begin(), ranks.end(),
+                  [](const RankMemory* a, const RankMemory* b) { return a->rank < b->rank; });
+        for (const RankMemory* rank : ranks) {
+            for (std::size_t i = 0; i < facts.trace->ranks.size(); ++i) {
+                if (facts.trace->ranks[i].number != rank->rank) continue;
+                add_line(lines, total_of(session, facts.trace, static_cast<int>(i), space_),
+                         run_color(static_cast<int>(lines.size())), fmt::format("rank {}", rank->rank), 0,
+                         rank == facts.memory ? 2.5F : 1.5F);
+            }
+        }
+    }
+
+    void add_pool(Session& session, const MemoryFacts& facts, std::vector<MemoryLine>& lines) {
+        const int rank = facts.rank_index;
+        const auto pool = session.analyses.get<PoolLines>(
+            fmt::format("pool lines/{}", rank), {facts.trace}, [=](const auto& t) {
+                traces::PoolCurves curves = traces::pool_curves(*t.front(), rank);
+                return PoolLines{line_curve(std::move(curves.reserved)), line_curve(std::move(curves.active)),
+                                 line_curve(std::move(curves.allocated))};
+            });
+        if (pool == nullptr) return;
+        const auto add = [&](const LineCurve& line, Color color, const char* label) {
+            if (line.curve.empty()) return;
+            add_line(lines, std::shared_ptr<const LineCurve>(pool, &line), color, label);
+        };
+        // What is reserved may be far above; then it is said in words only, so that the curve keeps its
+        // height.
+        if (facts.memory->reserved_bytes < 2 * facts.memory->peak_bytes)
+            add(pool->reserved, theme::text_dim(), "reserved");
+        if (!facts.memory->until_last_use) add(pool->active, theme::accent(), "active");
+        add(pool->allocated, theme::text(), "allocated");
+    }
+
+    void add_other(Session& session, const MemoryFacts& facts, std::vector<MemoryLine>& lines) {
+        const traces::Trace& there = *facts.other->trace;
+        int rank = 0;
+        for (std::size_t i = 0; i < there.ranks.size(); ++i) {
+            if (there.ranks[i].number == facts.other_memory->rank) rank = static_cast<int>(i);
+        }
+        add_line(lines, total_of(session, facts.other->trace, rank, space_), run_color(facts.other->color),
+                 facts.other->name, alignment(*facts.trace, facts.rank_index, there, rank), 2);
+    }
+
+    void add_line(std::vector<MemoryLine>& lines, std::shared_ptr<const LineCurve> line, Color color,
+                  std::string label, std::int64_t shift = 0, float thickness = 1.5F) {
+        if (line == nullptr) return;  // it is still being worked out
+        lines.push_back({line.get(), color, std::move(label), shift, thickness});
+        kept_.push_back(std::move(line));
+    }
+
+    // --- drawing ---
+
+    void draw_headline(const MemoryFacts& facts) {
+        const RankMemory& memory = *facts.memory;
+        const float font = ImGui::GetFontSize();
+        const ImVec2 at = ImGui::GetCursorPos();
+        big_number(format_mb(memory.peak_bytes));
+        items::mark("memory.value.peak", format_mb(memory.peak_bytes));
+        const float right = ImGui::GetItemRectSize().x + font;
+        ImGui::SetCursorPos({at.x + right, at.y + font * 0.05F});
+        const char* space = space_ == MemorySpace::device   ? ""
+                            : space_ == MemorySpace::pinned ? " pinned"
+                                                            : " host";
+        text_fit(fmt::format("peak {}{} of rank {}: {} bytes, {}",
+                             memory.until_last_use ? "active" : "allocated", space, memory.rank,
+                             format_count(memory.peak_bytes),
+                             moment(*facts.trace, facts.rank_index, memory.peak_time_ns)));
+        items::mark("memory.value.peak_bytes", fmt::format("{}", memory.peak_bytes));
+        ImGui::SetCursorPos({at.x + right, at.y + font * 1.1F});
+        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
+        text_fit(space_ == MemorySpace::device ? prediction(memory) + other_facts(memory)
+                                               : "Counted in the order of the host's program.");
+        ImGui::PopStyleColor();
+        ImGui::SetCursorPos({at.x, at.y + font * 2.4F});
+        if (items::kept()) {
+            items::value("memory.value.peak_time_ns", fmt::format("{}", memory.peak_time_ns));
+            for (std::size_t c = 0; c < memory.at_peak.size(); ++c)
+                items::value(fmt::format("memory.value.at_peak.{}", traces::kMemoryCategoryNames[c]),
+                             fmt::format("{}", memory.at_peak[c]));
+        }
+    }
+
+    static void draw_failure(const traces::MemoryFailure& failure) {
+        ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
+        text_fit(fmt::format("{}: {}", format_duration(static_cast<double>(failure.time_ns)), failure.text));
+        ImGui::PopStyleColor();
+    }
+
+    // The categories that ever hold anything, in the order of the stack; then the lines.
+    void draw_legend(const MemoryFacts& facts, const std::vector<MemoryLine>& lines) const {
+        std::vector<LegendItem> items;
+        for (std::size_t c = 0; !all_ranks_ && c < facts.curve->most.size(); ++c) {
+            if (facts.curve->most[c] > 0)
+                items.push_back({spaced(traces::kMemoryCategoryNames[c]),
+                                 category_color(static_cast<MemoryCategory>(c))});
+        }
+        for (const MemoryLine& line : lines)
+            items.push_back(
+                {line.shift != 0 ? line.label + " (from the same step)" : line.label, line.color});
+        if (all_ranks_ && facts.report->ranks.size() > kMostLines)
+            items.push_back({fmt::format("the fullest of {} ranks", facts.report->ranks.size()), 0});
+        legend(items);
+    }
+
+    // The whole time at the left; at the right, where there is room, one step allocation by allocation.
+    void draw_charts(const MemoryFacts& facts, const std::vector<MemoryLine>& lines, float height) {
+        const float font = ImGui::GetFontSize(), gap = font * 1.2F;
+        const float line = ImGui::GetTextLineHeightWithSpacing();
+        const float width = ImGui::GetContentRegionAvail().x;
+        const bool beside = !all_ranks_ && width > font * 66;
+        constexpr ImGuiWindowFlags kStill = ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse;
+        MemoryTimeChart chart;
+        chart.entry = facts.entry;
+        chart.rank_index = facts.rank_index;
+        chart.stack = all_ranks_ ? nullptr : facts.curve.get();
+        chart.lines = lines;
+        chart.peak = {facts.memory->peak_time_ns, facts.memory->peak_bytes};
+        ImGui::BeginChild("time", {beside ? (width - gap) * 0.62F : 0, height}, false, kStill);
+        dim_line(all_ranks_ ? "All ranks over time" : "Over time");
+        draw_memory_over_time("memory.chart", chart, {ImGui::GetContentRegionAvail().x, height - line});
         ImGui::EndChild();
+        if (!beside) return;
         ImGui::SameLine(0, gap);
-        ImGui::BeginChild("order", {0, height});
-        const CurvePart part = part_of_peak(trace, session.rank, curve, memory.peak_time_ns);
-        MemoryChart::Input detail = all;
-        detail.curve = std::span(curve).subspan(part.first, part.count);
-        dim_line(fmt::format("{}: {} allocations and frees, in their order",
-                             part.step >= 0 ? fmt::format("Step {}", part.step) : "Around the peak",
-                             format_count(static_cast<std::int64_t>(part.count))));
-        in_order_.draw_in_order(detail, {ImGui::GetContentRegionAvail().x, inner});
+        ImGui::BeginChild("order", {0, height}, false, kStill);
+        draw_in_order(facts, height - line);
         ImGui::EndChild();
+    }
+
+    void draw_in_order(const MemoryFacts& facts, float height) {
+        // The step of the cursor, where there is one.
+        std::int64_t time = facts.memory->peak_time_ns;
+        if (facts.entry->cursor && point_at(facts.curve->points, *facts.entry->cursor) != nullptr)
+            time = *facts.entry->cursor;
+        const CurvePart part = part_of_peak(*facts.trace, facts.rank_index, facts.curve->points, time);
+        MemoryChart::Input input{facts.trace.get(), facts.rank_index,
+                                 std::span(facts.curve->points).subspan(part.first, part.count),
+                                 facts.memory};
+        input.cursor = facts.entry->cursor;
+        const bool at_peak = time == facts.memory->peak_time_ns;
+        dim_line(fmt::format("{}: {} allocations and frees, in their order",
+                             part.step >= 0 ? fmt::format("Step {}", part.step)
+                             : at_peak      ? "Around the peak"
+                                            : "Around the cursor",
+                             format_count(static_cast<std::int64_t>(part.count))));
+        const auto clicked = in_order_.draw_in_order(input, {ImGui::GetContentRegionAvail().x, height});
+        if (clicked) facts.entry->cursor = clicked;
+        shown_curve_ = facts.curve;  // kept until the chart has folded another one
     }
 
     static void dim_line(std::string_view line) {
@@ -192,83 +419,13 @@ class MemoryPanel final : public Panel {
         ImGui::PopStyleColor();
     }
 
-    static void draw_headline(const traces::Trace& trace, int rank_index, const RankMemory& memory) {
-        const float font = ImGui::GetFontSize();
-        const ImVec2 at = ImGui::GetCursorPos();
-        big_number(format_mb(memory.peak_bytes));
-        const float right = ImGui::GetItemRectSize().x + font;
-        ImGui::SetCursorPos({at.x + right, at.y + font * 0.05F});
-        text(fmt::format("peak allocated of rank {}: {} bytes, {}", memory.rank,
-                         format_count(memory.peak_bytes), moment(trace, rank_index, memory.peak_time_ns)));
-        ImGui::SetCursorPos({at.x + right, at.y + font * 1.1F});
-        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-        text(prediction(memory) + reserved(memory));
-        ImGui::PopStyleColor();
-        ImGui::SetCursorPos({at.x, at.y + font * 2.4F});
-    }
-
-    static std::string prediction(const RankMemory& memory) {
-        if (memory.predicted_peak_bytes < 0) return "No prediction is stored.";
-        const std::int64_t off = memory.peak_bytes - memory.predicted_peak_bytes;
-        const std::string compared = !memory.prediction_applies ? "of the whole run"
-                                     : off == 0                 ? "exact"
-                                                : fmt::format("off by {} bytes", format_count(off));
-        return fmt::format("Predicted {}, {}{}.", format_mb(memory.predicted_peak_bytes), compared,
-                           memory.predicted_where.empty() ? "" : " (" + memory.predicted_where + ")");
-    }
-
-    static std::string reserved(const RankMemory& memory) {
-        return memory.reserved_bytes > 0
-                   ? fmt::format("  Reserved at most {}.", format_mb(memory.reserved_bytes))
-                   : "";
-    }
-
-    // The categories that ever hold anything, in the order of the stack.
-    void draw_legend(const RankMemory& memory, const std::vector<traces::MemoryPoint>& curve) {
-        if (legend_of_ != curve.data()) {
-            legend_of_ = curve.data();
-            used_ = memory.at_peak;
-            for (const traces::MemoryPoint& point : curve) {
-                for (std::size_t c = 0; c < used_.size(); ++c) used_[c] = std::max(used_[c], point.bytes[c]);
-            }
-        }
-        std::vector<LegendItem> items;
-        for (std::size_t c = 0; c < used_.size(); ++c) {
-            if (used_[c] > 0)
-                items.push_back({spaced(traces::kMemoryCategoryNames[c]),
-                                 category_color(static_cast<MemoryCategory>(c))});
-        }
-        legend(items);
-    }
-
-    // As many tables as there is room for: categories, then units, then modules.
-    static void draw_tables(const RankMemory& memory) {
-        const float font = ImGui::GetFontSize();
-        const ImVec2 left = ImGui::GetContentRegionAvail();
-        const float gap = font * 1.2F;
-        const bool parts = !memory.units.empty() && memory.units.front().predicted;
-        const float least_categories = font * (has_prediction(memory) ? 42.0F : 33.0F);
-        const float least_holders = font * (parts ? 26.0F : 18.0F);
-        const bool wide = left.x > least_categories + 2 * (gap + least_holders);
-        const float categories = std::max(least_categories, left.x * (wide ? 0.36F : 0.6F));
-        const float rest = left.x - categories - gap;
-        const bool alone = rest < font * 12;
-        draw_categories(memory, {alone ? left.x : categories, left.y});
-        if (alone) return;
-        ImGui::SameLine(0, gap);
-        const bool by_buffer = memory.units.size() < 2;            // one unit says little: then by buffer
-        const float holders = wide ? (rest - gap) * 0.45F : rest;  // names of modules are longer
-        draw_holders("units", by_buffer ? "By buffer" : "By FSDP unit",
-                     by_buffer ? memory.buffers : memory.units, memory.peak_bytes, {holders, left.y});
-        if (!wide) return;
-        ImGui::SameLine(0, gap);
-        draw_holders("modules", "By module", memory.modules, memory.peak_bytes, {0, left.y});
-    }
-
-    MemoryChart over_time_, in_order_;
-    std::shared_ptr<const std::vector<traces::MemoryPoint>> curve_;
-    const void* legend_of_ = nullptr;
-    traces::CategoryBytes used_{};
+    bool all_ranks_ = false;
+    MemorySpace space_ = MemorySpace::device;
+    std::weak_ptr<const traces::Trace> other_;
+    MemoryChart in_order_;
+    MemoryViews views_;
+    std::shared_ptr<const CategoryCurve> shown_curve_;
+    std::vector<std::shared_ptr<const LineCurve>> kept_;  // of this frame's lines
 };
 
 }  // namespace
