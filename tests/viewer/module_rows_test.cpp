@@ -1,6 +1,7 @@
 // Which rows of a module tree are shown: the tree of the FSDP talk, per-Linear wrap, with two layers.
 #include "viewer/panels/module_rows.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,70 +32,47 @@ std::vector<ModuleNode> wrapped_mlp() {
                           node("FullyShardedDataParallel_2", 60, {node("Linear_1", 50)})})})})};
 }
 
-std::vector<std::string> names(const std::vector<VisibleModule>& rows) {
-    std::vector<std::string> texts;
-    for (const VisibleModule& row : rows)
-        texts.push_back(std::string(2 * static_cast<std::size_t>(row.depth), ' ') + row.node->name);
-    return texts;
+// A view of one rank with this tree.
+std::shared_ptr<const traces::ModuleView> view_of(std::vector<ModuleNode> tree) {
+    auto view = std::make_shared<traces::ModuleView>();
+    view->ranks.push_back({.rank = 0, .modules = std::move(tree)});
+    return view;
 }
 
-TEST(ModuleRows, OpenLevelsShowTheTreeDownToThere) {
-    const auto tree = wrapped_mlp();
-    ModuleTreeState state;
-    state.open_levels = 2;
-    EXPECT_THAT(names(visible_modules(tree, state)),
-                ElementsAre("FullyShardedDataParallel_0", "  MLP_0", "    Sequential_0"));
-    state.open_levels = 9;
-    EXPECT_EQ(visible_modules(tree, state).size(), 8U);
+TEST(ModuleRows, TheModelHasTheTreeInPreorderWithPaths) {
+    const auto view = view_of(wrapped_mlp());
+    const ModulesModel model(view, view->ranks[0]);
+    ASSERT_EQ(model.rows(), 8U);
+    EXPECT_EQ(model.node(7).name, "Linear_1");
+    EXPECT_EQ(model.node(7).depth, 4);
+    EXPECT_EQ(model.text(7, 0),
+              "FullyShardedDataParallel_0/MLP_0/Sequential_0/FullyShardedDataParallel_2/Linear_1");
+    EXPECT_EQ(model.module(7).device_us, 50);
 }
 
-TEST(ModuleRows, AToggledNodeIsTheOtherWay) {
-    const auto tree = wrapped_mlp();
-    ModuleTreeState state;
-    state.open_levels = 9;
-    state.toggled.insert("FullyShardedDataParallel_0/MLP_0/Sequential_0/FullyShardedDataParallel_1");
-    const auto rows = visible_modules(tree, state);
-    EXPECT_EQ(rows.size(), 7U) << "Linear_0 is hidden";
-    EXPECT_FALSE(rows[3].open);
-    EXPECT_TRUE(rows[3].has_children);
-}
-
-TEST(ModuleRows, ASearchShowsWhatItFindsAndTheWayThere) {
-    const auto tree = wrapped_mlp();
-    ModuleTreeState state;
-    state.search = "linear_1";
-    const auto rows = visible_modules(tree, state);
-    EXPECT_THAT(names(rows), ElementsAre("FullyShardedDataParallel_0", "  MLP_0", "    Sequential_0",
-                                         "      FullyShardedDataParallel_2", "        Linear_1"));
-    EXPECT_FALSE(rows[3].found);
-    EXPECT_TRUE(rows[4].found);
-    state.search = "conv";
-    EXPECT_TRUE(visible_modules(tree, state).empty());
-}
-
-TEST(ModuleRows, SortingStaysWithinSiblings) {
-    const auto tree = wrapped_mlp();
-    ModuleTreeState state;
-    state.open_levels = 3;
-    state.sorted = true;
-    state.sort_by = ModuleColumn::device;
-    EXPECT_THAT(
-        names(visible_modules(tree, state)),
-        ElementsAre("FullyShardedDataParallel_0", "  MLP_0", "    Sequential_0",
-                    "      FullyShardedDataParallel_2", "      FullyShardedDataParallel_1", "      ReLU_0"));
-    state.descending = false;
-    EXPECT_EQ(visible_modules(tree, state)[3].node->name, "ReLU_0");
-    state.sort_by = ModuleColumn::name;
-    EXPECT_EQ(visible_modules(tree, state)[5].node->name, "ReLU_0");
-}
-
-TEST(ModuleRows, AsManyLevelsOpenAsFit) {
-    const auto tree = wrapped_mlp();  // 1, 1, 1, 3, 2 rows by level
-    EXPECT_EQ(levels_that_fit(tree, 8), 4) << "everything";
-    EXPECT_EQ(levels_that_fit(tree, 7), 3) << "all but the Linears";
-    EXPECT_EQ(levels_that_fit(tree, 5), 2);
-    EXPECT_EQ(levels_that_fit(tree, 1), 1) << "never nothing";
-    EXPECT_EQ(levels_that_fit({}, 10), 1);
+TEST(ModuleRows, NumbersAreInTheColumnsUnit) {
+    ModuleNode n = node("Linear_0", 1234.5);
+    n.module = 3;
+    n.occurrences = 12;
+    n.gathered_bytes = 3 * 1024 * 1024 / 2;
+    n.backward_device_us = 308.625;
+    const auto view = view_of({n});
+    const ModulesModel model(view, view->ranks[0]);
+    const auto cell = [&](const std::string& id) {
+        for (std::size_t c = 0; c < model.columns().size(); ++c) {
+            if (model.columns()[c].id == id) return model.text(0, c);
+        }
+        ADD_FAILURE() << "no column " << id;
+        return std::string();
+    };
+    EXPECT_EQ(cell("calls"), "12");
+    EXPECT_EQ(cell("device_us"), "1,235");  // whole microseconds
+    EXPECT_EQ(cell("backward_percent"), "25.0");
+    EXPECT_EQ(cell("gathered_mb"), "1.50");
+    EXPECT_EQ(cell("reduced_mb"), "-");
+    EXPECT_EQ(cell("peak_mb"), "-");
+    EXPECT_EQ(model.find_module(3), 0U);
+    EXPECT_FALSE(model.find_module(-1)) << "unknown modules have no id";
 }
 
 TEST(ModuleRows, BackwardIsAShareOfDeviceTime) {

@@ -3,68 +3,73 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include "viewer/app/theme.h"
+#include "viewer/draw/format.h"
 
 namespace shardscope::viewer {
 namespace {
 
 using traces::ModuleNode;
 
-bool same_letter(char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+enum Column : std::size_t {
+    kPath,
+    kCalls,
+    kOperators,
+    kHost,
+    kHostSelf,
+    kDevice,
+    kDeviceSelf,
+    kDeviceBusy,
+    kBackward,
+    kParameters,
+    kGathered,
+    kReduced,
+    kUnshardWait,
+    kPeak,
+};
+
+// Bars stand behind the columns that are read at a glance.
+std::vector<TableColumn> module_columns() {
+    using Kind = TableColumn::Kind;
+    const Color kernel = time_category_color(traces::TimeCategory::kernel);
+    const Color communication = time_category_color(traces::TimeCategory::communication);
+    const Color memory = category_color(traces::MemoryCategory::activations);
+    return {
+        {"module", "Module", "", Kind::text, 0, 99, 0, "The modules' calls as they nest"},
+        {"calls", "Calls", "", Kind::number, 3.6F, 8, 0, "Forward calls"},
+        {"operators", "Operators", "", Kind::number, 5.2F, 3, 0,
+         "Operators directly under it, forward and backward"},
+        {"host_us", "Host total", "\u00b5s", Kind::number, 6.2F, 9, 0,
+         "Duration of its calls and backward ranges on the host"},
+        {"host_self_us", "Host self", "\u00b5s", Kind::number, 6.2F, 4, 0, "The same without modules inside"},
+        {"device_us", "Device total", "\u00b5s", Kind::number, 7.2F, 12, kernel,
+         "Sum of the device events launched inside"},
+        {"device_self_us", "Device self", "\u00b5s", Kind::number, 6.8F, 10, kernel,
+         "Those not launched in a module inside"},
+        {"device_busy_us", "Device busy", "\u00b5s", Kind::number, 6.8F, 0, 0,
+         "When any of the device events launched inside ran"},
+        {"backward_percent", "Backward", "% of device", Kind::number, 6.2F, 6, 0,
+         "The backward's share of the device total"},
+        {"parameters", "Parameters", "", Kind::number, 6.6F, 5, 0, "Elements, modules inside included"},
+        {"gathered_mb", "Gathered", "MB", Kind::number, 5.4F, 7, communication,
+         "All-gathers of the unit that it wraps"},
+        {"reduced_mb", "Reduced", "MB", Kind::number, 5.4F, 2, communication,
+         "Reductions of the unit that it wraps"},
+        {"unshard_wait_us", "Unshard wait", "\u00b5s", Kind::number, 7, 1, 0,
+         "Host time in its rate limiter and unshard waits"},
+        {"peak_mb", "Peak", "MB", Kind::number, 5.4F, 11, memory,
+         "Largest allocated device memory while a call is open"},
+    };
 }
 
-bool contains(std::string_view text, std::string_view part) {
-    return std::search(text.begin(), text.end(), part.begin(), part.end(), same_letter) != text.end();
-}
-
-bool found_below(const ModuleNode& node, std::string_view search) {
-    return std::any_of(node.children.begin(), node.children.end(), [&](const ModuleNode& child) {
-        return contains(child.name, search) || found_below(child, search);
-    });
-}
-
-std::vector<const ModuleNode*> in_order(std::span<const ModuleNode> nodes, const ModuleTreeState& state) {
-    std::vector<const ModuleNode*> order;
-    order.reserve(nodes.size());
-    for (const ModuleNode& node : nodes) order.push_back(&node);
-    if (!state.sorted) return order;
-    std::stable_sort(order.begin(), order.end(), [&](const ModuleNode* a, const ModuleNode* b) {
-        if (state.descending) std::swap(a, b);
-        if (state.sort_by == ModuleColumn::name) return a->name < b->name;
-        return column_value(*a, state.sort_by) < column_value(*b, state.sort_by);
-    });
-    return order;
-}
-
-void add_rows(std::span<const ModuleNode> nodes, const ModuleTreeState& state, const std::string& above,
-              int depth, std::vector<VisibleModule>& rows) {
-    for (const ModuleNode* node : in_order(nodes, state)) {
-        VisibleModule row;
-        row.node = node;
-        row.path = above.empty() ? node->name : above + "/" + node->name;
-        row.depth = depth;
-        row.has_children = !node->children.empty();
-        if (state.search.empty()) {
-            row.open = row.has_children && ((depth < state.open_levels) != state.toggled.contains(row.path));
-        } else {
-            row.found = contains(node->name, state.search);
-            row.open = found_below(*node, state.search);
-            if (!row.found && !row.open) continue;
-        }
-        const bool open = row.open;
-        const std::string path = row.path;
-        rows.push_back(std::move(row));
-        if (open) add_rows(node->children, state, path, depth + 1, rows);
-    }
-}
-
-void count_levels(std::span<const ModuleNode> nodes, std::size_t depth, std::vector<std::size_t>& counts) {
-    if (nodes.empty()) return;
-    if (counts.size() <= depth) counts.resize(depth + 1);
-    counts[depth] += nodes.size();
-    for (const ModuleNode& node : nodes) count_levels(node.children, depth + 1, counts);
+double megabytes(std::int64_t bytes) {
+    return bytes == 0 ? kNoNumber : static_cast<double>(bytes) / (1024.0 * 1024.0);
 }
 
 std::string_view class_of(std::string_view name) {
@@ -117,56 +122,81 @@ void add_every_line(std::span<const ModuleNode> nodes, int depth, std::vector<Tr
 
 }  // namespace
 
-double column_value(const ModuleNode& node, ModuleColumn column) {
-    switch (column) {
-        case ModuleColumn::name:
-            return 0;
-        case ModuleColumn::occurrences:
-            return static_cast<double>(node.occurrences);
-        case ModuleColumn::operators:
-            return static_cast<double>(node.operators);
-        case ModuleColumn::host:
-            return node.host_us;
-        case ModuleColumn::host_self:
-            return node.host_self_us;
-        case ModuleColumn::device:
-            return node.device_us;
-        case ModuleColumn::device_self:
-            return node.device_self_us;
-        case ModuleColumn::backward:
-            return backward_percent(node);
-        case ModuleColumn::parameters:
-            return static_cast<double>(node.parameters);
-        case ModuleColumn::gathered:
-            return static_cast<double>(node.gathered_bytes);
-        case ModuleColumn::reduced:
-            return static_cast<double>(node.reduced_bytes);
-        case ModuleColumn::peak:
-            return static_cast<double>(node.peak_bytes);
-    }
-    return 0;
-}
-
 double backward_percent(const ModuleNode& node) {
     return node.device_us > 0 ? 100.0 * node.backward_device_us / node.device_us : 0.0;
 }
 
-std::vector<VisibleModule> visible_modules(std::span<const ModuleNode> roots, const ModuleTreeState& state) {
-    std::vector<VisibleModule> rows;
-    add_rows(roots, state, "", 0, rows);
-    return rows;
+ModulesModel::ModulesModel(std::shared_ptr<const traces::ModuleView> view, const traces::RankModules& rank)
+    : view_(std::move(view)) {
+    columns_ = module_columns();
+    for (const ModuleNode& node : rank.modules) add(node, 0);
 }
 
-int levels_that_fit(std::span<const ModuleNode> roots, std::size_t rows) {
-    std::vector<std::size_t> counts;
-    count_levels(roots, 0, counts);
-    std::size_t shown = counts.empty() ? 0 : counts[0];
-    int levels = 0;
-    for (std::size_t depth = 1; depth < counts.size() && shown + counts[depth] <= rows; ++depth) {
-        shown += counts[depth];
-        ++levels;
+void ModulesModel::add(const ModuleNode& node, int depth) {
+    add_node(node.name, depth);
+    modules_.push_back(&node);
+    for (const ModuleNode& child : node.children) add(child, depth + 1);
+}
+
+double ModulesModel::number(std::size_t row, std::size_t column) const {
+    const ModuleNode& node = *modules_[row];
+    switch (column) {
+        case kCalls:
+            return static_cast<double>(node.occurrences);
+        case kOperators:
+            return static_cast<double>(node.operators);
+        case kHost:
+            return node.host_us;
+        case kHostSelf:
+            return node.host_self_us;
+        case kDevice:
+            return node.device_us;
+        case kDeviceSelf:
+            return node.device_self_us;
+        case kDeviceBusy:
+            return node.device_busy_us;
+        case kBackward:
+            return node.device_us > 0 ? backward_percent(node) : kNoNumber;
+        case kParameters:
+            return node.parameters == 0 ? kNoNumber : static_cast<double>(node.parameters);
+        case kGathered:
+            return megabytes(node.gathered_bytes);
+        case kReduced:
+            return megabytes(node.reduced_bytes);
+        case kUnshardWait:
+            return node.unshard_wait_us > 0 ? node.unshard_wait_us : kNoNumber;
+        case kPeak:
+            return megabytes(node.peak_bytes);
+        default:
+            return kNoNumber;
     }
-    return std::max(1, levels);
+}
+
+std::string ModulesModel::text(std::size_t row, std::size_t column) const {
+    if (column == kPath) return nodes_[row].path;
+    const double value = number(row, column);
+    if (std::isnan(value)) return "-";
+    switch (column) {
+        case kCalls:
+        case kOperators:
+        case kParameters:
+            return format_count(static_cast<std::int64_t>(value));
+        case kBackward:
+            return format_decimal(value, 1);
+        case kGathered:
+        case kReduced:
+        case kPeak:
+            return format_decimal(value, 2);
+        default:
+            return format_decimal(value, 0);
+    }
+}
+
+std::optional<std::size_t> ModulesModel::find_module(int id) const {
+    const auto at = std::find_if(modules_.begin(), modules_.end(),
+                                 [id](const ModuleNode* node) { return node->module == id; });
+    if (id < 0 || at == modules_.end()) return std::nullopt;
+    return static_cast<std::size_t>(at - modules_.begin());
 }
 
 std::vector<TreeLine> compact_tree(std::span<const ModuleNode> roots, std::size_t lines) {

@@ -1,0 +1,278 @@
+// See tree_table.h.
+#include "viewer/tables/tree_table.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include <fmt/format.h>
+#include <imgui_stdlib.h>
+
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+#include "viewer/tables/table.h"
+
+namespace shardscope::viewer {
+namespace {
+
+constexpr int kAllLevels = 100'000;
+constexpr float kNameWidth = 19;  // in font sizes: what the tree's column has at least
+
+// The columns that are wanted and fit beside a readable tree, in the order of the model.
+std::vector<std::size_t> columns_that_fit(const TreeModel& model, const TreeState& state, float width) {
+    const auto& columns = model.columns();
+    std::vector<std::size_t> by_priority(columns.size() - 1);
+    std::iota(by_priority.begin(), by_priority.end(), std::size_t{1});
+    std::stable_sort(by_priority.begin(), by_priority.end(),
+                     [&](auto a, auto b) { return columns[a].priority > columns[b].priority; });
+    const float font = ImGui::GetFontSize(), padding = 2 * ImGui::GetStyle().CellPadding.x + 1;
+    float used = kNameWidth * font;
+    std::vector<std::size_t> fit;
+    for (const std::size_t c : by_priority) {
+        if (state.hidden.contains(columns[c].id)) continue;
+        used += columns[c].width * font + padding;
+        if (used > width && !fit.empty()) break;
+        fit.push_back(c);
+    }
+    std::sort(fit.begin(), fit.end());
+    return fit;
+}
+
+void take_sorting(TreeState& state) {
+    ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
+    if (specs == nullptr || !specs->SpecsDirty) return;
+    TableSort sort;
+    if (specs->SpecsCount > 0) {
+        sort.column = static_cast<int>(specs->Specs[0].ColumnUserID);
+        sort.descending = specs->Specs[0].SortDirection == ImGuiSortDirection_Descending;
+    }
+    state.sort(sort);
+    specs->SpecsDirty = false;
+}
+
+// The header, and its places for scripts.
+void draw_header(const char* id, const TreeModel& model, const std::vector<std::size_t>& columns) {
+    headers_row(1);
+    if (!items::kept()) return;
+    for (std::size_t i = 0; i <= columns.size(); ++i) {
+        if (!ImGui::TableSetColumnIndex(static_cast<int>(i))) continue;
+        const std::size_t c = i == 0 ? 0 : columns[i - 1];
+        const ImVec2 at = ImGui::GetCursorScreenPos();
+        const float width = ImGui::GetContentRegionAvail().x;
+        const float line = ImGui::GetTextLineHeight();
+        // The cursor of a header's cell stands where its text began or below it.
+        items::place(fmt::format("{}.header.{}", id, model.columns()[c].id), {at.x, at.y - line},
+                     {at.x + width, at.y + line}, model.columns()[c].title);
+    }
+}
+
+struct Cells {
+    const std::vector<std::size_t>& columns;
+    std::vector<double> most;  // what a whole bar stands for, by place in `columns`; 0: no bar
+};
+
+class RowDrawer {
+  public:
+    RowDrawer(const char* id, const TreeModel& model, TreeState& state, const TreeOptions& options)
+        : id_(id), model_(model), state_(state), options_(options) {}
+
+    void draw(const TreeRow& shown, const Cells& cells, TreeEvents& events) {
+        ImGui::TableNextRow();
+        ImGui::TableNextColumn();
+        draw_name(shown, events);
+        const std::string& path = model_.node(shown.row).path;
+        for (std::size_t i = 0; i < cells.columns.size(); ++i) {
+            ImGui::TableNextColumn();
+            const std::size_t c = cells.columns[i];
+            const std::string value = model_.text(shown.row, c);
+            const Color ink = model_.ink(shown.row, c);
+            if (ink != 0) ImGui::PushStyleColor(ImGuiCol_Text, ink);
+            if (value == "-") {
+                text_right_dim(value);
+            } else if (cells.most[i] > 0) {
+                cell_bar(model_.number(shown.row, c) / cells.most[i], model_.columns()[c].bar, value);
+            } else {
+                text_right(value);
+            }
+            if (ink != 0) ImGui::PopStyleColor();
+            if (items::kept()) items::mark(fmt::format("{}.{}.{}", id_, path, model_.columns()[c].id), value);
+        }
+    }
+
+  private:
+    void draw_name(const TreeRow& shown, TreeEvents& events) {
+        const TreeNode& node = model_.node(shown.row);
+        const float indent = static_cast<float>(node.depth) * ImGui::GetFontSize() * 0.9F;
+        const ImVec2 start = ImGui::GetCursorScreenPos();
+        if (indent > 0) ImGui::Indent(indent);
+        ImGuiTreeNodeFlags flags = ImGuiTreeNodeFlags_NoTreePushOnOpen | ImGuiTreeNodeFlags_NoAutoOpenOnLog |
+                                   ImGuiTreeNodeFlags_SpanFullWidth | ImGuiTreeNodeFlags_OpenOnArrow;
+        if (!model_.has_children(shown.row)) flags |= ImGuiTreeNodeFlags_Leaf;
+        if (state_.chosen == node.path) flags |= ImGuiTreeNodeFlags_Selected;
+        ImGui::SetNextItemOpen(shown.open, ImGuiCond_Always);
+        if (shown.found) ImGui::PushStyleColor(ImGuiCol_Text, ImGui::GetStyleColorVec4(ImGuiCol_CheckMark));
+        ImGui::PushID(static_cast<int>(shown.row));
+        const float arrow = ImGui::GetTreeNodeToLabelSpacing();
+        const std::string name =
+            fit_text(node.name, std::max(ImGui::GetFontSize() * 2, ImGui::GetContentRegionAvail().x - arrow));
+        const bool open = ImGui::TreeNodeEx("row", flags, "%s", name.c_str());
+        ImGui::PopID();
+        if (shown.found) ImGui::PopStyleColor();
+        const bool toggled = ImGui::IsItemToggledOpen();
+        if (ImGui::IsItemClicked() && !toggled) events.clicked = shown.row;
+        const bool hovered = ImGui::IsItemHovered();
+        if (hovered && !toggled && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
+            events.opened = shown.row;
+        if (items::kept()) {
+            items::mark(fmt::format("{}.row.{}", id_, node.path), node.name);
+            const ImVec2 at{start.x + indent, start.y};
+            items::place(fmt::format("{}.arrow.{}", id_, node.path), at,
+                         {at.x + arrow, at.y + ImGui::GetTextLineHeight()}, shown.open ? "open" : "closed");
+        }
+        const bool on_name =
+            hovered && ImGui::GetIO().MousePos.x < start.x + kNameWidth * ImGui::GetFontSize();
+        if (indent > 0) ImGui::Unindent(indent);
+        if (on_name && options_.tip) options_.tip(shown.row);
+        if (model_.has_children(shown.row) && open != shown.open && state_.view().search.empty())
+            state_.toggle(node.path);
+    }
+
+    const char* id_;
+    const TreeModel& model_;
+    TreeState& state_;
+    const TreeOptions& options_;
+};
+
+// Up and down choose the next row, left and right close and open, Enter opens.
+void take_keys(const TreeModel& model, const std::vector<TreeRow>& rows, TreeState& state,
+               TreeEvents& events) {
+    if (!ImGui::IsWindowFocused(ImGuiFocusedFlags_ChildWindows) || ImGui::GetIO().WantTextInput) return;
+    const auto at = std::find_if(rows.begin(), rows.end(), [&](const TreeRow& row) {
+        return state.chosen == model.node(row.row).path;
+    });
+    const auto pressed = [](ImGuiKey_ key) { return ImGui::IsKeyPressed(ImGui::GetKeyIndex(key)); };
+    const int move = (pressed(ImGuiKey_DownArrow) ? 1 : 0) - (pressed(ImGuiKey_UpArrow) ? 1 : 0);
+    if (move != 0 && !rows.empty()) {
+        const auto last = static_cast<std::ptrdiff_t>(rows.size()) - 1;
+        const std::ptrdiff_t next =
+            at == rows.end() ? 0 : std::clamp<std::ptrdiff_t>(at - rows.begin() + move, 0, last);
+        events.clicked = rows[static_cast<std::size_t>(next)].row;
+        state.scroll_to_chosen = true;
+    }
+    if (at == rows.end()) return;
+    const std::string& path = model.node(at->row).path;
+    const bool parent = model.has_children(at->row) && state.view().search.empty();
+    if (pressed(ImGuiKey_Enter)) {
+        events.opened = at->row;
+    } else if (parent && pressed(at->open ? ImGuiKey_LeftArrow : ImGuiKey_RightArrow)) {
+        state.toggle(path);
+    }
+}
+
+void scroll_to_chosen(const TreeModel& model, const std::vector<TreeRow>& rows, TreeState& state,
+                      float header) {
+    if (!state.scroll_to_chosen) return;
+    state.scroll_to_chosen = false;
+    const auto at = std::find_if(rows.begin(), rows.end(), [&](const TreeRow& row) {
+        return state.chosen == model.node(row.row).path;
+    });
+    if (at == rows.end()) return;
+    const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+    const float top = static_cast<float>(at - rows.begin()) * line;
+    const float height = ImGui::GetWindowHeight() - header;
+    if (top < ImGui::GetScrollY()) ImGui::SetScrollY(top);
+    if (top + line > ImGui::GetScrollY() + height) ImGui::SetScrollY(top + line - height);
+}
+
+}  // namespace
+
+void draw_tree_controls(const char* id, const TreeModel& model, TreeState& state) {
+    const float font = ImGui::GetFontSize();
+    ImGui::PushID(id);
+    ImGui::SetNextItemWidth(std::min(font * 14, ImGui::GetContentRegionAvail().x * 0.4F));
+    ImGui::InputTextWithHint("##search", "Search a module", &state.search_text);
+    items::mark(fmt::format("{}.search", id), state.search_text);
+    state.search(state.search_text);
+    ImGui::SameLine(0, font * 0.6F);
+    if (ImGui::Button("Open all")) state.open_levels(kAllLevels);
+    items::mark(fmt::format("{}.open_all", id));
+    ImGui::SameLine(0, font * 0.3F);
+    if (ImGui::Button("Close all")) state.open_levels(1);
+    items::mark(fmt::format("{}.close_all", id));
+    ImGui::SameLine(0, font * 0.3F);
+    if (ImGui::Button("Columns")) ImGui::OpenPopup("columns");
+    items::mark(fmt::format("{}.columns", id));
+    if (ImGui::BeginPopup("columns")) {
+        for (std::size_t c = 1; c < model.columns().size(); ++c) {
+            const TableColumn& column = model.columns()[c];
+            bool shown = !state.hidden.contains(column.id);
+            const std::string unit = column.unit.empty() ? "" : ", " + column.unit;
+            if (ImGui::Checkbox((column.title + unit + "##" + column.id).c_str(), &shown)) {
+                if (shown) {
+                    state.hidden.erase(column.id);
+                } else {
+                    state.hidden.insert(column.id);
+                }
+            }
+            items::mark(fmt::format("{}.columns.{}", id, column.id), shown ? "shown" : "hidden");
+        }
+        ImGui::EndPopup();
+    }
+    ImGui::PopID();
+}
+
+TreeEvents draw_tree(const char* id, const std::shared_ptr<const TreeModel>& model, TreeState& state,
+                     const TreeOptions& options) {
+    TreeEvents events;
+    const float width = options.size.x > 0 ? options.size.x : ImGui::GetContentRegionAvail().x;
+    const std::vector<std::size_t> columns = columns_that_fit(*model, state, width);
+    constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg |
+                                       ImGuiTableFlags_PadOuterX | ImGuiTableFlags_BordersInnerV |
+                                       ImGuiTableFlags_Sortable | ImGuiTableFlags_SortTristate |
+                                       ImGuiTableFlags_Resizable | ImGuiTableFlags_NoSavedSettings;
+    // The id holds the columns: other columns are another table.
+    std::string table = id;
+    for (const std::size_t c : columns) table += fmt::format(" {}", c);
+    if (!ImGui::BeginTable(table.c_str(), static_cast<int>(columns.size()) + 1, kFlags, options.size))
+        return events;
+    ImGui::TableSetupScrollFreeze(0, 1);
+    ImGui::TableSetupColumn((options.first + "\n ").c_str(), ImGuiTableColumnFlags_WidthStretch, 0, 0);
+    Cells cells{columns, {}};
+    for (const std::size_t c : columns) {
+        const TableColumn& column = model->columns()[c];
+        ImGuiTableColumnFlags flags = ImGuiTableColumnFlags_WidthFixed;
+        const TableSort& sort = state.view().sort;
+        const bool sorted = sort.column == static_cast<int>(c);
+        if (sorted) flags |= ImGuiTableColumnFlags_DefaultSort;
+        if (!sorted || sort.descending) flags |= ImGuiTableColumnFlags_PreferSortDescending;
+        ImGui::TableSetupColumn((column.title + "\n" + (column.unit.empty() ? " " : column.unit)).c_str(),
+                                flags, column.width * ImGui::GetFontSize(), static_cast<ImGuiID>(c));
+        cells.most.push_back(column.bar != 0 ? model->largest(c) : 0);
+    }
+    draw_header(id, *model, columns);
+    take_sorting(state);
+
+    const std::vector<TreeRow> rows = state.rows(model);
+    items::value(fmt::format("{}.rows", id), fmt::format("{}", rows.size()));
+    std::vector<std::uint32_t> order;
+    order.reserve(rows.size());
+    for (const TreeRow& row : rows) order.push_back(static_cast<std::uint32_t>(row.row));
+    offer_table({options.name.empty() ? id : options.name, model, std::move(order)});
+
+    take_keys(*model, rows, state, events);
+    const float header = 2 * ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+    scroll_to_chosen(*model, rows, state, header);
+    RowDrawer drawer(id, *model, state, options);
+    ImGuiListClipper clipper;
+    clipper.Begin(static_cast<int>(rows.size()));
+    while (clipper.Step()) {
+        for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
+            drawer.draw(rows[static_cast<std::size_t>(i)], cells, events);
+    }
+    ImGui::EndTable();
+    if (rows.empty()) note(model->rows() == 0 ? "There is nothing to list." : "No name holds this text.");
+    if (events.clicked) state.chosen = model->node(*events.clicked).path;
+    return events;
+}
+
+}  // namespace shardscope::viewer
