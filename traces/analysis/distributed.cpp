@@ -195,4 +195,30 @@ DistributedReport distributed_report(const Trace& trace, const Selection& select
     return Analysis(trace, selection).report();
 }
 
+RankSkew rank_skew(const DistributedReport& report) {
+    RankSkew skew;
+    if (report.ranks.size() < 2) return skew;
+    double sum = 0, most = -1, least_wait = 0, most_wait = -1;
+    for (const RankTraffic& rank : report.ranks) {
+        if (rank.steps == 0) return {};
+        const auto steps = static_cast<double>(rank.steps);
+        const double compute = static_cast<double>(rank.parts.computation + rank.parts.overlapped) / steps;
+        const double wait = static_cast<double>(rank.ns - rank.transfer_ns) * 1e-3 / steps;
+        sum += compute;
+        if (compute > most) {
+            most = compute;
+            skew.slowest_rank = rank.rank;
+        }
+        if (skew.waited_for < 0 || wait < least_wait) {
+            least_wait = wait;
+            skew.waited_for = rank.rank;
+        }
+        most_wait = std::max(most_wait, wait);
+    }
+    if (sum > 0) skew.computation = most * static_cast<double>(report.ranks.size()) / sum;
+    skew.least_waiting_us = least_wait;
+    skew.most_waiting_us = most_wait;
+    return skew;
+}
+
 }  // namespace shardscope::traces

@@ -68,4 +68,15 @@ inline constexpr std::size_t kMostSlow = 100;
 // are found on all ranks. Sends and receives have no counterpart: all of their time is transfer.
 DistributedReport distributed_report(const Trace& trace, const Selection& selection = {});
 
+// How far the ranks are apart.
+struct RankSkew {
+    double computation = 0;  // the largest rank's compute time of a step over the mean; 0 not known
+    int slowest_rank = -1;   // its number
+    int waited_for = -1;     // the number of the rank that waits least in collectives: the others wait for it
+    double least_waiting_us = 0, most_waiting_us = 0;  // of a step, of the ranks that wait least and most
+};
+
+// Of a report of at least two ranks that all have kept steps; else nothing is known.
+RankSkew rank_skew(const DistributedReport& report);
+
 }  // namespace shardscope::traces

@@ -37,6 +37,8 @@ struct OpenTrace {
     std::optional<std::int64_t> cursor;
     RowArrangement rows;  // how the timeline's rows lie
 
+    std::optional<TimeRange> wanted_visible, wanted_limit;  // for when it is read: as they were last time
+
     bool loading() const { return trace == nullptr && error.empty(); }
 };
 
@@ -66,10 +68,17 @@ class Session {
     void open_file(const std::string& path);                  // starts to read it on a thread
     void open_merged(const std::vector<std::string>& paths);  // one trace of several files, on one clock
     void add_trace(TracePtr trace, const std::string& name);  // one that is in memory already
-    void close(std::size_t index);                            // also cancels its reading
-    void set_active(std::size_t index);                       // another trace: the selections end
-    void poll();                                              // once a frame: takes over what was read
-    bool loading() const;                                     // any file is being read
+    // Reads the file again; selection, ranges and cursor stay. The trace of before stays until that is done,
+    // and also where it fails (the entry's notice says so).
+    void reload(std::size_t index);
+    bool follow = true;  // traces whose run has not ended are read again as they grow
+    // Looks whether files have changed, at most once a second; true: something is new to be drawn. A trace
+    // that is followed is read again, of another the entry's notice says it.
+    bool poll_files();
+    void close(std::size_t index);       // also cancels its reading
+    void set_active(std::size_t index);  // another trace: the selections end
+    void poll();                         // once a frame: takes over what was read
+    bool loading() const;                // any file is being read, also again
     bool working() const { return loading() || analyses.busy() || noted_work_; }
     // A panel that has threads of its own says so each frame while they work: pictures and scripts wait.
     void note_work() { notes_work_ = true; }
@@ -89,7 +98,7 @@ class Session {
     int selected_module = -1;  // ModuleRow::id
     int selected_unit = -1;    // index into Trace::units
     ColorBy color_by = ColorBy::kind;
-    bool animating = false;    // a panel moves by itself: frames are drawn without input; ends with each frame
+    bool animating = false;  // a panel moves by itself: frames are drawn without input; ends with each frame
     std::string wanted_panel;  // a panel's name: the shell shows it next frame and clears this
     // Shows the timeline at this time of the active trace, framed, with the event selected (where one is
     // given) and the rank (an index into Trace::ranks) in sight.
@@ -98,7 +107,9 @@ class Session {
     AnalysisCache analyses;
 
   private:
-    void start(OpenTrace entry, std::vector<std::string> paths);
+    void start(OpenTrace entry);
+    void read_entry(std::size_t index);
+    void replace(std::size_t index, TracePtr trace);
     struct Loads;
     std::unique_ptr<Loads> loads_;
     bool notes_work_ = false, noted_work_ = false;  // in this frame, in the one before

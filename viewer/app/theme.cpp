@@ -100,11 +100,40 @@ Color time_category_color(traces::TimeCategory category) {
     return kColors[index(category)];
 }
 
+Color shard_color(traces::ShardState state) {
+    switch (state) {
+        case traces::ShardState::gathering:
+            return kOrange;
+        case traces::ShardState::full:
+            return kPaleBlue;
+        case traces::ShardState::computing:
+            return kDeepBlue;
+        case traces::ShardState::freed:
+            return kYellow;
+        case traces::ShardState::reducing:
+            return kViolet;
+        case traces::ShardState::sharded:
+            break;
+    }
+    return theme::raised();
+}
+
 Color run_color(int i) {
     static constexpr std::array<Color, 8> kColors = {kBlue,   kOrange, kGreen, kViolet,
                                                      kYellow, kPink,   kRust,  kPaleBlue};
     const int n = static_cast<int>(kColors.size());
     return kColors[static_cast<std::size_t>((i % n + n) % n)];
+}
+
+Color hue_color(int i) {
+    static constexpr std::array<Color, 12> kColors = {
+        rgb(0x2F77B8), rgb(0xF2B872), rgb(0x1F8A66), rgb(0xC9BBF0), rgb(0xC2552D), rgb(0x9AD1F5),
+        rgb(0x7559B5), rgb(0xEBD75E), rgb(0xA8376F), rgb(0x8FDCC0), rgb(0x85771F), rgb(0xF0A8CC)};
+    return kColors[static_cast<std::size_t>(i) % kColors.size()];
+}
+
+Color no_hue_color() {
+    return kSteel;
 }
 
 }  // namespace shardscope::viewer

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "traces/analysis/shard_states.h"
 #include "traces/analysis/summary.h"
 #include "traces/schema/enums.h"
 #include "traces/store/trace.h"
@@ -79,6 +80,11 @@ Color range_color(traces::RangeKind kind);  // host ranges
 Color runtime_color();                      // runtime API calls
 Color category_color(traces::MemoryCategory category);
 Color time_category_color(traces::TimeCategory category);
-Color run_color(int index);  // a trace among several; any index
+Color shard_color(traces::ShardState state);  // of the shard map; sharded: hardly more than the ground
+Color run_color(int index);                   // a trace among several; any index
+// For things that are told apart by name (color_modes.h): six hues, each dark and pale, so that neighbours
+// differ in lightness too; any index. no_hue_color(): what has no name.
+Color hue_color(int index);
+Color no_hue_color();
 
 }  // namespace shardscope::viewer

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +29,12 @@ class Panel {
     virtual void draw(Session& session, const Frame& frame) = 0;
     // An action of the table (app/actions.h) that is for the panel on show: "scroll_down".
     virtual void act(std::string_view /*action*/, Session& /*session*/) {}
+    // What comes back next time (order of rows, columns, a history), as text of the panel's own making; empty:
+    // nothing. restore() gets it before the first frame and must bear any text.
+    virtual std::string saved() const { return {}; }
+    virtual void restore(std::string_view /*saved*/) {}
+    // It works on a thread of its own: pictures and scripts wait.
+    virtual bool busy() const { return false; }
 };
 
 // All of them, in the order of their tabs (all_panels.cpp). A program makes them once.
@@ -38,6 +45,13 @@ std::unique_ptr<Panel> make_timeline_panel();
 std::unique_ptr<Panel> make_modules_panel();
 std::unique_ptr<Panel> make_summary_panel();
 std::unique_ptr<Panel> make_memory_panel();
+std::unique_ptr<Panel> make_units_panel();
+std::unique_ptr<Panel> make_collectives_panel();
+std::unique_ptr<Panel> make_distributed_panel();
+std::unique_ptr<Panel> make_shardmap_panel();
+std::unique_ptr<Panel> make_operators_panel();
+std::unique_ptr<Panel> make_kernels_panel();
+std::unique_ptr<Panel> make_idle_panel();
 std::unique_ptr<Panel> make_compare_panel();
 
 }  // namespace shardscope::viewer

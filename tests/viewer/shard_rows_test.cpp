@@ -1,0 +1,121 @@
+// The arithmetic of the shard map: lanes folded to columns, moments to step to, counts. Times in nanoseconds.
+#include "viewer/panels/shard_rows.h"
+
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace shardscope::viewer {
+namespace {
+
+using enum traces::ShardState;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using traces::ShardStates;
+using traces::UnitHistory;
+
+// Gathered from 10 to 20, computed with until 50, gone; again from 70 on, never freed.
+UnitHistory history() {
+    UnitHistory result;
+    result.changes = {{10, gathering, true, 3},
+                      {20, computing, true, 3},
+                      {50, sharded, false, -1},
+                      {70, gathering, true, 5}};
+    result.allocated = {{5, 45}, {65, 100}};
+    return result;
+}
+
+ShardStates two_units() {  // the second one is never touched
+    ShardStates states;
+    states.units = {"a", "b"};
+    states.bytes = {1000, -1};
+    states.ranks = 1;
+    states.histories = {history(), {}};
+    return states;
+}
+
+TEST(StateLane, TimeInEachStateSumsToTheLength) {
+    const UnitHistory unit = history();
+    const StateLane lane(unit);
+    EXPECT_THAT(lane.time_in(0, 100), ElementsAre(10 + 20, 10 + 30, 0, 30, 0, 0));
+    EXPECT_THAT(lane.time_in(15, 25), ElementsAre(0, 5, 0, 5, 0, 0));
+    EXPECT_THAT(lane.time_in(-20, 10), ElementsAre(30, 0, 0, 0, 0, 0));
+    EXPECT_THAT(lane.time_in(200, 207), ElementsAre(0, 7, 0, 0, 0, 0));
+}
+
+TEST(StateLane, AColumnShowsTheStateWithTheMostTimeAndHowMuchIsNotSharded) {
+    const UnitHistory unit = history();
+    // [0, 25): 10 sharded, 10 gathering, 5 computing; [25, 50): computing; [50, 75): 20 sharded, 5 gathering.
+    EXPECT_THAT(StateLane(unit).fold(0, 75, 3),
+                ElementsAre(StateRun{0, 1, gathering, 0.6F}, StateRun{1, 1, computing, 1.0F},
+                            StateRun{2, 1, gathering, 0.2F}));
+}
+
+TEST(StateLane, EqualColumnsAreOneRunAndShardedOnesNone) {
+    const UnitHistory unit = history();
+    EXPECT_THAT(StateLane(unit).fold(0, 70, 7),
+                ElementsAre(StateRun{1, 1, gathering, 1}, StateRun{2, 3, computing, 1}));
+    EXPECT_THAT(StateLane(unit).fold(51, 69, 5), IsEmpty());
+}
+
+// Whatever the zoom, the shares of all columns sum to the time that is not sharded.
+TEST(StateLane, NoTimeIsLostAtAnyZoom) {
+    const UnitHistory unit = history();
+    for (const int columns : {1, 2, 5, 10, 20, 50}) {
+        double active = 0;
+        for (const StateRun& run : StateLane(unit).fold(0, 100, columns))
+            active += static_cast<double>(run.share) * run.count * 100 / columns;
+        EXPECT_NEAR(active, 40 + 30, 1e-4) << columns;
+    }
+}
+
+TEST(StateLane, OfAUnitThatNeverChangesIsItsFirstState) {
+    UnitHistory always;
+    always.at_first = {0, full, true, -1};
+    EXPECT_THAT(StateLane(always).fold(0, 10, 2), ElementsAre(StateRun{0, 2, full, 1}));
+    EXPECT_THAT(StateLane(UnitHistory()).fold(0, 10, 2), IsEmpty());
+}
+
+TEST(ShardMoments, AreSteppedThroughInOrder) {
+    const std::vector<std::int64_t> times = change_times(two_units(), 0);
+    EXPECT_THAT(times, ElementsAre(10, 20, 50, 70));
+    EXPECT_EQ(next_change(times, 10), 20);
+    EXPECT_EQ(next_change(times, 11), 20);
+    EXPECT_EQ(next_change(times, 70), std::nullopt);
+    EXPECT_EQ(previous_change(times, 70), 50);
+    EXPECT_EQ(previous_change(times, 10), std::nullopt);
+    EXPECT_THAT(change_times(two_units(), 7), IsEmpty());
+}
+
+TEST(ShardCountsOf, ARankTellWhatItsDeviceAndItsHostHold) {
+    const ShardCounts before = counts_at(two_units(), 0, 7);  // allocated, not gathered yet
+    EXPECT_EQ(before.allocated, 1);
+    EXPECT_EQ(before.whole, 0);
+    const ShardCounts used = counts_at(two_units(), 0, 47);  // freed by the host, still in use
+    EXPECT_EQ(used.allocated, 0);
+    EXPECT_EQ(used.whole, 1);
+    EXPECT_EQ(used.whole_bytes, 1000);
+    EXPECT_THAT(used.units, ElementsAre(1, 0, 0, 1, 0, 0));
+}
+
+TEST(BusiestMoment, IsTheFirstWithTheMostUnitsAtWork) {
+    ShardStates states = two_units();
+    states.histories[1].changes = {{30, gathering, true, 1}, {40, sharded, false, -1}};
+    const auto times = change_times(states, 0);
+    EXPECT_EQ(busiest_moment(states, 0, times, 0, 100), 30);
+    EXPECT_EQ(busiest_moment(states, 0, times, 41, 49), 41) << "nothing changes there";
+}
+
+TEST(WholeParametersCurve, IsTheSumOfTheUnitsThatAreWhole) {
+    ShardStates states = two_units();
+    states.bytes[1] = 24;
+    states.histories[1].changes = {{30, gathering, true, 1}, {50, sharded, false, -1}};
+    std::vector<std::pair<std::int64_t, std::int64_t>> totals;
+    for (const auto& point : whole_parameters_curve(states, 0)) totals.emplace_back(point.time, point.total);
+    using P = std::pair<std::int64_t, std::int64_t>;
+    EXPECT_THAT(totals, ElementsAre(P{10, 1000}, P{30, 1024}, P{50, 24}, P{50, 0}, P{70, 1000}));
+}
+
+}  // namespace
+}  // namespace shardscope::viewer

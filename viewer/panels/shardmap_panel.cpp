@@ -1,0 +1,442 @@
+// The shard map: where the parameters of every FSDP unit are on every rank at the cursor's time, over the
+// memory curve of the chosen rank; scrubbed with the mouse, stepped with keys, played.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include "viewer/app/session.h"
+#include "viewer/app/theme.h"
+#include "viewer/draw/chart.h"
+#include "viewer/draw/fold.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+#include "viewer/panels/panel.h"
+#include "viewer/panels/segmented.h"
+#include "viewer/panels/shard_grid.h"
+#include "viewer/panels/shard_rows.h"
+#include "viewer/panels/toolbar.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::MemoryPoint;
+using traces::ShardState;
+using traces::ShardStates;
+
+constexpr double kChangesASecond = 4;  // while it plays
+
+// What part of the time is shown: indices of the buttons, and what the wheel has zoomed to.
+enum View { own = -1, step, timeline, whole };
+
+class ShardMapPanel final : public Panel {
+  public:
+    std::string_view name() const override { return "shardmap"; }
+    std::string_view title() const override { return "Shard map"; }
+
+    void draw(Session& session, const Frame& frame) override {
+        draw_choosers(session);
+        const TracePtr trace = session.trace();
+        const auto states = session.analyses.analysis<ShardStates>(
+            "shard_states", trace, {}, [](const auto& t, const auto&) { return traces::shard_states(t); });
+        const auto summary = session.analyses.summary(trace);
+        const auto curve = session.analyses.curve(trace, session.rank);
+        if (states == nullptr || summary == nullptr || curve == nullptr) {
+            ImGui::NewLine();
+            return draw_waiting(session, "the states of the units");
+        }
+        if (!any_states(*states)) {
+            ImGui::NewLine();
+            return say_why_empty(*trace, *states);
+        }
+        take(session, states, curve);
+        take_steps(*trace, session, *summary);
+        update_view(session);
+        draw_transport(session, frame);
+        draw_moment(*trace, session);
+        draw_limit_note(session);
+        draw_legend();
+        draw_map(session);
+    }
+
+    void act(std::string_view action, Session& session) override {
+        if (states_ == nullptr || session.trace() != trace_) return;
+        if (action == "shard_next") step_to(session, next_change(times_, cursor(session)));
+        if (action == "shard_previous") step_to(session, previous_change(times_, cursor(session)));
+        if (action == "shard_play") playing_ = !playing_;
+    }
+
+  private:
+    static bool any_states(const ShardStates& states) { return states.any_collective && states.ranks > 0; }
+
+    static void say_why_empty(const traces::Trace& trace, const ShardStates& states) {
+        if (!states.units.empty()) {
+            return note(
+                "This trace names FSDP units but holds no collective of any of them, because they were not "
+                "recorded or one rank ran alone. Record the device's work of several ranks to see where the "
+                "parameters are.");
+        }
+        if (trace.config_value("parallel.mode") == "ddp") {
+            return note(
+                "This run is data parallel (DDP): every rank keeps all parameters whole, all the time, so "
+                "that "
+                "there is nothing to map. Record a run with parallel.mode = \"fsdp\" to see units gathered "
+                "and freed.");
+        }
+        note(
+            "This trace holds no FSDP units, because its program shards nothing or its ranges do not name "
+            "them "
+            "(FullyShardedDataParallel.forward, FSDP::all_gather). Record a run of ours, or a PyTorch "
+            "profile "
+            "of fully_shard or FullyShardedDataParallel, to see where the parameters are.");
+    }
+
+    // --- what is shown ---
+
+    void take(Session& session, const std::shared_ptr<const ShardStates>& states,
+              const std::shared_ptr<const std::vector<MemoryPoint>>& curve) {
+        const bool other_trace = trace_ != session.trace();
+        if (!other_trace && rank_ == session.rank && states_ == states && source_ == curve) return;
+        trace_ = session.trace();
+        states_ = states;
+        source_ = curve_ = curve;
+        rank_ = std::clamp(session.rank, 0, static_cast<int>(states->ranks) - 1);
+        const auto rank = static_cast<std::size_t>(rank_);
+        times_ = change_times(*states, rank);
+        lanes_.clear();
+        for (std::size_t u = 0; u < states->units.size(); ++u) lanes_.emplace_back(states->of(rank, u));
+        grid_.forget();
+        inferred_ = curve->empty();
+        if (inferred_) {
+            curve_ = std::make_shared<const std::vector<MemoryPoint>>(whole_parameters_curve(*states, rank));
+        }
+        top_ = 0;
+        for (const MemoryPoint& point : *curve_) top_ = std::max(top_, point.total);
+        folded_of_ = {};
+        if (!other_trace) return;
+        view_ = View::step;
+        unit_ = -1;
+        playing_ = false;
+        chosen_step_.reset();
+    }
+
+    struct StepTime {
+        std::int64_t number = 0, from = 0, to = 0;
+    };
+
+    // From where host or device began with it to where its device work ended.
+    void take_steps(const traces::Trace& trace, const Session& session,
+                    const traces::ExecutionSummary& summary) {
+        if (steps_of_ == &summary && steps_rank_ == session.rank) return;
+        steps_of_ = &summary;
+        steps_rank_ = session.rank;
+        steps_.clear();
+        const traces::RankSummary* rank = chosen_rank(summary.ranks, session);
+        if (rank == nullptr) return;
+        for (const traces::StepSummary& step : rank->steps) {
+            StepTime time{step.number, step.window_start, step.window_end};
+            for (const traces::Step& host : trace.steps) {
+                if (host.rank == session.rank && host.number == step.number)
+                    time.from = std::min(time.from, host.start);
+            }
+            steps_.push_back(time);
+        }
+    }
+
+    // --- time ---
+
+    TimeRange bounds(const Session& session) const {
+        if (const auto limit = session.current()->limit) return *limit;
+        return {trace_->first_ns, std::max(trace_->last_ns, trace_->first_ns + 1)};
+    }
+
+    const StepTime* step_at(std::int64_t time) const {
+        const StepTime* found = nullptr;
+        for (const StepTime& step : steps_) {
+            if (time >= step.from && time < step.to) found = &step;
+        }
+        return found;
+    }
+
+    std::int64_t cursor(const Session& session) const {
+        return session.current()->cursor.value_or(range_.from);
+    }
+
+    // Before anyone has chosen a moment: the busiest one of a step in the middle.
+    std::int64_t first_moment(TimeRange all) const {
+        TimeRange part = all;
+        std::vector<TimeRange> inside;
+        for (const StepTime& step : steps_) {
+            if (step.to > all.from && step.from < all.to)
+                inside.push_back({std::max(step.from, all.from), std::min(step.to, all.to)});
+        }
+        if (!inside.empty()) part = inside[inside.size() / 2];
+        return busiest_moment(*states_, static_cast<std::size_t>(rank_), times_, part.from, part.to);
+    }
+
+    void update_view(Session& session) {
+        OpenTrace& entry = *session.current();
+        const TimeRange all = bounds(session);
+        if (!entry.cursor) entry.cursor = first_moment(all);
+        entry.cursor = std::clamp(*entry.cursor, all.from, all.to - 1);
+        if (view_ == View::whole) range_ = all;
+        if (view_ == View::timeline) range_ = entry.visible;
+        if (view_ == View::step) {
+            const StepTime* step = step_at(*entry.cursor);
+            if (step != nullptr) {
+                chosen_step_ = {step->from, step->to};
+            } else if (!chosen_step_ || *entry.cursor < chosen_step_->from ||
+                       *entry.cursor >= chosen_step_->to) {
+                chosen_step_ = around(*entry.cursor, all);
+            }
+            const std::int64_t air = (chosen_step_->to - chosen_step_->from) / 50 + 1;
+            range_ = {chosen_step_->from - air, chosen_step_->to + air};
+        }
+        range_ = {std::max(range_.from, all.from), std::min(range_.to, all.to)};
+        if (range_.to <= range_.from) range_ = all;
+    }
+
+    // Outside of every step: between the steps on both sides.
+    TimeRange around(std::int64_t time, TimeRange all) const {
+        TimeRange gap = all;
+        for (const StepTime& step : steps_) {
+            if (step.to <= time) gap.from = std::max(gap.from, step.to);
+            if (step.from > time) gap.to = std::min(gap.to, step.from);
+        }
+        return gap;
+    }
+
+    void step_to(Session& session, std::optional<std::int64_t> time) {
+        const TimeRange all = bounds(session);
+        if (!time || *time < all.from || *time >= all.to) return;
+        session.current()->cursor = time;
+        if (*time >= range_.from && *time < range_.to) return;
+        if (view_ == View::timeline) view_ = View::own;
+        if (view_ == View::own) {  // the part that is shown follows
+            const std::int64_t half = range_.length() / 2;
+            range_ = {*time - half, *time + half + 1};
+        }
+    }
+
+    void zoom(Session& session, float left, float right) {
+        const ImGuiIO& io = ImGui::GetIO();
+        if (io.MouseWheel == 0 && io.MouseWheelH == 0) return;
+        const TimeRange all = bounds(session);
+        const auto length = static_cast<double>(range_.length());
+        if (io.KeyShift || io.MouseWheelH != 0) {
+            const double by = (io.KeyShift ? -io.MouseWheel : io.MouseWheelH) * length * 0.1;
+            const auto shift =
+                std::clamp(static_cast<std::int64_t>(by), all.from - range_.from, all.to - range_.to);
+            range_ = {range_.from + shift, range_.to + shift};
+        } else {
+            const double share =
+                std::clamp((io.MousePos.x - left) / std::max(1.0F, right - left), 0.0F, 1.0F);
+            const double next =
+                std::clamp(length * std::pow(0.8, io.MouseWheel), 1000.0, static_cast<double>(all.length()));
+            const double at = static_cast<double>(range_.from) + share * length;
+            range_.from = std::max(all.from, static_cast<std::int64_t>(at - share * next));
+            range_.to = std::min(all.to, range_.from + static_cast<std::int64_t>(next));
+        }
+        view_ = View::own;
+    }
+
+    // --- the lines above the map ---
+
+    void draw_transport(Session& session, const Frame& frame) {
+        const auto button = [](const char* label, const char* item, const char* help) {
+            const bool pressed = ImGui::Button(label);
+            items::mark(item, label);
+            if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", help);
+            ImGui::SameLine(0, 2);
+            return pressed;
+        };
+        if (button("<", "shardmap.previous", "The change of state before (Left)"))
+            act("shard_previous", session);
+        if (button(playing_ ? "Stop" : "Play", "shardmap.play", "Change by change (Space)"))
+            act("shard_play", session);
+        if (button(">", "shardmap.next", "The next change of state (Right)")) act("shard_next", session);
+        ImGui::SameLine(0, ImGui::GetFontSize());
+        static constexpr std::string_view kParts[] = {"Step", "Timeline's part", "Everything"};
+        segmented("shardmap.show", kParts, view_);
+        if (!playing_ || frame.headless) return;
+        session.animating = true;
+        if (frame.seconds - played_ < 1 / kChangesASecond) return;
+        played_ = frame.seconds;
+        const std::optional<std::int64_t> next = next_change(times_, cursor(session));
+        if (!next || *next >= bounds(session).to) playing_ = false;
+        step_to(session, next);
+    }
+
+    void draw_moment(const traces::Trace& trace, const Session& session) const {
+        const std::int64_t now = cursor(session);
+        const ShardCounts counts = counts_at(*states_, static_cast<std::size_t>(rank_), now);
+        const StepTime* step = step_at(now);
+        std::string line = format_duration(static_cast<double>(now));
+        if (step != nullptr) {
+            line += fmt::format(", {} into step {}", format_duration(static_cast<double>(now - step->from)),
+                                step->number);
+        }
+        line += fmt::format("    Rank {}: {} of {} units whole on the device, {}",
+                            trace.ranks[static_cast<std::size_t>(rank_)].number, counts.whole,
+                            states_->units.size(), format_size(counts.whole_bytes));
+        if (states_->allocations) line += fmt::format("; {} held by the host program", counts.allocated);
+        text(line);
+        items::value("shardmap.cursor", fmt::format("{}", now));
+        items::value("shardmap.whole", fmt::format("{}", counts.whole));
+        items::value("shardmap.allocated", fmt::format("{}", counts.allocated));
+    }
+
+    void draw_legend() const {
+        std::vector<LegendItem> items;
+        constexpr std::array<std::string_view, traces::kShardStates> kMeanings = {
+            "sharded",     "gathering (G)", "full (F)", "computing (C)", "freed, gradient waits (\u00b7)",
+            "reducing (R)"};
+        for (std::size_t s = 0; s < kMeanings.size(); ++s)
+            items.push_back({std::string(kMeanings[s]), shard_color(static_cast<ShardState>(s))});
+        if (states_->allocations) items.push_back({"line below: held by the host program", theme::text()});
+        legend(items);
+    }
+
+    // --- map and curve, on one time axis ---
+
+    void draw_map(Session& session) {
+        const float font = ImGui::GetFontSize();
+        const ImVec2 at = ImGui::GetCursorScreenPos();
+        const ImVec2 room = ImGui::GetContentRegionAvail();
+        ShardGrid::Input input;
+        input.trace = trace_.get();
+        input.states = states_.get();
+        input.lanes = &lanes_;
+        input.rank_index = rank_;
+        input.from = range_.from;
+        input.to = range_.to;
+        input.cursor = cursor(session);
+        input.selected_unit = selected_unit(session);
+        const float left = ShardGrid::left_width(input, room.x);
+        const float chart_height = std::max(font * 7, room.y * 0.32F);
+        const float grid_height = std::min(std::max(font * 5, room.y - chart_height - font),
+                                           font * (2.1F * static_cast<float>(lanes_.size()) + 1.5F));
+        // The chart first: where its axis lies the lanes lie, too.
+        ImGui::SetCursorScreenPos({at.x + left - font * 1.5F, at.y + grid_height + font * 0.4F});
+        const Chart chart =
+            draw_curve(session, {room.x - left + font * 1.5F, room.y - grid_height - font * 0.4F});
+        draw_caption({at.x, chart.min.y}, chart.min.x - at.x - font * 5);
+        input.lanes_left = chart.min.x;
+        input.lanes_right = chart.max.x;
+        ImGui::SetCursorScreenPos(at);
+        const ShardGrid::Events events = grid_.draw(input, grid_height);
+        if (events.hovers_lanes || chart.hovered) zoom(session, chart.min.x, chart.max.x);
+        take_events(session, events);
+        ImGui::SetCursorScreenPos({at.x, at.y + room.y});
+        ImGui::Dummy({0, 0});
+    }
+
+    void draw_caption(ImVec2 at, float width) const {
+        const std::string lines =
+            inferred_ ? "Whole parameters, from the states above: this trace tells no allocations."
+                      : "Allocated memory of the rank, in the order of its host program.";
+        ImGui::SetCursorScreenPos(at);
+        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
+        ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + std::max(width, ImGui::GetFontSize() * 6));
+        text(lines);
+        ImGui::PopTextWrapPos();
+        ImGui::PopStyleColor();
+    }
+
+    Chart draw_curve(Session& session, ImVec2 size) {
+        const ChartAxes axes{static_cast<double>(range_.from), static_cast<double>(range_.to),
+                             axis_top(static_cast<double>(top_)) * 1.04};
+        const Chart chart = begin_chart("curve", size, axes);
+        const bool active = ImGui::IsItemActive();
+        const int columns = std::max(1, static_cast<int>(chart.width() / 2));
+        if (const FoldedOf wanted{range_, columns}; folded_of_ != wanted) {
+            columns_ = fold_curve(*curve_, range_.from, range_.to, columns);
+            folded_of_ = wanted;
+        }
+        CategoryColors colors{};
+        for (std::size_t c = 0; c < colors.size(); ++c)
+            colors[c] = category_color(static_cast<traces::MemoryCategory>(c));
+        stacked_area(chart, columns_, colors);
+        marker_line(chart, static_cast<double>(cursor(session)), theme::peak(), "");
+        items::place("shardmap.curve", chart.min, chart.max);
+        if (active) scrub(session, static_cast<std::int64_t>(chart.x.value(ImGui::GetIO().MousePos.x)));
+        if (chart.hovered) curve_tip(static_cast<std::int64_t>(chart.x.value(ImGui::GetIO().MousePos.x)));
+        return chart;
+    }
+
+    void curve_tip(std::int64_t time) const {
+        const MemoryPoint* point = point_at(*curve_, time);
+        begin_tip(format_duration(static_cast<double>(time)));
+        tip_row(inferred_ ? "Whole parameters" : "Allocated", format_mb(point != nullptr ? point->total : 0));
+        for (std::size_t c = traces::kMemoryCategories; point != nullptr && !inferred_ && c-- > 0;) {
+            if (point->bytes[c] == 0) continue;
+            tip_row(spaced(traces::kMemoryCategoryNames[c]), format_mb(point->bytes[c]),
+                    category_color(static_cast<traces::MemoryCategory>(c)));
+        }
+        end_tip();
+    }
+
+    void scrub(Session& session, std::int64_t time) {
+        const TimeRange all = bounds(session);
+        if (view_ == View::step) {  // a drag stays in the step that is shown
+            time = std::clamp(time, range_.from, range_.to - 1);
+        }
+        session.current()->cursor = std::clamp(time, all.from, all.to - 1);
+        playing_ = false;
+    }
+
+    // Session::selected_unit counts Trace::units; where the trace has none the panel keeps its own.
+    int selected_unit(const Session& session) const {
+        return trace_->units.empty() ? unit_ : session.selected_unit;
+    }
+
+    void take_events(Session& session, const ShardGrid::Events& events) {
+        if (events.unit) (trace_->units.empty() ? unit_ : session.selected_unit) = *events.unit;
+        if (events.scrub) scrub(session, *events.scrub);
+        if (events.opened) {
+            const auto event = static_cast<std::size_t>(*events.opened);
+            session.go_to({trace_->device.start[event], trace_->device.end[event]},
+                          trace_->device.rank[event], {EventKind::device, *events.opened});
+        } else if (events.rank) {
+            session.rank = *events.rank;
+        }
+    }
+
+    struct FoldedOf {
+        TimeRange range;
+        int columns = 0;
+        bool operator==(const FoldedOf&) const = default;
+    };
+    TracePtr trace_;
+    std::shared_ptr<const ShardStates> states_;
+    std::shared_ptr<const std::vector<MemoryPoint>> source_, curve_;
+    bool inferred_ = false;  // the curve is that of the states
+    int rank_ = 0, unit_ = -1;
+    std::vector<std::int64_t> times_;
+    std::vector<StateLane> lanes_;
+    std::int64_t top_ = 0;
+    std::vector<StepTime> steps_;
+    const void* steps_of_ = nullptr;
+    int steps_rank_ = -1;
+    int view_ = View::step;
+    TimeRange range_;
+    std::optional<TimeRange> chosen_step_;
+    bool playing_ = false;
+    double played_ = 0;
+    FoldedOf folded_of_;
+    std::vector<FoldedColumn> columns_;
+    ShardGrid grid_;
+};
+
+}  // namespace
+
+std::unique_ptr<Panel> make_shardmap_panel() {
+    return std::make_unique<ShardMapPanel>();
+}
+
+}  // namespace shardscope::viewer
