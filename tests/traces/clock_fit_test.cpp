@@ -102,6 +102,44 @@ TEST(Clocks, ReachPartsThroughOthers) {
     EXPECT_EQ(alignment.worst_ns, 0);
 }
 
+// Two all_reduces of group 7 on each rank, without sequence numbers and not in order of time.
+TEST(Clocks, GoByOrderWhereNothingIsNumbered) {
+    PartClock a{.utc_ns = 1, .host = "a"}, b{.utc_ns = 1, .host = "b"};
+    a.add(Operation::all_reduce, 7, 2, -1, 0, 2 * kMs, 3 * kMs);
+    a.add(Operation::all_reduce, 7, 2, -1, 0, 0, kMs);
+    b.add(Operation::all_reduce, 7, 2, -1, 1, 3 * kMs, 4 * kMs);  // b is 3 ms ahead
+    b.add(Operation::all_reduce, 7, 2, -1, 1, 5 * kMs, 6 * kMs);
+    const Alignment alignment = align_clocks({a, b});
+    EXPECT_EQ(alignment.collectives, 2);
+    EXPECT_EQ(alignment.parts[1].clock(0), -3 * kMs);
+    // A third on one rank alone: nobody knows which the other lacks.
+    b.add(Operation::all_reduce, 7, 2, -1, 1, 7 * kMs, 8 * kMs);
+    EXPECT_EQ(align_clocks({a, b}).collectives, 0);
+    EXPECT_EQ(align_clocks({a, b}).parts[1].clock(0), 0);
+}
+
+TEST(Clocks, GoByTheOrderOfEachRankOfAPart) {
+    // a holds ranks 0 and 1, which end together but for 10 ns.
+    PartClock a{.utc_ns = 1, .host = "a"}, b{.utc_ns = 1, .host = "b"};
+    for (std::int64_t i = 0; i < 2; ++i) {
+        a.add(Operation::all_gather, 7, 3, -1, 0, i * kMs, i * kMs + 100);
+        a.add(Operation::all_gather, 7, 3, -1, 1, i * kMs + 50, i * kMs + 110);
+        b.add(Operation::all_gather, 7, 3, -1, 2, i * kMs + 3 * kMs, i * kMs + 3 * kMs + 110);
+    }
+    const Alignment alignment = align_clocks({a, b});
+    EXPECT_EQ(alignment.collectives, 2);
+    EXPECT_EQ(alignment.parts[1].clock(0), -3 * kMs);
+    EXPECT_EQ(alignment.worst_ns, 0);
+}
+
+TEST(Clocks, DoNotGoByWhatOneRankCanLeaveEarly) {
+    PartClock a{.utc_ns = 1, .host = "a"};
+    a.add(Operation::broadcast, 7, 2, 0, 0, 0, kMs);   // the root may be done before others come
+    a.add(Operation::all_reduce, 7, 1, 1, 0, 0, kMs);  // nobody else is in it
+    EXPECT_TRUE(a.ends.empty());
+    EXPECT_TRUE(a.unnumbered.empty());
+}
+
 TEST(Clocks, FollowADriftOverTime) {
     // Host b's clock is 3 ms ahead and gains 20 us a second; a collective each second for half a minute.
     PartClock a{.utc_ns = 1, .host = "a", .ends = {}}, b{.utc_ns = 1, .host = "b", .ends = {}};

@@ -75,6 +75,23 @@ TEST(Import, ranksAreOpenedTogetherOnOneClock) {
     }
 }
 
+// The database that `import` makes has the times that opening the files has.
+TEST(Import, ranksBecomeADatabaseOnOneClock) {
+    for (const bool numbered : {true, false}) {
+        const TemporaryFolder folder, out;
+        write(folder / "rank0.json", rank_of_two(0, 0, numbered));
+        write(folder / "rank1.json", rank_of_two(1, 5000, numbered));
+        const ImportResult result = import_files({.inputs = {folder.path()}, .output = out / "job.sqlite"});
+        EXPECT_EQ(result.merged.collectives, 3) << numbered;
+        EXPECT_EQ(result.merged.residual_by_wall_ns, 5'000'000) << numbered;  // rank 1 is 5 ms ahead
+        const auto imported = load_trace(out / "job.sqlite");
+        expect_two_ranks(*imported);
+        const auto opened = open_any({folder.path()});
+        EXPECT_EQ(imported->device.start, opened->device.start) << numbered;
+        EXPECT_EQ(imported->device.end, opened->device.end) << numbered;
+    }
+}
+
 TEST(Import, aFolderBecomesOneDatabase) {
     const TemporaryFolder folder, out;
     write(folder / "rank0.json", rank_of_two(0, 0));

@@ -14,6 +14,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/temporary_folder.h"
+#include "traces/import/open.h"
+#include "traces/merge/merge.h"
 #include "traces/schema/schema.h"
 #include "traces/store/create.h"
 #include "traces/store/loader.h"
@@ -335,6 +337,56 @@ TEST_F(NcclJoin, is_told_of_an_export_when_it_is_loaded) {
     ASSERT_EQ(trace->diagnostics.size(), 1u);
     EXPECT_THAT(trace->diagnostics[0].text, HasSubstr("The bytes of 2 of 4 kernels of NCCL are unknown"));
     EXPECT_FALSE(db_.has_table("SHARD_COLLECTIVES"));
+}
+
+// Exports of two hosts, each with the one rank that ran there, of which the second's clock is 3 ms ahead.
+// Their all_reduces end together; opened together and merged they are two ranks on one clock.
+TEST_F(NcclJoin, brings_the_exports_of_two_hosts_onto_one_clock) {
+    constexpr std::int64_t kAhead = 3'000'000;
+    make_world();
+    for (const int rank : {0, 1}) {
+        for (const std::int64_t start : {100, 10'100, 20'100}) {
+            call(rank, start, "ncclAllReduce", 1000);
+            kernel(rank, start + 5, kReduce, start);
+        }
+    }
+    db_.execute("DROP TABLE SHARD_STATE; DROP TABLE SHARD_RANKS; DROP TABLE SHARD_COLLECTIVES");
+    std::vector<std::string> files;
+    for (const int rank : {0, 1}) {
+        files.push_back(folder_ / fmt::format("host{}.sqlite", rank));
+        db_.execute(fmt::format("VACUUM INTO '{}'", files.back()));
+        Database host(files.back(), Database::Mode::read_write);
+        const std::int64_t pid = global_pid(kPids[rank]);
+        for (const char* table : {"NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_RUNTIME"}) {
+            host.execute(
+                fmt::format("DELETE FROM {0} WHERE globalTid / 16777216 * 16777216 <> {1}; UPDATE {0} SET "
+                            "start = start + {2}, "
+                            "end = end + {2}",
+                            table, pid, rank * kAhead));
+        }
+        host.execute(
+            fmt::format("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE globalPid <> {0}; UPDATE "
+                        "CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 0, start = start + {1}, "
+                        "end = end + {1}",
+                        pid, rank * kAhead));
+    }
+    const auto expect_one_clock = [](const Trace& trace) {
+        ASSERT_EQ(trace.ranks.size(), 2u);
+        EXPECT_EQ(trace.ranks[0].number, 0);
+        EXPECT_EQ(trace.ranks[1].number, 1);
+        EXPECT_THAT(trace.device.rank, ElementsAre(0, 1, 0, 1, 0, 1));
+        for (std::size_t i = 0; i < 6; i += 2) EXPECT_EQ(trace.device.end[i], trace.device.end[i + 1]) << i;
+    };
+    const auto opened = open_any(files);
+    expect_one_clock(*opened);
+    ASSERT_FALSE(opened->diagnostics.empty());
+    EXPECT_THAT(opened->diagnostics.back().text, HasSubstr("host1.sqlite is rank 1 here"));
+
+    const MergeResult merged = merge_traces({.inputs = files, .output = folder_ / "both.sqlite"});
+    EXPECT_EQ(merged.collectives, 3);
+    EXPECT_EQ(merged.residual_by_wall_ns, kAhead);
+    EXPECT_EQ(merged.residual_ns, 0);
+    expect_one_clock(*load_trace(folder_ / "both.sqlite"));
 }
 
 // --- a real export of Nsight Systems -----------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -15,15 +16,6 @@
 namespace shardscope::traces {
 
 namespace {
-
-constexpr std::int64_t kByOrder = std::int64_t{1}
-                                  << 40;  // from here on numbers that stand for a place in order
-
-bool ends_together(Operation operation) {
-    return operation == Operation::all_gather || operation == Operation::reduce_scatter ||
-           operation == Operation::all_reduce || operation == Operation::barrier ||
-           operation == Operation::all_to_all;
-}
 
 // Rows of all parts in one order, and where each went.
 struct Places {
@@ -83,18 +75,34 @@ class Join {
                         size, what, kNoRank - 1));
     }
 
+    // Exports of Nsight Systems do not know ranks: the loader numbers what ran.
+    static bool ranks_are_made_up(const Trace& trace) {
+        return trace.schema_version == 0 &&
+               std::none_of(trace.config.begin(), trace.config.end(),
+                            [](const auto& fact) { return fact.first == "import.format"; });
+    }
+
+    // A rank's number in the joined trace. Two of one number are a mistake, but for numbers that nobody told.
     void join_ranks() {
         std::map<int, std::pair<std::size_t, std::size_t>> by_number;  // (part, index)
         for (std::size_t p = 0; p < parts_.size(); ++p) {
+            const bool made_up = ranks_are_made_up(part(p));
             for (std::size_t r = 0; r < part(p).ranks.size(); ++r) {
-                const int number = part(p).ranks[r].number;
-                const auto [other, is_new] = by_number.try_emplace(number, p, r);
-                if (!is_new) {
-                    throw StoreError(
-                        fmt::format("{} and {} both hold rank {}; give one file for each rank of a job, "
-                                    "or use compare for several runs",
-                                    part(other->second.first).path, part(p).path, number));
+                int number = part(p).ranks[r].number;
+                if (const auto other = by_number.find(number); other != by_number.end()) {
+                    const Trace& owner = part(other->second.first);
+                    if (!made_up && !ranks_are_made_up(owner)) {
+                        throw StoreError(
+                            fmt::format("{} and {} both hold rank {}; give one file for each rank of a job, "
+                                        "or use compare for several runs",
+                                        owner.path, part(p).path, number));
+                    }
+                    number = by_number.rbegin()->first + 1;
+                    renumbered_.push_back(fmt::format(
+                        "rank {} of {} is rank {} here, because {} has a rank {}, too",
+                        part(p).ranks[r].number, part(p).path, number, owner.path, part(p).ranks[r].number));
                 }
+                by_number.emplace(number, std::pair(p, r));
             }
             ranks_.emplace_back(part(p).ranks.size());
         }
@@ -102,6 +110,7 @@ class Join {
         for (const auto& [number, from] : by_number) {
             ranks_[from.first][from.second] = static_cast<std::uint16_t>(out_.ranks.size());
             out_.ranks.push_back(part(from.first).ranks[from.second]);
+            out_.ranks.back().number = number;
         }
     }
     std::uint16_t rank(std::size_t p, std::uint16_t r) const { return r == kNoRank ? kNoRank : ranks_[p][r]; }
@@ -522,6 +531,9 @@ class Join {
             out_.first_ns = first;
             out_.last_ns = last;
         }
+        for (std::string& text : renumbered_)
+            out_.diagnostics.push_back(
+                {.time = 0, .severity = Severity::information, .text = std::move(text)});
         out_.schema_version = versions.size() == 1 ? *versions.begin() : 0;
         out_.path = fmt::format("{} and {} more", part(0).path, parts_.size() - 1);
         std::stable_sort(out_.steps.begin(), out_.steps.end(), [](const Step& a, const Step& b) {
@@ -549,6 +561,7 @@ class Join {
     Alignment alignment_;
     std::vector<std::vector<StringId>> strings_;
     std::vector<std::vector<std::uint16_t>> ranks_;
+    std::vector<std::string> renumbered_;
     std::vector<ModelOffset> model_;
     Places thread_places_, stream_places_, range_places_, call_places_;
 };
@@ -556,38 +569,17 @@ class Join {
 }  // namespace
 
 std::vector<PartClock> clocks_of(const std::vector<std::unique_ptr<Trace>>& parts) {
-    using Key = std::pair<std::int64_t, std::int64_t>;  // (group, operation)
-    std::vector<std::map<Key, std::vector<std::pair<std::int64_t, std::int64_t>>>> ordered(parts.size());
-    std::map<Key, std::set<std::size_t>> counts;
     std::vector<PartClock> clocks;
-    for (std::size_t p = 0; p < parts.size(); ++p) {
-        const Trace& t = *parts[p];
-        PartClock clock;
-        clock.utc_ns = t.start_utc_ns;
-        if (!t.ranks.empty()) clock.host = t.ranks.front().host;
-        for (std::size_t i = 0; i < t.collectives.size(); ++i) {
-            const Collectives& c = t.collectives;
-            if (c.event[i] < 0 || c.group_size[i] < 2 || !ends_together(c.operation[i])) continue;
+    for (const auto& part : parts) {
+        PartClock& clock = clocks.emplace_back();
+        clock.utc_ns = part->start_utc_ns;
+        if (!part->ranks.empty()) clock.host = part->ranks.front().host;
+        const Collectives& c = part->collectives;
+        for (std::size_t i = 0; i < c.size(); ++i) {
+            if (c.event[i] < 0) continue;
             const auto event = static_cast<std::size_t>(c.event[i]);
-            const auto operation = static_cast<std::int64_t>(c.operation[i]);
-            const std::int64_t end = t.device.end[event];
-            if (c.sequence[i] < 0) {
-                ordered[p][{c.group[i], operation}].emplace_back(t.device.start[event], end);
-                continue;
-            }
-            auto& known = clock.ends.try_emplace({c.group[i], operation, c.sequence[i]}, end).first->second;
-            known = std::max(known, end);
-        }
-        for (const auto& [key, list] : ordered[p]) counts[key].insert(list.size());
-        clocks.push_back(std::move(clock));
-    }
-    for (std::size_t p = 0; p < parts.size(); ++p) {
-        for (auto& [key, list] : ordered[p]) {
-            if (counts[key].size() != 1) continue;
-            std::sort(list.begin(), list.end());
-            for (std::size_t i = 0; i < list.size(); ++i)
-                clocks[p].ends[{key.first, key.second, kByOrder + static_cast<std::int64_t>(i)}] =
-                    list[i].second;
+            clock.add(c.operation[i], c.group[i], c.group_size[i], c.sequence[i], c.rank[i],
+                      part->device.start[event], part->device.end[event]);
         }
     }
     return clocks;

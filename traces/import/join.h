@@ -10,9 +10,7 @@
 
 namespace shardscope::traces {
 
-// Wall clock, host and the ends of the collectives of each trace, for align_clocks(). Collectives without
-// sequence numbers are matched by order within (group, operation) where all traces that have such have
-// equally many.
+// Wall clock, host and the collectives of each trace, for align_clocks().
 std::vector<PartClock> clocks_of(const std::vector<std::unique_ptr<Trace>>& parts);
 
 // `parts`: two or more. Throws StoreError, naming both files, where two have a rank of one number; where

@@ -74,15 +74,13 @@ class Merge {
         std::vector<PartClock> clocks;
         for (std::size_t p = 0; p < parts_.size(); ++p) {
             Part& part = *parts_[p];
-            PartClock clock{
-                part.utc_ns, part.system_ns, part.hosts.empty() ? "" : part.hosts.begin()->second, {}};
+            PartClock clock{.utc_ns = part.utc_ns,
+                            .system_ns = part.system_ns,
+                            .host = part.hosts.empty() ? "" : part.hosts.begin()->second};
             if (parts_.size() > 1) {
-                for (const auto& [key, end] : read_collective_ends(part)) {
-                    const auto& [group, operation, sequence] = key;
-                    clock
-                        .ends[{assignment_->ids[p]->map(ColumnRole::group, group, -1), operation, sequence}] =
-                        end;
-                }
+                RowIds& ids = *assignment_->ids[p];
+                read_collectives(
+                    part, [&](std::int64_t group) { return ids.map(ColumnRole::group, group, -1); }, clock);
             }
             clocks.push_back(std::move(clock));
             if (part.utc_ns == 0 && parts_.size() > 1)

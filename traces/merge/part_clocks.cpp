@@ -4,12 +4,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <optional>
-
-#include <fmt/format.h>
+#include <set>
 
 #include "traces/merge/clock_fit.h"
 #include "traces/merge/part.h"
-#include "traces/schema/enums.h"
+#include "traces/store/nccl_collectives.h"
 
 namespace shardscope::traces {
 
@@ -17,6 +16,13 @@ namespace {
 
 constexpr std::int64_t kSameStart = 60'000'000'000;  // ns; a machine takes longer to start again
 constexpr int kRounds = 20;
+constexpr std::int64_t kByOrder = std::int64_t{1} << 40;  // from here on numbers are places in an order
+
+bool ends_together(Operation operation) {
+    return operation == Operation::all_gather || operation == Operation::reduce_scatter ||
+           operation == Operation::all_reduce || operation == Operation::barrier ||
+           operation == Operation::all_to_all;
+}
 
 bool share_a_clock(const PartClock& a, const PartClock& b) {
     if (a.host.empty() || a.host != b.host || a.system_ns == 0 || b.system_ns == 0) return false;
@@ -43,10 +49,40 @@ std::vector<std::int64_t> shifts_by_wall(const std::vector<PartClock>& parts) {
 // A collective that several parts have: (part, end on its clock).
 using Shared = std::vector<std::pair<std::size_t, std::int64_t>>;
 
+// The ends of each part, those of collectives without a number among them: these have their place in their
+// rank's order as number, where all ranks have equally many of the kind, so that the order means something.
+std::vector<CollectiveEnds> numbered_ends(const std::vector<PartClock>& parts) {
+    std::map<std::pair<std::int64_t, std::int64_t>, std::set<std::size_t>> counts;
+    for (const PartClock& part : parts) {
+        for (const auto& [kind, ranks] : part.unnumbered) {
+            for (const auto& [rank, times] : ranks) counts[kind].insert(times.size());
+        }
+    }
+    std::vector<CollectiveEnds> all;
+    for (const PartClock& part : parts) {
+        CollectiveEnds& ends = all.emplace_back(part.ends);
+        for (const auto& [kind, ranks] : part.unnumbered) {
+            if (counts[kind].size() != 1) continue;
+            for (const auto& [rank, times] : ranks) {
+                auto ordered = times;
+                std::sort(ordered.begin(), ordered.end());
+                std::int64_t number = kByOrder;
+                for (const auto& [start, end] : ordered) {
+                    std::int64_t& last =
+                        ends.try_emplace({kind.first, kind.second, number++}, end).first->second;
+                    last = std::max(last, end);
+                }
+            }
+        }
+    }
+    return all;
+}
+
 std::vector<Shared> find_shared(const std::vector<PartClock>& parts) {
     std::map<CollectiveKey, Shared> all;
+    const std::vector<CollectiveEnds> ends_of = numbered_ends(parts);
     for (std::size_t p = 0; p < parts.size(); ++p) {
-        for (const auto& [key, end] : parts[p].ends) all[key].emplace_back(p, end);
+        for (const auto& [key, end] : ends_of[p]) all[key].emplace_back(p, end);
     }
     std::vector<Shared> shared;
     for (auto& [key, ends] : all) {
@@ -175,22 +211,49 @@ class Aligner {
     Alignment result_;
 };
 
+// Of an export, in which nobody wrote what NCCL did.
+void read_nccl_calls(Part& part, const std::function<std::int64_t(std::int64_t)>& group_of, PartClock& into) {
+    for (const char* table :
+         {"StringIds", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "NVTX_PAYLOAD_SCHEMA_ENTRIES"}) {
+        if (part.database.has_table(table) && !part.has_table(table))
+            return;  // no plain table, whatever it is
+    }
+    const NcclCollectives found = find_nccl_collectives(part.database);
+    for (std::size_t i = 0; i < found.rows.size(); ++i) {
+        const CollectiveRow& row = found.rows[i];
+        into.add(row.operation, group_of(row.group), row.group_size, row.sequence, row.rank,
+                 found.times[i].first, found.times[i].second);
+    }
+}
+
 }  // namespace
 
-CollectiveEnds read_collective_ends(Part& part) {
-    CollectiveEnds ends;
-    if (!part.has_table("SHARD_COLLECTIVES") || !part.has_table("CUPTI_ACTIVITY_KIND_KERNEL")) return ends;
+void PartClock::add(Operation operation, std::int64_t group, std::int64_t group_size, std::int64_t sequence,
+                    std::int64_t rank, std::int64_t start, std::int64_t end) {
+    if (group_size < 2 || !ends_together(operation)) return;
+    const auto number = static_cast<std::int64_t>(operation);
+    if (sequence < 0) {
+        unnumbered[{group, number}][rank].emplace_back(start, end);
+        return;
+    }
+    std::int64_t& last = ends.try_emplace({group, number, sequence}, end).first->second;
+    last = std::max(last, end);
+}
+
+void read_collectives(Part& part, const std::function<std::int64_t(std::int64_t)>& group_of,
+                      PartClock& into) {
+    if (!part.has_table("CUPTI_ACTIVITY_KIND_KERNEL")) return;
+    if (!part.ours) return read_nccl_calls(part, group_of, into);
+    if (!part.has_table("SHARD_COLLECTIVES")) return;
     Statement row(
         part.database,
-        fmt::format("SELECT c.groupId, c.operation, c.sequence, max(k.\"end\") FROM SHARD_COLLECTIVES c "
-                    "JOIN CUPTI_ACTIVITY_KIND_KERNEL k ON k.correlationId = c.correlationId "
-                    "WHERE c.sequence >= 0 AND c.groupSize > 1 AND c.operation IN ({}, {}, {}, {}, {}) "
-                    "GROUP BY 1, 2, 3",
-                    static_cast<int>(Operation::all_gather), static_cast<int>(Operation::reduce_scatter),
-                    static_cast<int>(Operation::all_reduce), static_cast<int>(Operation::barrier),
-                    static_cast<int>(Operation::all_to_all)));
-    while (row.step()) ends[{row.integer(0), row.integer(1), row.integer(2)}] = row.integer(3);
-    return ends;
+        "SELECT c.operation, c.groupId, c.groupSize, c.sequence, c.rank, min(k.start), max(k.\"end\") "
+        "FROM SHARD_COLLECTIVES c JOIN CUPTI_ACTIVITY_KIND_KERNEL k "
+        "ON k.correlationId = c.correlationId GROUP BY c.rowid");
+    while (row.step()) {
+        into.add(static_cast<Operation>(row.integer(0)), group_of(row.integer(1)), row.integer(2),
+                 row.integer(3), row.integer(4), row.integer(5), row.integer(6));
+    }
 }
 
 Alignment align_clocks(const std::vector<PartClock>& parts) {

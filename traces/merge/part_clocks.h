@@ -3,8 +3,9 @@
 // 1. Wall clock. A part's time 0 is TARGET_INFO_SESSION_START_TIME.utcEpochNs. Parts of one machine since one
 //    start of it (same host, and utcEpochNs - systemClockNs equal within a minute) share CLOCK_MONOTONIC,
 //    which nobody adjusts: there systemClockNs counts. A part without clocks begins with the first part.
-// 2. Ends of collectives that two parts have in common (same group, operation and sequence number; only
-//    operations that no rank can leave before all have come). Parts are joined one after another, the pair
+// 2. Ends of collectives that two parts have in common (same group, operation and sequence number; without
+//    sequence numbers by order, where all ranks have equally many of the group and operation; only operations
+//    that no rank can leave before all have come). Parts are joined one after another, the pair
 //    with most collectives in common first (a maximum spanning tree), each by fit_clock() against the one
 //    that is aligned already. Clocks that are shared anyhow are corrected only where the ends differ by more
 //    than their spread. Then each part but the first is moved by the median of its distances to the others'
@@ -12,12 +13,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "traces/merge/row_ids.h"
+#include "traces/schema/enums.h"
 
 namespace shardscope::traces {
 
@@ -27,14 +31,27 @@ struct Part;
 using CollectiveKey = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
 // When each ended on the part's last rank, ns on its clock.
 using CollectiveEnds = std::map<CollectiveKey, std::int64_t>;
-
-CollectiveEnds read_collective_ends(Part& part);
+// (start, end) of each collective that has no sequence number, ns on the part's clock, in any order; by
+// (group, operation) and by rank.
+using UnnumberedCollectives =
+    std::map<std::pair<std::int64_t, std::int64_t>,
+             std::map<std::int64_t, std::vector<std::pair<std::int64_t, std::int64_t>>>>;
 
 struct PartClock {
     std::int64_t utc_ns = 0, system_ns = 0;  // at its time 0; 0 unknown
     std::string host;
     CollectiveEnds ends;
+    UnnumberedCollectives unnumbered;
+
+    // A collective of one rank, where it can tell the time: those that no rank leaves before all have come.
+    // `sequence` < 0: it has no number.
+    void add(Operation operation, std::int64_t group, std::int64_t group_size, std::int64_t sequence,
+             std::int64_t rank, std::int64_t start, std::int64_t end);
 };
+
+// What SHARD_COLLECTIVES says or, in an export of Nsight Systems, NCCL's ranges (store/nccl_collectives.h).
+// `group_of`: a group's number in the merged trace.
+void read_collectives(Part& part, const std::function<std::int64_t(std::int64_t)>& group_of, PartClock& into);
 
 struct AlignedPart {
     ClockMap clock;                // to the clock of the first part

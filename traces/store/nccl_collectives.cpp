@@ -25,7 +25,7 @@ constexpr std::int64_t kPidMask = ~std::int64_t{0xFFFFFF};
 constexpr std::int64_t kUnknown = -1;
 
 struct Kernel {
-    std::int64_t start = 0, device = 0, global_pid = 0, correlation = 0;
+    std::int64_t start = 0, end = 0, device = 0, global_pid = 0, correlation = 0;
     Operation operation = Operation::other;  // as its name says; `other` can carry any
     std::int64_t launch_tid = kUnknown, launched = 0;
 };
@@ -37,6 +37,7 @@ struct Tie {
 };
 
 struct Row {
+    std::size_t kernel = 0;
     int rank = 0;
     std::int64_t correlation = 0, issued = 0;
     Operation operation = Operation::other;
@@ -71,15 +72,17 @@ std::vector<Kernel> read_kernels(Database& database) {
     std::vector<std::int64_t> ids;
     ids.reserve(names.size());
     for (const auto& [id, operation] : names) ids.push_back(id);
-    Statement rows(database, fmt::format("SELECT start, deviceId, globalPid, correlationId, shortName FROM "
-                                         "CUPTI_ACTIVITY_KIND_KERNEL WHERE shortName IN ({}) ORDER BY start",
-                                         fmt::join(ids, ", ")));
+    Statement rows(database,
+                   fmt::format("SELECT start, \"end\", deviceId, globalPid, correlationId, shortName FROM "
+                               "CUPTI_ACTIVITY_KIND_KERNEL WHERE shortName IN ({}) ORDER BY start",
+                               fmt::join(ids, ", ")));
     while (rows.step()) {
         kernels.push_back({.start = rows.integer(0),
-                           .device = rows.integer(1),
-                           .global_pid = rows.integer(2),
-                           .correlation = rows.integer(3),
-                           .operation = names.at(rows.integer(4))});
+                           .end = rows.integer(1),
+                           .device = rows.integer(2),
+                           .global_pid = rows.integer(3),
+                           .correlation = rows.integer(4),
+                           .operation = names.at(rows.integer(5))});
     }
     return kernels;
 }
@@ -245,6 +248,7 @@ class Join {
                                     .group = static_cast<std::int64_t>(row.communicator),
                                     .group_size = row.ranks,
                                     .sequence = row.sequence});
+            results.times.emplace_back(kernels_[row.kernel].start, kernels_[row.kernel].end);
         }
         for (std::string& text : notes()) {
             results.notes.push_back(
@@ -275,6 +279,7 @@ class Join {
         const NcclCall& first = nccl_.calls()[tie.calls.front()];
         const Kernel& kernel = kernels_[tie.kernel];
         Row row;
+        row.kernel = tie.kernel;
         row.correlation = kernel.correlation;
         row.issued = first.start;
         row.operation = first.operation;
@@ -393,6 +398,7 @@ NcclCollectives find_nccl_collectives(Database& database) {
     constexpr std::pair<const char*, const char*> kNeeded[] = {
         {"StringIds", "value"},
         {"CUPTI_ACTIVITY_KIND_KERNEL", "start"},
+        {"CUPTI_ACTIVITY_KIND_KERNEL", "end"},
         {"CUPTI_ACTIVITY_KIND_KERNEL", "deviceId"},
         {"CUPTI_ACTIVITY_KIND_KERNEL", "globalPid"},
         {"CUPTI_ACTIVITY_KIND_KERNEL", "correlationId"},

@@ -2,6 +2,8 @@
 // rows: recordings of other programs, and exports of Nsight Systems that got our tables.
 #pragma once
 
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "traces/store/rows.h"
@@ -26,7 +28,8 @@ void join_nccl_collectives(Database& database);
 // The same without writing: of an export that stays as it is.
 struct NcclCollectives {
     std::vector<CollectiveRow> rows;
-    std::vector<DiagnosticRow> notes;  // what could not be told, and why
+    std::vector<std::pair<std::int64_t, std::int64_t>> times;  // of each row's kernel: start and end, ns
+    std::vector<DiagnosticRow> notes;                          // what could not be told, and why
 };
 NcclCollectives find_nccl_collectives(Database& database);
 
