@@ -26,7 +26,11 @@
 #include "traces/analysis/stragglers.h"
 #include "traces/analysis/summary.h"
 #include "traces/analysis/temporal.h"
+#include "traces/import/input.h"
+#include "traces/import/memory_snapshot.h"
 #include "traces/import/open.h"
+#include "traces/import/read_file.h"
+#include "traces/store/sqlite.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -68,6 +72,13 @@ std::int64_t union_of(const Trace& trace, const std::function<bool(std::size_t)>
         if (wanted(e)) intervals.push_back({trace.device.start[e], trace.device.end[e]});
     }
     return length(make_union(std::move(intervals)));
+}
+
+// What the trace says of its run; "" where it says nothing of that.
+std::string fact(const Trace& trace, const std::string& key) {
+    const auto found = std::find_if(trace.config.begin(), trace.config.end(),
+                                    [&](const auto& entry) { return entry.first == key; });
+    return found == trace.config.end() ? "" : found->second;
 }
 
 // Invariants of any trace: the eight categories sum to the window; module self times and memory are sound.
@@ -166,6 +177,11 @@ TEST_F(SharedTraces, PeakAndModuleTreeOfQwen) {
     ASSERT_EQ(memory.ranks.size(), 1u);
     EXPECT_EQ(memory.ranks[0].peak_bytes,
               expected(name).at("peak_allocated_bytes").at("GPU 0").get<std::int64_t>());
+    const std::int64_t host_peak = expected(name).at("peak_allocated_bytes").at("CPU").get<std::int64_t>();
+    ASSERT_EQ(memory.ranks[0].other_spaces.size(), 1u);
+    EXPECT_EQ(memory.ranks[0].other_spaces[0].space, MemorySpace::host);
+    EXPECT_EQ(memory.ranks[0].other_spaces[0].peak_bytes, host_peak);
+    EXPECT_EQ(memory_report(*trace, {}, MemorySpace::host).ranks.at(0).peak_bytes, host_peak);
 
     const json& want = expected(name).at("module_tree");
     const ModuleView view = module_view(*trace);
@@ -247,9 +263,13 @@ TEST_F(SharedTraces, UnionsAndCollectivesOfDdp) {
     for (const Operation o : trace->collectives.operation) ++operations[o];
     EXPECT_EQ(operations[Operation::all_reduce], expected(name).at("collectives").at("allreduce").get<int>());
     EXPECT_EQ(operations[Operation::broadcast], expected(name).at("collectives").at("broadcast").get<int>());
+    EXPECT_EQ(trace->collectives.size(), 15u + 6u);
     for (const std::int32_t size : trace->collectives.group_size) EXPECT_EQ(size, 2);
     ASSERT_EQ(trace->ranks.size(), 1u);
-    EXPECT_EQ(trace->ranks[0].number, expected(name).at("distributedInfo").at("rank").get<int>());
+    const json& distributed = expected(name).at("distributedInfo");
+    EXPECT_EQ(trace->ranks[0].number, distributed.at("rank").get<int>());
+    EXPECT_EQ(fact(*trace, "distributed.backend"), distributed.at("backend").get<std::string>());
+    EXPECT_EQ(fact(*trace, "distributed.world_size"), distributed.at("world_size").dump());
     check_invariants(*trace);
 }
 
@@ -257,6 +277,13 @@ TEST_F(SharedTraces, UnionsOnMi300) {
     const char* name = "kineto/resnet18_mi300.json.gz";
     const auto trace = open(name);
     check_unions(*trace, expected(name));
+    ASSERT_TRUE(expected(name).at("collectives").empty());
+    EXPECT_EQ(trace->collectives.size(), 0u);
+    // One process that was no job of several: nothing is told of one.
+    ASSERT_TRUE(expected(name).at("distributedInfo").at("rank").is_null());
+    EXPECT_EQ(fact(*trace, "distributed.backend"), "");
+    EXPECT_EQ(fact(*trace, "distributed.world_size"), "");
+    EXPECT_EQ(trace->ranks.size(), 1u);
     check_invariants(*trace);
 }
 
@@ -287,6 +314,23 @@ TEST_P(SharedNsight, CountsAndSums) {
         call_ns += trace->runtime.end[c] - trace->runtime.start[c];
     EXPECT_EQ(trace->runtime.size(), want.at("CUPTI_ACTIVITY_KIND_RUNTIME")[0].get<std::size_t>());
     EXPECT_EQ(call_ns, want.at("CUPTI_ACTIVITY_KIND_RUNTIME")[1].get<std::int64_t>());
+
+    // Rows of NVTX_EVENTS: ranges, marks, and the names of domains, which a trace does not keep as rows.
+    std::int64_t range_ns = 0, names = 0;
+    for (std::size_t r = 0; r < trace->ranges.size(); ++r)
+        range_ns += trace->ranges.end[r] - trace->ranges.start[r];
+    {
+        Input file = Input::open((shared_folder() / GetParam()).string(), {});
+        const UnpackedDatabase unpacked(file);
+        Database database(unpacked.path(), Database::Mode::read_only);
+        if (database.has_table("NVTX_EVENTS"))
+            names = database.integer("SELECT count(*) FROM NVTX_EVENTS WHERE eventType IN (75, 76)");
+    }
+    const json nvtx = want.value("NVTX_EVENTS", json::array({0, 0}));
+    EXPECT_EQ(static_cast<std::int64_t>(trace->ranges.size() + trace->marks.size()) + names,
+              nvtx[0].get<std::int64_t>());
+    EXPECT_EQ(range_ns, nvtx[1].get<std::int64_t>());
+    EXPECT_EQ(fact(*trace, "nsight.schema_version"), want.at("schema")[0][0].get<std::string>());
 
     std::map<std::string, std::pair<std::int64_t, std::int64_t>> by_name;
     for (const RankKernels& rank : kernels_report(*trace).ranks) {
@@ -320,6 +364,33 @@ TEST_F(SharedTraces, PeakOfAnFsdp2Snapshot) {
     std::int64_t live = 0;
     for (const std::int64_t bytes : trace->memory.bytes) live += bytes;
     EXPECT_EQ(live, want.at("live_at_end_bytes").get<std::int64_t>());
+
+    // Its events: blocks that lived before the first of them stand as allocations of their own. Of the pair
+    // that ends a block the completed free counts.
+    const MemoryEvents& events = trace->memory;
+    std::int64_t allocations = 0, frees = 0, before = 0;
+    for (std::size_t e = 0; e < events.size(); ++e) {
+        if (events.bytes[e] < 0) {
+            ++frees;
+        } else if (trace->strings[events.annotation[e]] == kBeforeRecording) {
+            before += events.bytes[e];
+        } else {
+            ++allocations;
+        }
+    }
+    const json& actions = want.at("actions");
+    EXPECT_EQ(allocations, actions.at("alloc").get<std::int64_t>());
+    EXPECT_EQ(frees, actions.at("free_completed").get<std::int64_t>());
+    EXPECT_EQ(before, want.at("live_at_start_bytes").get<std::int64_t>());
+    EXPECT_EQ(actions.at("free_requested"), actions.at("free_completed"));
+    const auto segments = static_cast<std::int64_t>(trace->segments.size());
+    EXPECT_EQ(segments, want.at("segments").get<std::int64_t>());  // none was given back
+    EXPECT_TRUE(std::all_of(trace->segments.bytes.begin(), trace->segments.bytes.end(),
+                            [](std::int64_t bytes) { return bytes > 0; }));
+    EXPECT_GE(segments, actions.at("segment_alloc").get<std::int64_t>());
+    EXPECT_EQ(trace->ranks.at(0).device, want.at("device").get<int>());
+    // An annotation has a start and an end.
+    EXPECT_EQ(2 * trace->ranges.size(), want.at("external_annotations").get<std::size_t>());
     check_invariants(*trace);
 }
 
