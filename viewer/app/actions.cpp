@@ -32,11 +32,17 @@ const std::vector<MouseHelp>& mouse_help() {
     static const std::vector<MouseHelp> kHelp = {
         {"Wheel", "Zoom about the mouse"},
         {"Shift+wheel, wheel over names", "Scroll up and down"},
+        {"Ctrl+wheel", "Zoom finely"},
         {"Drag", "Move in time and up and down"},
         {"Drag on the ruler, Shift+drag", "Limit all panels to that time"},
+        {"Drag the limit's ends on the ruler", "Change the limit"},
+        {"Drag with the right button, Ctrl+drag", "Measure, caught by events' edges"},
+        {"Drag the strip above the ruler", "Move or stretch what is visible; with Shift anew"},
         {"Click an event", "Select it: fields, launch, other ranks' part"},
         {"Double-click an event", "Zoom to it"},
-        {"Click a rank's heading", "Fold or unfold the rank"},
+        {"Right click an event or a row's name", "What can be done with it"},
+        {"Click a group's heading", "Fold or unfold it"},
+        {"Drag a row's name", "Move the row among its neighbours"},
         {"Drop a file", "Open it"},
     };
     return kHelp;

@@ -13,9 +13,20 @@
 #include "viewer/app/session.h"
 #include "viewer/app/theme.h"
 #include "viewer/panels/panel.h"
+#include "viewer/tables/table_memory.h"
 #include "viewer/tables/table_order.h"
 
 namespace shardscope::viewer {
+
+// What is to be saved under a name that the save window asks for (save_window.h).
+struct SaveRequest {
+    enum What { nothing, table, panel, window, report };
+    What what = nothing;
+    std::string name;  // of the table; empty: the first that is shown
+};
+
+// The rail of panels: as wide as names need, or signs only; automatic: by the window's width.
+enum class RailWidth { automatic, wide, narrow };
 
 struct Program {
     Session session;
@@ -25,14 +36,27 @@ struct Program {
     bool choose_file = false;                    // the file window
     bool palette = false;                        // the command palette
     bool quit = false;
-    ReportJob report;    // the HTML report that is being made
-    std::string notice;  // what the latest order came to: "units.csv is written."
-    int zoom = 100;      // percent, on top of the display's scale; set_zoom() changes it
+    ReportJob report;  // the HTML report that is being made
+    SaveRequest save;
+    // A picture that is taken once the windows over the panel have gone; `panel`: without what is around it.
+    std::string picture;
+    bool picture_of_panel = false;
+    struct Corner {
+        float x = 0, y = 0;
+    };
+    Corner panel_min, panel_max;  // of the panel on the screen, in the last frame
+    RailWidth rail = RailWidth::automatic;
+    bool rail_is_wide = true;         // in the last frame
+    std::vector<std::string> recent;  // files, the latest first
+    std::string notice;               // what the latest order came to: "units.csv is written."
+    int zoom = 100;                   // percent, on top of the display's scale; set_zoom() changes it
     bool restyle =
         true;  // sizes or colours have changed: fonts and style are made anew before the next frame
 
     // Something goes on behind the frames: pictures and scripts wait for its end.
-    bool working() const { return session.working() || report.busy() || TableOrder::any_busy(); }
+    bool working() const {
+        return session.working() || report.busy() || TableOrder::any_busy() || shown().busy() || !picture.empty();
+    }
     void set_zoom(int percent) {
         zoom = std::clamp(percent, 50, 300);
         restyle = true;
@@ -42,7 +66,21 @@ struct Program {
         restyle = true;
     }
 
+    // Opens a file, looks at it and remembers it.
+    void open(const std::string& path) {
+        session.open_file(path);
+        session.set_active(session.open.size() - 1);
+        remember(path);
+    }
+    void remember(const std::string& path) {
+        constexpr std::size_t kMost = 12;
+        std::erase(recent, path);
+        recent.insert(recent.begin(), path);
+        if (recent.size() > kMost) recent.resize(kMost);
+    }
+
     Panel& shown() { return *panels[panel]; }
+    const Panel& shown() const { return *panels[panel]; }
     bool show(std::string_view name) {
         for (std::size_t i = 0; i < panels.size(); ++i) {
             if (panels[i]->name() != name) continue;

@@ -28,6 +28,8 @@ struct OpenTrace {
     std::string name;                 // the file's name, with its folder where two are called alike
     TracePtr trace;                   // nullptr while it is being read and where it could not be
     std::string error;                // one sentence where it could not be read
+    std::string notice;               // of its file, one sentence: "has changed since it was read"
+    bool reading_again = false;       // the trace that is there stays until the new one is
     double progress = 0;              // 0..1 while it is being read
     int color = 0;                    // index for run_color(): stays with the trace while it is open
     TimeRange visible;                // what the timeline shows

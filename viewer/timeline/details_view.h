@@ -1,0 +1,37 @@
+// The pane below the timeline: every field of the selected event in columns, buttons to its neighbours, and
+// what belongs to it as links. Drawing layer (Dear ImGui); frame thread only.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "viewer/app/session.h"
+#include "viewer/timeline/event_fields.h"
+#include "viewer/timeline/timeline_page.h"
+
+namespace shardscope::viewer {
+
+class DetailsView {
+  public:
+    static float height();  // of the pane
+    // Fills the content region from the cursor to `width`. Returns the id of the action that was clicked
+    // ("next_event"), empty where none was.
+    std::string draw(Session& session, TimelinePage& page, float width);
+
+    // What "copy" copies.
+    std::string copied() const { return fields_text(details_); }
+
+  private:
+    void update(Session& session, const TimelinePage& page);
+    std::string draw_buttons(Session& session, TimelinePage& page);
+    void draw_links(Session& session, TimelinePage& page);
+    void draw_fields(float width) const;
+
+    SelectedEvent of_;
+    TracePtr trace_;
+    std::shared_ptr<const CollectiveIndex> collectives_;
+    std::shared_ptr<const traces::UnitRanges> units_;
+    EventDetails details_;
+};
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,193 @@
+// See event_fields.h.
+#include "viewer/timeline/event_fields.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "traces/analysis/collectives.h"
+#include "traces/store/names.h"
+#include "viewer/draw/format.h"
+#include "viewer/timeline/measure.h"
+#include "viewer/timeline/tracks.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::Trace;
+
+class Fields {
+  public:
+    explicit Fields(std::vector<Detail>& rows) : rows_(rows) {}
+    void put(std::string label, std::string value) {
+        if (value.empty() || has(label)) return;
+        rows_.push_back({std::move(label), std::move(value)});
+    }
+    // After the row of that label, where there is one.
+    void put_after(std::string_view before, std::string label, std::string value) {
+        const auto at =
+            std::find_if(rows_.begin(), rows_.end(), [&](const Detail& d) { return d.label == before; });
+        if (at == rows_.end()) return put(std::move(label), std::move(value));
+        if (!value.empty() && !has(label)) rows_.insert(at + 1, {std::move(label), std::move(value)});
+    }
+
+  private:
+    bool has(std::string_view label) const {
+        return std::any_of(rows_.begin(), rows_.end(), [&](const Detail& d) { return d.label == label; });
+    }
+    std::vector<Detail>& rows_;
+};
+
+std::string duration_text(std::int64_t ns) {
+    return format_duration(static_cast<double>(ns));
+}
+
+// Bytes a nanosecond are 10^9 bytes a second.
+std::string bandwidth(double bytes, std::int64_t ns, double factor) {
+    if (bytes <= 0 || ns <= 0) return {};
+    return format_decimal(bytes / static_cast<double>(ns) * factor, 2) + " GB/s";
+}
+
+std::string name_of(const Trace& trace, traces::StringId id) {
+    return std::string(trace.strings[id]);
+}
+
+void put_unit(const Trace& trace, const FieldSources& sources, std::int32_t range, std::int64_t time,
+              Fields& fields) {
+    if (sources.units == nullptr) return;
+    const traces::UnitRanges::Place place = sources.units->at(trace, range, time);
+    if (place.unit >= 0 && static_cast<std::size_t>(place.unit) < sources.units->names.size())
+        fields.put("unit", sources.units->names[static_cast<std::size_t>(place.unit)]);
+    if (place.phase != traces::Phase::none) fields.put("phase", std::string(traces::name(place.phase)));
+}
+
+void put_collective(const Trace& trace, std::size_t event, const CollectiveIndex& index, Fields& fields) {
+    const traces::CollectiveMatch* match = index.match_of(static_cast<std::int64_t>(event));
+    if (match == nullptr) return;
+    const traces::DeviceEvents& d = trace.device;
+    const std::int64_t ns = d.end[event] - d.start[event];
+    const auto parts = index.communications.of(*match);
+    if (match->transfer_ns >= 0) {
+        fields.put("wait for other ranks", duration_text(std::max<std::int64_t>(0, ns - match->transfer_ns)));
+        fields.put("transfer", duration_text(match->transfer_ns));
+    }
+    const std::int32_t row = d.collective[event];
+    if (row >= 0 && static_cast<std::size_t>(row) < trace.collectives.size()) {
+        const auto c = static_cast<std::size_t>(row);
+        const double bytes = static_cast<double>(trace.collectives.bytes[c]);
+        const int ranks = trace.collectives.group_size[c] > 0 ? trace.collectives.group_size[c]
+                                                              : static_cast<int>(parts.size());
+        const double factor = traces::bus_factor(trace.collectives.operation[c], ranks);
+        fields.put("bus bandwidth", bandwidth(bytes, ns, factor));
+        fields.put("bus bandwidth of the transfer", bandwidth(bytes, match->transfer_ns, factor));
+    }
+    std::int64_t latest = INT64_MIN;
+    int rank = -1;
+    for (const traces::Communication& part : parts) {
+        if (part.event < 0 || d.start[static_cast<std::size_t>(part.event)] <= latest) continue;
+        latest = d.start[static_cast<std::size_t>(part.event)];
+        rank = part.rank;
+    }
+    if (rank >= 0 && parts.size() > 1) {
+        fields.put("last to arrive",
+                   fmt::format("rank {}", trace.ranks[static_cast<std::size_t>(rank)].number));
+    }
+    if (match->unmatched) fields.put("other ranks' parts", "missing in this trace");
+    if (match->bytes_differ) fields.put("bytes between ranks", "differ");
+}
+
+void put_device(const Trace& trace, std::size_t i, const FieldSources& sources, Fields& fields) {
+    const traces::DeviceEvents& d = trace.device;
+    fields.put_after("start", "end", instant_text(d.end[i]));
+    if (d.copy_kind[i] != 0) fields.put("copy", std::string(traces::memcpy_name(d.copy_kind[i])));
+    const std::int32_t launch = d.launch[i];
+    if (launch >= 0) {
+        const auto call = static_cast<std::size_t>(launch);
+        fields.put("launched by", name_of(trace, trace.runtime.name[call]));
+        fields.put("launched at", instant_text(trace.runtime.start[call]));
+        fields.put("launch delay",
+                   duration_text(std::max<std::int64_t>(0, d.start[i] - trace.runtime.end[call])));
+    }
+    if (d.range[i] >= 0)
+        fields.put("inside", name_of(trace, trace.ranges.name[static_cast<std::size_t>(d.range[i])]));
+    if (sources.collectives != nullptr) put_collective(trace, i, *sources.collectives, fields);
+    if (!d.blocks_per_sm.empty() && d.blocks_per_sm[i] >= 0)
+        fields.put("blocks / SM", format_decimal(static_cast<double>(d.blocks_per_sm[i]), 2));
+    if (!d.occupancy.empty() && d.occupancy[i] >= 0)
+        fields.put("occupancy", format_percent(static_cast<double>(d.occupancy[i])));
+    const std::int64_t launched =
+        launch >= 0 ? trace.runtime.start[static_cast<std::size_t>(launch)] : d.start[i];
+    if (d.range[i] >= 0) put_unit(trace, sources, d.range[i], launched, fields);
+    if (d.correlation[i] != 0) fields.put("correlation", fmt::format("{}", d.correlation[i]));
+}
+
+// {"Input Dims":[[2,3]]}: a field for each key.
+void put_source_fields(std::string_view detail, Fields& fields) {
+    if (detail.empty()) return;
+    const auto json = nlohmann::ordered_json::parse(detail, nullptr, false);
+    if (!json.is_object()) return fields.put("detail", std::string(detail));
+    for (const auto& [key, value] : json.items()) {
+        fields.put(key, value.is_string()
+                            ? value.get<std::string>()
+                            : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    }
+}
+
+void put_range(const Trace& trace, std::size_t i, const FieldSources& sources, const Links& links,
+               Fields& fields) {
+    const traces::HostRanges& r = trace.ranges;
+    fields.put_after("start", "end", instant_text(r.end[i]));
+    put_unit(trace, sources, static_cast<std::int32_t>(i), r.start[i], fields);
+    fields.put("depth", fmt::format("{}", r.depth[i]));
+    if (links.forward.kind == EventKind::range && links.forward.index != static_cast<std::int64_t>(i)) {
+        const auto f = static_cast<std::size_t>(links.forward.index);
+        fields.put("backward of",
+                   fmt::format("{} at {}", name_of(trace, r.name[f]), instant_text(r.start[f])));
+    }
+    if (!r.detail.empty()) put_source_fields(trace.strings[r.detail[i]], fields);
+}
+
+void put_call(const Trace& trace, std::size_t i, const FieldSources& sources, const Links& links,
+              Fields& fields) {
+    const traces::RuntimeCalls& c = trace.runtime;
+    fields.put_after("start", "end", instant_text(c.end[i]));
+    if (!links.launched.empty()) {
+        const auto first = static_cast<std::size_t>(links.launched.front().index);
+        std::string what = name_of(trace, trace.device.name[first]);
+        if (links.launched.size() > 1)
+            what += fmt::format(" and {} more",
+                                format_count(static_cast<std::int64_t>(links.launched.size()) - 1));
+        fields.put("launched", what);
+        fields.put("launch delay",
+                   duration_text(std::max<std::int64_t>(0, trace.device.start[first] - c.end[i])));
+    }
+    if (c.range[i] >= 0) put_unit(trace, sources, c.range[i], c.start[i], fields);
+}
+
+}  // namespace
+
+EventDetails all_fields(const Trace& trace, SelectedEvent event, const FieldSources& sources) {
+    EventDetails details = describe(trace, event);
+    if (event.index < 0) return details;
+    Fields fields(details.rows);
+    const auto i = static_cast<std::size_t>(event.index);
+    if (event.kind == EventKind::device) {
+        put_device(trace, i, sources, fields);
+    } else if (event.kind == EventKind::range || event.kind == EventKind::runtime) {
+        const Links links = find_links(trace, event, nullptr);
+        if (event.kind == EventKind::range) put_range(trace, i, sources, links, fields);
+        if (event.kind == EventKind::runtime) put_call(trace, i, sources, links, fields);
+    }
+    return details;
+}
+
+std::string fields_text(const EventDetails& details) {
+    std::string text = details.title + "\n";
+    for (const Detail& detail : details.rows) text += fmt::format("{}: {}\n", detail.label, detail.value);
+    return text;
+}
+
+}  // namespace shardscope::viewer

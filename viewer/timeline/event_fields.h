@@ -1,0 +1,29 @@
+// Every column of an event, for the pane below the timeline: what details.h says, and what needs more than
+// the event's own row: its launch, the waiting and the transfer of its collective, its FSDP unit and phase,
+// what the source knew beside. Pure text; any thread.
+#pragma once
+
+#include <memory>
+
+#include "traces/analysis/unit_ranges.h"
+#include "traces/store/trace.h"
+#include "viewer/timeline/details.h"
+#include "viewer/timeline/links.h"
+
+namespace shardscope::viewer {
+
+// nullptr: not worked out yet; the fields that need it are left out.
+struct FieldSources {
+    const CollectiveIndex* collectives = nullptr;
+    const traces::UnitRanges* units = nullptr;
+};
+
+// Bandwidths are those of nccl-tests: algorithm bandwidth = bytes of the full buffer / time, bus bandwidth =
+// that times bus_factor(operation, ranks). Launch delay: docs/definitions.md, "Idle, launch, queue". Wait and
+// transfer: "Distributed" (the transfer is the shortest duration among the ranks, the rest is waiting).
+EventDetails all_fields(const traces::Trace& trace, SelectedEvent event, const FieldSources& sources);
+
+// The title and a line "label: value" for each field: what is copied.
+std::string fields_text(const EventDetails& details);
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,43 @@
+// The field that events are searched with: how many there are, which one is chosen, next and previous, and
+// the list of them. Drawing layer (Dear ImGui); frame thread only.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "viewer/app/session.h"
+#include "viewer/tables/table.h"
+#include "viewer/timeline/finder.h"
+#include "viewer/timeline/timeline_page.h"
+
+namespace shardscope::viewer {
+
+class FindBar {
+  public:
+    // The field with its count and buttons, on the current line.
+    void draw(Session& session, TimelinePage& page);
+    static float width();
+    // The list of what was found, in the content region.
+    void draw_matches(Session& session, TimelinePage& page);
+
+    void focus() { focus_ = true; }
+    void find(std::string text) { text_ = std::move(text); }
+    void go(Session& session, TimelinePage& page, bool forwards);
+    bool busy() const { return finder_.busy(); }
+    bool empty() const { return text_.empty(); }
+    bool has_list() const { return found_ != nullptr; }
+    bool list = false;  // the list shows
+
+  private:
+    std::string count_text(const Session& session, const TimelinePage& page) const;
+
+    std::string text_;
+    bool focus_ = false;
+    Finder finder_;
+    std::shared_ptr<const FoundEvents> found_;
+    std::shared_ptr<const TableModel> model_;
+    std::shared_ptr<const FoundEvents> model_of_;
+    TableState table_;
+};
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,36 @@
+// See finder.h. A search looks at `cancel` every few thousand names or events, so that giving one up takes
+// less than a millisecond.
+#include "viewer/timeline/finder.h"
+
+#include <chrono>
+#include <utility>
+
+namespace shardscope::viewer {
+
+void Finder::stop() {
+    if (!next_.valid()) return;
+    cancel_ = true;
+    next_.wait();
+    next_ = {};
+    cancel_ = false;
+}
+
+std::shared_ptr<const FoundEvents> Finder::of(const TracePtr& trace, const std::string& text) {
+    if (trace != trace_ || text != text_) {
+        stop();
+        trace_ = trace;
+        text_ = text;
+        found_.reset();
+        if (text.empty()) {
+            trace_.reset();  // a closed trace is not kept
+        } else {
+            next_ = std::async(std::launch::async,
+                               [this, trace, text] { return find_text(*trace, text, cancel_); });
+        }
+    }
+    if (next_.valid() && next_.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
+        found_ = std::make_shared<const FoundEvents>(next_.get());
+    return found_;
+}
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,66 @@
+// What the mouse does on the timeline: zoom by the wheel, drag to move, drag on the ruler to limit, drag the
+// limit's and the measure's edges, measure, choose, hover. Drawing layer (Dear ImGui); frame thread only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <imgui.h>
+
+#include "viewer/app/session.h"
+#include "viewer/timeline/fold_lane.h"
+#include "viewer/timeline/timeline_page.h"
+
+namespace shardscope::viewer {
+
+class Gestures {
+  public:
+    bool measuring = false;  // a plain drag measures instead of moving
+
+    // Takes the area for the mouse and does what it did. `catches`: instants beside events that a measure
+    // snaps to (marks).
+    void handle(Session& session, TimelinePage& page, const std::vector<std::int64_t>& catches);
+
+    // What was asked for in this frame, for the panel to answer.
+    bool wants_menu() const { return wants_menu_; }  // right click
+    const Row* clicked_name() const { return clicked_name_; }
+    bool over_time() const { return over_time_; }  // the mouse is on rows or ruler
+    bool dragging_scrollbar() const { return drag_ == Drag::scroll; }
+    // A row's name is being dragged: the row, and the mouse's height on the screen.
+    std::optional<int> dragged_row() const;
+    const std::optional<Hit>& hit() const { return hit_; }  // beneath the mouse, of page.hovered
+
+  private:
+    enum class Drag {
+        none,
+        pan,
+        limit,
+        limit_from,
+        limit_to,
+        measure,
+        measure_from,
+        measure_to,
+        scroll,
+        name
+    };
+
+    void press(OpenTrace& entry, TimelinePage& page, ImVec2 mouse, bool right);
+    Drag drag_for(const OpenTrace& entry, const TimelinePage& page, ImVec2 mouse, bool right) const;
+    void go_on(OpenTrace& entry, TimelinePage& page, ImVec2 mouse, ImVec2 delta);
+    void release(Session& session, TimelinePage& page, bool right);
+    void turn_wheel(OpenTrace& entry, TimelinePage& page, ImVec2 mouse);
+    void find_hovered(const OpenTrace& entry, TimelinePage& page, ImVec2 mouse);
+    std::int64_t caught(const OpenTrace& entry, const TimelinePage& page, ImVec2 mouse) const;
+
+    Drag drag_ = Drag::none;
+    bool moved_ = false, right_ = false, over_time_ = false, wants_menu_ = false;
+    std::int64_t drag_from_ = 0;
+    ImVec2 pressed_at_;
+    int pressed_row_ = -1;
+    const Row* clicked_name_ = nullptr;
+    std::optional<Hit> hit_;
+    std::vector<std::int64_t> catches_;
+};
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,122 @@
+// See marks_view.h.
+#include "viewer/timeline/marks_view.h"
+
+#include <utility>
+
+#include <imgui.h>
+#include <imgui_stdlib.h>
+
+#include "viewer/app/theme.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+
+namespace shardscope::viewer {
+
+void MarksView::choose(const MarkFile& file, int index, bool edit) {
+    const auto i = static_cast<std::size_t>(index);
+    if (index < 0 || i >= file.marks.all().size()) {
+        chosen_ = -1;
+        return;
+    }
+    chosen_ = index;
+    text_ = file.marks.all()[i].text;
+    edit_ = edit;
+}
+
+void MarksView::go_to(Session& session, const TimelinePage& page, const MarkFile& file, int index) {
+    choose(file, index);
+    if (chosen_ < 0) return;
+    OpenTrace& entry = *session.current();
+    const Mark& mark = file.marks.all()[static_cast<std::size_t>(index)];
+    entry.cursor = mark.from;
+    if (mark.is_range()) {
+        TimelinePage::show(entry, framed({mark.from, mark.to}, page.whole()));
+    } else {
+        const std::int64_t middle = entry.visible.from + entry.visible.length() / 2;
+        TimelinePage::show(entry,
+                           panned({entry.visible.from, entry.visible.to}, page.whole(), mark.from - middle));
+    }
+}
+
+void MarksView::update(const MarkFile& file) {
+    if (model_ != nullptr && model_of_ == file.marks) return;
+    model_of_ = file.marks;
+    auto cells = std::make_shared<CellTable>(std::vector<TableColumn>{
+        {"text", "Mark", "", TableColumn::Kind::text, 0},
+        {"from_ms", "From", "ms", TableColumn::Kind::number, 7},
+        {"length_us", "Length", "\u00b5s", TableColumn::Kind::number, 6},
+    });
+    for (const Mark& mark : file.marks.all()) {
+        cells->add(
+            {text_cell(mark.text), decimal_cell(static_cast<double>(mark.from) / 1e6, 3),
+             mark.is_range() ? decimal_cell(static_cast<double>(mark.to - mark.from) / 1e3, 3) : no_cell()});
+    }
+    model_ = std::move(cells);
+    table_.chosen.reset();
+}
+
+void MarksView::draw_editor(Session& session, MarkFile& file) {
+    if (chosen_ < 0 || static_cast<std::size_t>(chosen_) >= file.marks.all().size()) {
+        chosen_ = -1;
+        return;
+    }
+    const auto index = static_cast<std::size_t>(chosen_);
+    const float font = ImGui::GetFontSize();
+    if (std::exchange(edit_, false)) ImGui::SetKeyboardFocusHere();
+    ImGui::SetNextItemWidth(-1);
+    ImGui::InputTextWithHint("##text", "what is there to see", &text_, ImGuiInputTextFlags_AutoSelectAll);
+    items::mark("timeline.marks.text", text_);
+    if (ImGui::IsItemDeactivatedAfterEdit()) {
+        file.marks.rename(index, text_);
+        file.save();
+        text_ = file.marks.all()[index].text;
+    }
+    const Mark& mark = file.marks.all()[index];
+    if (mark.is_range()) {
+        if (ImGui::Button("Limit")) session.current()->limit = TimeRange{mark.from, mark.to};
+        items::mark("timeline.marks.limit");
+        ImGui::SameLine(0, font * 0.4F);
+    }
+    if (ImGui::Button("Delete")) {
+        file.marks.remove(index);
+        file.save();
+        chosen_ = -1;
+    }
+    items::mark("timeline.marks.delete");
+}
+
+void MarksView::draw(Session& session, const TimelinePage& page, MarkFile& file) {
+    const float font = ImGui::GetFontSize();
+    draw_editor(session, file);
+    if (file.marks.all().empty()) {
+        note(
+            "No marks yet. M marks the instant under the mouse, Shift+M the range that was measured, is "
+            "limited to or selected.");
+    }
+    update(file);
+    if (!file.problem().empty()) {
+        ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
+        ImGui::PushTextWrapPos(0);
+        text(file.problem());
+        ImGui::PopTextWrapPos();
+        ImGui::PopStyleColor();
+    }
+    if (!file.marks.all().empty()) {
+        const float below = file.path().empty() ? 0 : ImGui::GetTextLineHeightWithSpacing() + font * 0.3F;
+        if (chosen_ >= 0) table_.chosen = static_cast<std::size_t>(chosen_);
+        const TableEvents events =
+            draw_table("timeline.marks", model_, table_,
+                       {.size = {0, std::max(font * 5, ImGui::GetContentRegionAvail().y - below)},
+                        .filter = false,
+                        .name = "marks"});
+        if (events.clicked) go_to(session, page, file, static_cast<int>(*events.clicked));
+    }
+    if (file.problem().empty() && !file.path().empty() && !file.marks.all().empty()) {
+        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
+        text_fit("Kept in " + file.path());
+        ImGui::PopStyleColor();
+    }
+}
+
+}  // namespace shardscope::viewer

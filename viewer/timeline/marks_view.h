@@ -1,0 +1,39 @@
+// The list of a trace's marks and ranges: go to one, rename it, delete it, limit to it. Drawing layer
+// (Dear ImGui); frame thread only.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "viewer/app/session.h"
+#include "viewer/tables/table.h"
+#include "viewer/timeline/marks_file.h"
+#include "viewer/timeline/timeline_page.h"
+
+namespace shardscope::viewer {
+
+class MarksView {
+  public:
+    // In the content region.
+    void draw(Session& session, const TimelinePage& page, MarkFile& file);
+
+    // The mark that is being looked at; -1 none.
+    int chosen() const { return chosen_; }
+    // Chooses it; with `edit` its text is ready to be typed over once the list shows.
+    void choose(const MarkFile& file, int index, bool edit = false);
+    void go_to(Session& session, const TimelinePage& page, const MarkFile& file, int index);
+    bool shown = false;  // the list
+
+  private:
+    void update(const MarkFile& file);
+    void draw_editor(Session& session, MarkFile& file);
+
+    int chosen_ = -1;
+    bool edit_ = false;
+    std::string text_;  // of the chosen one while it is edited
+    MarkBook model_of_;
+    std::shared_ptr<const TableModel> model_;
+    TableState table_;
+};
+
+}  // namespace shardscope::viewer

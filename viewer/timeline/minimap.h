@@ -1,0 +1,28 @@
+// The whole trace in one strip: how busy its devices are in each of a few thousand slices of time, and with
+// what; where no device did anything, how busy its host threads are. Pure; any thread. Nanoseconds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "traces/store/trace.h"
+#include "viewer/timeline/time_view.h"
+
+namespace shardscope::viewer {
+
+struct MinimapSlice {
+    float busy = 0;           // 0..1: share of the slice in which a rank had an event, mean over the ranks
+    float communication = 0;  // the part of `busy` in which communication alone went on
+    bool operator==(const MinimapSlice&) const = default;
+};
+
+struct Minimap {
+    TimeSpan whole;
+    std::vector<MinimapSlice> slices;  // equally long, over `whole`
+    bool of_devices = true;
+};
+
+// Exact: an instant with several events of a rank counts once; copies and fills count as work.
+Minimap make_minimap(const traces::Trace& trace, int slices);
+
+}  // namespace shardscope::viewer

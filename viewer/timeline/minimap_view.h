@@ -1,0 +1,31 @@
+// The strip of the whole trace above the ruler, with the visible part as a window in it that the mouse moves,
+// stretches or sets anew. Drawing layer (Dear ImGui); frame thread only.
+#pragma once
+
+#include <imgui.h>
+
+#include "viewer/app/session.h"
+#include "viewer/timeline/marks.h"
+#include "viewer/timeline/minimap.h"
+#include "viewer/timeline/timeline_page.h"
+
+namespace shardscope::viewer {
+
+class MinimapView {
+  public:
+    static float height();
+    // From `min` to `max` on the screen. `map` may be nullptr: then only the window is drawn.
+    void draw(OpenTrace& entry, const TimelinePage& page, const Minimap* map, const MarkBook& marks,
+              ImVec2 min, ImVec2 max);
+
+  private:
+    enum class Drag { none, move, from, to, anew };
+    void handle_mouse(OpenTrace& entry, const TimelinePage& page, const TimeView& view, ImVec2 min);
+
+    Drag drag_ = Drag::none;
+    std::int64_t anchor_ = 0;  // the instant where the drag began
+    TimeRange before_;         // what was visible then
+    bool moved_ = false;
+};
+
+}  // namespace shardscope::viewer

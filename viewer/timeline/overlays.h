@@ -1,0 +1,27 @@
+// What lies over the timeline's rows: arrows between events that belong together, marks, the measure, the
+// limit's handles, the cursor that panels share. Drawing layer (Dear ImGui); frame thread only.
+#pragma once
+
+#include <imgui.h>
+
+#include "viewer/app/session.h"
+#include "viewer/timeline/marks.h"
+#include "viewer/timeline/timeline_page.h"
+
+namespace shardscope::viewer {
+
+struct OverlayScene {
+    const OpenTrace& entry;
+    const TimelinePage& page;
+    const MarkBook& marks;
+    int chosen_mark = -1;  // index into marks
+};
+
+// Between the rows and the ruler: clipped to the rows.
+void paint_overlays(ImDrawList& draw, const OverlayScene& scene);
+// On the ruler.
+void paint_ruler_overlays(ImDrawList& draw, const OverlayScene& scene);
+// The mark whose tag is under this point; -1: none.
+int mark_at(const OverlayScene& scene, ImVec2 point);
+
+}  // namespace shardscope::viewer

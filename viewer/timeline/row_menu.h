@@ -1,0 +1,38 @@
+// What is done with rows by hand: the menu of a row's name and of an event, dragging names to another place,
+// and the same by keys for one row. Drawing layer (Dear ImGui); frame thread only.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <imgui.h>
+
+#include "viewer/app/session.h"
+#include "viewer/timeline/gestures.h"
+#include "viewer/timeline/timeline_page.h"
+
+namespace shardscope::viewer {
+
+class RowMenu {
+  public:
+    // Opens menus that gestures ask for, moves what is dragged, draws what is open. Returns the id of an
+    // action that was chosen of the event's menu, empty where none was.
+    std::string draw(Session& session, TimelinePage& page, const Gestures& gestures);
+
+    // "pin_row", "hide_row", "row_up", "row_down", "fold_row", "show_rows", "group_rows": with the row under
+    // the mouse or, where it is on none, the selected event's. True where it was one of these.
+    bool act(std::string_view action, Session& session, TimelinePage& page);
+
+  private:
+    const Row* row_meant(const Session& session, const TimelinePage& page) const;
+    void drag(Session& session, TimelinePage& page, const Gestures& gestures);
+    void draw_row_menu(Session& session, TimelinePage& page);
+    static std::string draw_event_menu(const Session& session);
+
+    std::string key_;      // of the row whose menu is open
+    std::string dragged_;  // of the row that is being dragged
+    std::string before_;   // where it would go: before this one; empty: last
+};
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,241 @@
+// See timeline_acts.h.
+#include "viewer/timeline/timeline_acts.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <imgui.h>
+
+#include "viewer/timeline/find_text.h"
+
+namespace shardscope::viewer {
+namespace {
+
+class Acts {
+  public:
+    Acts(TraceOnPage& on, TimelineParts& parts)
+        : page_(on.page), marks_(on.marks), list_(on.marks_view), p_(parts) {}
+
+    void run(std::string_view action, Session& session) {
+        if (p_.row_menu.act(action, session, page_)) return;
+        static const std::map<std::string_view, void (Acts::*)(Session&)> kActs = {
+            {"scroll_up", &Acts::scroll<-6>},
+            {"scroll_down", &Acts::scroll<6>},
+            {"page_up", &Acts::scroll<-25>},
+            {"page_down", &Acts::scroll<25>},
+            {"back", &Acts::back},
+            {"forward", &Acts::forward},
+            {"fit", &Acts::fit},
+            {"zoom_to", &Acts::zoom_to},
+            {"limit_selected", &Acts::limit_selected},
+            {"next_event", &Acts::step<1>},
+            {"previous_event", &Acts::step<-1>},
+            {"next_same", &Acts::same<true>},
+            {"previous_same", &Acts::same<false>},
+            {"follow_launch", &Acts::follow_launch},
+            {"next_part", &Acts::next_part},
+            {"follow_backward", &Acts::follow_backward},
+            {"find", &Acts::find},
+            {"find_next", &Acts::find_next<true>},
+            {"find_previous", &Acts::find_next<false>},
+            {"find_list", &Acts::find_list},
+            {"mark", &Acts::mark},
+            {"mark_range", &Acts::mark_range},
+            {"marks", &Acts::marks},
+            {"next_mark", &Acts::next_mark},
+            {"previous_mark", &Acts::previous_mark},
+            {"measure", &Acts::measure},
+            {"copy", &Acts::copy},
+            {"let_go", &Acts::let_go},
+            {"deselect", &Acts::deselect},
+            {"find_same", &Acts::find_same},
+            {"filter_rows", &Acts::filter_rows},
+            {"fold_ranks", &Acts::fold_ranks},
+        };
+        const auto found = kActs.find(action);
+        if (found != kActs.end()) (this->*found->second)(session);
+    }
+
+  private:
+    // --- actions ---------------------------------------------------------------------------------------
+    template <int kLines>
+    void scroll(Session& /*session*/) {
+        page_.scroll += ImGui::GetFontSize() * static_cast<float>(kLines);
+    }
+
+    void show_again(Session& session, std::optional<TimeSpan> (ZoomHistory::*which)()) {
+        OpenTrace& entry = *session.current();
+        ZoomHistory& history = page_.history;
+        history.see({entry.visible.from, entry.visible.to});
+        if (const auto span = (history.*which)()) TimelinePage::show(entry, *span);
+    }
+    void back(Session& session) { show_again(session, &ZoomHistory::back); }
+    void forward(Session& session) { show_again(session, &ZoomHistory::forward); }
+    void fit(Session& session) { session.fit(); }
+
+    // What is selected: an event, else what was measured, else the chosen range, else the limit.
+    std::optional<TimeSpan> selected_time(const Session& session) const {
+        if (session.selected.kind != EventKind::none) {
+            const EventTime time = time_of(*page_.trace, session.selected);
+            return TimeSpan{time.start, time.end};
+        }
+        if (page_.measure) return TimeSpan{page_.measure->first(), page_.measure->last()};
+        const int chosen = list_.chosen();
+        if (chosen >= 0 && static_cast<std::size_t>(chosen) < marks_.marks.all().size()) {
+            const Mark& mark = marks_.marks.all()[static_cast<std::size_t>(chosen)];
+            if (mark.is_range()) return TimeSpan{mark.from, mark.to};
+        }
+        if (session.current()->limit)
+            return TimeSpan{session.current()->limit->from, session.current()->limit->to};
+        return std::nullopt;
+    }
+    void zoom_to(Session& session) {
+        if (const auto time = selected_time(session))
+            TimelinePage::show(*session.current(), framed(*time, page_.whole()));
+    }
+    void limit_selected(Session& session) {
+        if (const auto time = selected_time(session))
+            session.current()->limit = TimeRange{time->from, std::max(time->to, time->from + 1)};
+    }
+
+    template <int kBy>
+    void step(Session& session) {
+        TimelinePage& page = page_;
+        if (page.tracks == nullptr) return;
+        const auto place = find_event(*page.trace, *page.tracks, session.selected);
+        if (!place) return;
+        const Lane& lane = page.tracks->tracks[static_cast<std::size_t>(place->track)]
+                               .lanes[static_cast<std::size_t>(place->lane)];
+        if ((kBy < 0 && place->item == 0) || (kBy > 0 && place->item + 1 >= lane.size())) return;
+        page.go_to(session, lane.event(kBy < 0 ? place->item - 1 : place->item + 1));
+    }
+    template <bool kForwards>
+    void same(Session& session) {
+        if (const auto next = same_name(*page_.trace, session.selected, kForwards))
+            page_.go_to(session, *next);
+    }
+
+    // --- to what belongs to it ---
+    void follow_launch(Session& session) {
+        const Links& links = page_.links;
+        if (links.launch != session.selected) return page_.go_to(session, links.launch);
+        if (!links.launched.empty()) page_.go_to(session, links.launched.front());
+    }
+    void next_part(Session& session) {
+        const std::vector<SelectedEvent> parts = page_.links.parts;
+        const auto here = std::find(parts.begin(), parts.end(), session.selected);
+        if (here == parts.end() || parts.size() < 2) return;
+        page_.go_to(session, here + 1 == parts.end() ? parts.front() : *(here + 1));
+    }
+    void follow_backward(Session& session) {
+        const Links links = page_.links;
+        if (links.forward != session.selected) return page_.go_to(session, links.forward);
+        if (!links.backwards.empty()) page_.go_to(session, links.backwards.front());
+    }
+
+    // --- finding ---
+    void find(Session& /*session*/) { p_.find.focus(); }
+    template <bool kForwards>
+    void find_next(Session& session) {
+        p_.find.go(session, page_, kForwards);
+    }
+    void find_same(Session& session) {
+        p_.find.find(std::string(name_of(*page_.trace, session.selected)));
+        p_.find.list = true;
+    }
+    void filter_rows(Session& /*session*/) { p_.focus_filter = true; }
+    void find_list(Session& /*session*/) {
+        if (!p_.find.empty()) p_.find.list = !p_.find.list;
+    }
+
+    // --- marks and measures ---
+    void add_mark(Mark mark) {
+        const std::size_t at = marks_.marks.add(std::move(mark));
+        marks_.save();
+        list_.shown = true;
+        list_.choose(marks_, static_cast<int>(at), true);
+    }
+    // Under the mouse, else where the selected event starts, else where panels' cursor is or in the middle.
+    void mark(Session& session) {
+        const OpenTrace& entry = *session.current();
+        std::int64_t time = entry.cursor.value_or(entry.visible.from + entry.visible.length() / 2);
+        if (!p_.gestures.over_time() && session.selected.kind != EventKind::none)
+            time = time_of(*page_.trace, session.selected).start;
+        add_mark({time, time, {}});
+    }
+    void mark_range(Session& session) {
+        std::optional<TimeSpan> time;
+        if (page_.measure) time = TimeSpan{page_.measure->first(), page_.measure->last()};
+        if (!time) time = selected_time(session);
+        if (!time) time = TimeSpan{session.current()->visible.from, session.current()->visible.to};
+        add_mark({time->from, time->to, {}});
+    }
+    void marks(Session& /*session*/) { list_.shown = !list_.shown; }
+    void go_to_mark(Session& session, bool forwards) {
+        const MarkBook& book = marks_.marks;
+        const int chosen = list_.chosen();
+        if (book.all().empty()) return;
+        const int count = static_cast<int>(book.all().size());
+        int next = 0;
+        if (chosen >= 0 && chosen < count) {
+            next = (chosen + (forwards ? 1 : count - 1)) % count;
+        } else {
+            const TimeRange& visible = session.current()->visible;
+            const std::int64_t middle = visible.from + visible.length() / 2;
+            const auto found = forwards ? book.after(middle) : book.before(middle);
+            next = found ? static_cast<int>(*found) : (forwards ? 0 : count - 1);
+        }
+        list_.go_to(session, page_, marks_, next);
+    }
+    void next_mark(Session& session) { go_to_mark(session, true); }
+    void previous_mark(Session& session) { go_to_mark(session, false); }
+    void measure(Session& /*session*/) {
+        p_.gestures.measuring = !p_.gestures.measuring;
+        if (!p_.gestures.measuring) page_.measure.reset();
+    }
+    void copy(Session& session) {
+        std::string copied;
+        if (page_.measure) {
+            copied = measure_text(*page_.measure);
+        } else if (session.selected.kind != EventKind::none) {
+            copied = p_.details.copied();
+        } else {
+            copied = measure_text({session.current()->visible.from, session.current()->visible.to});
+        }
+        ImGui::SetClipboardText(copied.c_str());
+    }
+    // Escape: what the timeline itself holds on to.
+    void let_go(Session& /*session*/) {
+        page_.measure.reset();
+        p_.gestures.measuring = false;
+    }
+    void deselect(Session& session) { session.selected = {}; }
+
+    // --- rows ---
+    void fold_ranks(Session& session) {
+        std::set<std::string>& collapsed = session.current()->rows.collapsed;
+        const bool collapse = collapsed.empty();
+        collapsed.clear();
+        if (!collapse || page_.rows == nullptr) return;
+        for (const RowGroup& group : page_.layout().groups) collapsed.insert(group.key);
+    }
+
+    TimelinePage& page_;
+    MarkFile& marks_;
+    MarksView& list_;
+    TimelineParts& p_;
+};
+
+}  // namespace
+
+void do_timeline_action(std::string_view action, Session& session, TraceOnPage& on, TimelineParts& parts) {
+    Acts(on, parts).run(action, session);
+}
+
+}  // namespace shardscope::viewer

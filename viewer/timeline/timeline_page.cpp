@@ -1,0 +1,110 @@
+// See timeline_page.h.
+#include "viewer/timeline/timeline_page.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "viewer/timeline/details.h"
+
+namespace shardscope::viewer {
+namespace {
+
+constexpr double kFar = 1e5;  // pixels: beyond this a screen coordinate says only "outside"
+
+TimeSpan span_of(const OpenTrace& entry) {
+    return {entry.visible.from, entry.visible.to};
+}
+
+}  // namespace
+
+TimelinePage::TimelinePage(TracePtr opened) : trace(std::move(opened)) {}
+
+TimeSpan TimelinePage::whole() const {
+    return {trace->first_ns, std::max(trace->last_ns, trace->first_ns + 1)};
+}
+
+TimeView TimelinePage::view(const OpenTrace& entry) const {
+    return {entry.visible.from, std::max(entry.visible.to, entry.visible.from + 1),
+            std::max(1.0, static_cast<double>(std::floor(area.width())))};
+}
+
+float TimelinePage::x_of(const TimeView& view, std::int64_t time) const {
+    return static_cast<float>(std::clamp(static_cast<double>(area.left()) + view.pixel(time), -kFar, kFar));
+}
+
+float TimelinePage::y_of(const Row& row) const {
+    return std::floor(area.top() + layout().on_screen(row, area.scroll));
+}
+
+const Lane& TimelinePage::lane_of(const Row& row) const {
+    return tracks->tracks[static_cast<std::size_t>(row.track)].lanes[static_cast<std::size_t>(row.lane)];
+}
+
+const std::string& TimelinePage::key_of(const Row& row) const {
+    return row.entry >= 0 ? layout().entries[static_cast<std::size_t>(row.entry)].key
+                          : layout().groups[static_cast<std::size_t>(row.group)].key;
+}
+
+const Row* TimelinePage::row_of(SelectedEvent event) const {
+    if (tracks == nullptr || rows == nullptr || event.kind == EventKind::none) return nullptr;
+    const auto place = find_event(*trace, *tracks, event);
+    return place ? layout().of_lane(place->track, place->lane) : nullptr;
+}
+
+std::optional<TimelinePage::Box> TimelinePage::box_of(const TimeView& view, SelectedEvent event) const {
+    const Row* row = row_of(event);
+    if (row == nullptr) return std::nullopt;
+    const EventTime time = time_of(*trace, event);
+    const float x0 = x_of(view, time.start), y = y_of(*row);
+    return Box{x0, std::max(x0 + 2, x_of(view, time.end)), y + 1, y + row->height - 1};
+}
+
+void TimelinePage::zoom(OpenTrace& entry, std::int64_t anchor, double factor) const {
+    show(entry, zoomed(span_of(entry), whole(), anchor, factor));
+}
+
+void TimelinePage::pan_pixels(OpenTrace& entry, double pixels) const {
+    show(entry, panned(span_of(entry), whole(), std::llround(pixels * view(entry).ns_per_pixel())));
+}
+
+void TimelinePage::bring_into_sight(OpenTrace& entry, SelectedEvent event) {
+    const EventTime time = time_of(*trace, event);
+    if (time.start < entry.visible.from || time.end > entry.visible.to) {
+        const std::int64_t length = time.end - time.start;
+        // A long event is framed; a short one comes to the middle at the zoom that is.
+        if (length > entry.visible.length()) {
+            show(entry, framed({time.start, time.end}, whole()));
+        } else {
+            const std::int64_t middle = time.start + length / 2;
+            const std::int64_t now = entry.visible.from + entry.visible.length() / 2;
+            show(entry, panned(span_of(entry), whole(), middle - now));
+        }
+    }
+    const Row* row = row_of(event);
+    if (row == nullptr || row->pinned) return;
+    const float top = row->y - layout().pinned_height;  // of what scrolls
+    if (top < scroll) scroll = top - row->height;
+    if (row->y + row->height > scroll + area.height()) scroll = row->y + row->height * 2 - area.height();
+}
+
+void TimelinePage::select(Session& session, SelectedEvent event) const {
+    session.selected = event;
+    session.selected_module = event.kind == EventKind::none ? -1 : module_of(*trace, event);
+}
+
+void TimelinePage::go_to(Session& session, SelectedEvent event) {
+    if (event.kind == EventKind::none || session.current() == nullptr) return;
+    select(session, event);
+    bring_into_sight(*session.current(), event);
+}
+
+void TimelinePage::update_links(Session& session) {
+    const auto collectives = session.analyses.get<CollectiveIndex>(
+        "timeline collectives", {trace}, [](const auto& t) { return index_collectives(*t.front()); });
+    if (links.of == session.selected && collectives == links_from) return;
+    links_from = collectives;
+    links = find_links(*trace, session.selected, collectives.get());
+}
+
+}  // namespace shardscope::viewer

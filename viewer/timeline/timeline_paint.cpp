@@ -1,0 +1,87 @@
+// See timeline_paint.h.
+#include "viewer/timeline/timeline_paint.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "viewer/app/theme.h"
+#include "viewer/timeline/legend.h"
+#include "viewer/timeline/painter.h"
+
+namespace shardscope::viewer {
+namespace {
+
+// When at least one of a group's tracks is busy, for its summary strip; nullptr while it is worked out.
+std::shared_ptr<const Lane> busy_of(Session& session, const TimelinePage& page, const RowGroup& group) {
+    return session.analyses.get<Lane>("timeline busy " + group.key, {page.trace},
+                                      [tracks = page.tracks, ids = group.tracks](const auto& t) {
+                                          std::vector<const Track*> of;
+                                          of.reserve(ids.size());
+                                          for (const int id : ids)
+                                              of.push_back(&tracks->tracks[static_cast<std::size_t>(id)]);
+                                          return busy_union(*t.front(), of);
+                                      });
+}
+
+void fold(Session& session, TimelinePage& page, const TimeView& view) {
+    std::vector<const Row*> rows;
+    for (const Row* row : page.rows_in_sight()) {
+        const bool strip = row->kind == Row::Kind::group &&
+                           page.layout().groups[static_cast<std::size_t>(row->group)].collapsed;
+        if (row->kind == Row::Kind::lane || strip) rows.push_back(row);
+    }
+    const int levels = static_cast<int>(std::round(ImGui::GetFontSize() * 1.35F)) - 2;
+    page.folded_rows.update(
+        {.tracks = *page.tracks,
+         .layout = page.layout(),
+         .rows = std::move(rows),
+         .view = view,
+         .levels = std::max(1, levels),
+         .paints = page.paints,
+         .busy_union = [&](const RowGroup& group) { return busy_of(session, page, group); }});
+}
+
+}  // namespace
+
+void update_paints(Session& session, TimelinePage& page) {
+    if (page.tracks == nullptr) return;
+    page.paints = session.analyses.get<TrackPaints>(
+        fmt::format("timeline paints {}", static_cast<int>(session.color_by)), {page.trace},
+        [tracks = page.tracks, by = session.color_by](const auto& t) {
+            return TrackPaints(*t.front(), *tracks, by);
+        });
+    if (page.paints == nullptr || page.paints == page.legend_from) return;
+    page.legend_from = page.paints;
+    page.legend = make_legend(*page.paints);
+}
+
+void paint_timeline(ImDrawList& draw, Session& session, TimelinePage& page, const OverlayScene& scene) {
+    const OpenTrace& entry = scene.entry;
+    const TimeView view = page.view(entry);
+    const RowLayout& layout = page.layout();
+    page.memory.update(session.analyses, page.trace, page.rows_in_sight(), view);
+    fold(session, page, view);
+    const TimelinePicture picture{.trace = *page.trace,
+                                  .tracks = *page.tracks,
+                                  .layout = layout,
+                                  .folded = page.folded_rows,
+                                  .memory = page.memory.all(),
+                                  .paints = page.paints.get(),
+                                  .session = session,
+                                  .view = view,
+                                  .area = page.area,
+                                  .limit = entry.limit,
+                                  .hovered = page.hovered};
+    draw.AddRectFilled(page.area.min, page.area.max, theme::surface());
+    paint_rows(draw, picture);
+    paint_overlays(draw, scene);
+    paint_ruler(draw, picture);
+    paint_ruler_overlays(draw, scene);
+    paint_names(draw, picture);
+}
+
+}  // namespace shardscope::viewer

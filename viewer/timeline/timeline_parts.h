@@ -1,0 +1,35 @@
+// What the timeline panel is put together from. Frame thread only.
+#pragma once
+
+#include <string>
+
+#include "viewer/timeline/details_view.h"
+#include "viewer/timeline/find_bar.h"
+#include "viewer/timeline/gestures.h"
+#include "viewer/timeline/marks_file.h"
+#include "viewer/timeline/marks_view.h"
+#include "viewer/timeline/minimap_view.h"
+#include "viewer/timeline/row_menu.h"
+#include "viewer/timeline/timeline_page.h"
+
+namespace shardscope::viewer {
+
+// All that is kept of one open trace while it is open.
+struct TraceOnPage {
+    TraceOnPage(const TracePtr& trace, const std::string& path) : page(trace), marks(path) {}
+    TimelinePage page;
+    MarkFile marks;
+    MarksView marks_view;
+};
+
+// What is there once, whichever trace is shown.
+struct TimelineParts {
+    Gestures gestures;
+    MinimapView minimap;
+    FindBar find;
+    DetailsView details;
+    RowMenu row_menu;
+    bool focus_filter = false;  // the field of the rows' filter gets the keyboard
+};
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,145 @@
+// See timeline_toolbar.h.
+#include "viewer/timeline/timeline_toolbar.h"
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include <fmt/format.h>
+#include <imgui.h>
+#include <imgui_stdlib.h>
+
+#include "viewer/app/theme.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+#include "viewer/panels/toolbar.h"
+#include "viewer/timeline/measure.h"
+
+namespace shardscope::viewer {
+namespace {
+
+struct ColorChoice {
+    ColorBy by;
+    const char *label, *item;
+};
+constexpr std::array kColors = {
+    ColorChoice{ColorBy::kind, "Colour by kind", "kind"},
+    ColorChoice{ColorBy::name, "Colour by name", "name"},
+    ColorChoice{ColorBy::module, "Colour by module", "module"},
+    ColorChoice{ColorBy::unit, "Colour by FSDP unit", "unit"},
+};
+
+float width_of(const char* text) {
+    return ImGui::CalcTextSize(text).x + ImGui::GetStyle().FramePadding.x * 2;
+}
+
+// The next thing of the toolbar, `width` wide: on this line where it fits, else on a new one.
+void next(float width) {
+    const float gap = ImGui::GetFontSize() * 0.6F;
+    const float right = ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
+    if (ImGui::GetItemRectMax().x + gap + width <= right) ImGui::SameLine(0, gap);
+}
+
+void tip(const char* what) {
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", what);
+}
+
+bool button(const char* label, const char* item, const char* help, bool on = false) {
+    if (on) {
+        ImGui::PushStyleColor(ImGuiCol_Button, theme::accent());
+        ImGui::PushStyleColor(ImGuiCol_Text, theme::ground());
+    }
+    const bool clicked = ImGui::Button(label);
+    if (on) ImGui::PopStyleColor(2);
+    items::mark(item, label);
+    tip(help);
+    return clicked;
+}
+
+void choose_color(Session& session) {
+    next(ImGui::GetFontSize() * 11);
+    ImGui::SetNextItemWidth(ImGui::GetFontSize() * 11);
+    const ColorChoice& now = kColors[static_cast<std::size_t>(session.color_by)];
+    const bool open = ImGui::BeginCombo("##color", now.label);
+    items::mark("timeline.color", now.item);
+    if (!open) return;
+    for (const ColorChoice& choice : kColors) {
+        if (ImGui::Selectable(choice.label, choice.by == session.color_by)) session.color_by = choice.by;
+        items::mark(fmt::format("timeline.color.{}", choice.item), choice.label);
+    }
+    ImGui::EndCombo();
+}
+
+void filter_rows(OpenTrace& entry, const TimelinePage& page, bool& focus) {
+    const float width = ImGui::GetFontSize() * 9;
+    next(width);
+    if (std::exchange(focus, false)) ImGui::SetKeyboardFocusHere();
+    ImGui::SetNextItemWidth(width);
+    ImGui::InputTextWithHint("##rows", "Filter rows ( / )", &entry.rows.filter);
+    items::mark("timeline.filter", entry.rows.filter);
+    if (entry.rows.filter.empty() || page.rows == nullptr || page.layout().filtered_out == 0) return;
+    const auto out = static_cast<std::int64_t>(page.layout().filtered_out);
+    if (ImGui::IsItemHovered())
+        ImGui::SetTooltip("%s row%s left out", format_count(out).c_str(), out == 1 ? " is" : "s are");
+}
+
+// "shows 12.3 ms, limit range 1.2 ms" at the right end of the legend's line, where there is room.
+void draw_shown(const OpenTrace& entry, float right) {
+    std::string shown = "shows " + format_duration(static_cast<double>(entry.visible.length()));
+    if (entry.limit) {
+        shown = fmt::format("limited to {}, ", format_duration(static_cast<double>(entry.limit->length()))) +
+                shown;
+    }
+    const float width = ImGui::CalcTextSize(shown.c_str()).x;
+    const bool fits = ImGui::GetItemRectMax().x + width + ImGui::GetFontSize() * 2 < right;
+    if (fits) {
+        ImGui::SameLine();
+        ImGui::SetCursorScreenPos({right - width, ImGui::GetCursorScreenPos().y});
+        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
+        text(shown);
+        ImGui::PopStyleColor();
+    }
+    items::value("timeline.shown", shown);
+    items::value("timeline.visible",
+                 fmt::format("{} to {}", instant_text(entry.visible.from), instant_text(entry.visible.to)));
+    items::value("timeline.limit", entry.limit ? fmt::format("{} to {}", instant_text(entry.limit->from),
+                                                             instant_text(entry.limit->to))
+                                               : "none");
+}
+
+}  // namespace
+
+std::string draw_timeline_toolbar(Session& session, TimelinePage& page, FindBar& find, ToolbarState state) {
+    std::string action;
+    draw_choosers(session);
+    if (button("<##back", "timeline.back", "Undo the last zoom or move ( Ctrl+Left, Backspace )"))
+        action = "back";
+    ImGui::SameLine(0, ImGui::GetFontSize() * 0.2F);
+    if (button(">##forward", "timeline.forward", "Redo it ( Ctrl+Right )")) action = "forward";
+    next(width_of("Fit"));
+    if (button("Fit", "timeline.fit", "Show the whole trace ( F )")) action = "fit";
+    next(width_of("Measure"));
+    if (button("Measure", "timeline.measuring",
+               "Measure by dragging ( T; also Ctrl+drag or a drag with the right button )",
+               state.measuring)) {
+        state.measuring = !state.measuring;
+    }
+    const std::string marks = state.marks == 0 ? "Marks" : fmt::format("Marks {}", state.marks);
+    next(width_of(marks.c_str()));
+    if (button((marks + "###marks").c_str(), "timeline.marks.show", "List marks and ranges ( B )",
+               state.marks_shown)) {
+        state.marks_shown = !state.marks_shown;
+    }
+    filter_rows(*session.current(), page, state.focus_filter);
+    choose_color(session);
+    next(find.empty() ? ImGui::GetFontSize() * 12 : FindBar::width());
+    find.draw(session, page);
+
+    const float right = ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
+    legend(page.legend);
+    draw_shown(*session.current(), right);
+    return action;
+}
+
+}  // namespace shardscope::viewer
