@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace shardscope::viewer {
 
 struct Action {
     std::string_view id;
-    std::string_view menu;   // "File", "View", "Timeline", "Help"
+    std::string_view menu;   // "File", "View", "Panels", "Timeline", "Help"
     std::string_view title;  // in the menu and in the help window
     std::vector<Chord> keys;
     std::string_view panel;  // only while this panel shows; empty: always
@@ -22,12 +23,17 @@ struct Action {
 };
 
 const std::vector<Action>& actions();
+std::vector<std::string_view> menu_names();   // in the order of the menu bar
+std::string keys_text(const Action& action);  // "A, Left"; empty where it has none
 
 // What the mouse does, for the help window.
 struct MouseHelp {
     std::string_view gesture, meaning;
 };
 const std::vector<MouseHelp>& mouse_help();
+
+// By its id, where it is available now; false: it is not, or there is none.
+bool run_action(std::string_view id, Program& program);
 
 bool is_available(const Action& action, const Program& program);
 

@@ -55,9 +55,11 @@ void write_shown_table(const std::string& name, const std::string& path) {
                                      ? "No table is shown: choose a panel that has one."
                                      : fmt::format("No table called {} is shown; there is {}.", name, names));
     }
+    if (!found->order)
+        throw std::runtime_error("The table's rows are still being put in order; wait for it.");
     traces::TextOutput output(path, true, false);
-    output.buffer() = path.ends_with(".json") ? table_json(*found->model, &found->order)
-                                              : table_csv(*found->model, &found->order);
+    output.buffer() = path.ends_with(".json") ? table_json(*found->model, found->order.get())
+                                              : table_csv(*found->model, found->order.get());
     output.finish();
 }
 

@@ -1,76 +1,173 @@
 // See file_window.h.
 #include "viewer/app/file_window.h"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <utility>
 
+#include <fmt/format.h>
 #include <imgui.h>
 #include <imgui_stdlib.h>
 
 #include "viewer/app/theme.h"
 #include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 
 namespace shardscope::viewer {
+namespace {
 
 namespace fs = std::filesystem;
 
-void FileWindow::go_to(const std::string& path) {
-    listing_ = list_folder(path, all_files_);
-    typed_ = listing_.path;
+constexpr std::array<std::pair<FileKind, const char*>, 5> kKinds = {
+    {{FileKind::trace, "All traces"},
+     {FileKind::database, "Databases (.sqlite, .db)"},
+     {FileKind::json, "Kineto and Chrome traces (.json, .gz)"},
+     {FileKind::snapshot, "Memory snapshots (.pickle)"},
+     {FileKind::any, "All files"}}};
+
+const char* label_of(FileKind kind) {
+    for (const auto& [value, label] : kKinds) {
+        if (value == kind) return label;
+    }
+    return "";
 }
 
-std::optional<std::string> FileWindow::draw(bool& open) {
+}  // namespace
+
+void FileWindow::go_to(const std::string& path) {
+    listing_ = list_folder(path, true);
+    typed_ = listing_.path;
+    marked_.clear();
+    last_clicked_ = 0;
+}
+
+std::string FileWindow::path_of(const std::string& name) const {
+    return (fs::path(listing_.path) / name).string();
+}
+
+void FileWindow::draw(Program& program) {
+    bool& open = program.choose_file;
     if (open && !was_open_) go_to(listing_.path);
     was_open_ = open;
-    if (!open) return std::nullopt;
+    if (!open) return;
     const float font = ImGui::GetFontSize();
     const ImVec2 display = ImGui::GetIO().DisplaySize;
-    ImGui::SetNextWindowSize({font * 44, font * 32}, ImGuiCond_Appearing);
+    ImGui::SetNextWindowSize({std::min(font * 48, display.x * 0.94F), std::min(font * 34, display.y * 0.9F)},
+                             ImGuiCond_Appearing);
     ImGui::SetNextWindowPos({display.x / 2, display.y / 2}, ImGuiCond_Appearing, {0.5F, 0.5F});
-    std::optional<std::string> chosen;
-    if (ImGui::Begin("Open a trace", &open, ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoSavedSettings)) {
-        if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
-        ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - font * 6);
-        const bool entered = ImGui::InputText("##path", &typed_, ImGuiInputTextFlags_EnterReturnsTrue);
-        ImGui::SameLine();
-        if (ImGui::Button("Open", {-1, 0}) || entered) chosen = take_typed();
-        if (ImGui::Checkbox("All files", &all_files_)) go_to(listing_.path);
-        if (!chosen) chosen = draw_entries();
+    if (ImGui::Begin("Open traces", &open, ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoSavedSettings)) {
+        draw_path();
+        const float buttons = ImGui::GetFrameHeightWithSpacing() + ImGui::GetTextLineHeightWithSpacing();
+        ImGui::BeginChild("entries", {0, -buttons}, true);
+        draw_entries();
+        ImGui::EndChild();
+        draw_buttons();
     }
     ImGui::End();
-    if (chosen) open = false;
-    was_open_ = open;
-    return chosen;
+    if (!next_folder_.empty()) go_to(std::exchange(next_folder_, {}));
+    if (open_.empty()) return;
+    const std::vector<std::string> chosen = std::exchange(open_, {});
+    if (std::exchange(merge_, false)) {
+        program.session.open_merged(chosen);
+        program.session.set_active(program.session.open.size() - 1);
+    } else {
+        for (const std::string& path : chosen) program.open(path);
+    }
+    open = was_open_ = false;
+}
+
+void FileWindow::draw_path() {
+    const float font = ImGui::GetFontSize();
+    if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
+    ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - font * 15);
+    if (ImGui::InputTextWithHint("##path", "A file or a folder", &typed_,
+                                 ImGuiInputTextFlags_EnterReturnsTrue))
+        take_typed();
+    items::mark("files.path", typed_);
+    ImGui::SameLine();
+    ImGui::SetNextItemWidth(-1);
+    if (ImGui::BeginCombo("##kind", label_of(kind_))) {
+        for (const auto& [kind, label] : kKinds) {
+            if (ImGui::Selectable(label, kind == kind_)) kind_ = kind;
+        }
+        ImGui::EndCombo();
+    }
+    items::mark("files.kind", label_of(kind_));
 }
 
 // A folder is gone into, anything else is opened (and explained where it cannot be).
-std::optional<std::string> FileWindow::take_typed() {
+void FileWindow::take_typed() {
     std::error_code error;
-    if (!fs::is_directory(typed_, error)) return typed_.empty() ? std::nullopt : std::optional(typed_);
-    go_to(std::string(typed_));
-    return std::nullopt;
+    if (typed_.empty()) return;
+    if (fs::is_directory(typed_, error)) {
+        next_folder_ = typed_;
+    } else {
+        open_ = {typed_};
+    }
 }
 
-std::optional<std::string> FileWindow::draw_entries() {
-    std::optional<std::string> chosen;
-    std::string next;
-    ImGui::BeginChild("entries", {0, 0}, true);
-    if (ImGui::Selectable("..")) next = fs::path(listing_.path).parent_path().string();
+void FileWindow::draw_entries() {
+    if (ImGui::Selectable("..")) next_folder_ = fs::path(listing_.path).parent_path().string();
     if (!listing_.error.empty()) note(listing_.error);
-    for (const FolderEntry& entry : listing_.entries) {
-        const std::string path = (fs::path(listing_.path) / entry.name).string();
+    for (std::size_t row = 0; row < listing_.entries.size(); ++row) {
+        const FolderEntry& entry = listing_.entries[row];
+        if (!entry.folder && !is_of_kind(entry.name, kind_)) continue;
         ImGui::PushStyleColor(ImGuiCol_Text, entry.folder ? theme::accent() : theme::text());
-        const bool clicked = ImGui::Selectable((entry.name + (entry.folder ? "/" : "")).c_str());
+        const bool clicked =
+            ImGui::Selectable((entry.name + (entry.folder ? "/" : "")).c_str(), marked_.count(entry.name) > 0,
+                              ImGuiSelectableFlags_AllowDoubleClick);
         ImGui::PopStyleColor();
-        if (clicked && entry.folder) next = path;
-        if (clicked && !entry.folder) chosen = path;
+        items::mark("files.entry." + entry.name, entry.name);
+        if (clicked) click(row, entry);
         if (entry.folder) continue;
         ImGui::SameLine();
         text_right_dim(format_size(entry.bytes));
     }
-    ImGui::EndChild();
-    if (!next.empty()) go_to(next);
-    return chosen;
+}
+
+void FileWindow::click(std::size_t row, const FolderEntry& entry) {
+    if (entry.folder) {
+        next_folder_ = path_of(entry.name);
+        return;
+    }
+    if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
+        open_ = {path_of(entry.name)};
+        return;
+    }
+    const ImGuiIO& io = ImGui::GetIO();
+    if (io.KeyShift) {
+        for (std::size_t i = std::min(row, last_clicked_); i <= std::max(row, last_clicked_); ++i) {
+            const FolderEntry& other = listing_.entries[i];
+            if (!other.folder && is_of_kind(other.name, kind_)) marked_.insert(other.name);
+        }
+        return;
+    }
+    last_clicked_ = row;
+    if (!io.KeyCtrl) marked_.clear();
+    if (!marked_.insert(entry.name).second) marked_.erase(entry.name);
+    typed_ = path_of(entry.name);
+}
+
+void FileWindow::draw_buttons() {
+    note(
+        "Ctrl or Shift with a click chooses several. Side by side they are compared; merged they are the "
+        "ranks "
+        "of one job.");
+    const bool several = marked_.size() > 1;
+    const bool open = ImGui::Button(several ? "Open side by side" : "Open");
+    items::mark("files.open", several ? "Open side by side" : "Open");
+    bool merge = false;
+    if (several) {
+        ImGui::SameLine();
+        merge = ImGui::Button("Open merged on one clock");
+        items::mark("files.merge", "Open merged on one clock");
+    }
+    if (!several && open) return take_typed();
+    if (!open && !merge) return;
+    for (const std::string& name : marked_) open_.push_back(path_of(name));
+    merge_ = merge;
 }
 
 }  // namespace shardscope::viewer

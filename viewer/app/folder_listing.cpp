@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <initializer_list>
 #include <string_view>
 #include <tuple>
 
@@ -16,6 +17,26 @@ bool looks_like_trace(const std::string& name) {
         if (std::string_view(name).ends_with(ending)) return true;
     }
     return false;
+}
+
+bool is_of_kind(const std::string& name, FileKind kind) {
+    const auto ends = [&](std::initializer_list<std::string_view> endings) {
+        return std::any_of(endings.begin(), endings.end(),
+                           [&](std::string_view e) { return std::string_view(name).ends_with(e); });
+    };
+    switch (kind) {
+        case FileKind::trace:
+            return looks_like_trace(name);
+        case FileKind::database:
+            return ends({".sqlite", ".sqlite3", ".db", ".sqlite.gz"});
+        case FileKind::json:
+            return ends({".json", ".json.gz"});
+        case FileKind::snapshot:
+            return ends({".pickle", ".pickle.gz", ".pkl"});
+        case FileKind::any:
+            break;
+    }
+    return true;
 }
 
 FolderListing list_folder(const std::string& path, bool all_files) {

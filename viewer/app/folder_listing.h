@@ -23,6 +23,10 @@ struct FolderListing {
 // Whether a name looks like a trace: .sqlite, .sqlite3, .db, .json, .pickle, .pkl, also packed (.gz).
 bool looks_like_trace(const std::string& name);
 
+// What the file window shows, told by the ends of names.
+enum class FileKind { trace, database, json, snapshot, any };
+bool is_of_kind(const std::string& name, FileKind kind);
+
 // Hidden entries are left out; other files too unless `all_files`.
 FolderListing list_folder(const std::string& path, bool all_files);
 

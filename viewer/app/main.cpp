@@ -17,6 +17,7 @@
 #include "viewer/app/export.h"
 #include "viewer/app/options.h"
 #include "viewer/app/program.h"
+#include "viewer/app/saved_state.h"
 #include "viewer/app/stage.h"
 #include "viewer/backend/headless.h"
 #include "viewer/backend/window.h"
@@ -88,6 +89,7 @@ int run_script(Program& program, const Options& options, script::Script script) 
     for (Frame frame; !runner.done(); frame.seconds += 1.0 / 60) {
         stage.frame(frame, [&] { runner.before_frame(); });
         runner.after_frame();
+        program.session.poll_files();
         if (program.working()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     if (!runner.failure().empty()) {
@@ -113,13 +115,10 @@ bool all_refused(Session& session) {
 int run_window(Program& program, const Options& options, std::optional<script::Script> script) {
     const bool refused = all_refused(program.session);
     print_errors(program.session);
-    if (refused) return 1;
+    if (refused && !options.files.empty()) return 1;  // what was open last time may have gone: no reason to stop
     const ImGuiOwner imgui;
     Window window(options.width, options.height, "Shardscope");
-    window.on_drop([&](const std::string& path) {
-        program.session.open_file(path);
-        program.session.set_active(program.session.open.size() - 1);
-    });
+    window.on_drop([&](const std::string& path) { program.open(path); });
     Stage stage(program, window, window.scale());
     std::unique_ptr<script::Runner> runner;
     if (script) runner = std::make_unique<script::Runner>(std::move(*script), program, window);
@@ -127,11 +126,13 @@ int run_window(Program& program, const Options& options, std::optional<script::S
     bool worked = true;  // in the last round: its outcome is still to be drawn
     const auto start = Clock::now();
     while (!window.wants_close()) {
-        // Idle costs nothing: without input nothing is drawn, ten frames a second while work goes on behind.
-        const bool busy = program.working() || runner != nullptr;
-        const bool input = window.wait(runner ? 0.005 : busy ? 0.1 : 0.5);
-        if (!input && !busy && !worked) continue;
-        worked = busy;
+        // Idle costs nothing: without input nothing is drawn; ten frames a second while work goes on behind,
+        // sixty where a script or a panel moves by itself.
+        const bool busy = program.working(), moving = runner != nullptr || program.session.animating;
+        const bool input = window.wait(moving ? 1.0 / 60 : busy ? 0.1 : 0.5);
+        const bool news = program.session.poll_files();
+        if (!input && !busy && !moving && !worked && !news) continue;
+        worked = busy || news;
         frame.seconds = std::chrono::duration<double>(Clock::now() - start).count();
         stage.frame(frame, [&] {
             if (runner) runner->before_frame();
@@ -169,14 +170,30 @@ int run(int argc, char** argv) {
             return 2;
         }
     }
-    program.show(options.panel);
-    program.set_zoom(options.scale);
-    program.set_appearance(options.appearance);
+    const bool with_window = options.window || (!script && options.screenshot.empty());
+    const bool with_state = with_window && !script && options.state;  // else runs would not repeat
+    if (with_state) {
+        if (const auto state = read_state(state_path(), program.notice))
+            restore(*state, program, options.files.empty());
+        if (!program.notice.empty()) fmt::print(stderr, "shardscope-view: {}\n", program.notice);
+    }
+    if (!with_state || !options.files.empty() || options.panel_given || program.session.open.empty())
+        program.show(options.panel);
+    if (options.scale) program.set_zoom(*options.scale);
+    if (options.appearance) program.set_appearance(*options.appearance);
     program.session.first_range = options.range;
-    for (const std::string& file : options.files) program.session.open_file(file);
+    for (const std::string& file : options.files) {
+        program.session.open_file(file);
+        program.remember(file);
+    }
     if (script && !options.window) return run_script(program, options, std::move(*script));
     if (!options.screenshot.empty()) return take_picture(program, options);
-    return run_window(program, options, std::move(script));
+    const int status = run_window(program, options, std::move(script));
+    if (with_state) {
+        const std::string failure = write_state(state_path(), state_of(program));
+        if (!failure.empty()) fmt::print(stderr, "shardscope-view: {}\n", failure);
+    }
+    return status;
 }
 
 }  // namespace

@@ -67,6 +67,7 @@ std::optional<Size> parse_size(std::string_view text) {
 Parsed parse_options(int argc, const char* const* argv, const std::vector<std::string>& panels) {
     Options options;
     std::string size, range, appearance = "dark";
+    int scale = 100;
     CLI::App app{
         "Looks at traces of sharded training: timeline, modules, execution summary, memory, runs compared.",
         "shardscope-view"};
@@ -91,10 +92,11 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
                    "picture is drawn at its end")
         ->type_name("FILE");
     app.add_flag("--window", options.window, "With --script: drive a window, which stays open at its end");
-    app.add_option("--scale", options.scale,
-                   "Size of text and everything in percent, 50 to 300 (default: 100)")
+    app.add_option("--scale", scale, "Size of text and everything in percent, 50 to 300 (default: 100)")
         ->type_name("PERCENT");
     app.add_option("--appearance", appearance, "dark (default) or light")->type_name("NAME");
+    app.add_flag("!--no-state", options.state,
+                 "Do not bring back what was open last time, and keep nothing for next time");
     app.footer(
         "Exit status: 0 done, 1 a file cannot be read, a picture not be drawn or a script's expectation is "
         "not "
@@ -120,11 +122,14 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
         return wrong("--script: the name of the script is empty; give a file of commands.");
     if (options.window && options.script.empty())
         return wrong("--window: it is for --script FILE; without a script a window opens anyway.");
-    if (options.scale < 50 || options.scale > 300)
-        return wrong(fmt::format("--scale {}: give percent from 50 to 300.", options.scale));
+    if (scale < 50 || scale > 300)
+        return wrong(fmt::format("--scale {}: give percent from 50 to 300.", scale));
+    if (app.count("--scale") > 0) options.scale = scale;
+    options.panel_given = app.count("--panel") > 0;
     if (appearance != "dark" && appearance != "light")
         return wrong(fmt::format("--appearance {}: choose dark or light.", appearance));
-    options.appearance = appearance == "dark" ? Appearance::dark : Appearance::light;
+    if (app.count("--appearance") > 0)
+        options.appearance = appearance == "dark" ? Appearance::dark : Appearance::light;
     if (app.count("--size") > 0) {
         const auto parsed = parse_size(size);
         if (!parsed)

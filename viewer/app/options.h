@@ -14,11 +14,13 @@ namespace shardscope::viewer {
 struct Options {
     std::vector<std::string> files;
     std::string panel = "timeline";
-    std::string screenshot;  // empty: a window
-    std::string script;      // a file of commands (script/script.h)
-    bool window = false;     // the script drives a window in place of a picture in memory
-    int scale = 100;         // percent
-    Appearance appearance = Appearance::dark;
+    std::string screenshot;    // empty: a window
+    std::string script;        // a file of commands (script/script.h)
+    bool window = false;       // the script drives a window in place of a picture in memory
+    std::optional<int> scale;  // percent
+    std::optional<Appearance> appearance;
+    bool panel_given = false;
+    bool state = true;  // what was open last time comes back, and is kept
     int width = 1600, height = 900;
     std::optional<TimeRange> range;
 };

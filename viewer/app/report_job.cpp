@@ -25,12 +25,14 @@ std::string write(const std::vector<Subject>& subjects, const std::string& path)
     try {
         std::vector<traces::ReportedRun> runs;
         std::vector<const traces::Trace*> all;
+        std::vector<traces::Selection> selections;
         for (const Subject& subject : subjects) {
             runs.push_back(traces::reported_run(*subject.trace, subject.name, subject.selection));
             all.push_back(subject.trace.get());
+            selections.push_back(subject.selection);
         }
         std::optional<traces::Comparison> comparison;
-        if (all.size() > 1) comparison = traces::compare(all);
+        if (all.size() > 1) comparison = traces::compare(all, selections);
         traces::TextOutput output(path, true, false);
         output.buffer() = traces::html_report(runs, comparison);
         output.finish();

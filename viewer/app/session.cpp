@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 
 #include "traces/import/open.h"
+#include "viewer/app/file_stamp.h"
+#include "viewer/app/same_event.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -22,6 +24,8 @@ struct Outcome {
 
 // One file being read. Destroying it waits for its thread, so cancel first.
 struct Load {
+    std::vector<FileStamp> stamps;  // of the files when reading began
+    std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
     std::shared_ptr<traces::LoadProgress> progress = std::make_shared<traces::LoadProgress>();
     std::future<Outcome> outcome;
     bool finished() const { return outcome.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
@@ -49,6 +53,10 @@ TimeRange whole(const traces::Trace& trace) {
     return {trace.first_ns - air, trace.first_ns + length + air};
 }
 
+std::vector<std::string> files_of(const OpenTrace& entry) {
+    return entry.merged.empty() ? std::vector<std::string>{entry.path} : entry.merged;
+}
+
 std::string with_folder(const std::string& path) {
     const std::filesystem::path p(path);
     const auto folder = p.parent_path().filename().string();
@@ -59,6 +67,11 @@ std::string with_folder(const std::string& path) {
 
 struct Session::Loads {
     std::vector<std::unique_ptr<Load>> of_entry;  // beside `open`; nullptr: nothing is being read
+    struct Read {
+        std::vector<FileStamp> stamps;  // of what is shown; none: it came from memory
+        std::chrono::steady_clock::time_point next_look;
+    };
+    std::vector<Read> of_file;  // beside `open`
     std::vector<std::unique_ptr<Load>> cancelled;
     int next_color = 0;
 
@@ -82,7 +95,7 @@ void Session::open_file(const std::string& path) {
         other.name = with_folder(other.path);
         entry.name = with_folder(path);
     }
-    start(std::move(entry), {path});
+    start(std::move(entry));
 }
 
 void Session::open_merged(const std::vector<std::string>& paths) {
@@ -94,16 +107,78 @@ void Session::open_merged(const std::vector<std::string>& paths) {
     entry.name = fmt::format("{} + {} more", std::filesystem::path(paths.front()).filename().string(),
                              paths.size() - 1);
     entry.color = loads_->next_color++;
-    start(std::move(entry), paths);
+    start(std::move(entry));
 }
 
-void Session::start(OpenTrace entry, std::vector<std::string> paths) {
+void Session::start(OpenTrace entry) {
+    open.push_back(std::move(entry));
+    loads_->of_entry.push_back(nullptr);
+    loads_->of_file.emplace_back();
+    read_entry(open.size() - 1);
+}
+
+void Session::read_entry(std::size_t index) {
+    const OpenTrace& entry = open[index];
     auto load = std::make_unique<Load>();
+    std::vector<std::string> paths = files_of(entry);
+    load->stamps = stamps_of(paths);
     load->outcome = std::async(std::launch::async, [paths = std::move(paths), progress = load->progress] {
         return read(paths, *progress);
     });
-    open.push_back(std::move(entry));
-    loads_->of_entry.push_back(std::move(load));
+    loads_->of_entry[index] = std::move(load);
+}
+
+void Session::reload(std::size_t index) {
+    if (index >= open.size() || loads_->of_entry[index]) return;
+    OpenTrace& entry = open[index];
+    entry.notice.clear();
+    entry.error.clear();
+    entry.progress = 0;
+    entry.reading_again = entry.trace != nullptr;
+    read_entry(index);
+}
+
+// What is shown stays in sight; where all of the old trace was, all of the new one is.
+void Session::replace(std::size_t index, TracePtr trace) {
+    OpenTrace& entry = open[index];
+    const TracePtr before = std::exchange(entry.trace, std::move(trace));
+    const TimeRange all_before = whole(*before);
+    if (entry.visible.from <= all_before.from && entry.visible.to >= all_before.to)
+        entry.visible = whole(*entry.trace);
+    if (index == active) {
+        selected = same_event(*before, selected, *entry.trace);
+        rank = std::clamp(rank, 0, std::max(0, static_cast<int>(entry.trace->ranks.size()) - 1));
+        if (selected_unit >= static_cast<int>(entry.trace->units.size())) selected_unit = -1;
+    }
+    analyses.forget(before);
+}
+
+bool Session::poll_files() {
+    const auto now = std::chrono::steady_clock::now();
+    bool news = false;
+    for (std::size_t i = 0; i < open.size(); ++i) {
+        auto& file = loads_->of_file[i];
+        OpenTrace& entry = open[i];
+        if (loads_->of_entry[i] || file.stamps.empty() || now < file.next_look || !entry.trace) continue;
+        file.next_look = now + std::chrono::seconds(1);
+        const std::vector<std::string> paths = files_of(entry);
+        for (std::size_t f = 0; f < paths.size(); ++f) {
+            const FileStamp stamp = stamp_of(paths[f]);
+            const std::string change = change_of(file.stamps[f], stamp);
+            if (change.empty()) continue;
+            const bool grows =
+                stamp.exists() && stamp.inode == file.stamps[f].inode && stamp.bytes >= file.stamps[f].bytes;
+            news = true;
+            if (follow && !entry.trace->ended && grows) {
+                reload(i);
+            } else {
+                entry.notice = fmt::format("{} {}.", paths[f], change);
+                file.stamps[f] = stamp;  // said once; reading again clears it
+            }
+            break;
+        }
+    }
+    return news;
 }
 
 void Session::add_trace(TracePtr trace, const std::string& name) {
@@ -116,6 +191,7 @@ void Session::add_trace(TracePtr trace, const std::string& name) {
     entry.trace = std::move(trace);
     open.push_back(std::move(entry));
     loads_->of_entry.push_back(nullptr);
+    loads_->of_file.emplace_back();
 }
 
 void Session::close(std::size_t index) {
@@ -126,6 +202,7 @@ void Session::close(std::size_t index) {
     }
     if (open[index].trace) analyses.forget(open[index].trace);
     loads_->of_entry.erase(loads_->of_entry.begin() + static_cast<std::ptrdiff_t>(index));
+    loads_->of_file.erase(loads_->of_file.begin() + static_cast<std::ptrdiff_t>(index));
     open.erase(open.begin() + static_cast<std::ptrdiff_t>(index));
     if (index == active) {
         set_active(std::min(active, open.empty() ? 0 : open.size() - 1));
@@ -138,6 +215,7 @@ void Session::set_active(std::size_t index) {
     active = index;
     selected = {};
     selected_module = -1;
+    selected_unit = -1;
     const TracePtr now = trace();
     const int ranks = now ? static_cast<int>(now->ranks.size()) : 0;
     rank = std::clamp(rank, 0, std::max(0, ranks - 1));
@@ -151,20 +229,35 @@ void Session::poll() {
         open[i].progress = load->progress->fraction;
         if (!load->finished()) continue;
         Outcome outcome = load->outcome.get();
+        // A trace that grows is not read all the time: three times as long as it takes lies between.
+        const auto took = std::chrono::steady_clock::now() - load->began;
+        loads_->of_file[i] = {std::move(load->stamps),
+                              std::chrono::steady_clock::now() +
+                                  std::max<std::chrono::nanoseconds>(3 * took, std::chrono::seconds(1))};
         load.reset();
+        open[i].reading_again = false;
+        open[i].progress = 1;
+        if (open[i].trace) {
+            if (outcome.trace) {
+                replace(i, std::move(outcome.trace));
+            } else {
+                open[i].notice = outcome.error + " What was read before is still shown.";
+            }
+            continue;
+        }
         open[i].error = std::move(outcome.error);
         open[i].trace = std::move(outcome.trace);
         if (!open[i].trace) continue;
-        open[i].progress = 1;
-        open[i].visible = first_range.value_or(whole(*open[i].trace));
-        open[i].limit = first_range;
+        open[i].visible = open[i].wanted_visible.value_or(first_range.value_or(whole(*open[i].trace)));
+        open[i].limit = open[i].wanted_limit ? open[i].wanted_limit : first_range;
         if (i == active) set_active(i);
     }
     std::erase_if(loads_->cancelled, [](const auto& load) { return load->finished(); });
 }
 
 bool Session::loading() const {
-    return std::any_of(open.begin(), open.end(), [](const OpenTrace& e) { return e.loading(); });
+    return std::any_of(open.begin(), open.end(),
+                       [](const OpenTrace& e) { return e.loading() || e.reading_again; });
 }
 
 OpenTrace* Session::current() {

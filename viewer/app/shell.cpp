@@ -9,36 +9,21 @@
 #include <imgui.h>
 
 #include "viewer/app/actions.h"
+#include "viewer/app/help_window.h"
+#include "viewer/app/rail.h"
 #include "viewer/app/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/tables/table.h"
 
 namespace shardscope::viewer {
 namespace {
 
-std::string keys_text(const Action& action) {
-    std::string text;
-    for (const Chord& chord : action.keys) text += (text.empty() ? "" : ", ") + chord_text(chord);
-    return text;
-}
-
-std::vector<std::string_view> menu_names() {
-    std::vector<std::string_view> names;
-    for (const Action& action : actions()) {
-        if (std::find(names.begin(), names.end(), action.menu) == names.end()) names.push_back(action.menu);
-    }
-    return names;
-}
-
-void help_row(std::string_view left, std::string_view right) {
-    ImGui::TableNextRow();
-    ImGui::TableNextColumn();
-    ImGui::PushStyleColor(ImGuiCol_Text, theme::accent());
-    text(left);
-    ImGui::PopStyleColor();
-    ImGui::TableNextColumn();
-    text(right);
+// Whether the sign before a menu's entry is set.
+bool is_on(const Action& action, Program& program) {
+    return action.id == program.shown().name() || (action.id == "follow" && program.session.follow) ||
+           (action.id == "rail" && program.rail_is_wide);
 }
 
 }  // namespace
@@ -65,17 +50,20 @@ void Shell::draw(const Frame& frame) {
     ImGui::Begin("shardscope", nullptr, kFlags);
     ImGui::PopStyleVar(2);
     draw_menus();
-    draw_tabs();
+    draw_notices();
     const float status = ImGui::GetTextLineHeightWithSpacing();
-    draw_content(frame, std::max(1.0F, ImGui::GetContentRegionAvail().y - status));
+    const float height = std::max(1.0F, ImGui::GetContentRegionAvail().y - status);
+    draw_rail(program_, height);
+    ImGui::SameLine();
+    draw_content(frame, height);
     draw_status();
     ImGui::End();
 
-    draw_help();
-    if (const auto path = files_.draw(program_.choose_file)) {
-        session.open_file(*path);
-        session.set_active(session.open.size() - 1);
-    }
+    draw_help_window(program_.help);
+    palette_.draw(program_);
+    if (const auto table = take_export_request()) program_.save = {SaveRequest::table, *table};
+    save_.draw(program_);
+    files_.draw(program_);
 }
 
 void Shell::run_shortcuts() {
@@ -89,43 +77,61 @@ void Shell::run_shortcuts() {
     }
 }
 
+void Shell::draw_recent() {
+    if (!ImGui::BeginMenu("Open again", !program_.recent.empty())) return;
+    std::string chosen;
+    for (const std::string& path : program_.recent) {
+        if (ImGui::MenuItem(path.c_str())) chosen = path;
+    }
+    ImGui::EndMenu();
+    if (!chosen.empty()) program_.open(chosen);
+}
+
 void Shell::draw_menus() {
     if (!ImGui::BeginMenuBar()) return;
     for (const std::string_view menu : menu_names()) {
-        if (!ImGui::BeginMenu(std::string(menu).c_str())) continue;
+        const bool open = ImGui::BeginMenu(std::string(menu).c_str());
+        items::mark(fmt::format("menu.{}", menu), menu);
+        if (!open) continue;
+        if (menu == "File") draw_recent();
         for (const Action& action : actions()) {
             if (action.menu != menu) continue;
-            const bool on = action.id == program_.shown().name();
-            if (ImGui::MenuItem(std::string(action.title).c_str(), keys_text(action).c_str(), on,
-                                is_available(action, program_))) {
-                action.run(program_);
-            }
+            const bool chosen = ImGui::MenuItem(std::string(action.title).c_str(), keys_text(action).c_str(),
+                                                is_on(action, program_), is_available(action, program_));
+            items::mark(fmt::format("menu.{}", action.id), action.title);
+            if (chosen) action.run(program_);
         }
         ImGui::EndMenu();
     }
     ImGui::EndMenuBar();
 }
 
-void Shell::draw_tabs() {
-    if (!ImGui::BeginTabBar("panels", ImGuiTabBarFlags_NoTooltip)) return;
-    const std::size_t wanted = program_.panel;
-    for (std::size_t i = 0; i < program_.panels.size(); ++i) {
-        // A tab is told to be on show only when a key or a panel asked for it; else a click would be undone.
-        const bool ask = i == wanted && tab_drawn_ != wanted;
-        const std::string title(program_.panels[i]->title());
-        if (ImGui::BeginTabItem(title.c_str(), nullptr, ask ? ImGuiTabItemFlags_SetSelected : 0)) {
-            if (tab_drawn_ == wanted) program_.panel = i;
-            ImGui::EndTabItem();
-        }
-    }
-    tab_drawn_ = tab_drawn_ == wanted ? program_.panel : wanted;
-    ImGui::EndTabBar();
+// What happened to the files that are open, with what can be done about it.
+void Shell::draw_notices() {
+    Session& session = program_.session;
+    OpenTrace* entry = session.current();
+    if (entry == nullptr || entry->notice.empty()) return;
+    ImGui::AlignTextToFramePadding();
+    ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
+    const float font = ImGui::GetFontSize();
+    text(fit_text(entry->notice, ImGui::GetContentRegionAvail().x - font * 14));
+    ImGui::PopStyleColor();
+    items::mark("app.notice", entry->notice);
+    ImGui::SameLine(0, font);
+    if (ImGui::Button("Read again")) session.reload(session.active);
+    items::mark("app.read_again", "Read again");
+    ImGui::SameLine();
+    if (ImGui::Button("Leave it")) entry->notice.clear();
 }
 
 void Shell::draw_content(const Frame& frame, float height) {
     // The timeline takes the wheel for itself; panels that scroll begin children of their own.
     ImGui::BeginChild("content", {0, height}, false, ImGuiWindowFlags_NoScrollWithMouse);
+    const ImVec2 corner = ImGui::GetWindowPos(), size = ImGui::GetWindowSize();
+    program_.panel_min = {corner.x, corner.y};
+    program_.panel_max = {corner.x + size.x, corner.y + size.y};
     Panel& panel = program_.shown();
+    items::place("panel", corner, {corner.x + size.x, corner.y + size.y}, panel.name());
     if (panel.needs_trace() && program_.session.trace() == nullptr) {
         draw_instead_of_panel();
     } else {
@@ -151,16 +157,26 @@ void Shell::draw_instead_of_panel() {
     if (entry == nullptr) {
         text("No trace is open.");
         note("Drop trace files here, or choose one.");
-        if (ImGui::Button("Open a trace...")) program_.choose_file = true;
+        if (ImGui::Button("Open traces...")) program_.choose_file = true;
+        items::mark("app.open", "Open traces...");
+        std::string chosen;
+        if (!program_.recent.empty()) note("Open again:");
+        for (const std::string& path : program_.recent) {
+            if (ImGui::Selectable(fit_text(path, width).c_str())) chosen = path;
+        }
+        if (!chosen.empty()) program_.open(chosen);
     } else if (!entry->error.empty()) {
         ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
         text(entry->error);
+        items::mark("app.error", entry->error);
         ImGui::PopStyleColor();
         if (ImGui::Button("Close")) session.close(session.active);
     } else {
         text(fmt::format("Reading {}", entry->name));
         ImGui::ProgressBar(static_cast<float>(entry->progress), {width, 0});
-        if (ImGui::Button("Cancel")) session.close(session.active);
+        const bool cancel = ImGui::Button("Cancel");
+        items::mark("app.cancel", "Cancel");
+        if (cancel) session.close(session.active);
     }
     ImGui::PopTextWrapPos();
     ImGui::EndGroup();
@@ -180,9 +196,9 @@ void Shell::draw_status() {
         if (!trace.ended) left += "   the run did not end";
         if (trace.dropped > 0) left += fmt::format("   {} events were dropped", format_count(trace.dropped));
     }
-    std::string right = session.analyses.failure();
-    if (right.empty() && session.loading()) right = "reading ...";
-    if (right.empty() && session.analyses.busy()) right = "working ...";
+    const std::string right = progress_text();
+    items::value("app.status", left);
+    items::value("app.progress", right);
     ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
     const float room =
         ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(right.c_str()).x - ImGui::GetFontSize();
@@ -194,25 +210,19 @@ void Shell::draw_status() {
     ImGui::PopStyleColor();
 }
 
-void Shell::draw_help() {
-    if (!program_.help) return;
-    const float font = ImGui::GetFontSize();
-    const ImVec2 display = ImGui::GetIO().DisplaySize;
-    ImGui::SetNextWindowPos({display.x / 2, display.y / 2}, ImGuiCond_Always, {0.5F, 0.5F});
-    if (ImGui::Begin("Keys and mouse", &program_.help,
-                     ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoSavedSettings |
-                         ImGuiWindowFlags_AlwaysAutoResize)) {
-        if (ImGui::BeginTable("keys", 2, ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_NoHostExtendX)) {
-            for (const Action& action : actions()) help_row(keys_text(action), action.title);
-            ImGui::EndTable();
-        }
-        ImGui::SameLine(0, font * 2);
-        if (ImGui::BeginTable("mouse", 2, ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_NoHostExtendX)) {
-            for (const MouseHelp& help : mouse_help()) help_row(help.gesture, help.meaning);
-            ImGui::EndTable();
-        }
+// What goes on, else what the latest order came to.
+std::string Shell::progress_text() const {
+    Session& session = program_.session;
+    if (std::string failure = session.analyses.failure(); !failure.empty()) return failure;
+    if (session.loading()) {
+        const OpenTrace* entry = session.current();
+        return entry != nullptr && entry->reading_again ? "reading again ..." : "reading ...";
     }
-    ImGui::End();
+    if (program_.report.busy()) return "writing the report ...";
+    if (session.analyses.busy()) return "working ...";
+    if (std::string error = program_.report.error(); !error.empty()) return error;
+    if (std::string path = program_.report.path(); !path.empty()) return path + " is written.";
+    return program_.notice;
 }
 
 }  // namespace shardscope::viewer

@@ -1,12 +1,14 @@
-// The frame around the panels: menu bar, tabs, what is said while a trace is read or was refused, status
-// line, help and file windows. One call draws a whole frame, in a window or headless alike. Drawing layer
-// (Dear ImGui); frame thread only.
+// The frame around the panels: menu bar, rail of panels, what is said while a trace is read or was refused,
+// status line, help and file windows. One call draws a whole frame, in a window or headless alike. Drawing
+// layer (Dear ImGui); frame thread only.
 #pragma once
 
 #include <string>
 
 #include "viewer/app/file_window.h"
+#include "viewer/app/palette.h"
 #include "viewer/app/program.h"
+#include "viewer/app/save_window.h"
 
 namespace shardscope::viewer {
 
@@ -19,15 +21,17 @@ class Shell {
   private:
     void run_shortcuts();
     void draw_menus();
-    void draw_tabs();
+    void draw_recent();
     void draw_content(const Frame& frame, float height);
     void draw_instead_of_panel();
     void draw_status();
-    void draw_help();
+    std::string progress_text() const;
+    void draw_notices();
 
     Program& program_;
     FileWindow files_;
-    std::size_t tab_drawn_ = 0;  // the tab that was on show in the last frame
+    CommandPalette palette_;
+    SaveWindow save_;
 };
 
 }  // namespace shardscope::viewer

@@ -1,8 +1,13 @@
 // See stage.h.
 #include "viewer/app/stage.h"
 
+#include <exception>
+#include <string>
+#include <utility>
+
 #include <imgui.h>
 
+#include "viewer/app/export.h"
 #include "viewer/app/style.h"
 
 namespace shardscope::viewer {
@@ -25,12 +30,33 @@ void Stage::restyle() {
 
 void Stage::frame(Frame description, const std::function<void()>& input) {
     restyle();
+    program_.session.animating = false;
     surface_.begin_frame();
     if (input) input();
     description.scale = scale_;
     ImGui::NewFrame();
     shell_.draw(description);
     ImGui::Render();
+    take_picture();
+}
+
+// A few frames after it was asked for, so that neither the menu nor the save window is in it.
+void Stage::take_picture() {
+    constexpr int kFrames = 3;
+    if (program_.picture.empty() || ++frames_before_picture_ <= kFrames) return;
+    frames_before_picture_ = 0;
+    const std::string path = std::exchange(program_.picture, {});
+    try {
+        if (program_.picture_of_panel) {
+            write_picture(path, surface_, {program_.panel_min.x, program_.panel_min.y},
+                          {program_.panel_max.x, program_.panel_max.y});
+        } else {
+            write_picture(path, surface_);
+        }
+        program_.notice = path + " is written.";
+    } catch (const std::exception& error) {
+        program_.notice = error.what();
+    }
 }
 
 }  // namespace shardscope::viewer

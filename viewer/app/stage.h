@@ -19,10 +19,12 @@ class Stage {
 
   private:
     void restyle();
+    void take_picture();
     Program& program_;
     Surface& surface_;
     Shell shell_;
     float display_scale_;
+    int frames_before_picture_ = 0;
     float scale_ = 0;  // that the fonts were made for
 };
 

@@ -118,6 +118,14 @@ Color shard_color(traces::ShardState state) {
     return theme::raised();
 }
 
+Color waiting_color() {
+    return kYellow;
+}
+
+Color exposed_color() {
+    return kRust;
+}
+
 Color run_color(int i) {
     static constexpr std::array<Color, 8> kColors = {kBlue,   kOrange, kGreen, kViolet,
                                                      kYellow, kPink,   kRust,  kPaleBlue};

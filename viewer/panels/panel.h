@@ -52,6 +52,8 @@ std::unique_ptr<Panel> make_shardmap_panel();
 std::unique_ptr<Panel> make_operators_panel();
 std::unique_ptr<Panel> make_kernels_panel();
 std::unique_ptr<Panel> make_idle_panel();
+std::unique_ptr<Panel> make_advice_panel();
+std::unique_ptr<Panel> make_query_panel();
 std::unique_ptr<Panel> make_compare_panel();
 
 }  // namespace shardscope::viewer

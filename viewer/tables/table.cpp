@@ -13,6 +13,8 @@
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/tables/table_memory.h"
+#include "viewer/tables/table_menus.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -21,21 +23,29 @@ namespace {
 struct Shown {
     int frame = -1;
     std::vector<ShownTable> drawing, drawn;
+    std::vector<std::string> ids;  // drawn so far in this frame
+    std::optional<std::string> export_request;
 };
 Shown& shown() {
     static Shown kShown;
-    return kShown;
-}
-void offer(ShownTable table) {
-    Shown& all = shown();
+    Shown& all = kShown;
     if (all.frame != ImGui::GetFrameCount()) {
         all.drawn = std::exchange(all.drawing, {});
+        all.ids.clear();
         all.frame = ImGui::GetFrameCount();
     }
-    all.drawing.push_back(std::move(table));
+    return all;
 }
 
-std::vector<std::size_t> columns_that_fit(const TableModel& model, float width) {
+// The id, or "<id>#2" for the second table of this frame that is called so.
+std::string own_id(const char* id) {
+    std::vector<std::string>& ids = shown().ids;
+    const auto others = std::count(ids.begin(), ids.end(), id);
+    ids.emplace_back(id);
+    return others == 0 ? std::string(id) : fmt::format("{}#{}", id, others + 1);
+}
+
+std::vector<std::size_t> columns_that_fit(const TableModel& model, const TableState& state, float width) {
     const auto& columns = model.columns();
     std::vector<std::size_t> by_priority(columns.size());
     std::iota(by_priority.begin(), by_priority.end(), std::size_t{0});
@@ -45,9 +55,10 @@ std::vector<std::size_t> columns_that_fit(const TableModel& model, float width) 
     std::vector<std::size_t> fit;
     float used = 0;
     for (const std::size_t c : by_priority) {
+        if (c != 0 && state.hidden.count(columns[c].id) > 0) continue;
         const float wide = columns[c].width > 0 ? columns[c].width : 14;
         used += wide * font + padding;
-        if (used > width && !fit.empty()) break;
+        if (used > width && !fit.empty() && !state.all_columns) break;
         fit.push_back(c);
     }
     std::sort(fit.begin(), fit.end());
@@ -74,10 +85,279 @@ void take_sorting(TableSort& sort) {
     specs->SpecsDirty = false;
 }
 
-void draw_filter(const char* id, TableState& state) {
+void draw_filter(const std::string& id, TableState& state) {
     ImGui::SetNextItemWidth(ImGui::GetFontSize() * 16);
     ImGui::InputTextWithHint("##filter", "Filter", &state.filter);
-    items::mark(fmt::format("{}.filter", id), state.filter);
+    items::mark(id + ".filter", state.filter);
+}
+
+std::size_t column_called(const TableModel& model, const std::string& id) {
+    const auto& columns = model.columns();
+    const auto found =
+        std::find_if(columns.begin(), columns.end(), [&](const auto& c) { return c.id == id; });
+    return static_cast<std::size_t>(found - columns.begin());
+}
+
+// As the table was left the last time that the program ran.
+void recall(const std::string& id, const TableModel& model, TableState& state) {
+    state.remembered = true;
+    const auto saved = table_memory().find(id);
+    if (saved == table_memory().end()) return;
+    state.hidden = {saved->second.hidden.begin(), saved->second.hidden.end()};
+    const std::size_t column = column_called(model, saved->second.sorted_by);
+    if (column < model.columns().size())
+        state.sort = {.column = static_cast<int>(column), .descending = saved->second.descending};
+}
+
+void remember(const std::string& id, const TableModel& model, const TableState& state) {
+    SavedTable saved;
+    if (state.sort.column >= 0 && static_cast<std::size_t>(state.sort.column) < model.columns().size())
+        saved.sorted_by = model.columns()[static_cast<std::size_t>(state.sort.column)].id;
+    saved.descending = state.sort.descending;
+    saved.hidden = {state.hidden.begin(), state.hidden.end()};
+    if (saved == SavedTable{}) {
+        table_memory().erase(id);
+    } else {
+        table_memory()[id] = saved;
+    }
+}
+
+void meet_model(const TableModel& model, TableState& state) {
+    if (state.seen == &model) {
+        state.remade = 0;
+        return;
+    }
+    if (state.seen != nullptr) ++state.remade;
+    state.chosen.reset();
+    state.seen = &model;
+    state.largest.assign(model.columns().size(), 0.0);
+    if (model.rows() > TableOrder::kAtOnce) return;  // bars would cost a look at every row
+    for (std::size_t c = 0; c < model.columns().size(); ++c) {
+        if (model.columns()[c].bar != 0) state.largest[c] = largest(model, c);
+    }
+}
+
+// One table being drawn.
+class Drawing {
+  public:
+    Drawing(std::string id, const std::shared_ptr<const TableModel>& model, TableState& state,
+            const TableOptions& options, std::vector<std::size_t> columns)
+        : id_(std::move(id)), model_(model), state_(state), options_(options), columns_(std::move(columns)) {}
+
+    TableEvents draw() {
+        ImGui::TableSetupScrollFreeze(state_.all_columns ? 1 : 0, 1);
+        draw_headers();
+        const TableSort before = state_.sort;
+        take_sorting(state_.sort);
+        if (before != state_.sort) remember(id_, *model_, state_);
+        order_ = &state_.order.of(model_, state_.sort, state_.filter);
+        items::value(id_ + ".rows", fmt::format("{}", order_->size()));
+        const std::string name = options_.name.empty() ? id_ : options_.name;
+        shown().drawing.push_back({name, model_, state_.order.shared()});
+        take_keys();
+        draw_rows();
+        if (export_) shown().export_request = name;
+        return events_;
+    }
+    bool empty() const { return order_ == nullptr || order_->empty(); }
+
+  private:
+    void draw_headers() {
+        int first_number = 0;
+        for (std::size_t i = 0; i < columns_.size(); ++i) {
+            const TableColumn& column = model_->columns()[columns_[i]];
+            const bool number = column.kind == TableColumn::Kind::number;
+            if (!number && static_cast<int>(i) == first_number) ++first_number;
+            ImGuiTableColumnFlags flags =
+                column.width > 0 ? ImGuiTableColumnFlags_WidthFixed : ImGuiTableColumnFlags_WidthStretch;
+            if (column.width <= 0 && state_.all_columns) flags = ImGuiTableColumnFlags_WidthFixed;
+            if (number) flags |= ImGuiTableColumnFlags_PreferSortDescending;
+            if (state_.sort.column == static_cast<int>(columns_[i])) {
+                flags |= ImGuiTableColumnFlags_DefaultSort;
+                if (state_.sort.descending) flags |= ImGuiTableColumnFlags_PreferSortDescending;
+            }
+            const float wide = column.width > 0 ? column.width : state_.all_columns ? 18 : 0;
+            ImGui::TableSetupColumn((column.title + "\n" + (column.unit.empty() ? " " : column.unit)).c_str(),
+                                    flags, wide * ImGui::GetFontSize(), static_cast<ImGuiID>(columns_[i]));
+        }
+        headers_row(first_number);
+        draw_header_extras();
+    }
+
+    // The column's definition on hover, the menu of columns, names for scripts: over the headers' places.
+    void draw_header_extras() {
+        const float height = 2 * ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+        for (std::size_t i = 0; i < columns_.size(); ++i) {
+            if (!ImGui::TableSetColumnIndex(static_cast<int>(i))) continue;
+            const TableColumn& column = model_->columns()[columns_[i]];
+            const ImVec2 min = ImGui::GetCursorScreenPos();
+            left_.resize(columns_.size(), min.x);
+            left_[i] = min.x;
+            const ImVec2 max{min.x + ImGui::GetContentRegionAvail().x, min.y + height};
+            items::place(fmt::format("{}.header.{}", id_, column.id), min, max, column.title);
+            if (!ImGui::IsWindowHovered() || !ImGui::IsMouseHoveringRect(min, max)) continue;
+            if (!column.help.empty()) {
+                ImGui::BeginTooltip();
+                ImGui::PushTextWrapPos(ImGui::GetFontSize() * 30);
+                text(column.help);
+                ImGui::PopTextWrapPos();
+                ImGui::EndTooltip();
+            }
+            if (ImGui::IsMouseReleased(ImGuiMouseButton_Right)) ImGui::OpenPopup("columns");
+        }
+        if (!ImGui::BeginPopup("columns")) return;
+        const std::set<std::string> before = state_.hidden;
+        export_ = draw_column_menu(*model_, state_) || export_;
+        if (before != state_.hidden) remember(id_, *model_, state_);
+        ImGui::EndPopup();
+    }
+
+    // The place of the chosen row in the order; -1 where it is not shown.
+    std::ptrdiff_t place_of_chosen() const {
+        if (!state_.chosen) return -1;
+        const auto found =
+            std::find(order_->begin(), order_->end(), static_cast<std::uint32_t>(*state_.chosen));
+        return found == order_->end() ? -1 : found - order_->begin();
+    }
+
+    void take_keys() {
+        if (order_->empty() || ImGui::GetIO().WantTextInput || !ImGui::IsWindowFocused()) return;
+        const auto page = static_cast<std::ptrdiff_t>(
+            std::max(1.0F, ImGui::GetWindowHeight() / ImGui::GetTextLineHeightWithSpacing() - 3));
+        const auto count = static_cast<std::ptrdiff_t>(order_->size());
+        struct Move {
+            ImGuiKey key;
+            std::ptrdiff_t by;
+        };
+        const Move moves[] = {{ImGuiKey_UpArrow, -1},    {ImGuiKey_DownArrow, 1}, {ImGuiKey_PageUp, -page},
+                              {ImGuiKey_PageDown, page}, {ImGuiKey_Home, -count}, {ImGuiKey_End, count}};
+        for (const Move& move : moves) {
+            if (!pressed(move.key) || ImGui::GetIO().KeyCtrl) continue;
+            const std::ptrdiff_t at = place_of_chosen();
+            const std::ptrdiff_t to = std::clamp<std::ptrdiff_t>(at < 0 ? 0 : at + move.by, 0, count - 1);
+            state_.chosen = (*order_)[static_cast<std::size_t>(to)];
+            state_.scroll_to_chosen = true;
+            events_.clicked = state_.chosen;
+        }
+        if (state_.chosen && pressed(ImGuiKey_Enter)) events_.opened = state_.chosen;
+        if (state_.chosen && ImGui::GetIO().KeyCtrl && pressed(ImGuiKey_C))
+            ImGui::SetClipboardText(row_text(*model_, *state_.chosen, columns_).c_str());
+    }
+    static bool pressed(ImGuiKey key) {
+#if IMGUI_VERSION_NUM >= 18700
+        return ImGui::IsKeyPressed(key);
+#else
+        const int code = ImGui::GetKeyIndex(key);
+        return code >= 0 && ImGui::IsKeyPressed(code);
+#endif
+    }
+
+    void draw_rows() {
+        const std::ptrdiff_t wanted = state_.scroll_to_chosen ? place_of_chosen() : -1;
+        ImGuiListClipper clipper;
+        clipper.Begin(static_cast<int>(order_->size()));
+        while (clipper.Step()) {
+            row_height_ = clipper.ItemsHeight;
+            for (int n = clipper.DisplayStart; n < clipper.DisplayEnd; ++n)
+                draw_row(n, (*order_)[static_cast<std::size_t>(n)]);
+        }
+        if (state_.scroll_to_chosen && !state_.order.busy()) {
+            state_.scroll_to_chosen = false;
+            scroll_to(wanted);
+        }
+    }
+
+    // As little as is needed to have the row in sight, below the header.
+    void scroll_to(std::ptrdiff_t place) const {
+        if (place < 0 || row_height_ <= 0) return;
+        const float header = 2 * ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+        const float top = static_cast<float>(place) * row_height_;
+        const float room = ImGui::GetWindowHeight() - header - row_height_;
+        if (top < ImGui::GetScrollY()) ImGui::SetScrollY(top);
+        if (top > ImGui::GetScrollY() + room) ImGui::SetScrollY(top - room);
+    }
+
+    void draw_row(int n, std::size_t row) {
+        const std::string key = items::kept() ? model_->text(row, 0) : std::string();
+        ImGui::TableNextRow();
+        for (std::size_t i = 0; i < columns_.size(); ++i) {
+            if (!ImGui::TableNextColumn() && i > 0) continue;  // scrolled out to the side
+            const std::size_t c = columns_[i];
+            const std::string value = model_->text(row, c);
+            if (i == 0) draw_row_head(n, row, key, value);
+            draw_cell(row, c, value);
+            if (items::kept()) items::mark(fmt::format("{}.{}.{}", id_, key, model_->columns()[c].id), value);
+        }
+    }
+
+    void draw_row_head(int n, std::size_t row, const std::string& key, const std::string& value) {
+        ImGui::PushID(n);
+        constexpr ImGuiSelectableFlags kRow = ImGuiSelectableFlags_SpanAllColumns |
+                                              ImGuiSelectableFlags_AllowDoubleClick |
+                                              ImGuiSelectableFlags_AllowItemOverlap;
+        if (ImGui::Selectable("##row", state_.chosen == row, kRow)) {
+            state_.chosen = row;
+            events_.clicked = row;
+            if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) events_.opened = row;
+        }
+        if (ImGui::IsItemHovered()) {
+            events_.hovered = row;
+            if (ImGui::IsMouseClicked(ImGuiMouseButton_Right)) state_.context_column = column_under_mouse();
+        }
+        if (items::kept()) {
+            items::mark(fmt::format("{}.{}", id_, key), value);
+            items::mark(fmt::format("{}.row.{}", id_, n), value);
+        }
+        export_ = draw_row_menu(*model_, row, state_, columns_) || export_;
+        ImGui::PopID();
+        ImGui::SameLine(0, 0);
+        if (model_->swatch(row) != 0) swatch(model_->swatch(row));
+    }
+
+    // Dear ImGui 1.86 knows it only inside; the cells' left edges say it as well.
+    std::size_t column_under_mouse() const {
+        std::size_t under = columns_.front();
+        for (std::size_t i = 0; i < columns_.size() && i < left_.size(); ++i) {
+            if (ImGui::GetIO().MousePos.x >= left_[i]) under = columns_[i];
+        }
+        return under;
+    }
+
+    void draw_cell(std::size_t row, std::size_t c, const std::string& value) const {
+        if (model_->columns()[c].kind == TableColumn::Kind::text) {
+            text_fit(value);
+        } else if (value == "-") {
+            text_right_dim(value);
+        } else if (state_.largest[c] > 0) {
+            cell_bar(model_->number(row, c) / state_.largest[c], model_->columns()[c].bar, value);
+        } else {
+            text_right(value);
+        }
+    }
+
+    std::string id_;
+    const std::shared_ptr<const TableModel>& model_;
+    TableState& state_;
+    const TableOptions& options_;
+    std::vector<std::size_t> columns_;
+    const std::vector<std::uint32_t>* order_ = nullptr;
+    TableEvents events_;
+    std::vector<float> left_;  // of the columns, on the screen
+    float row_height_ = 0;
+    bool export_ = false;
+};
+
+// What stands under a table that cannot show (all of) its rows.
+void draw_remarks(const std::string& id, const TableModel& model, const TableState& state, bool empty) {
+    constexpr int kTooOften = 10;
+    if (state.order.busy()) {
+        items::value(id + ".order", "busy");
+        ImGui::ProgressBar(state.order.progress(), {ImGui::GetFontSize() * 16, 0}, "putting rows in order");
+    } else if (empty && model.rows() > 0) {
+        note("No row holds this text.");
+    }
+    // A fault of the panel, which would cost a sorting each frame.
+    if (state.remade > kTooOften) items::value(id + ".remade", fmt::format("{}", state.remade));
 }
 
 }  // namespace
@@ -85,110 +365,42 @@ void draw_filter(const char* id, TableState& state) {
 TableEvents draw_table(const char* id, const std::shared_ptr<const TableModel>& model, TableState& state,
                        const TableOptions& options) {
     TableEvents events;
-    ImGui::PushID(id);
-    if (state.seen != model.get()) {
-        state.chosen.reset();
-        state.seen = model.get();
-    }
-    if (options.filter) draw_filter(id, state);
-    const ImVec2 size = options.size;
+    const std::string own = own_id(id);
+    ImGui::PushID(own.c_str());
+    if (!state.remembered) recall(own, *model, state);
+    meet_model(*model, state);
+    if (options.filter) draw_filter(own, state);
+    ImVec2 size = options.size;
+    if (state.order.busy() && size.y == 0) size.y = -ImGui::GetFrameHeightWithSpacing();  // room for its bar
     const std::vector<std::size_t> columns =
-        columns_that_fit(*model, size.x > 0 ? size.x : ImGui::GetContentRegionAvail().x);
-    constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg |
-                                       ImGuiTableFlags_PadOuterX | ImGuiTableFlags_BordersInnerV |
-                                       ImGuiTableFlags_Sortable | ImGuiTableFlags_SortTristate |
-                                       ImGuiTableFlags_Resizable | ImGuiTableFlags_NoSavedSettings;
-    ImGui::PushID(static_cast<int>(columns.size()));
-    if (ImGui::BeginTable("table", static_cast<int>(columns.size()), kFlags, size)) {
-        ImGui::TableSetupScrollFreeze(0, 1);
-        int first_number = 0;
-        std::vector<double> most(columns.size(), 0.0);
-        for (std::size_t i = 0; i < columns.size(); ++i) {
-            const TableColumn& column = model->columns()[columns[i]];
-            const bool number = column.kind == TableColumn::Kind::number;
-            if (!number && static_cast<int>(i) == first_number) ++first_number;
-            ImGuiTableColumnFlags flags =
-                column.width > 0 ? ImGuiTableColumnFlags_WidthFixed : ImGuiTableColumnFlags_WidthStretch;
-            if (number) flags |= ImGuiTableColumnFlags_PreferSortDescending;
-            if (state.sort.column == static_cast<int>(columns[i])) {
-                flags |= ImGuiTableColumnFlags_DefaultSort;
-                if (state.sort.descending) flags |= ImGuiTableColumnFlags_PreferSortDescending;
-            }
-            ImGui::TableSetupColumn((column.title + "\n" + (column.unit.empty() ? " " : column.unit)).c_str(),
-                                    flags, column.width > 0 ? column.width * ImGui::GetFontSize() : 0,
-                                    static_cast<ImGuiID>(columns[i]));
-            if (column.bar != 0 && model->rows() <= TableOrder::kAtOnce)
-                most[i] = largest(*model, columns[i]);
-        }
-        headers_row(first_number);
-        take_sorting(state.sort);
-        const std::vector<std::uint32_t>& order = state.order.of(model, state.sort, state.filter);
-        items::value(fmt::format("{}.rows", id), fmt::format("{}", order.size()));
-        offer({options.name.empty() ? id : options.name, model, order});
-
-        ImGuiListClipper clipper;
-        clipper.Begin(static_cast<int>(order.size()));
-        while (clipper.Step()) {
-            for (int n = clipper.DisplayStart; n < clipper.DisplayEnd; ++n) {
-                const std::size_t row = order[static_cast<std::size_t>(n)];
-                const std::string key = items::kept() ? model->text(row, 0) : std::string();
-                ImGui::TableNextRow();
-                for (std::size_t i = 0; i < columns.size(); ++i) {
-                    ImGui::TableNextColumn();
-                    const std::size_t c = columns[i];
-                    const std::string value = model->text(row, c);
-                    if (i == 0) {
-                        ImGui::PushID(n);
-                        constexpr ImGuiSelectableFlags kRow = ImGuiSelectableFlags_SpanAllColumns |
-                                                              ImGuiSelectableFlags_AllowDoubleClick |
-                                                              ImGuiSelectableFlags_AllowItemOverlap;
-                        if (ImGui::Selectable("##row", state.chosen == row, kRow)) {
-                            state.chosen = row;
-                            events.clicked = row;
-                            if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) events.opened = row;
-                        }
-                        if (ImGui::IsItemHovered()) events.hovered = row;
-                        items::mark(fmt::format("{}.{}", id, key), value);
-                        items::mark(fmt::format("{}.row.{}", id, n), value);
-                        ImGui::PopID();
-                        ImGui::SameLine(0, 0);
-                        if (model->swatch(row) != 0) swatch(model->swatch(row));
-                    }
-                    const Color ink = model->ink(row, c);
-                    if (ink != 0) ImGui::PushStyleColor(ImGuiCol_Text, ink);
-                    if (model->columns()[c].kind == TableColumn::Kind::text) {
-                        text_fit(value);
-                    } else if (value == "-") {
-                        text_right_dim(value);
-                    } else if (most[i] > 0) {
-                        cell_bar(model->number(row, c) / most[i], model->columns()[c].bar, value);
-                    } else {
-                        text_right(value);
-                    }
-                    if (ink != 0) ImGui::PopStyleColor();
-                    items::mark(fmt::format("{}.{}.{}", id, key, model->columns()[c].id), value);
-                }
-            }
-        }
+        columns_that_fit(*model, state, size.x > 0 ? size.x : ImGui::GetContentRegionAvail().x);
+    ImGuiTableFlags flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_PadOuterX |
+                            ImGuiTableFlags_BordersInnerV | ImGuiTableFlags_Sortable |
+                            ImGuiTableFlags_SortTristate | ImGuiTableFlags_Resizable |
+                            ImGuiTableFlags_NoSavedSettings;
+    if (state.all_columns) flags |= ImGuiTableFlags_ScrollX;
+    // Another set of columns is another table to Dear ImGui, which keeps widths by place.
+    unsigned set = static_cast<unsigned>(columns.size()) + (state.all_columns ? 1000U : 0U);
+    for (const std::size_t c : columns) set = set * 31 + static_cast<unsigned>(c);
+    ImGui::PushID(static_cast<int>(set));
+    if (ImGui::BeginTable("table", static_cast<int>(columns.size()), flags, size)) {
+        Drawing drawing(own, model, state, options, columns);
+        events = drawing.draw();
         ImGui::EndTable();
-        if (state.order.busy()) {
-            note("Putting rows in order ...");
-        } else if (order.empty() && model->rows() > 0) {
-            note("No row holds this text.");
-        }
+        draw_remarks(own, *model, state, drawing.empty());
     }
     ImGui::PopID();
     ImGui::PopID();
     return events;
 }
 
-void offer_table(ShownTable table) {
-    offer(std::move(table));
-}
-
 std::vector<ShownTable> shown_tables() {
     Shown& all = shown();
-    return all.frame == ImGui::GetFrameCount() && !all.drawing.empty() ? all.drawing : all.drawn;
+    return all.drawing.empty() ? all.drawn : all.drawing;
+}
+
+std::optional<std::string> take_export_request() {
+    return std::exchange(shown().export_request, std::nullopt);
 }
 
 }  // namespace shardscope::viewer

@@ -215,7 +215,7 @@ const std::vector<std::uint32_t>& TableOrder::of(const std::shared_ptr<const Tab
     static const std::vector<std::uint32_t> kNone;
     if (next_.valid() && next_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
         if (auto order = next_.get()) {
-            order_ = std::move(*order);
+            order_ = std::make_shared<const std::vector<std::uint32_t>>(std::move(*order));
             model_ = wanted_model_;
             sort_ = wanted_sort_;
             filter_ = wanted_filter_;
@@ -227,16 +227,16 @@ const std::vector<std::uint32_t>& TableOrder::of(const std::shared_ptr<const Tab
     const bool coming =
         next_.valid() && wanted_model_ == model && wanted_sort_ == sort && wanted_filter_ == filter;
     if (there || coming) {
-        if (there) cancel();                      // what was on its way is not wanted any more
-        return model_ == model ? order_ : kNone;  // never the rows of another table
+        if (there) cancel();                       // what was on its way is not wanted any more
+        return model_ == model ? *order_ : kNone;  // never the rows of another table
     }
     cancel();
     if (model->rows() <= kAtOnce) {
-        order_ = table_order(*model, sort, filter);
+        order_ = std::make_shared<const std::vector<std::uint32_t>>(table_order(*model, sort, filter));
         model_ = model;
         sort_ = sort;
         filter_ = filter;
-        return order_;
+        return *order_;
     }
     wanted_model_ = model;
     wanted_sort_ = sort;
@@ -249,7 +249,11 @@ const std::vector<std::uint32_t>& TableOrder::of(const std::shared_ptr<const Tab
         } ends;
         return table_order(*model, sort, filter, *progress);
     });
-    return model_ == model ? order_ : kNone;
+    if (model_ != model) {
+        order_.reset();
+        model_.reset();
+    }
+    return order_ ? *order_ : kNone;
 }
 
 }  // namespace shardscope::viewer

@@ -49,6 +49,8 @@ class TableOrder {
     // The order for this; asked every frame. Models are told apart by their address and kept alive here.
     const std::vector<std::uint32_t>& of(const std::shared_ptr<const TableModel>& model,
                                          const TableSort& sort, const std::string& filter);
+    // The same without a copy, to keep; nullptr where the order is not there yet.
+    std::shared_ptr<const std::vector<std::uint32_t>> shared() const { return order_; }
     bool busy() const { return next_.valid(); }
     float progress() const { return progress_ ? progress_->done.load() : 1.0F; }
     static bool any_busy();  // of all tables of the program
@@ -60,7 +62,7 @@ class TableOrder {
     std::shared_ptr<const TableModel> model_, wanted_model_;
     TableSort sort_, wanted_sort_;
     std::string filter_, wanted_filter_;
-    std::vector<std::uint32_t> order_;
+    std::shared_ptr<const std::vector<std::uint32_t>> order_;
     std::shared_ptr<OrderProgress> progress_;
     std::future<std::optional<std::vector<std::uint32_t>>> next_;
 };

@@ -1,0 +1,26 @@
+// Whether a file is still the one that was read: its identity, size and time, with the write-ahead log that
+// SQLite keeps beside a database which is being written. Any thread. No Dear ImGui.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shardscope::viewer {
+
+struct FileStamp {
+    std::uint64_t device = 0, inode = 0;
+    std::int64_t bytes = -1, log_bytes = -1;          // -1: there is none
+    std::int64_t changed_ns = 0, log_changed_ns = 0;  // as the system counts time
+    bool operator==(const FileStamp&) const = default;
+    bool exists() const { return bytes >= 0; }
+};
+
+FileStamp stamp_of(const std::string& path);
+std::vector<FileStamp> stamps_of(const std::vector<std::string>& paths);
+
+// What became of a file since, as the rest of a sentence: "is gone", "was replaced", "is shorter than when it
+// was read", "has changed since it was read"; empty: nothing.
+std::string change_of(const FileStamp& before, const FileStamp& now);
+
+}  // namespace shardscope::viewer

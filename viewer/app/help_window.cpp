@@ -1,0 +1,96 @@
+// See help_window.h.
+#include "viewer/app/help_window.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <imgui.h>
+
+#include "viewer/app/actions.h"
+#include "viewer/app/theme.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+
+namespace shardscope::viewer {
+namespace {
+
+constexpr float kColumn = 27;  // font sizes
+
+void row(std::string_view left, std::string_view right) {
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    ImGui::PushStyleColor(ImGuiCol_Text, theme::accent());
+    text(left);
+    ImGui::PopStyleColor();
+    ImGui::TableNextColumn();
+    text(right);
+}
+
+// A table in which a heading stands for each menu.
+bool begin(std::string_view title) {
+    ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
+    text(title);
+    ImGui::PopStyleColor();
+    if (!ImGui::BeginTable(std::string(title).c_str(), 2, ImGuiTableFlags_SizingFixedFit)) return false;
+    ImGui::TableSetupColumn("keys", ImGuiTableColumnFlags_WidthFixed, ImGui::GetFontSize() * 8.5F);
+    ImGui::TableSetupColumn("meaning", ImGuiTableColumnFlags_WidthStretch);
+    return true;
+}
+
+void draw_menu(std::string_view menu) {
+    if (begin(menu)) {
+        for (const Action& action : actions()) {
+            if (action.menu == menu) row(keys_text(action), action.title);
+        }
+        ImGui::EndTable();
+    }
+    ImGui::Spacing();
+}
+
+void draw_mouse() {
+    if (begin("Mouse")) {
+        for (const MouseHelp& help : mouse_help()) row(help.gesture, help.meaning);
+        ImGui::EndTable();
+    }
+}
+
+}  // namespace
+
+void draw_help_window(bool& open) {
+    if (!open) return;
+    const float font = ImGui::GetFontSize();
+    const ImVec2 display = ImGui::GetIO().DisplaySize;
+    const int columns = display.x > font * kColumn * 3 ? 3 : display.x > font * kColumn * 2 ? 2 : 1;
+    const float width = static_cast<float>(columns) * font * kColumn;
+    ImGui::SetNextWindowPos({display.x / 2, display.y / 2}, ImGuiCond_Always, {0.5F, 0.5F});
+    ImGui::SetNextWindowSize(
+        {std::min(width + font * 2, display.x * 0.96F), std::min(font * 44, display.y * 0.92F)});
+    if (ImGui::Begin("Keys and mouse", &open,
+                     ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoSavedSettings)) {
+        items::value("help", "open");
+        std::vector<std::string_view> menus = menu_names();
+        // The longest lists begin columns of their own.
+        ImGui::Columns(columns, "parts", false);
+        std::size_t rows = actions().size() + mouse_help().size() + 2 * menus.size(), used = 0;
+        int column = 0;
+        for (const std::string_view menu : menus) {
+            const auto own = static_cast<std::size_t>(std::count_if(
+                actions().begin(), actions().end(), [&](const Action& a) { return a.menu == menu; }));
+            const std::size_t share = rows / static_cast<std::size_t>(columns);
+            if (used > 0 && column + 1 < columns && used + own / 2 > share) {
+                ImGui::NextColumn();
+                ++column;
+                used = 0;
+            }
+            draw_menu(menu);
+            used += own + 2;
+        }
+        draw_mouse();
+        ImGui::Columns(1);
+    }
+    ImGui::End();
+}
+
+}  // namespace shardscope::viewer

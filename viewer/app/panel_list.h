@@ -1,0 +1,40 @@
+// The panels' names in the order of the rail and of their keys, with the groups that the rail shows them in.
+// No Dear ImGui; any thread.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace shardscope::viewer {
+
+struct PanelEntry {
+    std::string_view name, title, group;
+};
+
+// As in design order; which of them a program has is said by make_panels().
+inline constexpr std::array<PanelEntry, 15> kPanelList = {{
+    {"runs", "Runs", "Trace"},
+    {"timeline", "Timeline", "Trace"},
+    {"modules", "Module View", "Model"},
+    {"units", "Units", "Model"},
+    {"memory", "Memory", "Model"},
+    {"summary", "Execution Summary", "Model"},
+    {"operators", "Operators", "Work"},
+    {"kernels", "Kernels", "Work"},
+    {"collectives", "Collectives", "Work"},
+    {"distributed", "Distributed", "Work"},
+    {"shardmap", "Shard map", "Work"},
+    {"idle", "Idle time", "Answers"},
+    {"advice", "Advice", "Answers"},
+    {"compare", "Compare", "Questions"},
+    {"query", "Query", "Questions"},
+}};
+
+constexpr std::string_view panel_group(std::string_view name) {
+    for (const PanelEntry& entry : kPanelList) {
+        if (entry.name == name) return entry.group;
+    }
+    return "";
+}
+
+}  // namespace shardscope::viewer

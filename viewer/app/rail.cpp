@@ -1,0 +1,86 @@
+// See rail.h.
+#include "viewer/app/rail.h"
+
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include "viewer/app/actions.h"
+#include "viewer/app/panel_list.h"
+#include "viewer/app/rail_signs.h"
+#include "viewer/app/theme.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+
+namespace shardscope::viewer {
+namespace {
+
+constexpr float kWide = 13, kNarrow = 2.9F;  // font sizes
+constexpr float kRoomForNames = 78;          // font sizes of window width from which names are shown
+
+bool is_wide(const Program& program) {
+    if (program.rail != RailWidth::automatic) return program.rail == RailWidth::wide;
+    return ImGui::GetIO().DisplaySize.x >= kRoomForNames * ImGui::GetFontSize();
+}
+
+std::string key_of(std::string_view panel) {
+    for (const Action& action : actions()) {
+        if (action.id == panel) return action.keys.empty() ? "" : chord_text(action.keys.front());
+    }
+    return "";
+}
+
+void draw_entry(Program& program, std::size_t index, bool wide) {
+    const Panel& panel = *program.panels[index];
+    const float font = ImGui::GetFontSize(), height = font * 1.72F, sign = font * 1.07F;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float width = ImGui::GetContentRegionAvail().x;
+    const std::string name(panel.name()), title(panel.title());
+    if (ImGui::InvisibleButton(name.c_str(), {width, height})) program.panel = index;
+    const bool here = program.panel == index, over = ImGui::IsItemHovered();
+    items::mark("rail." + name, here ? "on show" : title);
+    ImDrawList& list = *ImGui::GetWindowDrawList();
+    const ImVec2 end{at.x + width, at.y + height};
+    if (here || over) list.AddRectFilled(at, end, here ? theme::raised() : theme::hover(), font * 0.27F);
+    if (here)
+        list.AddRectFilled({at.x, at.y + font * 0.3F}, {at.x + font * 0.2F, end.y - font * 0.3F},
+                           theme::accent());
+    const ImU32 color = here ? theme::accent() : over ? theme::text() : theme::text_dim();
+    const float indent = wide ? font * 0.75F : (width - sign) / 2;
+    draw_sign(list, name, {at.x + indent, at.y + (height - sign) / 2}, sign, color);
+    const std::string key = key_of(name);
+    if (wide) {
+        const float y = at.y + (height - font) / 2;
+        list.AddText({at.x + indent + sign + font * 0.6F, y}, here ? theme::text() : theme::text_dim(),
+                     title.c_str());
+    } else if (over) {
+        ImGui::SetTooltip("%s", fmt::format("{}  ({})", title, key).c_str());
+    }
+    if (wide && over && !key.empty()) {
+        ImGui::SetTooltip("%s", fmt::format("Key {}", key).c_str());
+    }
+}
+
+}  // namespace
+
+float draw_rail(Program& program, float height) {
+    const bool wide = program.rail_is_wide = is_wide(program);
+    const float font = ImGui::GetFontSize(), width = font * (wide ? kWide : kNarrow);
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, font * 0.12F});
+    ImGui::PushStyleVar(ImGuiStyleVar_ScrollbarSize, font * 0.4F);
+    ImGui::BeginChild("rail", {width, height}, false);
+    std::string_view group;
+    for (std::size_t i = 0; i < program.panels.size(); ++i) {
+        const std::string_view own = panel_group(program.panels[i]->name());
+        if (i > 0 && own != group) ImGui::Dummy({0, font * 0.42F});
+        group = own;
+        draw_entry(program, i, wide);
+    }
+    ImGui::EndChild();
+    ImGui::PopStyleVar(2);
+    return width;
+}
+
+}  // namespace shardscope::viewer

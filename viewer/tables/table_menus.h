@@ -1,0 +1,22 @@
+// The menus of a table: on a row (copy, export) and on the header (columns). Drawing layer (Dear ImGui).
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "viewer/tables/table.h"
+
+namespace shardscope::viewer {
+
+// For the item drawn last, a row. True: export was asked for.
+bool draw_row_menu(const TableModel& model, std::size_t row, TableState& state,
+                   const std::vector<std::size_t>& columns);
+
+// Contents of a popup about the columns. True: export was asked for.
+bool draw_column_menu(const TableModel& model, TableState& state);
+
+// Cells of a row between tabs, as spreadsheets take them.
+std::string row_text(const TableModel& model, std::size_t row, const std::vector<std::size_t>& columns);
+
+}  // namespace shardscope::viewer
