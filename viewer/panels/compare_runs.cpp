@@ -1,0 +1,68 @@
+// See compare_runs.h.
+#include "viewer/panels/compare_runs.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace shardscope::viewer {
+namespace {
+
+std::vector<const traces::Trace*> plain(const std::vector<TracePtr>& traces) {
+    std::vector<const traces::Trace*> pointers;
+    pointers.reserve(traces.size());
+    for (const TracePtr& trace : traces) pointers.push_back(trace.get());
+    return pointers;
+}
+
+}  // namespace
+
+ComparedRuns RunChoice::runs(const Session& session) const {
+    ComparedRuns runs;
+    const TracePtr base = base_.lock();
+    for (std::size_t i = 0; i < session.open.size(); ++i) {
+        const OpenTrace& entry = session.open[i];
+        if (entry.trace == nullptr || !shown(entry.trace)) continue;
+        const auto at = static_cast<std::ptrdiff_t>(entry.trace == base ? 0 : runs.traces.size());
+        runs.traces.insert(runs.traces.begin() + at, entry.trace);
+        runs.entries.insert(runs.entries.begin() + at, i);
+        runs.selections.insert(runs.selections.begin() + at, Session::selection(entry));
+        runs.heads.insert(runs.heads.begin() + at, {entry.name, run_color(entry.color)});
+    }
+    for (const traces::Selection& selection : runs.selections) {
+        runs.key += selection.from_ns ? fmt::format("/{}:{}", *selection.from_ns, *selection.to_ns) : "/-";
+    }
+    return runs;
+}
+
+bool RunChoice::shown(const TracePtr& trace) const {
+    return std::none_of(hidden_.begin(), hidden_.end(), [&](const auto& h) { return h.lock() == trace; });
+}
+
+void RunChoice::show(const TracePtr& trace, bool on) {
+    std::erase_if(hidden_, [&](const auto& h) { return h.expired() || h.lock() == trace; });
+    if (!on) hidden_.push_back(trace);
+}
+
+void RunChoice::set_base(const TracePtr& trace) {
+    base_ = trace;
+    show(trace, true);
+}
+
+std::shared_ptr<const traces::Comparison> comparison_of(Session& session, const ComparedRuns& runs) {
+    return session.analyses.get<traces::Comparison>("compare" + runs.key, runs.traces,
+                                                    [selections = runs.selections](const auto& traces) {
+                                                        return traces::compare(plain(traces), selections);
+                                                    });
+}
+
+std::shared_ptr<const traces::PartsComparison> parts_of(Session& session, const ComparedRuns& runs,
+                                                        traces::CompareBy by) {
+    return session.analyses.get<traces::PartsComparison>(
+        fmt::format("compare_parts/{}{}", static_cast<int>(by), runs.key), runs.traces,
+        [selections = runs.selections, by](const auto& traces) {
+            return traces::compare_parts(plain(traces), by, selections);
+        });
+}
+
+}  // namespace shardscope::viewer

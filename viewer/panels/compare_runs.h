@@ -1,0 +1,40 @@
+// Which of the open runs are compared, against which, each in its own limit range; and the analyses of them.
+// No Dear ImGui; frame thread only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "traces/analysis/compare_parts.h"
+#include "viewer/app/session.h"
+#include "viewer/panels/compare_parts_rows.h"
+
+namespace shardscope::viewer {
+
+struct ComparedRuns {
+    std::vector<TracePtr> traces;      // the base first
+    std::vector<std::size_t> entries;  // their places in Session::open
+    std::vector<traces::Selection> selections;
+    std::vector<RunHead> heads;  // the files' names until the comparison knows what differs
+    std::string key;             // tells these selections from others: for the names of analyses
+};
+
+class RunChoice {
+  public:
+    ComparedRuns runs(const Session& session) const;
+    bool shown(const TracePtr& trace) const;
+    void show(const TracePtr& trace, bool on);
+    void set_base(const TracePtr& trace);
+
+  private:
+    std::vector<std::weak_ptr<const traces::Trace>> hidden_;
+    std::weak_ptr<const traces::Trace> base_;  // none: the first that is shown
+};
+
+// nullptr while they are worked out.
+std::shared_ptr<const traces::Comparison> comparison_of(Session& session, const ComparedRuns& runs);
+std::shared_ptr<const traces::PartsComparison> parts_of(Session& session, const ComparedRuns& runs,
+                                                        traces::CompareBy by);
+
+}  // namespace shardscope::viewer
