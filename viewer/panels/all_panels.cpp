@@ -17,7 +17,9 @@ std::vector<std::unique_ptr<Panel>> make_panels() {
     panels.push_back(make_distributed_panel());
     panels.push_back(make_shardmap_panel());
     panels.push_back(make_idle_panel());
+    panels.push_back(make_advice_panel());
     panels.push_back(make_compare_panel());
+    panels.push_back(make_query_panel());
     return panels;
 }
 

@@ -1,0 +1,72 @@
+// See database_schema.h. The file is somebody else's: nothing in it is trusted, and one broken view is told
+// where it stands.
+#include "traces/query/database_schema.h"
+
+#include <algorithm>
+
+#include "traces/schema/schema.h"
+#include "traces/store/open.h"
+#include "traces/store/sqlite.h"
+
+namespace shardscope::traces {
+namespace {
+
+const SchemaView* find_view(std::string_view name) {
+    const auto all = views();
+    const auto at = std::find_if(all.begin(), all.end(), [&](const SchemaView& v) { return v.name == name; });
+    return at == all.end() ? nullptr : &*at;
+}
+
+void explain(SchemaObject& object) {
+    std::span<const SchemaColumn> known;
+    if (const SchemaTable* table = find_table(object.name); table != nullptr && !object.view) {
+        object.meaning = table->meaning;
+        known = table->columns;
+    } else if (const SchemaView* view = find_view(object.name); view != nullptr && object.view) {
+        object.meaning = view->meaning;
+        known = view->columns;
+    }
+    for (SchemaItem& column : object.columns) {
+        const auto at = std::find_if(known.begin(), known.end(),
+                                     [&](const SchemaColumn& c) { return c.name == column.name; });
+        if (at == known.end()) continue;
+        column.unit = at->unit;
+        column.meaning = at->meaning;
+    }
+}
+
+void read_columns(Database& database, SchemaObject& object) {
+    try {
+        Statement columns(database, "PRAGMA table_info(" + quoted_name(object.name) + ")");
+        while (columns.step())
+            object.columns.push_back({std::string(columns.text(1)), std::string(columns.text(2)), {}, {}});
+    } catch (const StoreError& error) {
+        object.error = error.what();
+    }
+}
+
+}  // namespace
+
+std::vector<SchemaObject> schema_objects(const std::string& path) {
+    Database database = open_trace(path);
+    std::vector<SchemaObject> objects;
+    {
+        // What an older file lacks is there as temporary tables and views.
+        Statement names(database,
+                        "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') UNION "
+                        "SELECT name, type FROM sqlite_temp_master WHERE type IN ('table', 'view')");
+        while (names.step())
+            objects.push_back({std::string(names.text(0)), names.text(1) == "view", {}, {}, {}});
+    }
+    std::erase_if(objects, [](const SchemaObject& o) { return o.name.starts_with("sqlite_"); });
+    for (SchemaObject& object : objects) {
+        read_columns(database, object);
+        explain(object);
+    }
+    std::stable_sort(objects.begin(), objects.end(), [](const SchemaObject& a, const SchemaObject& b) {
+        return a.view != b.view ? a.view : a.name < b.name;
+    });
+    return objects;
+}
+
+}  // namespace shardscope::traces

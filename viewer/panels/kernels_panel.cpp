@@ -1,0 +1,99 @@
+// Kernels: the device's work by name, how long each takes, how well it fills the device where that is known.
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include "viewer/app/session.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/text.h"
+#include "viewer/panels/occurrence_bar.h"
+#include "viewer/panels/operator_rows.h"
+#include "viewer/panels/panel.h"
+#include "viewer/panels/share_bar.h"
+#include "viewer/panels/toolbar.h"
+#include "viewer/tables/table.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::KernelsReport;
+using traces::RankKernels;
+
+class KernelsPanel final : public Panel {
+  public:
+    std::string_view name() const override { return "kernels"; }
+    std::string_view title() const override { return "Kernels"; }
+
+    void draw(Session& session, const Frame&) override {
+        draw_choosers(session);
+        ImGui::NewLine();
+        const TracePtr trace = session.trace();
+        const traces::Selection selection = Session::selection(*session.current());
+        const auto report = session.analyses.analysis<KernelsReport>(
+            "kernels", trace, selection,
+            [](const traces::Trace& t, const traces::Selection& s) { return traces::kernels_report(t, s); });
+        if (report == nullptr) return draw_waiting(session, "the kernels");
+        const RankKernels* rank = chosen_rank(report->ranks, session);
+        if (rank == nullptr || rank->kernels.empty()) {
+            return note(
+                "This trace holds no kernels of this rank in what is looked at. They come from the device's "
+                "side of the profiler: record with CUDA activity.");
+        }
+        draw_limit_note(session);
+        make_rows(report, *rank);
+        draw_report(session, trace, selection, *rank);
+    }
+
+  private:
+    void make_rows(const std::shared_ptr<const KernelsReport>& report, const RankKernels& rank) {
+        if (shown_ == report && shown_rank_ == &rank) return;
+        shown_ = report;
+        shown_rank_ = &rank;
+        model_ = kernel_table(rank);
+        shares_ = kernel_shares(rank);
+    }
+
+    void draw_report(Session& session, const TracePtr& trace, traces::Selection selection,
+                     const RankKernels& rank) {
+        heading(fmt::format("Rank {}: {} kernels of {} names, {}", rank.rank, format_count(rank.count),
+                            format_count(rank.distinct), format_duration(static_cast<double>(rank.total))));
+        if (const auto row = draw_share_bar("kernels.shares", shares_)) {
+            state_.chosen = row;
+            state_.scroll_to_chosen = true;
+        }
+        const float below = ImGui::GetFrameHeightWithSpacing();
+        const float height = ImGui::GetContentRegionAvail().y - below - ImGui::GetFrameHeightWithSpacing();
+        const TableEvents events = draw_table("kernels", model_, state_, {.size = {0, height}});
+        Occurrences all;
+        std::string name;
+        if (state_.chosen && *state_.chosen < rank.kernels.size()) {
+            name = rank.kernels[*state_.chosen].name;
+            selection.rank = rank.rank;
+            all = session.analyses.analysis<std::vector<std::uint32_t>>(
+                "events of kernel " + name, trace, selection,
+                [name](const traces::Trace& t, const traces::Selection& s) {
+                    return traces::kernel_events(t, s, name);
+                });
+        }
+        if (events.opened) wants_longest_ = true;
+        if (wants_longest_ && all != nullptr) {
+            wants_longest_ = false;
+            go_to_longest(session, EventKind::device, all);
+        }
+        draw_occurrences("kernels", session, name, EventKind::device, all);
+    }
+
+    bool wants_longest_ = false;
+    TableState state_;
+    std::shared_ptr<const KernelsReport> shown_;
+    const RankKernels* shown_rank_ = nullptr;
+    std::shared_ptr<const TableModel> model_;
+    std::vector<NameShare> shares_;
+};
+
+}  // namespace
+
+std::unique_ptr<Panel> make_kernels_panel() {
+    return std::make_unique<KernelsPanel>();
+}
+
+}  // namespace shardscope::viewer

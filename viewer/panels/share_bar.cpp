@@ -1,0 +1,42 @@
+// See share_bar.h.
+#include "viewer/panels/share_bar.h"
+
+#include <vector>
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include "viewer/draw/chart.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+
+namespace shardscope::viewer {
+
+std::optional<std::size_t> draw_share_bar(const char* id, std::span<const NameShare> parts) {
+    if (parts.empty()) return {};
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const ImVec2 size = {ImGui::GetContentRegionAvail().x, ImGui::GetFontSize() * 1.7F};
+    std::vector<Segment> segments;
+    double whole = 0;
+    for (const NameShare& part : parts) {
+        const float room = size.x * static_cast<float>(part.percent / 100) - ImGui::GetFontSize();
+        const std::string label = fmt::format("{} {:.0f} %", part.name, part.percent);
+        segments.push_back(
+            {part.us, part.color, room > ImGui::GetFontSize() * 4 ? fit_text(label, room) : ""});
+        whole += part.us;
+    }
+    const int hovered = stacked_bar(at, size, segments, whole, true);
+    ImGui::InvisibleButton(id, size);
+    const bool clicked = ImGui::IsItemClicked();
+    items::mark(id);
+    if (hovered < 0) return {};
+    const NameShare& part = parts[static_cast<std::size_t>(hovered)];
+    begin_tip(shorten_middle(part.name, 100));
+    tip_row("Device time", format_duration(part.us * 1e3), part.color);
+    tip_row("Share", format_percent(part.percent));
+    end_tip();
+    return clicked && part.row >= 0 ? std::optional(static_cast<std::size_t>(part.row)) : std::nullopt;
+}
+
+}  // namespace shardscope::viewer
