@@ -158,6 +158,21 @@ TEST(ShardStates, AUnitOfSeveralGathersIsOneUntilItIsUsed) {
                             Moment{50, computing}, Moment{60, sharded}));
 }
 
+// The last unit of a forward: the host has launched its second gather, for the backward, before the device
+// computes the forward.
+TEST(ShardStates, ComputeBelongsToTheGatherBeforeItsLaunch) {
+    Ours run(1);
+    run.gather(0, 1, 10, 20);
+    run.compute(0, 2, 50, 60);  // the forward
+    run.gather(0, 3, 30, 40);
+    run.compute(0, 4, 60, 70);  // the backward
+    run.reduce(0, 5, 80, 90);
+    EXPECT_THAT(
+        moments(run.states().of(0, 0)),
+        ElementsAre(Moment{10, gathering}, Moment{20, full}, Moment{30, gathering}, Moment{40, full},
+                    Moment{50, computing}, Moment{70, freed}, Moment{80, reducing}, Moment{90, sharded}));
+}
+
 TEST(ShardStates, AUnitThatIsReducedAndNeverGatheredIsAlwaysWhole) {
     Ours run(1);
     run.compute(0, 1, 100, 200);

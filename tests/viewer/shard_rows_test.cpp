@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "viewer/panels/shard_view.h"
+
 namespace shardscope::viewer {
 namespace {
 
@@ -115,6 +117,69 @@ TEST(WholeParametersCurve, IsTheSumOfTheUnitsThatAreWhole) {
     for (const auto& point : whole_parameters_curve(states, 0)) totals.emplace_back(point.time, point.total);
     using P = std::pair<std::int64_t, std::int64_t>;
     EXPECT_THAT(totals, ElementsAre(P{10, 1000}, P{30, 1024}, P{50, 24}, P{50, 0}, P{70, 1000}));
+}
+
+// --- which part of the time is shown ---
+
+ShardView two_steps() {
+    ShardView view;
+    view.set_steps({{1, {100, 200}}, {2, {200, 400}}});
+    return view;
+}
+constexpr TimeRange kAll{0, 500};
+
+TEST(ShardView, ShowsTheStepOfTheCursorWithALittleAir) {
+    ShardView view = two_steps();
+    view.update(kAll, kAll, 250);
+    EXPECT_EQ(view.range(), (TimeRange{200 - 5, 400 + 5})) << "a fiftieth and one";
+    view.update(kAll, kAll, 450);  // behind the last step
+    EXPECT_EQ(view.range(), (TimeRange{400 - 3, 500}));
+}
+
+TEST(ShardView, ShowsTheTimelinesPartOrEverything) {
+    ShardView view = two_steps();
+    view.mode = ShardView::timeline;
+    view.update(kAll, {300, 900}, 0);
+    EXPECT_EQ(view.range(), (TimeRange{300, 500}));
+    view.mode = ShardView::whole;
+    view.update(kAll, {300, 900}, 0);
+    EXPECT_EQ(view.range(), kAll);
+}
+
+TEST(ShardView, ZoomsAboutTheMouseAndStaysInside) {
+    constexpr TimeRange kLong{0, 1000000};
+    ShardView view;
+    view.update(kLong, kLong, 0);
+    view.zoom(kLong, 0.25, 1);
+    EXPECT_EQ(view.mode, ShardView::own);
+    EXPECT_EQ(view.range(), (TimeRange{50000, 850000})) << "250,000 stays at a quarter of 800,000";
+    view.pan(kLong, 1);
+    EXPECT_EQ(view.range(), (TimeRange{200000, 1000000}));
+    for (int i = 0; i < 100; ++i) view.zoom(kLong, 0.5, 1);
+    EXPECT_EQ(view.range().length(), 1000);
+    for (int i = 0; i < 100; ++i) view.zoom(kLong, 0.5, -1);
+    EXPECT_EQ(view.range(), kLong);
+}
+
+TEST(ShardView, FollowsACursorThatIsSteppedOutOfSight) {
+    constexpr TimeRange kLong{0, 1000000};
+    ShardView view;
+    view.update(kLong, kLong, 0);
+    view.zoom(kLong, 0, 3);
+    view.follow(900000);
+    EXPECT_LE(view.range().from, 900000);
+    EXPECT_GT(view.range().to, 900000);
+}
+
+TEST(ShardView, FindsTheStepInTheMiddle) {
+    ShardView view = two_steps();
+    EXPECT_EQ(view.middle_step(kAll), (TimeRange{200, 400}));
+    EXPECT_EQ(view.middle_step({0, 150}), (TimeRange{100, 150}));
+    EXPECT_EQ(view.middle_step({410, 450}), (TimeRange{410, 450}));
+    EXPECT_EQ(view.step_at(99), nullptr);
+    ASSERT_NE(view.step_at(200), nullptr);
+    EXPECT_EQ(view.step_at(200)->number, 2);
+    EXPECT_EQ(view.step_at(400), nullptr);
 }
 
 }  // namespace

@@ -25,10 +25,15 @@ struct Transfer {  // a gather or a reduction
     std::int32_t event = -1;
 };
 
+struct Compute {  // kernels that follow one another
+    Interval time;
+    std::size_t gathers = 0;  // of the unit, launched before them: they use the last of these
+};
+
 // What one unit of one rank does, each sorted by start.
 struct Facts {
     std::vector<Transfer> gathers, reductions;
-    std::vector<Interval> compute;  // disjoint
+    std::vector<Compute> compute;  // disjoint
     IntervalSet allocated;
 };
 
@@ -91,17 +96,26 @@ class Sweep {
         const DeviceEvents& device = trace_.device;
         const std::int32_t range = launching_range(trace_, i);
         if (range >= 0 && for_collectives_[static_cast<std::size_t>(range)]) return;
-        const std::int32_t unit = ranges_.at(trace_, range, launched_at(trace_, i)).unit;
+        const std::int64_t launched = launched_at(trace_, i);
+        const std::int32_t unit = ranges_.at(trace_, range, launched).unit;
         const Interval time{device.start[i], device.end[i]};
         Latest& latest = latest_[device.rank[i]];
         const bool follows = latest.unit == unit && time.start - latest.end <= kComputePause;
         latest = {unit, std::max(time.end, follows ? latest.end : kEarliest)};
         if (unit < 0 || time.length() <= 0) return;
-        std::vector<Interval>& compute = facts_of(device.rank[i], unit).compute;
-        if (!compute.empty() && (follows || compute.back().end >= time.start)) {
-            compute.back().end = std::max(compute.back().end, time.end);
+        Facts& facts = facts_of(device.rank[i], unit);
+        // A gather that a kernel needs has ended, so that it is known; later ones may be, too, where the host
+        // runs ahead.
+        std::size_t gathers = facts.gathers.size();
+        while (gathers > 0 && facts.gathers[gathers - 1].launched > launched) --gathers;
+        std::vector<Compute>& compute = facts.compute;
+        const bool same_use = !compute.empty() && compute.back().gathers == gathers;
+        if (same_use && (follows || compute.back().time.end >= time.start)) {
+            compute.back().time.end = std::max(compute.back().time.end, time.end);
         } else {
-            compute.push_back(time);
+            Interval rest = time;
+            if (!compute.empty()) rest.start = std::max(rest.start, compute.back().time.end);
+            if (rest.length() > 0) compute.push_back({rest, gathers});
         }
     }
 
@@ -176,7 +190,7 @@ class Sweep {
     std::unordered_map<std::int64_t, std::int32_t> place_of_unit_;
 };
 
-// Paints one history: each layer over those before it.
+// Paints one history from its layers, of which the first that covers a moment counts.
 class Painter {
   public:
     explicit Painter(const Facts& facts) : facts_(facts) {}
@@ -184,89 +198,67 @@ class Painter {
     UnitHistory history() {
         UnitHistory result;
         result.allocated = facts_.allocated;
+        if (facts_.gathers.empty() && facts_.reductions.empty()) return result;
         if (facts_.gathers.empty()) {
-            if (facts_.reductions.empty()) return result;
             result.at_first = {kEarliest, ShardState::full, true, -1};
             whole_.push_back({{kEarliest, kLatest}, -1});
         } else {
             find_whole();
         }
-        for (const Whole& whole : whole_) paint_whole(whole);
-        for (std::size_t i = 0; i + 1 < pieces_.size(); ++i)
-            pieces_[i].time.end = std::min(pieces_[i].time.end, pieces_[i + 1].time.start);
-        const std::vector<Piece> waiting = freed();
-        std::vector<Piece> reducing;
-        for (const Transfer& reduction : facts_.reductions) {
-            if (!reducing.empty())
-                reducing.back().time.end = std::min(reducing.back().time.end, reduction.time.start);
-            reducing.push_back({reduction.time, {0, ShardState::reducing, false, reduction.event}});
-        }
-        result.changes = changes(over(over(pieces_, waiting, false), reducing, true), result.at_first);
+        find_freed();
+        for (const Compute& compute : facts_.compute) add(compute_, {compute.time, -1});
+        for (const Transfer& gather : facts_.gathers) add(gathering_, {gather.time, gather.event});
+        for (const Transfer& reduction : facts_.reductions) add(reducing_, {reduction.time, reduction.event});
+        paint(result);
         return result;
     }
 
   private:
-    struct Whole {  // while the whole parameters are there
-        Interval time;
-        std::int32_t gather = -1;  // index into facts_.gathers
-    };
     struct Piece {
         Interval time;
-        ShardChange state;
+        std::int32_t event = -1;
     };
+    using Layer = std::vector<Piece>;  // sorted, disjoint
 
-    // The end of the last compute that starts in [from, to); `from` where there is none.
-    std::int64_t last_use(std::int64_t from, std::int64_t to) const {
-        const auto after = std::partition_point(facts_.compute.begin(), facts_.compute.end(),
-                                                [&](const Interval& c) { return c.start < to; });
-        return after == facts_.compute.begin() ? from : std::max(from, (after - 1)->end);
+    // In order of start; what is there ends where the next begins.
+    static void add(Layer& layer, Piece piece) {
+        if (!layer.empty()) layer.back().time.end = std::min(layer.back().time.end, piece.time.start);
+        layer.push_back(piece);
+    }
+
+    // The end of the last compute that used each gather; the earliest number where none did.
+    std::vector<std::int64_t> last_uses() const {
+        std::vector<std::int64_t> ends(facts_.gathers.size(), kEarliest);
+        for (const Compute& compute : facts_.compute) {
+            if (compute.gathers == 0) continue;  // of a gather before the trace
+            std::int64_t& end = ends[compute.gathers - 1];
+            end = std::max(end, compute.time.end);
+        }
+        return ends;
     }
 
     void find_whole() {
+        const std::vector<std::int64_t> uses = last_uses();
+        std::int64_t until = kEarliest;  // the latest release so far
         for (std::size_t g = 0; g < facts_.gathers.size(); ++g) {
             const Transfer& gather = facts_.gathers[g];
-            const bool last = g + 1 == facts_.gathers.size();
-            const std::int64_t next = last ? kLatest : facts_.gathers[g + 1].time.start;
-            std::int64_t end = last_use(gather.time.end, next);
+            std::int64_t end = std::max(gather.time.end, uses[g]);
             const auto block =
                 std::partition_point(facts_.allocated.begin(), facts_.allocated.end(),
                                      [&](const Interval& a) { return a.end <= gather.launched; });
             const bool covered = block != facts_.allocated.end() && block->start <= gather.launched;
             if (covered) end = std::max(end, block->end);
-            if (end <= gather.time.end && !covered && !last &&
-                facts_.gathers[g + 1].launched < gather.time.end)
-                end = next;
-            whole_.push_back({{gather.time.start, std::min(end, next)}, static_cast<std::int32_t>(g)});
+            const bool unused = uses[g] == kEarliest && !covered;
+            if (unused && g + 1 < facts_.gathers.size() && facts_.gathers[g + 1].launched < gather.time.end)
+                end = std::max(end, facts_.gathers[g + 1].time.start);
+            if (gather.time.start < until) end = std::max(end, until);  // two copies at once
+            until = end;
+            add(whole_, {{gather.time.start, end}, gather.event});
         }
-    }
-
-    void paint_whole(const Whole& whole) {
-        std::int64_t at = whole.time.start;
-        std::int32_t event = -1;
-        if (whole.gather >= 0) {
-            const Transfer& gather = facts_.gathers[static_cast<std::size_t>(whole.gather)];
-            event = gather.event;
-            add(at, gather.time.end, ShardState::gathering, event);
-            at = std::max(at, gather.time.end);
-        }
-        auto compute = std::partition_point(facts_.compute.begin(), facts_.compute.end(),
-                                            [&](const Interval& c) { return c.end <= at; });
-        for (; compute != facts_.compute.end() && compute->start < whole.time.end; ++compute) {
-            add(at, compute->start, ShardState::full, event);
-            at = std::max(at, compute->start);
-            add(at, std::min(compute->end, whole.time.end), ShardState::computing, event);
-            at = std::min(compute->end, whole.time.end);
-        }
-        add(at, whole.time.end, ShardState::full, event);
-    }
-
-    void add(std::int64_t from, std::int64_t to, ShardState state, std::int32_t event) {
-        if (from < to) pieces_.push_back({{from, to}, {from, state, true, event}});
     }
 
     // From each release to the reduction that follows it before the next gather.
-    std::vector<Piece> freed() const {
-        std::vector<Piece> result;
+    void find_freed() {
         for (std::size_t w = 0; w < whole_.size(); ++w) {
             const std::int64_t released = whole_[w].time.end;
             const std::int64_t next = w + 1 < whole_.size() ? whole_[w + 1].time.start : kLatest;
@@ -274,65 +266,64 @@ class Painter {
                 std::partition_point(facts_.reductions.begin(), facts_.reductions.end(),
                                      [&](const Transfer& r) { return r.time.start <= released; });
             if (reduction == facts_.reductions.end() || reduction->time.start >= next) continue;
-            result.push_back(
-                {{released, reduction->time.start}, {0, ShardState::freed, false, reduction->event}});
+            freed_.push_back({{released, reduction->time.start}, reduction->event});
         }
-        return result;
     }
 
-    // `upper` painted over `lower`; both sorted and disjoint within themselves. A gathering stays on top.
-    // `keep_whole`: what is painted over the whole parameters does not free them.
-    static std::vector<Piece> over(const std::vector<Piece>& lower, const std::vector<Piece>& upper,
-                                   bool keep_whole) {
+    // Walks through a layer as time goes on.
+    class Cursor {
+      public:
+        explicit Cursor(const Layer& layer) : at_(layer.begin()), end_(layer.end()) {}
+        const Piece* at(std::int64_t time) {
+            while (at_ != end_ && at_->time.end <= time) ++at_;
+            return at_ != end_ && at_->time.start <= time ? &*at_ : nullptr;
+        }
+
+      private:
+        Layer::const_iterator at_, end_;
+    };
+
+    void paint(UnitHistory& history) const {
         std::vector<std::int64_t> edges;
-        for (const auto* pieces : {&lower, &upper}) {
-            for (const Piece& piece : *pieces) {
+        for (const Layer* layer : {&gathering_, &reducing_, &compute_, &whole_, &freed_}) {
+            for (const Piece& piece : *layer) {
                 edges.push_back(piece.time.start);
                 edges.push_back(piece.time.end);
             }
         }
         std::sort(edges.begin(), edges.end());
         edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
-        std::vector<Piece> result;
-        std::size_t below = 0, above = 0;
-        for (std::size_t e = 0; e + 1 < edges.size(); ++e) {
-            const Interval time{edges[e], edges[e + 1]};
-            while (below < lower.size() && lower[below].time.end <= time.start) ++below;
-            while (above < upper.size() && upper[above].time.end <= time.start) ++above;
-            const bool in_lower = below < lower.size() && lower[below].time.start <= time.start;
-            const bool in_upper = above < upper.size() && upper[above].time.start <= time.start;
-            if (!in_lower && !in_upper) continue;
-            const bool gathering = in_lower && lower[below].state.state == ShardState::gathering;
-            ShardChange state = in_upper && !gathering ? upper[above].state : lower[below].state;
-            if (keep_whole && in_lower) state.whole = lower[below].state.whole;
-            result.push_back({time, state});
+        Cursor gathering(gathering_), reducing(reducing_), compute(compute_), whole(whole_), freed(freed_);
+        ShardChange last = history.at_first;
+        for (const std::int64_t time : edges) {
+            if (time == kEarliest || time == kLatest) continue;
+            const Piece* gather = gathering.at(time);
+            const Piece* reduction = reducing.at(time);
+            const Piece* kernels = compute.at(time);
+            const Piece* there = whole.at(time);
+            const Piece* gone = freed.at(time);
+            ShardChange now{time, ShardState::sharded, there != nullptr, -1};
+            if (gather != nullptr) {
+                now.state = ShardState::gathering;
+                now.event = gather->event;
+            } else if (reduction != nullptr) {
+                now.state = ShardState::reducing;
+                now.event = reduction->event;
+            } else if (there != nullptr) {
+                now.state = kernels != nullptr ? ShardState::computing : ShardState::full;
+                now.event = there->event;
+            } else if (gone != nullptr) {
+                now.state = ShardState::freed;
+                now.event = gone->event;
+            }
+            if (now.state == last.state && now.whole == last.whole && now.event == last.event) continue;
+            history.changes.push_back(now);
+            last = now;
         }
-        return result;
-    }
-
-    static std::vector<ShardChange> changes(const std::vector<Piece>& pieces, const ShardChange& at_first) {
-        std::vector<ShardChange> result;
-        const auto same = [](const ShardChange& a, const ShardChange& b) {
-            return a.state == b.state && a.whole == b.whole && a.event == b.event;
-        };
-        const auto add = [&](ShardChange change) {
-            if (!same(result.empty() ? at_first : result.back(), change)) result.push_back(change);
-        };
-        std::int64_t end = kEarliest;
-        for (const Piece& piece : pieces) {
-            if (piece.time.start > end && end != kEarliest) add({end, ShardState::sharded, false, -1});
-            ShardChange change = piece.state;
-            change.time = piece.time.start;
-            add(change);
-            end = piece.time.end;
-        }
-        if (end != kEarliest && end != kLatest) add({end, ShardState::sharded, false, -1});
-        return result;
     }
 
     const Facts& facts_;
-    std::vector<Whole> whole_;
-    std::vector<Piece> pieces_;
+    Layer gathering_, reducing_, compute_, whole_, freed_;
 };
 
 }  // namespace

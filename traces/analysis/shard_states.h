@@ -75,10 +75,12 @@ struct ShardStates {
 // range that launched them), compute kernels by the unit of the launching range (unit_ranges.h; not what
 // works for a collective: copies in "FSDP::all_gather_copy_in" and its kin), allocations and frees of
 // unsharded_parameters. Inferred: the whole parameters live from the start of a gather to the later of the
-// end of the last compute kernel of the unit before its next gather and, where the trace tells, the free of
-// the allocation that the gather was launched into. A unit that is reduced and never gathered is whole all
-// the time (NO_SHARD). A gather that nothing computes with and no allocation covers is taken for freed at its
-// end, unless the next gather of the unit was launched before that end (a unit made of several collectives).
+// end of the last compute kernel of the unit that was launched after it and before the unit's next gather
+// and, where the trace tells, the free of the allocation that the gather was launched into; where that
+// reaches beyond the start of the next gather there are two copies for a while, and the state is of the later
+// one. A unit that is reduced and never gathered is whole all the time (NO_SHARD). A gather that nothing
+// computes with and no allocation covers is taken for freed at its end, unless the next gather of the unit
+// was launched before that end (a unit made of several collectives).
 ShardStates shard_states(const Trace& trace);
 
 // The most sets that hold one instant.

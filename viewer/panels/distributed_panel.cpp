@@ -135,7 +135,7 @@ class DistributedPanel final : public Panel {
                                        {"exposed communication", communication_color()},
                                        {"other", other_color()},
                                        {"below: transfer", faded(communication_color(), 0.6F)},
-                                       {"waiting for other ranks", theme::bad()}});
+                                       {"waiting for other ranks", waiting_color()}});
         double longest = 0;
         for (const RankTraffic& rank : report.ranks) longest = std::max(longest, step_ns(rank));
         ImGui::BeginChild("ranks", {0, height - font * 1.6F});
@@ -189,7 +189,7 @@ class DistributedPanel final : public Panel {
             {mean(rank.parts.other), other_color(), {}}};
         stacked_bar({at.x + widths.label, at.y}, {widths.bar, font * 0.85F}, parts, longest, false);
         const std::vector<Segment> wires = {{mean(rank.transfer_ns), faded(communication_color(), 0.6F), {}},
-                                            {mean(rank.ns - rank.transfer_ns), theme::bad(), {}}};
+                                            {mean(rank.ns - rank.transfer_ns), waiting_color(), {}}};
         stacked_bar({at.x + widths.label, at.y + font * 0.95F}, {widths.bar, font * 0.3F}, wires, longest,
                     false);
         const std::string time = rank.steps > 0 ? format_duration(step_ns(rank)) : "no step";
@@ -204,7 +204,7 @@ class DistributedPanel final : public Panel {
         tip_row("Exposed communication", format_duration(parts[2].value), communication_color());
         tip_row("Other", format_duration(parts[3].value), other_color());
         tip_row("Transfer", format_duration(wires[0].value));
-        tip_row("Waiting for other ranks", format_duration(wires[1].value), theme::bad());
+        tip_row("Waiting for other ranks", format_duration(wires[1].value), waiting_color());
         if (!rank.host.empty()) tip_row("Host", rank.host);
         end_tip();
     }

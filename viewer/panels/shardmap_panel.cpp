@@ -1,7 +1,6 @@
 // The shard map: where the parameters of every FSDP unit are on every rank at the cursor's time, over the
 // memory curve of the chosen rank; scrubbed with the mouse, stepped with keys, played.
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "viewer/panels/segmented.h"
 #include "viewer/panels/shard_grid.h"
 #include "viewer/panels/shard_rows.h"
+#include "viewer/panels/shard_view.h"
 #include "viewer/panels/toolbar.h"
 
 namespace shardscope::viewer {
@@ -30,9 +30,6 @@ using traces::ShardState;
 using traces::ShardStates;
 
 constexpr double kChangesASecond = 4;  // while it plays
-
-// What part of the time is shown: indices of the buttons, and what the wheel has zoomed to.
-enum View { own = -1, step, timeline, whole };
 
 class ShardMapPanel final : public Panel {
   public:
@@ -55,7 +52,7 @@ class ShardMapPanel final : public Panel {
             return say_why_empty(*trace, *states);
         }
         take(session, states, curve);
-        take_steps(*trace, session, *summary);
+        take_steps(session, summary);
         update_view(session);
         draw_transport(session, frame);
         draw_moment(*trace, session);
@@ -119,33 +116,18 @@ class ShardMapPanel final : public Panel {
         for (const MemoryPoint& point : *curve_) top_ = std::max(top_, point.total);
         folded_of_ = {};
         if (!other_trace) return;
-        view_ = View::step;
+        view_.start();
+        summary_ = nullptr;
         unit_ = -1;
         playing_ = false;
-        chosen_step_.reset();
     }
 
-    struct StepTime {
-        std::int64_t number = 0, from = 0, to = 0;
-    };
-
-    // From where host or device began with it to where its device work ended.
-    void take_steps(const traces::Trace& trace, const Session& session,
-                    const traces::ExecutionSummary& summary) {
-        if (steps_of_ == &summary && steps_rank_ == session.rank) return;
-        steps_of_ = &summary;
+    void take_steps(const Session& session, const std::shared_ptr<const traces::ExecutionSummary>& summary) {
+        if (summary_ == summary && steps_rank_ == session.rank) return;
+        summary_ = summary;
         steps_rank_ = session.rank;
-        steps_.clear();
-        const traces::RankSummary* rank = chosen_rank(summary.ranks, session);
-        if (rank == nullptr) return;
-        for (const traces::StepSummary& step : rank->steps) {
-            StepTime time{step.number, step.window_start, step.window_end};
-            for (const traces::Step& host : trace.steps) {
-                if (host.rank == session.rank && host.number == step.number)
-                    time.from = std::min(time.from, host.start);
-            }
-            steps_.push_back(time);
-        }
+        const traces::RankSummary* rank = chosen_rank(summary->ranks, session);
+        view_.set_steps(rank != nullptr ? step_times(*trace_, session.rank, *rank) : std::vector<StepTime>());
     }
 
     // --- time ---
@@ -155,94 +137,37 @@ class ShardMapPanel final : public Panel {
         return {trace_->first_ns, std::max(trace_->last_ns, trace_->first_ns + 1)};
     }
 
-    const StepTime* step_at(std::int64_t time) const {
-        const StepTime* found = nullptr;
-        for (const StepTime& step : steps_) {
-            if (time >= step.from && time < step.to) found = &step;
-        }
-        return found;
-    }
-
     std::int64_t cursor(const Session& session) const {
-        return session.current()->cursor.value_or(range_.from);
-    }
-
-    // Before anyone has chosen a moment: the busiest one of a step in the middle.
-    std::int64_t first_moment(TimeRange all) const {
-        TimeRange part = all;
-        std::vector<TimeRange> inside;
-        for (const StepTime& step : steps_) {
-            if (step.to > all.from && step.from < all.to)
-                inside.push_back({std::max(step.from, all.from), std::min(step.to, all.to)});
-        }
-        if (!inside.empty()) part = inside[inside.size() / 2];
-        return busiest_moment(*states_, static_cast<std::size_t>(rank_), times_, part.from, part.to);
+        return session.current()->cursor.value_or(view_.range().from);
     }
 
     void update_view(Session& session) {
         OpenTrace& entry = *session.current();
         const TimeRange all = bounds(session);
-        if (!entry.cursor) entry.cursor = first_moment(all);
+        if (!entry.cursor) {  // before anyone has chosen a moment
+            const TimeRange part = view_.middle_step(all);
+            entry.cursor =
+                busiest_moment(*states_, static_cast<std::size_t>(rank_), times_, part.from, part.to);
+        }
         entry.cursor = std::clamp(*entry.cursor, all.from, all.to - 1);
-        if (view_ == View::whole) range_ = all;
-        if (view_ == View::timeline) range_ = entry.visible;
-        if (view_ == View::step) {
-            const StepTime* step = step_at(*entry.cursor);
-            if (step != nullptr) {
-                chosen_step_ = {step->from, step->to};
-            } else if (!chosen_step_ || *entry.cursor < chosen_step_->from ||
-                       *entry.cursor >= chosen_step_->to) {
-                chosen_step_ = around(*entry.cursor, all);
-            }
-            const std::int64_t air = (chosen_step_->to - chosen_step_->from) / 50 + 1;
-            range_ = {chosen_step_->from - air, chosen_step_->to + air};
-        }
-        range_ = {std::max(range_.from, all.from), std::min(range_.to, all.to)};
-        if (range_.to <= range_.from) range_ = all;
-    }
-
-    // Outside of every step: between the steps on both sides.
-    TimeRange around(std::int64_t time, TimeRange all) const {
-        TimeRange gap = all;
-        for (const StepTime& step : steps_) {
-            if (step.to <= time) gap.from = std::max(gap.from, step.to);
-            if (step.from > time) gap.to = std::min(gap.to, step.from);
-        }
-        return gap;
+        view_.update(all, entry.visible, *entry.cursor);
     }
 
     void step_to(Session& session, std::optional<std::int64_t> time) {
         const TimeRange all = bounds(session);
         if (!time || *time < all.from || *time >= all.to) return;
         session.current()->cursor = time;
-        if (*time >= range_.from && *time < range_.to) return;
-        if (view_ == View::timeline) view_ = View::own;
-        if (view_ == View::own) {  // the part that is shown follows
-            const std::int64_t half = range_.length() / 2;
-            range_ = {*time - half, *time + half + 1};
-        }
+        view_.follow(*time);
     }
 
-    void zoom(Session& session, float left, float right) {
+    void take_wheel(const Session& session, float left, float right) {
         const ImGuiIO& io = ImGui::GetIO();
-        if (io.MouseWheel == 0 && io.MouseWheelH == 0) return;
-        const TimeRange all = bounds(session);
-        const auto length = static_cast<double>(range_.length());
-        if (io.KeyShift || io.MouseWheelH != 0) {
-            const double by = (io.KeyShift ? -io.MouseWheel : io.MouseWheelH) * length * 0.1;
-            const auto shift =
-                std::clamp(static_cast<std::int64_t>(by), all.from - range_.from, all.to - range_.to);
-            range_ = {range_.from + shift, range_.to + shift};
-        } else {
-            const double share =
-                std::clamp((io.MousePos.x - left) / std::max(1.0F, right - left), 0.0F, 1.0F);
-            const double next =
-                std::clamp(length * std::pow(0.8, io.MouseWheel), 1000.0, static_cast<double>(all.length()));
-            const double at = static_cast<double>(range_.from) + share * length;
-            range_.from = std::max(all.from, static_cast<std::int64_t>(at - share * next));
-            range_.to = std::min(all.to, range_.from + static_cast<std::int64_t>(next));
+        if (io.MouseWheelH != 0 || (io.MouseWheel != 0 && io.KeyShift)) {
+            view_.pan(bounds(session),
+                      0.1 * static_cast<double>(io.KeyShift ? -io.MouseWheel : io.MouseWheelH));
+        } else if (io.MouseWheel != 0) {
+            view_.zoom(bounds(session), (io.MousePos.x - left) / std::max(1.0F, right - left), io.MouseWheel);
         }
-        view_ = View::own;
     }
 
     // --- the lines above the map ---
@@ -262,7 +187,7 @@ class ShardMapPanel final : public Panel {
         if (button(">", "shardmap.next", "The next change of state (Right)")) act("shard_next", session);
         ImGui::SameLine(0, ImGui::GetFontSize());
         static constexpr std::string_view kParts[] = {"Step", "Timeline's part", "Everything"};
-        segmented("shardmap.show", kParts, view_);
+        segmented("shardmap.show", kParts, view_.mode);
         if (!playing_ || frame.headless) return;
         session.animating = true;
         if (frame.seconds - played_ < 1 / kChangesASecond) return;
@@ -275,11 +200,11 @@ class ShardMapPanel final : public Panel {
     void draw_moment(const traces::Trace& trace, const Session& session) const {
         const std::int64_t now = cursor(session);
         const ShardCounts counts = counts_at(*states_, static_cast<std::size_t>(rank_), now);
-        const StepTime* step = step_at(now);
+        const StepTime* step = view_.step_at(now);
         std::string line = format_duration(static_cast<double>(now));
         if (step != nullptr) {
-            line += fmt::format(", {} into step {}", format_duration(static_cast<double>(now - step->from)),
-                                step->number);
+            line += fmt::format(", {} into step {}",
+                                format_duration(static_cast<double>(now - step->time.from)), step->number);
         }
         line += fmt::format("    Rank {}: {} of {} units whole on the device, {}",
                             trace.ranks[static_cast<std::size_t>(rank_)].number, counts.whole,
@@ -313,8 +238,8 @@ class ShardMapPanel final : public Panel {
         input.states = states_.get();
         input.lanes = &lanes_;
         input.rank_index = rank_;
-        input.from = range_.from;
-        input.to = range_.to;
+        input.from = view_.range().from;
+        input.to = view_.range().to;
         input.cursor = cursor(session);
         input.selected_unit = selected_unit(session);
         const float left = ShardGrid::left_width(input, room.x);
@@ -330,7 +255,7 @@ class ShardMapPanel final : public Panel {
         input.lanes_right = chart.max.x;
         ImGui::SetCursorScreenPos(at);
         const ShardGrid::Events events = grid_.draw(input, grid_height);
-        if (events.hovers_lanes || chart.hovered) zoom(session, chart.min.x, chart.max.x);
+        if (events.hovers_lanes || chart.hovered) take_wheel(session, chart.min.x, chart.max.x);
         take_events(session, events);
         ImGui::SetCursorScreenPos({at.x, at.y + room.y});
         ImGui::Dummy({0, 0});
@@ -349,13 +274,13 @@ class ShardMapPanel final : public Panel {
     }
 
     Chart draw_curve(Session& session, ImVec2 size) {
-        const ChartAxes axes{static_cast<double>(range_.from), static_cast<double>(range_.to),
+        const ChartAxes axes{static_cast<double>(view_.range().from), static_cast<double>(view_.range().to),
                              axis_top(static_cast<double>(top_)) * 1.04};
         const Chart chart = begin_chart("curve", size, axes);
         const bool active = ImGui::IsItemActive();
         const int columns = std::max(1, static_cast<int>(chart.width() / 2));
-        if (const FoldedOf wanted{range_, columns}; folded_of_ != wanted) {
-            columns_ = fold_curve(*curve_, range_.from, range_.to, columns);
+        if (const FoldedOf wanted{view_.range(), columns}; folded_of_ != wanted) {
+            columns_ = fold_curve(*curve_, view_.range().from, view_.range().to, columns);
             folded_of_ = wanted;
         }
         CategoryColors colors{};
@@ -383,9 +308,7 @@ class ShardMapPanel final : public Panel {
 
     void scrub(Session& session, std::int64_t time) {
         const TimeRange all = bounds(session);
-        if (view_ == View::step) {  // a drag stays in the step that is shown
-            time = std::clamp(time, range_.from, range_.to - 1);
-        }
+        time = std::clamp(time, view_.range().from, view_.range().to - 1);  // a drag stays in what is shown
         session.current()->cursor = std::clamp(time, all.from, all.to - 1);
         playing_ = false;
     }
@@ -420,12 +343,9 @@ class ShardMapPanel final : public Panel {
     std::vector<std::int64_t> times_;
     std::vector<StateLane> lanes_;
     std::int64_t top_ = 0;
-    std::vector<StepTime> steps_;
-    const void* steps_of_ = nullptr;
+    std::shared_ptr<const traces::ExecutionSummary> summary_;
     int steps_rank_ = -1;
-    int view_ = View::step;
-    TimeRange range_;
-    std::optional<TimeRange> chosen_step_;
+    ShardView view_;
     bool playing_ = false;
     double played_ = 0;
     FoldedOf folded_of_;

@@ -151,7 +151,7 @@ class UnitsPanel final : public Panel {
                                        {"gather, exposed", gather_color()},
                                        {"reduction, hidden", faded(reduce_color(), 0.45F)},
                                        {"reduction, exposed", reduce_color()},
-                                       {"waiting for the gather", theme::bad()}});
+                                       {"waiting for the gather", waiting_color()}});
         std::optional<std::size_t> clicked, opened;
         const float left = ImGui::GetContentRegionAvail().y;
         const ImVec2 chart =
@@ -221,7 +221,7 @@ class UnitsPanel final : public Panel {
                     {static_cast<double>(c.reduce_exposed_ns), reduce_color(), {}}};
                 stacked_bar({at.x + label, at.y + font * 0.05F}, {width, font * 0.7F}, segments, longest,
                             false);
-                const std::vector<Segment> wait = {{static_cast<double>(c.wait_ns), theme::bad(), {}}};
+                const std::vector<Segment> wait = {{static_cast<double>(c.wait_ns), waiting_color(), {}}};
                 stacked_bar({at.x + label, at.y + font * 0.8F}, {width, font * 0.25F}, wait, longest, false);
                 const std::string time = format_duration(static_cast<double>(c.gather_ns + c.reduce_ns) / n);
                 draw->AddText({at.x + room - ImGui::CalcTextSize(time.c_str()).x, at.y}, theme::text_dim(),
@@ -238,7 +238,7 @@ class UnitsPanel final : public Panel {
         if (c.gathers > 0) {
             tip_row("Gather", mean(c.gather_ns), gather_color());
             tip_row("  of it exposed", mean(c.gather_exposed_ns));
-            tip_row("Waiting for it", mean(c.wait_ns), theme::bad());
+            tip_row("Waiting for it", mean(c.wait_ns), waiting_color());
             tip_row("Limiter", mean(c.limiter_ns));
             tip_row("Held", mean(c.held_ns));
         }

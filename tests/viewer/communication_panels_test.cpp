@@ -1,0 +1,269 @@
+// The communication panels drawn without a screen: what they show is what the analyses tell.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/viewer/panel_fixture.h"
+#include "traces/analysis/collectives.h"
+#include "traces/analysis/distributed.h"
+#include "traces/analysis/overlap.h"
+#include "traces/analysis/shard_states.h"
+#include "traces/analysis/stragglers.h"
+#include "traces/analysis/units.h"
+#include "viewer/draw/format.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using testing::HasSubstr;
+using traces::ShardState;
+
+class CommunicationPanels : public PanelsTest {
+  protected:
+    CommunicationPanels() { items::keep(true); }
+
+    void click(Panel& panel, const std::string& name, bool twice = false) {
+        const auto found = items::find(name);
+        ASSERT_TRUE(found) << name;
+        click_at(panel, {(found->min.x + found->max.x) / 2, (found->min.y + found->max.y) / 2}, twice);
+    }
+    void click_at(Panel& panel, ImVec2 at, bool twice = false) {
+        ImGuiIO& io = ImGui::GetIO();
+        io.MousePos = at;
+        frame(panel, 1600, 820);
+        for (int i = 0; i < (twice ? 2 : 1); ++i) {
+            io.MouseDown[0] = true;
+            frame(panel, 1600, 820);
+            io.MouseDown[0] = false;
+            frame(panel, 1600, 820);
+        }
+        io.MousePos = {-1e9F, -1e9F};
+        frame(panel, 1600, 820);
+        draw(panel);
+    }
+    static std::string us(std::int64_t ns, std::int64_t steps) {
+        return format_decimal(static_cast<double>(ns) * 1e-3 / static_cast<double>(steps), 1);
+    }
+    const traces::Trace& trace() { return *session_.trace(); }
+};
+
+// --- Units
+// -----------------------------------------------------------------------------------------------------
+
+TEST_F(CommunicationPanels, UnitsShowTheMeansOfTheChosenRank) {
+    open({.per_linear = true}, "linear.sqlite");
+    session_.rank = 1;
+    const auto panel = make_units_panel();
+    draw(*panel);
+    const traces::UnitsReport report = traces::units_report(trace());
+    const traces::RankUnits& rank = report.ranks[1];
+    EXPECT_EQ(item("units.rows"), std::to_string(rank.rows.size()));
+    for (const traces::UnitPhase& row : rank.rows) {
+        const std::string key = "units." + row.name + " " + std::string(traces::name(row.phase));
+        EXPECT_EQ(item(key + ".exposed_us"), us(row.sum.exposed_ns(), rank.steps));
+        if (row.sum.gathers > 0) {
+            EXPECT_EQ(item(key + ".gather_us"), us(row.sum.gather_ns, rank.steps));
+        }
+    }
+}
+
+TEST_F(CommunicationPanels, UnitsShowSumsToo) {
+    open({.per_linear = true}, "linear.sqlite");
+    const auto panel = make_units_panel();
+    draw(*panel);
+    click(*panel, "units.show.sum_of_the_steps");
+    const traces::UnitsReport report = traces::units_report(trace());
+    const traces::UnitPhase& row = report.ranks[0].rows.front();
+    EXPECT_EQ(item("units." + row.name + " forward.gather_us"), us(row.sum.gather_ns, 1));
+}
+
+TEST_F(CommunicationPanels, AClickOnAUnitsBarChoosesItAndADoubleClickGoesToItsGather) {
+    open({.per_linear = true}, "linear.sqlite");
+    const auto panel = make_units_panel();
+    draw(*panel);
+    const std::string unit = trace().units[2].name;
+    click(*panel, "units.bar." + unit + " backward");
+    EXPECT_EQ(session_.selected_unit, 2);
+    EXPECT_EQ(session_.wanted_panel, "");
+    click(*panel, "units.bar." + unit + " backward", true);
+    EXPECT_EQ(session_.wanted_panel, "timeline");
+    ASSERT_EQ(session_.selected.kind, EventKind::device);
+    const auto row = static_cast<std::size_t>(
+        trace().device.collective[static_cast<std::size_t>(session_.selected.index)]);
+    EXPECT_EQ(trace().collectives.unit[row], trace().units[2].id);
+    EXPECT_EQ(trace().collectives.phase[row], traces::Phase::backward);
+}
+
+TEST_F(CommunicationPanels, UnitsObeyTheLimitRange) {
+    open({.per_linear = true}, "linear.sqlite");
+    const traces::Step& step = trace().steps[1];
+    session_.open[0].limit = TimeRange{step.start, step.end};
+    draw(*make_units_panel());
+    const traces::UnitsReport report = traces::units_report(trace(), Session::selection(session_.open[0]));
+    const traces::UnitPhase& row = report.ranks[0].rows.front();
+    EXPECT_EQ(item("units." + row.name + " forward.gather_us"), us(row.sum.gather_ns, report.ranks[0].steps));
+}
+
+// --- Collectives
+// -------------------------------------------------------------------------------------------------
+
+TEST_F(CommunicationPanels, CollectivesByOperationAreThoseOfTheReport) {
+    open({.per_linear = true}, "linear.sqlite");
+    draw(*make_collectives_panel());
+    const traces::CollectivesReport report = traces::collectives_report(trace());
+    EXPECT_EQ(item("collectives.rows"), std::to_string(report.ranks[0].operations.size()));
+    for (const traces::OperationStats& o : report.ranks[0].operations) {
+        const std::string key = "collectives." + std::string(traces::name(o.operation));
+        EXPECT_EQ(item(key + ".count"), format_count(o.count));
+        EXPECT_EQ(item(key + ".us"), format_decimal(o.us, 1));
+        EXPECT_EQ(item(key + ".busbw_gbps"), format_decimal(o.busbw_gbps, 3));
+    }
+}
+
+TEST_F(CommunicationPanels, EachCollectiveCanBeFoundOnTheTimeline) {
+    open({.per_linear = true}, "linear.sqlite");
+    const auto panel = make_collectives_panel();
+    draw(*panel);
+    click(*panel, "collectives.show.each");
+    click(*panel, "collectives.each.row.3");
+    ASSERT_EQ(session_.selected.kind, EventKind::device);
+    const auto event = static_cast<std::size_t>(session_.selected.index);
+    EXPECT_EQ(session_.open[0].cursor, trace().device.start[event]);
+    EXPECT_EQ(session_.wanted_panel, "");
+    click(*panel, "collectives.each.row.3", true);
+    EXPECT_EQ(session_.wanted_panel, "timeline");
+}
+
+TEST_F(CommunicationPanels, StragglersNameTheLatestRank) {
+    open({.per_linear = true, .ranks = 3}, "linear.sqlite");
+    const auto panel = make_collectives_panel();
+    draw(*panel);
+    click(*panel, "collectives.show.stragglers");
+    const traces::StragglersReport report = traces::straggler_report(trace());
+    ASSERT_EQ(report.ranks.size(), 3u);
+    EXPECT_EQ(item("collectives.latest"), std::to_string(report.ranks[0].rank));
+    EXPECT_EQ(item("collectives.stragglers.row.0"), std::to_string(report.ranks[0].rank));
+}
+
+// --- Distributed
+// -------------------------------------------------------------------------------------------------
+
+TEST_F(CommunicationPanels, DistributedShowsEveryRankOfTheReport) {
+    open({.per_linear = true, .ranks = 3}, "linear.sqlite");
+    const auto panel = make_distributed_panel();
+    draw(*panel);
+    click(*panel, "distributed.show.ranks");
+    const traces::DistributedReport report = traces::distributed_report(trace());
+    const traces::OverlapReport overlap = traces::overlap_report(trace());
+    for (std::size_t r = 0; r < 3; ++r) {
+        const traces::RankTraffic& rank = report.ranks[r];
+        const std::string key = "distributed." + std::to_string(rank.rank);
+        EXPECT_EQ(item(key + ".exposed_us"), us(rank.parts.exposed_communication, rank.steps));
+        EXPECT_EQ(item(key + ".exposed_us"), us(overlap.ranks[r].sum.exposed_communication, rank.steps));
+        EXPECT_EQ(item(key + ".waiting_us"), us(rank.ns - rank.transfer_ns, rank.steps));
+    }
+    click(*panel, "distributed.bar.2");
+    EXPECT_EQ(session_.rank, 2);
+}
+
+// --- Shard map
+// ---------------------------------------------------------------------------------------------------
+
+TEST_F(CommunicationPanels, TheShardMapShowsEveryCellsStateAtTheCursor) {
+    open({.per_linear = true}, "linear.sqlite");
+    const auto panel = make_shardmap_panel();
+    draw(*panel);
+    ASSERT_TRUE(session_.open[0].cursor) << "the busiest moment of a step in the middle";
+    const traces::ShardStates states = traces::shard_states(trace());
+    const auto cells_agree = [&] {
+        for (std::size_t rank = 0; rank < 2; ++rank) {
+            for (std::size_t u = 0; u < states.units.size(); ++u) {
+                const std::string cell = "shardmap.cell." + states.units[u] + "." + std::to_string(rank);
+                EXPECT_EQ(item(cell), traces::name(states.of(rank, u).at(*session_.open[0].cursor).state));
+            }
+        }
+    };
+    cells_agree();
+    for (const traces::ShardChange& change : states.of(1, 2).changes) {
+        session_.open[0].cursor = change.time;
+        draw(*panel);
+        cells_agree();
+        EXPECT_EQ(item("shardmap.cell." + states.units[2] + ".1"), traces::name(change.state));
+    }
+}
+
+TEST_F(CommunicationPanels, TheShardMapIsSteppedFromChangeToChange) {
+    open({.per_linear = true}, "linear.sqlite");
+    const auto panel = make_shardmap_panel();
+    draw(*panel);
+    const std::int64_t start = *session_.open[0].cursor;
+    panel->act("shard_next", session_);
+    const std::int64_t next = *session_.open[0].cursor;
+    EXPECT_GT(next, start);
+    panel->act("shard_previous", session_);
+    EXPECT_LE(*session_.open[0].cursor, start);
+    draw(*panel);
+    click(*panel, "shardmap.next");
+    EXPECT_EQ(*session_.open[0].cursor, next);
+}
+
+TEST_F(CommunicationPanels, TheShardMapIsScrubbedOnLanesAndCurve) {
+    open({.per_linear = true}, "linear.sqlite");
+    const auto panel = make_shardmap_panel();
+    draw(*panel);
+    for (const std::string name : {"shardmap.curve", "shardmap.lane." + trace().units[1].name}) {
+        const auto place = items::find(name);
+        ASSERT_TRUE(place) << name;
+        const float y = (place->min.y + place->max.y) / 2, width = place->max.x - place->min.x;
+        click_at(*panel, {place->min.x + width * 0.25F, y});
+        const std::int64_t early = *session_.open[0].cursor;
+        click_at(*panel, {place->min.x + width * 0.75F, y});
+        const std::int64_t late = *session_.open[0].cursor;
+        EXPECT_GT(late, early) << name;
+    }
+}
+
+TEST_F(CommunicationPanels, TheShardMapStaysInTheLimitRange) {
+    open({.per_linear = true}, "linear.sqlite");
+    const traces::Step& step = trace().steps[2];
+    session_.open[0].limit = TimeRange{step.start, step.end};
+    session_.open[0].cursor = step.start - 1000;
+    draw(*make_shardmap_panel());
+    EXPECT_EQ(session_.open[0].cursor, step.start);
+}
+
+// --- all of them
+// ---------------------------------------------------------------------------------------------------
+
+TEST_F(CommunicationPanels, SayWhatIsMissingFromATraceWithNothingInIt) {
+    session_.add_trace(std::make_shared<traces::Trace>(), "empty.sqlite");
+    EXPECT_THAT(draw(*make_units_panel()), HasSubstr("tells of no FSDP units"));
+    EXPECT_THAT(draw(*make_collectives_panel()), HasSubstr("holds no collectives"));
+    EXPECT_THAT(draw(*make_distributed_panel()), HasSubstr("no work of a device"));
+    EXPECT_THAT(draw(*make_shardmap_panel()), HasSubstr("holds no FSDP units"));
+}
+
+TEST_F(CommunicationPanels, SurviveAnySizeAndAMouseThatClicksEverywhere) {
+    open({.per_linear = true, .layers = 30}, "linear.sqlite");
+    open({.per_linear = false}, "root.sqlite");
+    for (const auto& panel :
+         {make_units_panel(), make_collectives_panel(), make_distributed_panel(), make_shardmap_panel()}) {
+        for (const float size : {1.0F, 40.0F, 200.0F, 1000.0F}) draw(*panel, size, size);
+        draw(*panel);
+        EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 4 * 12000) << panel->name();
+        EXPECT_LT(commands(), 100) << panel->name();
+        for (float y = 5; y < 800; y += 41) {
+            for (float x = 5; x < 1600; x += 67) {
+                ImGui::GetIO().MousePos = {x, y};
+                ImGui::GetIO().MouseWheel = static_cast<int>(y) % 3 == 0 ? 1.0F : 0.0F;
+                ImGui::GetIO().MouseDown[0] = static_cast<int>(x) % 2 == 0;
+                frame(*panel, 1600, 820);
+            }
+        }
+        ImGui::GetIO().MouseDown[0] = false;
+        ImGui::GetIO().MousePos = {-1e9F, -1e9F};
+    }
+    EXPECT_LT(session_.active, session_.open.size());
+}
+
+}  // namespace
+}  // namespace shardscope::viewer
