@@ -1,6 +1,7 @@
-// Runs: what is open, as one table: a column for each file with its facts, its faults and its configuration.
+// Runs: what is open, side by side: key figures, configuration with what differs, what check found, hosts and
+// devices; and the way from here to the other panels.
 #include <algorithm>
-#include <functional>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -10,54 +11,58 @@
 #include "viewer/app/session.h"
 #include "viewer/app/theme.h"
 #include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/panels/kept_model.h"
 #include "viewer/panels/panel.h"
+#include "viewer/panels/runs_rows.h"
+#include "viewer/panels/segmented.h"
 #include "viewer/panels/toolbar.h"
+#include "viewer/tables/table.h"
 
 namespace shardscope::viewer {
 namespace {
 
-using traces::TraceInfo;
+constexpr std::size_t kNotesShown = 200;  // lines; a damaged trace may have a thousand faults
 
-// One open file as this panel shows it; `info` is nullptr while it is read or worked out.
-struct Column {
-    std::size_t index = 0;
-    const OpenTrace* entry = nullptr;
-    std::shared_ptr<const TraceInfo> info;
-    std::shared_ptr<const std::vector<std::string>> faults;
-};
-
-std::string value_of(const TraceInfo& info, const std::string& key) {
-    const auto it = std::find_if(info.config.begin(), info.config.end(),
-                                 [&](const auto& pair) { return pair.first == key; });
-    return it == info.config.end() ? "-" : it->second;
-}
-
-std::vector<std::string> keys_of(const std::vector<Column>& columns) {
-    std::vector<std::string> keys;
-    for (const Column& column : columns) {
-        if (column.info == nullptr) continue;
-        for (const auto& [key, value] : column.info->config) {
-            if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
-        }
+std::vector<RunFacts> facts_of(Session& session) {
+    std::vector<RunFacts> runs;
+    for (const OpenTrace& entry : session.open) {
+        RunFacts& run = runs.emplace_back();
+        run.entry = &entry;
+        if (entry.trace == nullptr) continue;
+        run.info = session.analyses.info(entry.trace);
+        run.faults = session.analyses.faults(entry.trace);
+        run.notes = session.analyses.analysis<std::vector<std::string>>(
+            "notes", entry.trace, {},
+            [](const traces::Trace& t, const traces::Selection&) { return traces::check_notes(t); });
+        run.figures = session.analyses.analysis<traces::Comparison>(
+            "key figures", entry.trace, Session::selection(entry),
+            [](const traces::Trace& t, const traces::Selection& s) { return traces::compare({&t}, s); });
     }
-    return keys;
+    return runs;
 }
 
-void label_cell(std::string_view label) {
-    ImGui::TableNextRow();
-    ImGui::TableNextColumn();
-    ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-    text(label);
+// What the tables are made from, so that they are made again only where it changed.
+std::string signature(const std::vector<RunFacts>& runs) {
+    std::string text;
+    for (const RunFacts& run : runs) {
+        text +=
+            fmt::format("{}|{}|{}|{}|{}|{}\n", run.entry->name, run.entry->color, state_of(run),
+                        static_cast<const void*>(run.info.get()), static_cast<const void*>(run.faults.get()),
+                        static_cast<const void*>(run.figures.get()));
+    }
+    return text;
+}
+
+void bullet(std::string_view line, ImU32 color) {
+    ImGui::PushStyleColor(ImGuiCol_Text, color);
+    ImGui::Bullet();
+    ImGui::SameLine();
+    ImGui::PushTextWrapPos(0);
+    text(line);
+    ImGui::PopTextWrapPos();
     ImGui::PopStyleColor();
-}
-
-void heading_row(std::string_view label) {
-    ImGui::TableNextRow(ImGuiTableRowFlags_None, ImGui::GetFontSize() * 2);
-    ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg0, theme::raised());
-    ImGui::TableNextColumn();
-    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ImGui::GetFontSize() * 0.4F);
-    text(label);
 }
 
 class RunsPanel final : public Panel {
@@ -72,161 +77,186 @@ class RunsPanel final : public Panel {
                 "No trace is open. Drop a file here, or name one on the command line: shardscope-view "
                 "run.sqlite");
         }
-        std::vector<Column> columns;
-        for (std::size_t i = 0; i < session.open.size(); ++i) {
-            Column column{i, &session.open[i], nullptr, nullptr};
-            if (column.entry->trace != nullptr) {
-                column.info = session.analyses.info(column.entry->trace);
-                column.faults = session.analyses.faults(column.entry->trace);
-            }
-            columns.push_back(std::move(column));
+        const std::vector<RunFacts> runs = facts_of(session);
+        const std::string changed = signature(runs);
+        const float font = ImGui::GetFontSize();
+        draw_runs(session, runs, changed);
+        draw_errors(runs);
+        ImGui::Dummy({0, font * 0.2F});
+        if (session.trace() == nullptr) return;
+        draw_links(session);
+        draw_limit_note(session);
+        ImGui::Dummy({0, font * 0.2F});
+
+        const float gap = font * 1.2F;
+        const ImVec2 left = ImGui::GetContentRegionAvail();
+        const bool two = left.x > font * 56;
+        if (!two) {
+            constexpr std::array<std::string_view, 4> kAll = {"Check", "Devices", "Rows", "Configuration"};
+            segmented("runs.view", kAll, view_);
+            if (view_ != kConfiguration) return draw_view(session, runs, changed);
+            return draw_configuration(runs, changed);
         }
-        draw_table(session, columns);
+        ImGui::BeginChild("configuration", {(left.x - gap) * 0.55F, left.y});
+        draw_configuration(runs, changed);
+        ImGui::EndChild();
+        ImGui::SameLine(0, gap);
+        ImGui::BeginChild("more", {0, left.y});
+        constexpr std::array<std::string_view, 3> kViews = {"Check", "Devices", "Rows"};
+        if (view_ == kConfiguration) view_ = kCheck;
+        segmented("runs.view", kViews, view_);
+        draw_view(session, runs, changed);
+        ImGui::EndChild();
     }
 
   private:
-    void draw_table(Session& session, const std::vector<Column>& columns) {
+    enum View { kCheck, kDevices, kRows, kConfiguration };
+
+    void draw_runs(Session& session, const std::vector<RunFacts>& runs, const std::string& changed) {
+        const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+        const float wanted = line * static_cast<float>(runs.size()) + 2 * ImGui::GetTextLineHeight() +
+                             6 * ImGui::GetStyle().CellPadding.y;
+        const float height = std::min(wanted, ImGui::GetContentRegionAvail().y * 0.45F);
+        const auto model = runs_model_.of(nullptr, changed, [&] { return runs_table(runs); });
+        if (runs_.seen != model.get()) runs_.seen = model.get();
+        runs_.chosen = session.active;
+        const TableEvents events =
+            draw_table("runs.files", model, runs_, {.size = {0, height}, .filter = false, .name = "runs"});
+        if (events.hovered && *events.hovered < runs.size())
+            ImGui::SetTooltip("%s", runs[*events.hovered].entry->path.c_str());
+        const auto row = events.opened ? events.opened : events.clicked;
+        if (!row || *row >= runs.size()) return;
+        if (*row != session.active) session.set_active(*row);
+        if (events.opened && runs[*row].entry->trace != nullptr) session.wanted_panel = "timeline";
+    }
+
+    static void draw_errors(const std::vector<RunFacts>& runs) {
+        for (const RunFacts& run : runs) {
+            if (!run.entry->error.empty())
+                bullet(fmt::format("{}: {}", run.entry->name, run.entry->error), theme::bad());
+        }
+    }
+
+    // The chosen run, and where to look at it.
+    static void draw_links(Session& session) {
         const float font = ImGui::GetFontSize();
-        const float first = font * 15;
-        // Few files share the width; many keep a readable one each and scroll.
-        const bool scrolls =
-            first + font * 18 * static_cast<float>(columns.size()) > ImGui::GetContentRegionAvail().x;
-        const ImGuiTableFlags flags = (scrolls ? ImGuiTableFlags_ScrollX : 0) | ImGuiTableFlags_ScrollY |
-                                      ImGuiTableFlags_RowBg | ImGuiTableFlags_PadOuterX |
-                                      ImGuiTableFlags_BordersInnerV | ImGuiTableFlags_NoSavedSettings;
-        // Another number of runs is another table: widths start anew.
-        const std::string id = fmt::format("runs {}", columns.size());
-        if (!ImGui::BeginTable(id.c_str(), static_cast<int>(columns.size()) + 1, flags)) return;
-        ImGui::TableSetupScrollFreeze(1, 1);
-        ImGui::TableSetupColumn("##label", ImGuiTableColumnFlags_WidthFixed, first);
-        for (const Column& column : columns) {
-            ImGui::TableSetupColumn(
-                fmt::format("##{}", column.index).c_str(),
-                scrolls ? ImGuiTableColumnFlags_WidthFixed : ImGuiTableColumnFlags_WidthStretch,
-                scrolls ? font * 18 : 1.0F);
+        ImGui::AlignTextToFramePadding();
+        swatch(run_color(session.current()->color));
+        text(fit_text(session.current()->name, font * 20));
+        items::value("runs.value.active", session.current()->name);
+        struct Link {
+            const char *label, *panel;
+        };
+        constexpr std::array<Link, 6> kLinks = {{{"Timeline", "timeline"},
+                                                 {"Modules", "modules"},
+                                                 {"Memory", "memory"},
+                                                 {"Summary", "summary"},
+                                                 {"Advice", "advice"},
+                                                 {"Compare", "compare"}}};
+        for (const Link& link : kLinks) {
+            if (link.panel == std::string_view("compare") && session.ready().size() < 2) continue;
+            ImGui::SameLine(0, link.panel == std::string_view("timeline") ? font * 1.2F : font * 0.3F);
+            if (ImGui::Button(link.label)) session.wanted_panel = link.panel;
+            items::mark(fmt::format("runs.go.{}", link.panel));
         }
-        draw_names(session, columns);
-        draw_facts(columns);
-        draw_faults(columns);
-        draw_config(columns);
-        draw_counts(columns);
-        ImGui::EndTable();
     }
 
-    static void draw_names(Session& session, const std::vector<Column>& columns) {
-        ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
-        ImGui::TableNextColumn();
-        text("File");
-        for (const Column& column : columns) {
-            ImGui::TableNextColumn();
-            ImGui::PushID(static_cast<int>(column.index));
-            swatch(run_color(column.entry->color));
-            const bool active = column.index == session.active;
-            const std::string shown = fit_text(column.entry->name, ImGui::GetContentRegionAvail().x);
-            ImGui::PushStyleColor(ImGuiCol_Text, active ? theme::accent() : theme::text());
-            if (ImGui::Selectable(shown.c_str(), false) && column.entry->trace != nullptr)
-                session.set_active(column.index);
+    void draw_configuration(const std::vector<RunFacts>& runs, const std::string& changed) {
+        if (counted_ != changed) {
+            count_ = count_configuration(runs);
+            counted_ = changed;
+        }
+        const ConfigurationCount count = count_;
+        if (count.keys == 0) {
+            return note(
+                "These traces name no configuration: only runs of our trainer store theirs (shardscope-train "
+                "JOB.toml --trace OUT.sqlite).");
+        }
+        const auto read =
+            std::count_if(runs.begin(), runs.end(), [](const RunFacts& r) { return r.info != nullptr; });
+        ImGui::AlignTextToFramePadding();
+        if (read > 1) {
+            toggle_button("runs.only_differences", "Only what differs", only_differences_);
+            ImGui::SameLine(0, ImGui::GetFontSize());
+            ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
+            text_fit(fmt::format("{} of {} settings differ", count.different, count.keys));
             ImGui::PopStyleColor();
-            if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", column.entry->path.c_str());
-            ImGui::PopID();
+            items::value("runs.value.differences", fmt::format("{}", count.different));
+        } else {
+            text(fmt::format("Configuration: {} settings", count.keys));
+        }
+        const bool only = only_differences_ && read > 1;
+        if (only && count.different == 0) return note("Every setting is the same.");
+        draw_table("runs.configuration",
+                   configuration_model_.of(nullptr, changed + (only ? "only" : ""),
+                                           [&] { return configuration_table(runs, only); }),
+                   configuration_, {.name = "configuration"});
+    }
+
+    void draw_view(Session& session, const std::vector<RunFacts>& runs, const std::string& changed) {
+        const RunFacts& run = runs[session.active];
+        if (view_ == kDevices) {
+            draw_table(
+                "runs.devices",
+                devices_model_.of(run.entry->trace, "", [&] { return devices_table(*run.entry->trace); }),
+                devices_, {.filter = false, .name = "ranks and devices"});
+        } else if (view_ == kRows) {
+            draw_table("runs.counts", counts_model_.of(nullptr, changed, [&] { return counts_table(runs); }),
+                       counts_, {.filter = false, .name = "rows"});
+        } else {
+            ImGui::BeginChild("check");
+            draw_check(run);
+            ImGui::EndChild();
         }
     }
 
-    using Get = std::function<std::string(const TraceInfo&)>;
-    static void fact(const std::vector<Column>& columns, std::string_view label, const Get& get) {
-        label_cell(label);
-        for (const Column& column : columns) {
-            ImGui::TableNextColumn();
-            if (column.info != nullptr) text_fit(get(*column.info));
+    static void draw_check(const RunFacts& run) {
+        if (run.info == nullptr || run.faults == nullptr || run.notes == nullptr)
+            return note("Checking the trace ...");
+        if (!run.info->ended)
+            bullet("The run did not end: it was killed, or still runs. All that it wrote is here.",
+                   theme::bad());
+        if (run.faults->empty()) bullet("No fault was found: the trace is whole.", theme::good());
+        items::value("runs.value.faults", fmt::format("{}", run.faults->size()));
+        draw_lines(*run.faults, theme::bad());
+        draw_lines(*run.notes, theme::text());
+        std::vector<std::string> noted;
+        for (const auto& line : run.info->noted) {
+            if (noted.size() > kNotesShown) break;
+            noted.push_back(fmt::format("{}  {}", format_duration(line.time_ms * 1e6), line.text));
         }
+        if (!noted.empty()) heading("What the recorder noted");
+        draw_lines(noted, theme::text_dim());
+        heading("File");
+        fact("Path", run.entry->path);
+        fact("Written by", run.info->schema_version > 0
+                               ? fmt::format("Shardscope, schema {}", run.info->schema_version)
+                               : std::string("another tool"));
+        fact("Started (UTC)", run.info->started_utc.empty() ? "not told" : run.info->started_utc);
+        fact("Device", run.info->device.empty() ? "not told" : run.info->device);
     }
 
-    static void draw_facts(const std::vector<Column>& columns) {
-        label_cell("State");
-        for (const Column& column : columns) {
-            ImGui::TableNextColumn();
-            draw_state(column);
-        }
-        fact(columns, "Ranks", [](const TraceInfo& i) { return format_count(i.ranks); });
-        fact(columns, "Steps", [](const TraceInfo& i) { return format_count(i.steps); });
-        fact(columns, "Duration", [](const TraceInfo& i) { return format_duration(i.duration_ms * 1e6); });
-        fact(columns, "Device",
-             [](const TraceInfo& i) { return i.device.empty() ? std::string("not said") : i.device; });
-        fact(columns, "Started (UTC)", [](const TraceInfo& i) { return i.started_utc; });
-        fact(columns, "Schema version", [](const TraceInfo& i) {
-            return i.schema_version > 0 ? format_count(i.schema_version) : std::string("not ours");
-        });
-        fact(columns, "Events dropped", [](const TraceInfo& i) { return format_count(i.dropped); });
+    static void draw_lines(const std::vector<std::string>& lines, ImU32 color) {
+        const std::size_t shown = std::min(lines.size(), kNotesShown);
+        for (std::size_t i = 0; i < shown; ++i) bullet(lines[i], color);
+        if (lines.size() > shown)
+            note(fmt::format("... {} more", format_count(static_cast<std::int64_t>(lines.size() - shown))));
     }
 
-    static void draw_state(const Column& column) {
-        ImGui::PushTextWrapPos(0);
-        if (!column.entry->error.empty()) {
-            ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
-            text(column.entry->error);
-            ImGui::PopStyleColor();
-        } else if (column.entry->loading()) {
-            text(fmt::format("reading, {:.0f} %", 100 * column.entry->progress));
-        } else if (column.info != nullptr) {
-            text(column.info->ended ? "ended" : "did not end: killed, or still running");
-        }
-        ImGui::PopTextWrapPos();
+    static void fact(std::string_view label, const std::string& value) {
+        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
+        text(label);
+        ImGui::PopStyleColor();
+        ImGui::SameLine(ImGui::GetFontSize() * 8);
+        text_fit(value);
     }
 
-    static void draw_faults(const std::vector<Column>& columns) {
-        label_cell("Check");
-        for (const Column& column : columns) {
-            ImGui::TableNextColumn();
-            if (column.faults == nullptr) continue;
-            if (column.faults->empty()) text("whole");
-            ImGui::PushTextWrapPos(0);
-            ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
-            for (const std::string& fault : *column.faults) text(fault);
-            ImGui::PopStyleColor();
-            ImGui::PopTextWrapPos();
-        }
-    }
-
-    static void draw_counts(const std::vector<Column>& columns) {
-        std::vector<std::string> names;
-        for (const Column& column : columns) {
-            if (column.info == nullptr) continue;
-            for (const auto& [name, count] : column.info->counts) {
-                if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-            }
-        }
-        if (names.empty()) return;
-        heading_row("Rows");
-        for (const std::string& name : names) {
-            fact(columns, spaced(name), [&](const TraceInfo& info) {
-                const auto it = std::find_if(info.counts.begin(), info.counts.end(),
-                                             [&](const auto& p) { return p.first == name; });
-                return it == info.counts.end() ? std::string("-") : format_count(it->second);
-            });
-        }
-    }
-
-    static void draw_config(const std::vector<Column>& columns) {
-        const std::vector<std::string> keys = keys_of(columns);
-        if (keys.empty()) return;
-        heading_row("Configuration");
-        for (const std::string& key : keys) {
-            std::vector<std::string> values;
-            for (const Column& column : columns) {
-                if (column.info != nullptr) values.push_back(value_of(*column.info, key));
-            }
-            const bool differs =
-                std::any_of(values.begin(), values.end(), [&](const auto& v) { return v != values.front(); });
-            label_cell(key);
-            if (differs)
-                ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg1,
-                                       (theme::accent() & 0x00FFFFFFU) | 0x2A000000U);
-            for (const Column& column : columns) {
-                ImGui::TableNextColumn();
-                if (column.info != nullptr) text_fit(value_of(*column.info, key));
-            }
-        }
-    }
+    bool only_differences_ = false;
+    ConfigurationCount count_;
+    std::string counted_;  // what count_ is of
+    int view_ = kCheck;
+    KeptModel runs_model_, configuration_model_, counts_model_, devices_model_;
+    TableState runs_, configuration_, counts_, devices_;
 };
 
 }  // namespace

@@ -1,18 +1,26 @@
 // The Execution Summary: where the time of an average step went, of each rank, and of every step.
 #include <algorithm>
+#include <array>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
 #include <imgui.h>
 
+#include "traces/analysis/steps.h"
 #include "viewer/app/session.h"
 #include "viewer/app/theme.h"
 #include "viewer/draw/chart.h"
 #include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/panels/kept_model.h"
 #include "viewer/panels/panel.h"
+#include "viewer/panels/segmented.h"
 #include "viewer/panels/step_bars.h"
+#include "viewer/panels/summary_rows.h"
 #include "viewer/panels/toolbar.h"
+#include "viewer/tables/table.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -39,35 +47,6 @@ void category_tip(const RankSummary& rank, int hovered) {
     tip_row("Time of a step", format_duration(rank.average_us[static_cast<std::size_t>(hovered)] * 1e3));
     tip_row("Share", format_percent(rank.percent(category)));
     end_tip();
-}
-
-void summary_row(std::string_view name, double us, double percent, ImU32 color) {
-    ImGui::TableNextRow();
-    ImGui::TableNextColumn();
-    if (color != 0) swatch(color);
-    text(name);
-    ImGui::TableNextColumn();
-    text_right(format_decimal(us, 1));
-    ImGui::TableNextColumn();
-    cell_bar(color != 0 ? percent / 100 : 0, color, format_decimal(percent, 2));
-}
-
-void draw_table(const RankSummary& rank, float width) {
-    const float font = ImGui::GetFontSize();
-    constexpr ImGuiTableFlags kFlags =
-        ImGuiTableFlags_RowBg | ImGuiTableFlags_PadOuterX | ImGuiTableFlags_NoSavedSettings;
-    if (!ImGui::BeginTable("summary", 3, kFlags, {width, 0})) return;
-    ImGui::TableSetupColumn("Category", ImGuiTableColumnFlags_WidthStretch);
-    ImGui::TableSetupColumn("Time of a step\n\u00b5s", ImGuiTableColumnFlags_WidthFixed, font * 8);
-    ImGui::TableSetupColumn("Share\n%", ImGuiTableColumnFlags_WidthFixed, font * 8);
-    headers_row(1);
-    summary_row("Average Step Time", rank.average_step_us, rank.average_step_us > 0 ? 100 : 0, 0);
-    for (std::size_t c = 0; c < traces::kTimeCategories; ++c) {
-        const auto category = static_cast<TimeCategory>(c);
-        summary_row(traces::kTimeCategoryNames[c], rank.average_us[c], rank.percent(category),
-                    time_category_color(category));
-    }
-    ImGui::EndTable();
 }
 
 void choose(Session& session, int rank_number) {
@@ -111,6 +90,7 @@ void draw_ranks(Session& session, const ExecutionSummary& summary, float height)
                     "rank", {label + width + value, font * 1.7F - ImGui::GetStyle().ItemSpacing.y}))
                 choose(session, rank.rank);
             ImGui::PopID();
+            if (items::kept()) items::mark(fmt::format("summary.rank.{}", rank.rank), time);
             category_tip(rank, hovered);
         }
     }
@@ -122,64 +102,175 @@ class SummaryPanel final : public Panel {
     std::string_view name() const override { return "summary"; }
     std::string_view title() const override { return "Execution Summary"; }
 
-    void draw(Session& session, const Frame& frame) override {
+    void draw(Session& session, const Frame&) override {
         draw_choosers(session);
-        ImGui::NewLine();
-        const auto summary =
-            session.analyses.summary(session.trace(), Session::selection(*session.current()));
+        toggle_button("summary.fold_communication", "Communication as Kernel", folded_);
+        if (ImGui::IsItemHovered()) {
+            ImGui::SetTooltip(
+                "Seven rows, as profilers show that take NCCL's kernels for compute: communication then "
+                "counts\n"
+                "as Kernel and stands before the copies.");
+        }
+        const std::shared_ptr<const ExecutionSummary> summary = ask(session);
         if (summary == nullptr) return draw_waiting(session, "the execution summary");
         const RankSummary* rank = chosen_rank(summary->ranks, session);
         if (rank == nullptr || rank->steps.empty()) {
-            return note("This rank has no complete step in what is looked at.");
+            return note(session.trace()->ranks.empty()
+                            ? "This trace holds no ranks, and so no time to sum up."
+                            : "This rank has no complete step in what is looked at. Widen or clear the limit "
+                              "range, or "
+                              "record more than one step.");
         }
         draw_limit_note(session);
-        draw_average(session, *summary, *rank);
-        draw_steps(session, *rank, frame);
+        draw_average(session, summary, *rank);
+        draw_below(session, summary, *rank);
     }
 
   private:
-    static void draw_average(Session& session, const ExecutionSummary& summary, const RankSummary& rank) {
+    enum View { kSteps, kStepTable, kRanks, kRankTable };
+
+    std::shared_ptr<const ExecutionSummary> ask(Session& session) const {
+        const traces::Selection selection = Session::selection(*session.current());
+        if (!folded_) return session.analyses.summary(session.trace(), selection);
+        return session.analyses.analysis<ExecutionSummary>(
+            "summary with communication as kernel", session.trace(), selection,
+            [](const traces::Trace& trace, const traces::Selection& s) {
+                return traces::summarize(trace, s, traces::CommunicationAs::kernel);
+            });
+    }
+
+    void draw_average(Session& session, const std::shared_ptr<const ExecutionSummary>& summary,
+                      const RankSummary& rank) {
         const float font = ImGui::GetFontSize();
-        const float height = font * 16.5F;
+        const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+        // The header's two lines, the mean and the categories.
+        const float height = line * static_cast<float>(traces::kTimeCategories + 3) + font * 0.6F;
         const float table = std::min(font * 32, ImGui::GetContentRegionAvail().x * 0.48F);
         heading(fmt::format("Rank {}: mean of {} step{}", rank.rank, rank.steps.size(),
                             rank.steps.size() == 1 ? "" : "s"));
+        items::value("summary.value.average_step_us", fmt::format("{}", rank.average_step_us));
+        items::value("summary.value.steps", fmt::format("{}", rank.steps.size()));
         const ImVec2 top = ImGui::GetCursorScreenPos();
-        draw_table(rank, table);
+        draw_table("summary.categories",
+                   categories_model_.of(summary, fmt::format("{}", rank.rank),
+                                        [&] { return category_times(*summary, rank); }),
+                   categories_, {.size = {table, height}, .filter = false, .name = "execution summary"});
         const float donut_size = std::min(height * 0.86F, ImGui::GetContentRegionAvail().x * 0.24F);
         ImGui::SetCursorScreenPos({top.x + table + font * 2, top.y + font * 0.5F});
         category_tip(rank, donut("donut", donut_size, segments_of(rank),
                                  format_duration(rank.average_step_us * 1e3), "a step"));
         const float left = table + donut_size + font * 4;
-        if (summary.ranks.size() > 1 && ImGui::GetContentRegionAvail().x - left > font * 16) {
+        if (summary->ranks.size() > 1 && ImGui::GetContentRegionAvail().x - left > font * 16) {
             ImGui::SetCursorScreenPos({top.x + left, top.y});
-            draw_ranks(session, summary, height);
+            draw_ranks(session, *summary, height);
         }
         ImGui::SetCursorScreenPos({top.x, top.y + height});
     }
 
-    static void draw_steps(Session& session, const RankSummary& rank, const Frame&) {
-        heading("Every step");
+    void draw_below(Session& session, const std::shared_ptr<const ExecutionSummary>& summary,
+                    const RankSummary& rank) {
+        const float font = ImGui::GetFontSize();
+        ImGui::Dummy({0, font * 0.2F});
+        constexpr std::array<std::string_view, 4> kViews = {"Every step", "Table of steps", "Every rank",
+                                                            "Table of ranks"};
+        const bool ranks = summary->ranks.size() > 1;
+        if (!ranks && view_ > kStepTable) view_ = kSteps;
+        segmented("summary.view", std::span(kViews).first(ranks ? 4 : 2), view_);
+        ImGui::SameLine(0, font * 1.5F);
+        ImGui::AlignTextToFramePadding();
+        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
+        text_fit(about(rank));
+        ImGui::PopStyleColor();
+        if (view_ == kStepTable) return draw_step_table(session, summary, rank);
+        if (view_ == kRankTable) return draw_rank_table(session, summary);
+        draw_legend(*summary);
+        const float height = std::max(font * 8, ImGui::GetContentRegionAvail().y);
+        if (view_ == kRanks) {
+            const int clicked = draw_time_bars("summary.rank_bar", "Rank", bars_.of_ranks(summary), height);
+            if (clicked >= 0) choose(session, summary->ranks[static_cast<std::size_t>(clicked)].rank);
+            return;
+        }
+        const int clicked = draw_time_bars("summary.step_bar", "Step", bars_.of_steps(summary, rank), height);
+        if (clicked >= 0) show_in_timeline(session, rank.steps[static_cast<std::size_t>(clicked)]);
+    }
+
+    std::string about(const RankSummary& rank) const {
+        if (view_ == kRanks || view_ == kRankTable) return "The mean step of each rank; a click chooses it.";
+        const std::string cut = rank.cut_steps > 0
+                                    ? fmt::format("  {} last step{} cut off and left out.", rank.cut_steps,
+                                                  rank.cut_steps == 1 ? " was" : "s were")
+                                    : "";
+        return (view_ == kSteps ? "Click a step to see it on the timeline."
+                                : "Double-click a step to see it on the timeline.") +
+               cut;
+    }
+
+    void draw_step_table(Session& session, const std::shared_ptr<const ExecutionSummary>& summary,
+                         const RankSummary& rank) {
+        const auto report = session.analyses.analysis<traces::StepsReport>(
+            "steps", session.trace(), Session::selection(*session.current()), traces::steps_report);
+        const traces::RankStepDetails* details =
+            report != nullptr ? chosen_rank(report->ranks, session) : nullptr;
+        const auto model =
+            steps_model_.of(summary, fmt::format("{}/{}", rank.rank, static_cast<const void*>(details)),
+                            [&] { return step_times(*summary, rank, details); });
+        const TableEvents events =
+            draw_table("summary.steps", model, steps_, {.filter = false, .name = "steps"});
+        if (events.opened) show_in_timeline(session, rank.steps[*events.opened]);
+    }
+
+    void draw_rank_table(Session& session, const std::shared_ptr<const ExecutionSummary>& summary) {
+        const auto model = ranks_model_.of(summary, "", [&] { return rank_times(*summary); });
+        const TableEvents events =
+            draw_table("summary.ranks", model, ranks_, {.filter = false, .name = "ranks"});
+        if (events.clicked) choose(session, summary->ranks[*events.clicked].rank);
+    }
+
+    static void draw_legend(const ExecutionSummary& summary) {
         std::vector<LegendItem> items;
         for (std::size_t c = 0; c < traces::kTimeCategories; ++c) {
-            if (rank.average_us[c] > 0)
+            const bool any = std::any_of(summary.ranks.begin(), summary.ranks.end(),
+                                         [c](const RankSummary& r) { return r.average_us[c] > 0; });
+            if (any)
                 items.push_back({std::string(traces::kTimeCategoryNames[c]),
                                  time_category_color(static_cast<TimeCategory>(c))});
         }
         legend(items);
-        if (rank.cut_steps > 0) {
-            note(fmt::format("{} last step{} cut off and left out.", rank.cut_steps,
-                             rank.cut_steps == 1 ? " was" : "s were"));
-        }
-        const float height = std::max(ImGui::GetFontSize() * 8, ImGui::GetContentRegionAvail().y);
-        const int clicked = draw_step_bars(rank, height);
-        if (clicked >= 0) show_in_timeline(session, rank.steps[static_cast<std::size_t>(clicked)]);
     }
 
     static void show_in_timeline(Session& session, const traces::StepSummary& step) {
         session.current()->visible = {step.window_start, step.window_end};
         session.wanted_panel = "timeline";
     }
+
+    // The bars of the frame before, made again where what they show is another.
+    class Bars {
+      public:
+        const std::vector<TimeBar>& of_steps(const std::shared_ptr<const ExecutionSummary>& summary,
+                                             const RankSummary& rank) {
+            if (source_ != summary || shown_ != &rank) bars_ = bars_of_steps(rank);
+            source_ = summary;
+            shown_ = &rank;
+            return bars_;
+        }
+        const std::vector<TimeBar>& of_ranks(const std::shared_ptr<const ExecutionSummary>& summary) {
+            if (source_ != summary || shown_ != summary.get()) bars_ = bars_of_ranks(*summary);
+            source_ = summary;
+            shown_ = summary.get();
+            return bars_;
+        }
+
+      private:
+        std::shared_ptr<const ExecutionSummary> source_;
+        const void* shown_ = nullptr;
+        std::vector<TimeBar> bars_;
+    };
+
+    bool folded_ = false;
+    int view_ = kSteps;
+    Bars bars_;
+    KeptModel categories_model_, steps_model_, ranks_model_;
+    TableState categories_, steps_, ranks_;
 };
 
 }  // namespace

@@ -1,0 +1,224 @@
+// Curves folded with an index, and the rows of the tables of memory, steps and runs.
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/viewer/mlp_sample.h"
+#include "traces/store/column_sink.h"
+#include "viewer/panels/memory_fold.h"
+#include "viewer/panels/memory_tables.h"
+#include "viewer/panels/runs_rows.h"
+#include "viewer/panels/summary_rows.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using testing::ElementsAre;
+using traces::MemoryPoint;
+using traces::RankMemory;
+
+std::string cell(const TableModel& table, std::size_t row, const std::string& column) {
+    for (std::size_t c = 0; c < table.columns().size(); ++c) {
+        if (table.columns()[c].id == column) return table.text(row, c);
+    }
+    return "no column " + column;
+}
+
+std::vector<MemoryPoint> random_points(std::size_t count, unsigned seed, int most_gap) {
+    std::mt19937 random(seed);
+    std::vector<MemoryPoint> points;
+    MemoryPoint point;
+    for (std::size_t i = 0; i < count; ++i) {
+        point.time +=
+            static_cast<std::int64_t>(random() % static_cast<unsigned>(most_gap));  // 0: same instant
+        const std::size_t category = random() % traces::kMemoryCategories;
+        const std::int64_t change = static_cast<std::int64_t>(random() % 1000) - 450;
+        const std::int64_t now = std::max<std::int64_t>(0, point.bytes[category] + change);
+        point.total += now - point.bytes[category];
+        point.bytes[category] = now;
+        points.push_back(point);
+    }
+    return points;
+}
+
+// The index must not change what is drawn: the plain fold is the reference.
+TEST(MemoryFold, WithAnIndexIsThePlainFold) {
+    for (const int gap : {1, 2, 5, 1000}) {
+        const std::vector<MemoryPoint> points = random_points(3000, 7, gap);
+        const CategoryCurve curve = category_curve(points);
+        const std::int64_t end = points.back().time + 1;
+        for (const auto& [from, to] : {std::pair<std::int64_t, std::int64_t>{0, end},
+                                       {-50, end + 50},
+                                       {end / 3, end / 2 + 1},
+                                       {end / 2, end / 2 + 3},
+                                       {end + 1, end + 100}}) {
+            for (const int columns : {1, 7, 333, 5000}) {
+                EXPECT_EQ(fold_curve(curve, from, to, columns), fold_curve(points, from, to, columns))
+                    << gap << " " << from << " " << to << " " << columns;
+            }
+        }
+        for (const int columns : {1, 7, 333, 5000}) {
+            EXPECT_EQ(fold_by_order(curve, 100, 2000, columns),
+                      fold_by_order(std::span(points).subspan(100, 2000), columns));
+        }
+    }
+}
+
+TEST(MemoryFold, ALineHasTheTotalsOfTheStack) {
+    const std::vector<MemoryPoint> points = random_points(2000, 3, 20);
+    traces::ByteCurve totals;
+    for (const MemoryPoint& point : points) {
+        totals.time.push_back(point.time);
+        totals.bytes.push_back(point.total);
+    }
+    const LineCurve line = line_curve(totals);
+    const std::int64_t end = points.back().time;
+    const auto stack = fold_curve(points, 10, end, 400);
+    const auto folded = fold_line(line, 10, end, 400);
+    const auto shifted = fold_line(line, 1010, end + 1000, 400, 1000);
+    ASSERT_EQ(folded.size(), stack.size());
+    for (std::size_t i = 0; i < stack.size(); ++i) {
+        EXPECT_EQ(folded[i].lowest, stack[i].lowest);
+        EXPECT_EQ(folded[i].highest, stack[i].highest);
+    }
+    EXPECT_EQ(folded, shifted);
+    EXPECT_EQ(line_at(line, points[700].time), point_at(points, points[700].time)->total);
+    EXPECT_EQ(line_at(line, -1), 0);
+}
+
+TEST(MemoryFold, NothingFoldsToNothing) {
+    const CategoryCurve none = category_curve({});
+    EXPECT_EQ(fold_curve(none, 0, 10, 2), (std::vector<FoldedColumn>(2)));
+    EXPECT_TRUE(fold_curve(none, 10, 10, 2).empty());
+    EXPECT_TRUE(fold_by_order(none, 0, 0, 5).empty());
+    EXPECT_EQ(fold_line({}, 0, 10, 1), (std::vector<LineColumn>(1)));
+}
+
+TEST(MemoryTables, CategoriesBeginWithAllAndSayTheDifferenceToThePrediction) {
+    RankMemory memory;
+    memory.peak_bytes = 3 << 20;
+    memory.at_peak[0] = 2 << 20;  // parameters
+    memory.at_peak[5] = 1 << 20;  // activations
+    memory.predicted_peak_bytes = (3 << 20) - 8;
+    memory.predicted_at_peak[0] = 2 << 20;
+    memory.predicted_at_peak[5] = (1 << 20) - 8;
+    const auto table = category_table(memory);
+    ASSERT_EQ(table->rows(), 1U + traces::kMemoryCategories);
+    EXPECT_EQ(cell(*table, 0, "category"), "all");
+    EXPECT_EQ(cell(*table, 0, "bytes"), "3,145,728");
+    EXPECT_EQ(cell(*table, 0, "difference_bytes"), "+8");
+    EXPECT_EQ(cell(*table, 1, "difference_bytes"), "=");
+    EXPECT_EQ(cell(*table, 6, "share_percent"), "33.33");
+    memory.prediction_applies = false;  // of the whole run, and a part of it is selected
+    EXPECT_EQ(cell(*category_table(memory), 0, "difference_bytes"), "no column difference_bytes");
+}
+
+TEST(MemoryTables, HoldersThatNameNobodyAreNotOffered) {
+    RankMemory memory;
+    memory.units = {{"(no unit)", 10}};
+    memory.modules = {{"(no module)", 4}, {"Linear_0", 6}};
+    EXPECT_THAT(told_kinds(memory), ElementsAre(HolderKind::module));
+    const auto table = holder_table(memory, HolderKind::module);
+    EXPECT_EQ(cell(*table, 1, "name"), "Linear_0");
+}
+
+TEST(MemoryTables, TwoPeaksAreJoinedByNameTheLargestDifferenceFirst) {
+    RankMemory here, there;
+    here.units = {{"a", 4 << 20}, {"b", 1 << 20}};
+    there.units = {{"b", 3 << 20}, {"a", 4 << 20}, {"c", 1 << 20}};
+    const auto table = compared_holders(here, there, HolderKind::unit);
+    EXPECT_EQ(cell(*table, 0, "name"), "b");
+    EXPECT_EQ(cell(*table, 0, "difference_mb"), "+2.00");  // 3 - 1
+    EXPECT_EQ(cell(*table, 0, "change_percent"), "+200.00");
+    EXPECT_EQ(cell(*table, 1, "name"), "c");
+    EXPECT_EQ(cell(*table, 1, "change_percent"), "new");
+    EXPECT_EQ(cell(*table, 2, "difference_mb"), "=");
+}
+
+TEST(MemoryTables, EveryAllocationIsARowWithItsLife) {
+    const auto trace = mlp_sample({.per_linear = true, .steps = 2}, "linear.sqlite");
+    const auto found = std::make_shared<traces::Allocations>(traces::find_allocations(*trace, {.rank = 0}));
+    const AllocationTable table(trace, found);
+    ASSERT_GT(table.rows(), 10U);
+    std::size_t freed = 0;
+    for (std::size_t row = 0; row < table.rows(); ++row) {
+        const std::uint32_t i = table.memory_row(row);
+        EXPECT_EQ(table.number(row, 0), static_cast<double>(trace->memory.time[i]) * 1e-6);
+        EXPECT_EQ(table.number(row, 1), static_cast<double>(trace->memory.bytes[i]));
+        if (table.freed_ns(row) == traces::kNeverFreed) {
+            EXPECT_EQ(table.text(row, 2), "-");
+        } else {
+            ++freed;
+            EXPECT_GE(table.number(row, 2), 0);
+        }
+    }
+    EXPECT_GT(freed, 0U);
+}
+
+TEST(MemoryTables, TheSentenceOfThePeakSaysWhatTheTraceTells) {
+    traces::RankExplanation rank;
+    EXPECT_EQ(moment_sentence(rank), "");
+    rank.moment.bytes = 4 << 20;
+    rank.moment.buffer = "weight.grad";
+    rank.moment.unit = "blocks.3";
+    rank.moment.phase = traces::Phase::backward;
+    rank.moment.step = 2;
+    EXPECT_EQ(moment_sentence(rank),
+              "Reached by allocating 4.0 MB (weight.grad) of blocks.3, in the backward of step 2.");
+}
+
+TEST(SummaryRows, HaveTheMeanFirstAndSevenRowsWhereCommunicationIsKernel) {
+    const auto trace = mlp_sample({}, "root.sqlite");
+    const auto whole = traces::summarize(*trace);
+    const auto table = category_times(whole, whole.ranks[0]);
+    ASSERT_EQ(table->rows(), 9U);
+    EXPECT_EQ(table->number(0, 1), whole.ranks[0].average_step_us);
+    double sum = 0;
+    for (std::size_t row = 1; row < table->rows(); ++row) sum += table->number(row, 1);
+    EXPECT_NEAR(sum, table->number(0, 1), 1e-6) << "the categories are all of the step";
+    const auto folded = traces::summarize(*trace, {}, traces::CommunicationAs::kernel);
+    EXPECT_EQ(category_times(folded, folded.ranks[0])->rows(), 8U);
+}
+
+TEST(SummaryRows, StepsSumToTheirWindow) {
+    const auto trace = mlp_sample({.steps = 4}, "root.sqlite");
+    const auto summary = traces::summarize(*trace);
+    const auto steps = traces::steps_report(*trace);
+    const auto table = step_times(summary, summary.ranks[0], &steps.ranks[0]);
+    ASSERT_EQ(table->rows(), summary.ranks[0].steps.size());
+    for (std::size_t row = 0; row < table->rows(); ++row) {
+        double sum = 0;
+        for (std::size_t c = 3; c < 3 + traces::kTimeCategories; ++c) sum += table->number(row, c);
+        EXPECT_NEAR(sum, table->number(row, 2), 1e-6);
+    }
+    EXPECT_NE(cell(*table, 0, "device_busy_percent"), "no column device_busy_percent");
+    EXPECT_EQ(rank_times(summary)->rows(), 2U);
+}
+
+TEST(RunsRows, MarkSettingsThatDifferAndPutThemFirst) {
+    const auto root = mlp_sample({.per_linear = false}, "root.sqlite"),
+               linear = mlp_sample({.per_linear = true}, "linear.sqlite");
+    Session session;
+    session.add_trace(root, "root.sqlite");
+    session.add_trace(linear, "linear.sqlite");
+    std::vector<RunFacts> runs(2);
+    for (std::size_t i = 0; i < 2; ++i) {
+        runs[i].entry = &session.open[i];
+        runs[i].info = std::make_shared<traces::TraceInfo>(traces::trace_info(*session.open[i].trace));
+    }
+    const ConfigurationCount count = count_configuration(runs);
+    EXPECT_EQ(count.different, 1U) << "fsdp.wrap; where the trace is written is no difference";
+    const auto all = configuration_table(runs, false), only = configuration_table(runs, true);
+    EXPECT_EQ(all->rows(), count.keys);
+    ASSERT_EQ(only->rows(), 1U);
+    EXPECT_EQ(only->text(0, 0), "fsdp.wrap");
+    EXPECT_EQ(only->text(0, 1), "root");
+    EXPECT_EQ(only->text(0, 2), "module:Linear");
+    EXPECT_EQ(all->text(0, 0), "fsdp.wrap");
+    EXPECT_NE(all->swatch(0), 0U);
+    EXPECT_EQ(all->swatch(1), 0U);
+}
+
+}  // namespace
+}  // namespace shardscope::viewer
