@@ -210,14 +210,17 @@ TEST(FoldedRows, NeverDrawsMoreThanAFrameCanHold) {
         track.lanes.push_back(lane_of(random_events(static_cast<unsigned>(t), 20000)));
         tracks.tracks.push_back(std::move(track));
     }
-    const RowLayout layout = layout_rows(trace, tracks, {}, {}, {});
+    const RowLayout layout = layout_rows(trace, tracks, {}, {});
     const std::int64_t end = tracks.tracks[0].lanes[0].last_end();
     FoldedRows rows;
-    rows.update(tracks, layout, {0, layout.rows.size()}, {0, end, 2000}, 18);
+    FoldRequest request{tracks, layout, layout.shown(0, layout.height), {0, end, 2000}, 18, nullptr, nullptr};
+    rows.update(request);
     EXPECT_LE(rows.rectangles(), FoldedRows::kMostRectangles);
     EXPECT_NE(rows.find(59, 0), nullptr);
     // Near enough, every lane is drawn to the pixel again.
-    rows.update(tracks, layout, {0, 4}, {0, end / 1000, 2000}, 18);
+    request.rows = layout.shown(0, 80);
+    request.view = {0, end / 1000, 2000};
+    rows.update(request);
     EXPECT_EQ(rows.find(2, 0)->lane.columns, 2000);
 }
 

@@ -90,6 +90,7 @@ TEST(Tracks, ShowEveryEventOfARunExactlyOnce) {
     const Tracks tracks = make_tracks(*trace);
     std::size_t items = 0;
     for (const Track& track : tracks.tracks) {
+        if (track.kind == Track::Kind::collectives) continue;  // once more, joined
         for (const Lane& lane : track.lanes) items += lane.size();
     }
     EXPECT_EQ(items, trace->device.size() + trace->ranges.size() + trace->runtime.size());
@@ -148,7 +149,7 @@ TEST(Details, CallAModuleByItsName) {
 TEST(Rows, LieBelowEachOtherWithoutOverlap) {
     const auto trace = mlp_sample({.ranks = 2}, "sample");
     const Tracks tracks = make_tracks(*trace);
-    const RowLayout layout = layout_rows(*trace, tracks, tracks.has_memory, {}, {});
+    const RowLayout layout = layout_rows(*trace, tracks, {}, {});
     float y = 0;
     std::size_t lanes = 0;
     for (const Row& row : layout.rows) {
@@ -163,24 +164,30 @@ TEST(Rows, LieBelowEachOtherWithoutOverlap) {
     std::size_t expected = 0;
     for (const Track& track : tracks.tracks) expected += track.lanes.size();
     EXPECT_EQ(lanes, expected);
-    EXPECT_EQ(layout.rows[0].kind, Row::Kind::rank);
-    EXPECT_EQ(layout.rows[1].kind, Row::Kind::memory);
+    EXPECT_EQ(layout.rows[0].kind, Row::Kind::group);
+    EXPECT_EQ(layout.groups[static_cast<std::size_t>(layout.rows[0].group)].key, "collectives");
 }
 
 TEST(Rows, ShowTheHeadingAloneOfAFoldedRank) {
     const auto trace = mlp_sample({.ranks = 2}, "sample");
     const Tracks tracks = make_tracks(*trace);
-    const RowLayout layout = layout_rows(*trace, tracks, tracks.has_memory, {0}, {});
-    EXPECT_EQ(layout.rows[0].rank, 0);
-    EXPECT_EQ(layout.rows[1].kind, Row::Kind::rank);
-    EXPECT_EQ(layout.rows[1].rank, 1);
-    EXPECT_EQ(layout.of_lane(0, 0), nullptr);
+    const RowLayout layout = layout_rows(*trace, tracks, {.collapsed = {"rank 0"}}, {});
+    const auto heading = std::find_if(layout.rows.begin(), layout.rows.end(), [](const Row& row) {
+        return row.kind == Row::Kind::group && row.rank == 0;
+    });
+    ASSERT_NE(heading, layout.rows.end());
+    EXPECT_EQ(std::next(heading)->kind, Row::Kind::group);
+    EXPECT_EQ(std::next(heading)->rank, 1);
+    for (std::size_t t = 0; t < tracks.tracks.size(); ++t) {
+        if (tracks.tracks[t].rank != 0) continue;
+        EXPECT_EQ(layout.of_lane(static_cast<int>(t), 0), nullptr);
+    }
 }
 
 TEST(Rows, AreFoundByWhatAWindowShows) {
     const auto trace = mlp_sample({.ranks = 2}, "sample");
     const Tracks tracks = make_tracks(*trace);
-    const RowLayout layout = layout_rows(*trace, tracks, tracks.has_memory, {}, {});
+    const RowLayout layout = layout_rows(*trace, tracks, {}, {});
     const auto span = layout.between(100, 200);
     for (std::size_t i = 0; i < layout.rows.size(); ++i) {
         const Row& row = layout.rows[i];

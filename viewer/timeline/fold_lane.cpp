@@ -8,8 +8,8 @@ namespace shardscope::viewer {
 namespace {
 
 // Folds items [first, last), all shorter than a bar, into columns of the view.
-void fold_items(const Lane& lane, const TimeView& view, int columns, std::size_t first, std::size_t last,
-                std::vector<FoldedPixel>& out) {
+void fold_items(const Lane& lane, const LanePaints& paints, const TimeView& view, int columns,
+                std::size_t first, std::size_t last, std::vector<FoldedPixel>& out) {
     std::size_t i = first;
     std::int64_t column = -1;
     while (i < last) {
@@ -26,7 +26,7 @@ void fold_items(const Lane& lane, const TimeView& view, int columns, std::size_t
             out.back().busy_ns += busy;
             out.back().last = static_cast<std::uint32_t>(end);
         } else {
-            out.push_back({static_cast<int>(column), lane.dominant(i, end), busy, to - from,
+            out.push_back({static_cast<int>(column), paints.dominant(lane, i, end), busy, to - from,
                            static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(end)});
         }
         i = lane.end(end - 1) > to ? end - 1 : end;
@@ -53,6 +53,38 @@ std::size_t nearest(const Lane& lane, std::size_t first, std::size_t last, std::
     return best;
 }
 
+// The first event that is seen from `time` on.
+std::size_t first_in(const Lane& lane, std::int64_t time) {
+    std::size_t i = lane.first_ending_after(time);
+    // An event without length at the very edge ends at `time` and is seen all the same.
+    while (i > 0 && lane.start(i - 1) >= time) --i;
+    return i;
+}
+
+// The paint that takes most of [from, to) over all members; `at` are where their events of it begin, and
+// move on.
+Paint strip_paint(const std::vector<StripMember>& members, std::vector<std::size_t>& at, std::int64_t from,
+                  std::int64_t to) {
+    PaintTimes times{};
+    Paint any = 0;
+    for (std::size_t m = 0; m < members.size(); ++m) {
+        const Lane& lane = *members[m].lane;
+        const LanePaints& paints = *members[m].paints;
+        // Those that end before the column.
+        std::size_t first = lane.first_starting_from(at[m], from);
+        if (first > at[m] && lane.end(first - 1) > from) --first;
+        const std::size_t last = lane.first_starting_from(first, to);
+        at[m] = first;
+        if (first >= last) continue;
+        paints.add_times(lane, first, last, times);
+        times[paints.paint(first)] -= std::max<std::int64_t>(0, from - lane.start(first));
+        times[paints.paint(last - 1)] -= std::max<std::int64_t>(0, lane.end(last - 1) - to);
+        any = paints.paint(first);
+    }
+    const auto most = std::max_element(times.begin(), times.end());
+    return *most > 0 ? static_cast<Paint>(most - times.begin()) : any;
+}
+
 std::int64_t shortest_bar(const TimeView& view, int columns) {
     const double ns_per_column = static_cast<double>(view.to - view.from) / columns;
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(kShortestBar * ns_per_column)));
@@ -60,13 +92,41 @@ std::int64_t shortest_bar(const TimeView& view, int columns) {
 
 }  // namespace
 
-FoldedLane fold_lane(const Lane& lane, const TimeView& view, int columns) {
+std::size_t events_in(const Lane& lane, const TimeView& view) {
+    const std::size_t first = lane.first_ending_after(view.from);
+    return lane.first_starting_from(first, view.to) - first;
+}
+
+std::vector<FoldedPixel> fold_strip(const Lane& busy, const std::vector<StripMember>& members,
+                                    const TimeView& view, int columns) {
+    std::vector<FoldedPixel> pixels;
+    columns = std::max(1, columns);
+    std::vector<std::size_t> at(members.size());
+    for (std::size_t m = 0; m < members.size(); ++m) at[m] = members[m].lane->first_ending_after(view.from);
+    std::size_t i = first_in(busy, view.from);
+    std::int64_t column = -1;
+    while (i < busy.size() && busy.start(i) < view.to) {
+        column = std::max({column + 1, view.column_of(busy.start(i), columns), std::int64_t{0}});
+        if (column >= columns) break;
+        const std::int64_t from = view.column_start(static_cast<int>(column), columns);
+        const std::int64_t to = view.column_start(static_cast<int>(column) + 1, columns);
+        const std::size_t end = std::max(i + 1, busy.first_starting_from(i, to));
+        const std::int64_t outside = std::max<std::int64_t>(0, from - busy.start(i)) +
+                                     std::max<std::int64_t>(0, busy.end(end - 1) - to);
+        const std::int64_t inside = std::max<std::int64_t>(0, busy.busy(i, end) - outside);
+        pixels.push_back({static_cast<int>(column), strip_paint(members, at, from, to), inside, to - from,
+                          static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(end)});
+        i = busy.end(end - 1) > to ? end - 1 : end;
+    }
+    return pixels;
+}
+
+FoldedLane fold_lane(const Lane& lane, const TimeView& view, int columns, const LanePaints* given) {
+    const LanePaints& paints = given != nullptr ? *given : lane.paints();
     FoldedLane folded;
     folded.columns = std::max(1, columns);
     const std::int64_t shortest = shortest_bar(view, folded.columns);
-    std::size_t i = lane.first_ending_after(view.from);
-    // An event without length at the very edge ends at view.from and is seen all the same.
-    while (i > 0 && lane.start(i - 1) >= view.from) --i;
+    std::size_t i = first_in(lane, view.from);
     const std::size_t stop = lane.first_starting_from(i, view.to);
     while (i < stop) {
         if (is_bar(lane, i, shortest)) {
@@ -78,7 +138,7 @@ FoldedLane fold_lane(const Lane& lane, const TimeView& view, int columns) {
             continue;
         }
         const std::size_t next = std::min(stop, lane.next_lasting(i, shortest));
-        fold_items(lane, view, folded.columns, i, next, folded.pixels);
+        fold_items(lane, paints, view, folded.columns, i, next, folded.pixels);
         i = next;
     }
     return folded;

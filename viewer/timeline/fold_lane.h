@@ -37,7 +37,22 @@ struct FoldedLane {
 inline constexpr double kShortestBar = 3;  // columns; what is shorter is folded
 
 // `columns` pixel columns share the view's width (one each, or fewer where a picture has too many lanes).
-FoldedLane fold_lane(const Lane& lane, const TimeView& view, int columns);
+// With `paints` in place of the lane's own, where they are given.
+FoldedLane fold_lane(const Lane& lane, const TimeView& view, int columns, const LanePaints* paints = nullptr);
+
+// How many of the lane's events the view shows any part of.
+std::size_t events_in(const Lane& lane, const TimeView& view);
+
+// A lane that a summary strip tells of.
+struct StripMember {
+    const Lane* lane = nullptr;
+    const LanePaints* paints = nullptr;
+};
+// The summary strip of a group: a column's height is the share of its time in which `busy` (the union of the
+// group's events, tracks.h) has an event, its paint the one that takes most of the members' time in it. Exact
+// at every zoom: columns in which nothing happens are not there.
+std::vector<FoldedPixel> fold_strip(const Lane& busy, const std::vector<StripMember>& members,
+                                    const TimeView& view, int columns);
 
 // What is under a pixel: an event, and where it is one of several, how many and how busy they are.
 struct Hit {

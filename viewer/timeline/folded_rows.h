@@ -1,12 +1,16 @@
-// The folded lanes of the rows on show, kept until the view changes, with at most a stated number of
-// rectangles to draw: where there are more, columns become wider. Frame thread; no Dear ImGui.
+// The folded lanes and summary strips of the rows on show, kept until the view changes, with at most a stated
+// number of rectangles to draw: rows with more have wider columns. Frame thread; no Dear ImGui.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "viewer/timeline/color_modes.h"
 #include "viewer/timeline/fold_lane.h"
 #include "viewer/timeline/rows.h"
 
@@ -26,27 +30,47 @@ std::vector<StripRun> strip_runs(const FoldedLane& folded, int levels);
 std::vector<StripRun> strip_grounds(const FoldedLane& folded);
 
 struct FoldedRow {
-    FoldedLane lane;
+    FoldedLane lane;  // of a summary strip: pixels alone
     std::vector<StripRun> runs, grounds;
     std::size_t rectangles() const { return lane.bars.size() + runs.size() + grounds.size(); }
 };
 
+// What is folded, and for which picture.
+struct FoldRequest {
+    const Tracks& tracks;
+    const RowLayout& layout;
+    std::vector<const Row*> rows;  // on show: lanes, and headings of collapsed groups
+    TimeView view;
+    int levels = 1;                             // as in strip_runs
+    std::shared_ptr<const TrackPaints> paints;  // none: by kind
+    // The union of a group's events (busy_union()), nullptr while it is being made.
+    std::function<std::shared_ptr<const Lane>(const RowGroup&)> busy_union;
+};
+
 class FoldedRows {
   public:
-    static constexpr std::size_t kMostRectangles = 9000;
+    static constexpr std::size_t kMostRectangles = 8000;
 
-    // Folds what is missing for `span` of the rows. `levels` as in strip_runs.
-    void update(const Tracks& tracks, const RowLayout& layout, RowLayout::Span span, const TimeView& view,
-                int levels);
-    const FoldedRow* find(int track, int lane) const;  // nullptr where update() did not cover it
+    // Folds what is missing.
+    void update(const FoldRequest& request);
+
+    const FoldedRow* find(int track, int lane) const;           // nullptr: not on show
+    const FoldedRow* strip_of(const std::string& group) const;  // by key; nullptr: not on show, not there yet
     std::size_t rectangles() const;
-    void clear() { rows_.clear(); }
+    void clear();
 
   private:
+    using Key = std::pair<int, int>;  // track, lane
+    FoldedRow fold_row(const FoldRequest& request, const Row& row, int columns) const;
+    void fold_lanes(const FoldRequest& request, std::size_t room);
+    void fold_strips(const FoldRequest& request, std::size_t room);
+
     const Tracks* tracks_ = nullptr;
     TimeView view_;
-    int levels_ = 0, columns_ = 0;
-    std::map<std::pair<int, int>, FoldedRow> rows_;
+    int levels_ = 0;
+    std::shared_ptr<const TrackPaints> paints_;
+    std::map<Key, FoldedRow> rows_;
+    std::map<std::string, FoldedRow> strips_;
 };
 
 }  // namespace shardscope::viewer

@@ -27,6 +27,7 @@ class LanePaints {
     Paint dominant(const Lane& lane, std::size_t first, std::size_t last) const;
     // Adds the busy time of events [first, last) to that of their paints.
     void add_times(const Lane& lane, std::size_t first, std::size_t last, PaintTimes& times) const;
+    const std::vector<Paint>& used() const { return used_; }
     std::size_t memory() const;
 
   private:

@@ -281,13 +281,6 @@ RowLayout layout_rows(const traces::Trace& trace, const Tracks& tracks, const Ro
     return layout;
 }
 
-RowLayout layout_rows(const traces::Trace& trace, const Tracks& tracks, const std::vector<bool>&,
-                      const std::set<int>& folded_ranks, const RowHeights& heights) {
-    RowArrangement arrangement;
-    for (const int rank : folded_ranks) arrangement.collapsed.insert(rank_key(trace, rank));
-    return layout_rows(trace, tracks, arrangement, heights);
-}
-
 RowLayout::Span RowLayout::between(float top, float bottom) const {
     const auto first = std::partition_point(rows.begin(), rows.end(),
                                             [top](const Row& row) { return row.y + row.height <= top; });

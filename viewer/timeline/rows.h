@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +16,7 @@
 namespace shardscope::viewer {
 
 struct Row {
-    enum class Kind : std::uint8_t { group = 0, rank = 0, memory = 1, lane = 2, counter = 3 };
+    enum class Kind : std::uint8_t { group, memory, lane, counter };
     Kind kind = Kind::group;
     int entry = -1;  // index into RowLayout::entries; groups: none
     int group = -1;  // index into RowLayout::groups
@@ -84,10 +83,6 @@ struct RowLayout {
 
 RowLayout layout_rows(const traces::Trace& trace, const Tracks& tracks, const RowArrangement& arrangement,
                       const RowHeights& heights);
-
-// By rank, with these ranks collapsed.
-RowLayout layout_rows(const traces::Trace& trace, const Tracks& tracks, const std::vector<bool>& with_memory,
-                      const std::set<int>& folded_ranks, const RowHeights& heights);
 
 // Keeps the latest layout and makes it anew only where something changed: a frame costs a comparison.
 class KeptLayout {

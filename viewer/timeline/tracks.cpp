@@ -174,6 +174,54 @@ std::vector<CounterTrack> counter_tracks(const traces::Trace& trace) {
 
 }  // namespace
 
+namespace {
+
+// Gathers intervals that come in order of start.
+class Union {
+  public:
+    void put(std::int64_t start, std::int64_t end) {
+        if (any_ && start <= to_) {
+            to_ = std::max(to_, end);
+            return;
+        }
+        flush();
+        any_ = true;
+        from_ = start;
+        to_ = std::max(start, end);
+    }
+    Lane take() {
+        flush();
+        lane_.finish();
+        return std::move(lane_);
+    }
+
+  private:
+    void flush() {
+        if (any_) lane_.add(from_, to_, {}, 0);
+        any_ = false;
+    }
+    Lane lane_;
+    std::int64_t from_ = 0, to_ = 0;
+    bool any_ = false;
+};
+
+// Of tracks that have few events.
+Lane union_of_lanes(const std::vector<const Track*>& tracks) {
+    std::vector<EventTime> times;
+    for (const Track* track : tracks) {
+        for (const Lane& lane : track->lanes) {
+            for (std::size_t i = 0; i < lane.size(); ++i) times.push_back({lane.start(i), lane.end(i)});
+        }
+    }
+    std::sort(times.begin(), times.end(),
+              [](const EventTime& a, const EventTime& b) { return a.start < b.start; });
+    Union all;
+    for (const EventTime& time : times) all.put(time.start, time.end);
+    return all.take();
+}
+
+}  // namespace
+
 Tracks make_tracks(const traces::Trace& trace) {
     Tracks result;
     const auto take = [&](std::vector<Track> part) {
@@ -218,6 +266,10 @@ std::size_t Tracks::memory() const {
 }
 
 Lane busy_union(const traces::Trace& trace, const std::vector<const Track*>& tracks) {
+    if (std::all_of(tracks.begin(), tracks.end(), [](const Track* t) {
+            return t->kind != Track::Kind::stream && t->kind != Track::Kind::thread;
+        }))
+        return union_of_lanes(tracks);
     const bool on_device = std::any_of(tracks.begin(), tracks.end(),
                                        [](const Track* t) { return t->kind == Track::Kind::stream; });
     std::vector<bool> counts(on_device ? trace.streams.size() : trace.threads.size());
@@ -225,22 +277,11 @@ Lane busy_union(const traces::Trace& trace, const std::vector<const Track*>& tra
         if (track->kind == (on_device ? Track::Kind::stream : Track::Kind::thread))
             counts[static_cast<std::size_t>(track->source)] = true;
     }
-    Lane lane;
-    std::int64_t from = 0, to = 0;
-    bool any = false;
-    const auto put = [&](std::int64_t start, std::int64_t end) {
-        if (any && start <= to) {
-            to = std::max(to, end);
-            return;
-        }
-        if (any) lane.add(from, to, {}, 0);
-        any = true;
-        from = start;
-        to = std::max(start, end);
-    };
+    Union all;
     const traces::DeviceEvents& device = trace.device;
     for (std::size_t i = 0; on_device && i < device.size(); ++i) {
-        if (device.stream[i] < counts.size() && counts[device.stream[i]]) put(device.start[i], device.end[i]);
+        if (device.stream[i] < counts.size() && counts[device.stream[i]])
+            all.put(device.start[i], device.end[i]);
     }
     if (!on_device) {
         // What lies inside another range adds nothing.
@@ -250,16 +291,14 @@ Lane busy_union(const traces::Trace& trace, const std::vector<const Track*>& tra
             ranges, calls,
             [&](std::size_t r) {
                 if (ranges.parent[r] < 0 && ranges.thread[r] < counts.size() && counts[ranges.thread[r]])
-                    put(ranges.start[r], ranges.end[r]);
+                    all.put(ranges.start[r], ranges.end[r]);
             },
             [&](std::size_t c) {
                 if (calls.thread[c] < counts.size() && counts[calls.thread[c]])
-                    put(calls.start[c], calls.end[c]);
+                    all.put(calls.start[c], calls.end[c]);
             });
     }
-    if (any) lane.add(from, to, {}, 0);
-    lane.finish();
-    return lane;
+    return all.take();
 }
 
 std::optional<Place> find_event(const traces::Trace& trace, const Tracks& tracks, SelectedEvent event) {

@@ -45,8 +45,9 @@ struct Tracks {
 
 Tracks make_tracks(const traces::Trace& trace);
 
-// When at least one of the tracks is busy: of streams if there are any among them, else of host threads. The
-// union of their events, so that a second in which two of them work counts once.
+// When at least one of the tracks is busy: of streams if there are any among them, else of host threads, else
+// of whatever they are. The union of their events, so that a second in which two of them work counts once.
+// The tracks have to be there only while it is made.
 Lane busy_union(const traces::Trace& trace, const std::vector<const Track*>& tracks);
 
 // Where an event is; nullopt where the trace does not show it.

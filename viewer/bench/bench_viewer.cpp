@@ -1,0 +1,223 @@
+// How fast ten million events open and draw, beside what no viewer can be faster than: one sqlite3_step scan
+// of the same columns in the same run. Bars: open at most 1.5 scans, 64 bytes resident for each event, a
+// frame in 4 ms (median) and 16 ms (99th percentile) of processor time at every zoom with at most 10,000
+// rectangles and 100 draw commands, a table of ten million rows put in order off the frame thread. Not a
+// test.
+//
+//   bench_viewer [--events N] [--trace FILE]     FILE is made where it is not there, and kept; without it a
+//                                                temporary one is used
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <malloc.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include "traces/store/open.h"
+#include "traces/store/sqlite.h"
+#include "viewer/bench/frames.h"
+#include "viewer/bench/made_trace.h"
+#include "viewer/bench/measure.h"
+#include "viewer/tables/table_order.h"
+
+namespace {
+
+using namespace shardscope;
+using namespace shardscope::viewer::bench;
+namespace fs = std::filesystem;
+
+constexpr int kRounds = 3;  // of open and scan, in turn
+
+// Steps through every row and reads every value that the loader reads; a sum keeps that from being left out.
+std::vector<double> bare_scan(const std::string& path) {
+    const double start = process_seconds();
+    traces::Database database = traces::open_trace(path);
+    traces::Statement statement(
+        database,
+        "SELECT start, \"end\", eventType, globalTid, domainId, textId, int64Value, uint64Value, jsonTextId "
+        "FROM NVTX_EVENTS");
+    sqlite3_stmt* bare = statement.handle();
+    std::int64_t rows = 0, sum = 0;
+    while (sqlite3_step(bare) == SQLITE_ROW) {
+        ++rows;
+        for (int c = 0; c < 9; ++c) sum += sqlite3_column_int64(bare, c) & 1;
+    }
+    return {process_seconds() - start, static_cast<double>(rows), static_cast<double>(sum)};
+}
+
+// From the command to the first frame with rows; then what stays in memory once nothing goes on.
+std::vector<double> open_once(const std::string& path) {
+    const std::int64_t before = resident_bytes();
+    const double start = process_seconds();
+    Viewer viewer(path);
+    viewer.wait_for_timeline();
+    const double seconds = process_seconds() - start;
+    viewer.settle();
+    const std::int64_t most = largest_resident_bytes();
+    ::malloc_trim(0);
+    return {seconds, static_cast<double>(resident_bytes() - before), static_cast<double>(most - before)};
+}
+
+void measure_opening(const std::string& path) {
+    std::vector<double> scans, opens;
+    double rows = 0, stays = 0, most = 0;
+    (void)in_child([&] { return bare_scan(path); });  // the file is in the system's cache from now on
+    for (int round = 0; round < kRounds; ++round) {
+        const auto scan = in_child([&] { return bare_scan(path); });
+        const auto open = in_child([&] { return open_once(path); });
+        scans.push_back(scan[0]);
+        rows = scan[1];
+        opens.push_back(open[0]);
+        stays = std::max(stays, open[1]);
+        most = std::max(most, open[2]);
+    }
+    const double scan = percentile(scans, 0.5), open = percentile(opens, 0.5);
+    fmt::print("{:.0f} events, {:.1f} MiB; medians of {} rounds, processor time\n", rows,
+               static_cast<double>(fs::file_size(path)) / (1 << 20), kRounds);
+    fmt::print("bare scan                    {:>8.2f} s\n", scan);
+    fmt::print("open to the first frame      {:>8.2f} s   {:.2f} x the scan (bar 1.5)\n", open, open / scan);
+    fmt::print("resident, open               {:>8.1f} bytes an event (bar 64)\n", stays / rows);
+    fmt::print("resident, at most while it opens {:>4.1f} bytes an event, the file's own pages included\n\n",
+               most / rows);
+}
+
+struct Zoom {
+    const char* name;
+    double share_of_all;  // or
+    double ns;
+};
+constexpr Zoom kZooms[] = {{"all", 1, 0},       {"30 %", 0.3, 0}, {"10 %", 0.1, 0},  {"1 %", 0.01, 0},
+                           {"0.1 %", 0.001, 0}, {"1 ms", 0, 1e6}, {"30 us", 0, 3e4}, {"1 us", 0, 1e3}};
+
+// Wheel and sideways wheel over the rows, around the middle of the trace.
+void measure_frames(const std::string& path) {
+    Viewer viewer(path);
+    viewer.wait_for_timeline();
+    viewer.settle();
+    viewer::OpenTrace& entry = *viewer.program.session.current();
+    const viewer::TimeRange all = entry.visible;
+    fmt::print(
+        "Frames while panning and zooming, 1600 x 900, processor time in ms (bars: median 4, p99 16, "
+        "10,000 rectangles, 100 commands)\n");
+    fmt::print("{:<10}{:>9}{:>9}{:>9}{:>13}{:>11}{:>11}\n", "shown", "median", "p99", "most", "rectangles",
+               "commands", "vertices");
+    for (const Zoom& zoom : kZooms) {
+        const double length = zoom.ns > 0 ? zoom.ns : zoom.share_of_all * static_cast<double>(all.length());
+        const std::int64_t middle = all.from + all.length() / 2;
+        entry.visible = {middle - static_cast<std::int64_t>(length / 2),
+                         middle + static_cast<std::int64_t>(length / 2)};
+        viewer.settle();
+        std::vector<double> times;
+        Counted most;
+        constexpr int kFrames = 200;
+        for (int f = 0; f < kFrames; ++f) {
+            const int phase = f % 8;  // in, in, right, right, out, out, left, left
+            viewer.wheel = phase < 2 ? 0.5F : phase >= 4 && phase < 6 ? -0.5F : 0;
+            viewer.wheel_sideways = phase >= 6 ? 0.4F : phase >= 2 && phase < 4 ? -0.4F : 0;
+            times.push_back(viewer.frame());
+            const Counted now = viewer.counted();
+            most.rectangles = std::max(most.rectangles, now.rectangles);
+            most.commands = std::max(most.commands, now.commands);
+            most.vertices = std::max(most.vertices, now.vertices);
+        }
+        viewer.wheel = viewer.wheel_sideways = 0;
+        fmt::print("{:<10}{:>9.2f}{:>9.2f}{:>9.2f}{:>13}{:>11}{:>11}\n", zoom.name, percentile(times, 0.5),
+                   percentile(times, 0.99), percentile(times, 1), most.rectangles, most.commands,
+                   most.vertices);
+        std::fflush(stdout);
+    }
+    std::vector<double> still;
+    for (int f = 0; f < 100; ++f) still.push_back(viewer.frame());
+    fmt::print("{:<10}{:>9.2f}{:>9.2f}\n\n", "unmoved", percentile(still, 0.5), percentile(still, 0.99));
+}
+
+// A table as wide as the ranges of the trace: name and time.
+class ManyRows final : public viewer::TableModel {
+  public:
+    explicit ManyRows(std::size_t rows) : rows_(rows) {
+        columns_ = {{.id = "name", .title = "Name", .unit = "", .kind = viewer::TableColumn::Kind::text},
+                    {.id = "time", .title = "Time", .unit = "ns"}};
+    }
+    std::size_t rows() const override { return rows_; }
+    std::string text(std::size_t row, std::size_t column) const override {
+        return column == 0 ? fmt::format("operator_{}", row % 300) : fmt::format("{}", value(row));
+    }
+    double number(std::size_t row, std::size_t column) const override {
+        return column == 0 ? viewer::kNoNumber : static_cast<double>(value(row));
+    }
+
+  private:
+    static std::uint64_t value(std::size_t row) { return row * 0x9E3779B97F4A7C15 >> 40; }
+    std::size_t rows_;
+};
+
+// On the frame thread an answer may take 100 ms; what takes longer works on a thread and shows its progress.
+void measure_tables(std::size_t rows) {
+    const auto model = std::make_shared<const ManyRows>(rows);
+    fmt::print("A table of {} rows: the longest that it holds up a frame, and the work behind it\n", rows);
+    const auto ask = [&](const char* what, viewer::TableSort sort, const std::string& filter) {
+        viewer::TableOrder order;
+        double longest = 0;
+        const double start = process_seconds();
+        do {
+            const double frame = thread_seconds();
+            (void)order.of(model, sort, filter);
+            longest = std::max(longest, thread_seconds() - frame);
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        } while (order.busy());
+        fmt::print("{:<28}{:>9.2f} ms{:>11.2f} s\n", what, longest * 1e3, process_seconds() - start);
+        std::fflush(stdout);
+    };
+    ask("sort by a number", {.column = 1, .descending = true}, "");
+    ask("filter by a text", {}, "operator_29");
+}
+
+int usage() {
+    fmt::print(stderr, "usage: bench_viewer [--events N] [--trace FILE]\n");
+    return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    std::int64_t events = 10'000'000;
+    std::string path;
+    for (int i = 1; i < argc; i += 2) {
+        const std::string_view option = argv[i];
+        if (i + 1 == argc) return usage();
+        if (option == "--events") {
+            events = std::strtoll(argv[i + 1], nullptr, 10);
+        } else if (option == "--trace") {
+            path = argv[i + 1];
+        } else {
+            return usage();
+        }
+    }
+    if (events <= 0) return usage();
+    const bool temporary = path.empty();
+    try {
+        if (temporary)
+            path = (fs::temp_directory_path() / fmt::format("bench_viewer_{}.sqlite", ::getpid())).string();
+        if (!fs::exists(path)) make_trace(path, events);
+        measure_opening(path);
+        (void)in_child([&] {
+            measure_frames(path);
+            return std::vector<double>{};
+        });
+        measure_tables(static_cast<std::size_t>(events));
+        if (temporary) fs::remove(path);
+        return 0;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "bench_viewer: {}\n", error.what());
+        if (temporary) fs::remove(path);
+        return 1;
+    }
+}

@@ -1,0 +1,46 @@
+// The viewer without a screen: frames of the real shell are built by Dear ImGui and painted by nobody. Not a
+// test.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <imgui.h>
+
+#include "viewer/app/program.h"
+#include "viewer/app/shell.h"
+
+namespace shardscope::viewer::bench {
+
+struct Counted {
+    std::size_t rectangles = 0;  // filled; letters and lines are none
+    std::size_t commands = 0;    // of drawing
+    std::size_t vertices = 0;
+};
+
+class Viewer {
+  public:
+    explicit Viewer(const std::string& trace);
+    ~Viewer();
+    Viewer(const Viewer&) = delete;
+    Viewer& operator=(const Viewer&) = delete;
+
+    // Until the timeline of the trace shows rows.
+    void wait_for_timeline();
+    // Until nothing goes on behind.
+    void settle();
+    // One frame; returns its processor time on this thread in milliseconds.
+    double frame();
+    Counted counted() const;
+
+    Program program;
+    ImVec2 mouse{900, 600};
+    float wheel = 0, wheel_sideways = 0;
+
+  private:
+    std::unique_ptr<Shell> shell_;
+};
+
+}  // namespace shardscope::viewer::bench

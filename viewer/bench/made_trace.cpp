@@ -1,0 +1,89 @@
+// See made_trace.h.
+#include "viewer/bench/made_trace.h"
+
+#include <array>
+#include <random>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "traces/store/writer.h"
+
+namespace shardscope::viewer::bench {
+namespace {
+
+using namespace traces;
+
+constexpr int kRanks = 8, kThreads = 4, kNames = 300;
+
+// One thread's ranges: an outermost one holds four, each of which holds four, each of which holds four.
+class Thread {
+  public:
+    Thread(DatabaseWriter& to, std::int64_t tid, const std::vector<StringId>& names, unsigned seed)
+        : to_(to), names_(names), random_(seed) {
+        range_.global_tid = tid;
+    }
+    // Returns how many it wrote.
+    int step() {
+        written_ = 0;
+        time_ += 2000 + random_() % 30'000;
+        nest(0);
+        return written_;
+    }
+
+  private:
+    void nest(int depth) {
+        const std::int64_t start = time_;
+        time_ += 100 + random_() % 400;
+        if (depth < 3) {
+            for (int i = 0; i < 4; ++i) {
+                nest(depth + 1);
+                time_ += 50 + random_() % (depth == 0 ? 4000 : 900);
+            }
+        } else {
+            time_ += random_() % 50 == 0 ? random_() % 40'000 : random_() % 3000;
+        }
+        range_.start = start;
+        range_.end = time_;
+        range_.text = names_[(static_cast<std::size_t>(depth) * 75 + random_() % 75) % names_.size()];
+        to_.add(range_);
+        ++written_;
+    }
+    DatabaseWriter& to_;
+    const std::vector<StringId>& names_;
+    std::mt19937 random_;
+    RangeRow range_;
+    std::int64_t time_ = 0;
+    int written_ = 0;
+};
+
+}  // namespace
+
+void make_trace(const std::string& path, std::int64_t events) {
+    DatabaseWriter to({.path = path, .overwrite = true});
+    std::vector<StringId> names;
+    for (int n = 0; n < kNames; ++n) names.push_back(to.intern(fmt::format("aten::operator_{}", n)));
+    std::vector<Thread> threads;
+    for (int r = 0; r < kRanks; ++r) {
+        const std::int64_t pid = 1000 + r;
+        to.add(RankRow{.rank = r,
+                       .device = r,
+                       .global_pid = global_pid(pid),
+                       .global_tid = global_tid(pid, pid),
+                       .host = "host",
+                       .device_name = "GPU"});
+        for (int t = 0; t < kThreads; ++t) {
+            const std::int64_t tid = global_tid(pid, pid + t);
+            to.add(ThreadRow{.global_tid = tid, .name = fmt::format("thread {}", t), .rank = r});
+            threads.emplace_back(to, tid, names, static_cast<unsigned>(r * kThreads + t + 1));
+        }
+    }
+    std::int64_t written = 0;
+    for (std::int64_t round = 0; written < events; ++round) {
+        for (Thread& thread : threads) written += thread.step();
+        if (round % 1000 == 0) to.commit();
+    }
+    to.finish(written * 100, 0);
+}
+
+}  // namespace shardscope::viewer::bench

@@ -1,0 +1,23 @@
+// Processor time, resident memory, and work in a process of its own. Not a test.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace shardscope::viewer::bench {
+
+double process_seconds();  // of all threads of this process
+double thread_seconds();   // of this thread
+
+std::int64_t resident_bytes();  // now
+std::int64_t largest_resident_bytes();
+
+// Runs `work` in a child process, which starts with little memory; returns the numbers that it gave.
+// Throws std::runtime_error where it failed.
+std::vector<double> in_child(const std::function<std::vector<double>()>& work);
+
+// The value below which `share` of the values lie.
+double percentile(std::vector<double> values, double share);
+
+}  // namespace shardscope::viewer::bench

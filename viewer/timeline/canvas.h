@@ -1,0 +1,44 @@
+// What the parts of the timeline's painter share: where times and rows lie on the screen, and text on whole
+// pixels. Drawing layer (Dear ImGui); frame thread only.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "viewer/draw/text.h"
+#include "viewer/timeline/painter.h"
+
+namespace shardscope::viewer {
+
+inline constexpr float kFar = 1e5F;  // pixels: beyond this a screen coordinate says only "outside"
+
+inline float width_of(const std::string& text) {
+    return ImGui::CalcTextSize(text.c_str()).x;
+}
+
+class Canvas {
+  public:
+    Canvas(ImDrawList& draw, const TimelinePicture& picture)
+        : draw_(draw), p_(picture), font_(ImGui::GetFontSize()) {}
+
+  protected:
+    float x_of(std::int64_t time) const {
+        const double x = static_cast<double>(p_.area.left()) + p_.view.pixel(time);
+        return static_cast<float>(std::clamp(x, -static_cast<double>(kFar), static_cast<double>(kFar)));
+    }
+    float y_of(const Row& row) const {
+        return std::floor(p_.area.top() + p_.layout.on_screen(row, p_.area.scroll));
+    }
+    // Where scrolled rows begin on the screen.
+    float below_pinned() const { return p_.area.top() + p_.layout.pinned_height; }
+    void put(float x, float y, ImU32 color, const std::string& text) {
+        draw_.AddText({std::floor(x), std::floor(y)}, color, text.c_str());
+    }
+
+    ImDrawList& draw_;
+    const TimelinePicture& p_;
+    float font_;
+};
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,234 @@
+// See color_modes.h.
+#include "viewer/timeline/color_modes.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "traces/analysis/unit_ranges.h"
+
+namespace shardscope::viewer {
+namespace {
+
+constexpr std::size_t kInLegend = 24;
+
+std::string_view kind_name(Paint paint) {
+    static constexpr std::array<std::string_view, kRangeKinds> kRanges = {
+        "range", "module", "backward", "step", "DataLoader", "NCCL call", "function", "operator"};
+    if (paint < kFirstRangePaint) return traces::kDeviceKindNames[paint];
+    if (paint < kRuntimePaint) return kRanges[static_cast<std::size_t>(paint - kFirstRangePaint)];
+    switch (paint) {
+        case kRuntimePaint:
+            return "runtime call";
+        case kWaitPaint:
+            return "waiting";
+        case kMarkPaint:
+            return "mark";
+        case kArrivalPaint:
+            return "ranks arrive";
+        default:
+            return "transfer";
+    }
+}
+
+// What an event is named after in a mode: a number of a thing and its hue; -1 none.
+class Naming {
+  public:
+    Naming(const traces::Trace& trace, ColorBy by) : trace_(trace), by_(by) {
+        if (by == ColorBy::name) {
+            names_.reserve(trace.strings.size());
+            for (std::size_t s = 0; s < trace.strings.size(); ++s)
+                add(std::string_view(trace.strings[static_cast<traces::StringId>(s)]));
+        } else if (by == ColorBy::module) {
+            for (const traces::ModuleRow& module : trace.modules) {
+                module_at_[module.id] = static_cast<int>(hues_.size());
+                add(module.path.empty() ? module.name : module.path);
+            }
+            modules_around();
+        } else {
+            units_ = traces::find_units(trace);
+            for (const std::string& unit : units_.names) add(unit);
+            for (std::size_t u = 0; u < trace.units.size(); ++u)
+                unit_at_[trace.units[u].id] = static_cast<int>(u);
+        }
+    }
+
+    int of(SelectedEvent event) const {
+        const auto i = static_cast<std::size_t>(event.index);
+        switch (event.kind) {
+            case EventKind::device:
+                if (by_ == ColorBy::name) return static_cast<int>(trace_.device.name[i]);
+                if (const int unit = unit_of_collective(i); unit >= 0) return unit;
+                return around(trace_.device.range[i], launched_at(i));
+            case EventKind::range:
+                if (by_ == ColorBy::name) return static_cast<int>(trace_.ranges.name[i]);
+                return around(static_cast<std::int32_t>(i), trace_.ranges.start[i]);
+            case EventKind::runtime:
+                if (by_ == ColorBy::name) return static_cast<int>(trace_.runtime.name[i]);
+                return around(trace_.runtime.range[i], trace_.runtime.start[i]);
+            case EventKind::wait: {
+                const std::int32_t call = trace_.synchronizations.call[i];
+                return call < 0 ? -1 : of({EventKind::runtime, call});
+            }
+            case EventKind::mark:
+                return by_ == ColorBy::name ? static_cast<int>(trace_.marks.name[i]) : -1;
+            case EventKind::none:
+                break;
+        }
+        return -1;
+    }
+    Paint hue(int thing) const { return thing < 0 ? kNoHue : hues_[static_cast<std::size_t>(thing)]; }
+    std::string_view name(int thing) const { return names_[static_cast<std::size_t>(thing)]; }
+    std::size_t size() const { return hues_.size(); }
+
+  private:
+    void add(std::string_view name) {
+        names_.push_back(name);
+        hues_.push_back(hue_of(name));
+    }
+    // Ranges come after those around them.
+    void modules_around() {
+        const traces::HostRanges& ranges = trace_.ranges;
+        module_around_.assign(ranges.size(), -1);
+        for (std::size_t r = 0; r < ranges.size(); ++r) {
+            const auto own = module_at_.find(ranges.module[r]);
+            if (own != module_at_.end()) {
+                module_around_[r] = own->second;
+            } else if (ranges.parent[r] >= 0) {
+                module_around_[r] = module_around_[static_cast<std::size_t>(ranges.parent[r])];
+            }
+        }
+    }
+    int around(std::int32_t range, std::int64_t time) const {
+        if (by_ == ColorBy::module) return range < 0 ? -1 : module_around_[static_cast<std::size_t>(range)];
+        return units_.at(trace_, range, time).unit;
+    }
+    int unit_of_collective(std::size_t event) const {
+        const std::int32_t c = trace_.device.collective[event];
+        if (by_ != ColorBy::unit || c < 0 || static_cast<std::size_t>(c) >= trace_.collectives.size())
+            return -1;
+        const auto unit = unit_at_.find(trace_.collectives.unit[static_cast<std::size_t>(c)]);
+        return unit == unit_at_.end() ? -1 : unit->second;
+    }
+    std::int64_t launched_at(std::size_t event) const {
+        const std::int32_t launch = trace_.device.launch[event];
+        return launch < 0 ? trace_.device.start[event]
+                          : trace_.runtime.start[static_cast<std::size_t>(launch)];
+    }
+
+    const traces::Trace& trace_;
+    ColorBy by_;
+    std::vector<std::string_view> names_;
+    std::vector<Paint> hues_;
+    std::unordered_map<int, int> module_at_, unit_at_;
+    std::vector<int> module_around_;
+    traces::UnitRanges units_;
+};
+
+void sort_legend(std::vector<PaintName>& legend) {
+    std::stable_sort(legend.begin(), legend.end(),
+                     [](const PaintName& a, const PaintName& b) { return a.busy_ns > b.busy_ns; });
+    if (legend.size() > kInLegend) legend.resize(kInLegend);
+}
+
+std::vector<PaintName> kinds_of(const Tracks& tracks) {
+    PaintTimes times{};
+    std::array<bool, kPaints> seen{};
+    for (const Track& track : tracks.tracks) {
+        for (const Lane& lane : track.lanes) {
+            lane.paints().add_times(lane, 0, lane.size(), times);
+            for (const Paint paint : lane.paints().used()) seen[paint] = true;
+        }
+    }
+    std::vector<PaintName> legend;
+    for (Paint paint = 0; paint < kKindPaints; ++paint) {
+        if (seen[paint]) legend.push_back({paint, std::string(kind_name(paint)), times[paint]});
+    }
+    return legend;
+}
+
+}  // namespace
+
+Color paint_color(Paint paint) {
+    if (paint < kFirstRangePaint) return kind_color(static_cast<traces::DeviceKind>(paint));
+    if (paint < kRuntimePaint) return range_color(static_cast<traces::RangeKind>(paint - kFirstRangePaint));
+    switch (paint) {
+        case kRuntimePaint:
+            return runtime_color();
+        case kWaitPaint:
+            return no_hue_color();
+        case kMarkPaint:
+            return theme::peak();
+        case kArrivalPaint:
+            return hue_color(1);
+        case kTransferPaint:
+            return kind_color(traces::DeviceKind::communication);
+        case kNoHue:
+            return no_hue_color();
+        default:
+            return hue_color(paint - kFirstHue);
+    }
+}
+
+Paint hue_of(std::string_view name) {
+    std::uint64_t hash = 0xCBF29CE484222325;
+    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+    hash ^= hash >> 32;
+    return static_cast<Paint>(kFirstHue + hash % kHues);
+}
+
+TrackPaints::TrackPaints(const traces::Trace& trace, const Tracks& tracks, ColorBy by) {
+    if (by == ColorBy::kind) {
+        legend_ = kinds_of(tracks);
+        return;
+    }
+    const Naming naming(trace, by);
+    std::vector<std::int64_t> busy(naming.size());
+    std::int64_t unnamed = -1;
+    paints_.resize(tracks.tracks.size());
+    for (std::size_t t = 0; t < tracks.tracks.size(); ++t) {
+        for (const Lane& lane : tracks.tracks[t].lanes) {
+            LanePaints& paints = paints_[t].emplace_back();
+            paints.reserve(lane.size());
+            // A collective's events count where they ran, not once more where they are joined.
+            const bool counts = tracks.tracks[t].kind != Track::Kind::collectives;
+            for (std::size_t i = 0; i < lane.size(); ++i) {
+                const int thing = naming.of(lane.event(i));
+                // How long ranks waited for each other stays to be seen.
+                paints.add(lane.paint(i) == kArrivalPaint ? kArrivalPaint : naming.hue(thing));
+                if (!counts) continue;
+                if (thing >= 0) {
+                    busy[static_cast<std::size_t>(thing)] += lane.length(i);
+                } else {
+                    unnamed = std::max<std::int64_t>(unnamed, 0) + lane.length(i);
+                }
+            }
+            paints.finish(lane);
+        }
+    }
+    for (std::size_t thing = 0; thing < busy.size(); ++thing) {
+        if (busy[thing] > 0)
+            legend_.push_back({naming.hue(static_cast<int>(thing)),
+                               std::string(naming.name(static_cast<int>(thing)).substr(0, 200)),
+                               busy[thing]});
+    }
+    sort_legend(legend_);
+    if (unnamed >= 0) legend_.push_back({kNoHue, by == ColorBy::unit ? "no unit" : "no module", unnamed});
+}
+
+const LanePaints& TrackPaints::of(const Tracks& tracks, int track, int lane) const {
+    const auto t = static_cast<std::size_t>(track), l = static_cast<std::size_t>(lane);
+    return paints_.empty() ? tracks.tracks[t].lanes[l].paints() : paints_[t][l];
+}
+
+std::size_t TrackPaints::memory() const {
+    std::size_t bytes = 0;
+    for (const auto& track : paints_) {
+        for (const LanePaints& lane : track) bytes += sizeof(LanePaints) + lane.memory();
+    }
+    return bytes;
+}
+
+}  // namespace shardscope::viewer

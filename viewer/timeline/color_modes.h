@@ -1,0 +1,45 @@
+// What the timeline's bars are coloured by: their kind, name, module or FSDP unit. A thing has the same hue
+// in every trace, since the hue comes from its name. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "viewer/app/session.h"
+#include "viewer/app/theme.h"
+#include "viewer/timeline/lane_paints.h"
+#include "viewer/timeline/tracks.h"
+
+namespace shardscope::viewer {
+
+Color paint_color(Paint paint);
+
+// One of the kHues hues: FNV-1a, a hash whose result is the same on every machine.
+// Source: Fowler, Noll, Vo, "The FNV Non-Cryptographic Hash Algorithm" (IETF draft-eastlake-fnv).
+Paint hue_of(std::string_view name);
+
+struct PaintName {
+    Paint paint = 0;
+    std::string name;
+    std::int64_t busy_ns = 0;  // of all its events together
+};
+
+// The paints of every lane of a trace in one of the modes.
+class TrackPaints {
+  public:
+    TrackPaints() = default;  // by kind: what the lanes have themselves
+    TrackPaints(const traces::Trace& trace, const Tracks& tracks, ColorBy by);
+
+    const LanePaints& of(const Tracks& tracks, int track, int lane) const;
+    // What is in the trace, the longest busy first; by kind in the order of the kinds.
+    const std::vector<PaintName>& legend() const { return legend_; }
+    std::size_t memory() const;
+
+  private:
+    std::vector<std::vector<LanePaints>> paints_;  // by track and lane; empty: by kind
+    std::vector<PaintName> legend_;
+};
+
+}  // namespace shardscope::viewer

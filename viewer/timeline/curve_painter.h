@@ -1,0 +1,14 @@
+// Memory by category and counters as rows of the timeline. Truthful in each pixel: what is painted solid was
+// there during the whole of it, what is pale at its highest moment. Drawing layer; frame thread only.
+#pragma once
+
+#include <imgui.h>
+
+#include "viewer/timeline/painter.h"
+
+namespace shardscope::viewer {
+
+void paint_memory(ImDrawList& draw, const TimelinePicture& picture, const Row& row);
+void paint_counter(ImDrawList& draw, const TimelinePicture& picture, const Row& row);
+
+}  // namespace shardscope::viewer

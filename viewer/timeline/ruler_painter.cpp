@@ -1,0 +1,128 @@
+// The ruler above the timeline's rows: time, and the steps of the chosen rank. See painter.h.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "viewer/app/theme.h"
+#include "viewer/draw/axis.h"
+#include "viewer/draw/chart.h"
+#include "viewer/draw/format.h"
+#include "viewer/timeline/canvas.h"
+
+namespace shardscope::viewer {
+namespace {
+
+class RulerPainter : private Canvas {
+  public:
+    using Canvas::Canvas;
+
+    void ruler() {
+        const TimelineArea& a = p_.area;
+        draw_.AddRectFilled(a.min, {a.max.x, a.top()}, theme::raised());
+        ruler_ticks();
+        ruler_steps();
+        draw_.AddRectFilled({a.min.x, a.top() - 1}, {a.max.x, a.top()}, theme::line());
+    }
+
+  private:
+    void ruler_ticks() {
+        const TimelineArea& a = p_.area;
+        const int most = std::clamp(static_cast<int>(a.width() / (font_ * 7)), 2, 24);
+        const float y = a.min.y + font_ * 0.25F;
+        float free_from = a.left();
+        for (const Tick& tick : make_ticks(static_cast<double>(p_.view.from), static_cast<double>(p_.view.to),
+                                           most, AxisUnit::nanoseconds)) {
+            const float x = std::floor(x_of(static_cast<std::int64_t>(std::llround(tick.value))));
+            if (x < a.left() || x >= a.max.x) continue;
+            draw_.AddRectFilled({x, a.min.y + font_ * 1.25F}, {x + 1, a.min.y + font_ * 1.55F},
+                                theme::text_dim());
+            draw_.AddRectFilled({x, a.top()}, {x + 1, a.max.y}, faded(theme::text(), 0.05F));
+            const float width = width_of(tick.label);
+            const float at = std::clamp(x - width / 2, a.left() + 2, a.max.x - width - 2);
+            if (at < free_from) continue;  // a label never touches its neighbour
+            put(at, y, theme::text_dim(), tick.label);
+            free_from = at + width + font_ * 0.6F;
+        }
+        put(a.min.x + font_ * 0.5F, y, theme::text_dim(), "Time since start");
+    }
+
+    void ruler_steps() {
+        const TimelineArea& a = p_.area;
+        const float y0 = a.min.y + font_ * 1.65F, y1 = a.top() - 2;
+        std::vector<const traces::Step*> mine;
+        std::vector<float> widths;
+        for (const traces::Step& step : p_.trace.steps) {
+            if (step.rank != p_.session.rank) continue;
+            mine.push_back(&step);
+            widths.push_back(x_of(step.end) - x_of(step.start));
+        }
+        if (mine.empty()) return;
+        std::nth_element(widths.begin(), widths.begin() + static_cast<std::ptrdiff_t>(widths.size() / 2),
+                         widths.end());
+        const StepLabels labels = choose_labels(*mine.back(), widths[widths.size() / 2]);
+        const bool dense = widths[widths.size() / 2] < 4;  // no room for gaps: one band
+        float last = -kFar, free_from = a.left();
+        for (const traces::Step* step : mine) {
+            const float x0 = std::max(a.left(), x_of(step->start)), x1 = std::min(a.max.x, x_of(step->end));
+            if (x1 <= a.left() || x0 >= a.max.x) continue;
+            if (x1 >= last + 1) {
+                const float from = dense && last >= a.left() ? last : x0, to = dense ? x1 : x1 - 1;
+                draw_.AddRectFilled({from, y0}, {std::max(from + 1, to), y1},
+                                    range_color(traces::RangeKind::step));
+                last = x1;
+            }
+            if (step->number % labels.every != 0) continue;
+            std::string label = labels.text(*step);
+            for (int form = labels.form; labels.every == 1 && form < 2 && width_of(label) + 4 > x1 - x0;) {
+                label = StepLabels{++form}.text(*step);  // a step much shorter than the others
+            }
+            const float width = width_of(label), at = (x0 + x1 - width) / 2;
+            const bool fits =
+                labels.every > 1 ? at >= free_from && at + width <= a.max.x : width + 4 <= x1 - x0;
+            if (!fits) continue;
+            step_labels_.push_back({at, label});
+            free_from = at + width + font_ * 0.6F;
+        }
+        // After the boxes: the label of every tenth step may reach over its neighbours.
+        for (const auto& [at, label] : step_labels_) put(at, (y0 + y1 - font_) / 2, theme::text(), label);
+        const auto rank = static_cast<std::size_t>(p_.session.rank);
+        const int number = rank < p_.trace.ranks.size() ? p_.trace.ranks[rank].number : 0;
+        put(a.min.x + font_ * 0.5F, (y0 + y1 - font_) / 2, theme::text_dim(),
+            fmt::format("Steps of rank {}", number));
+    }
+
+    // All steps are labelled alike: with their time, with "step", with the number, or only every so many.
+    struct StepLabels {
+        int form = 0;
+        std::int64_t every = 1;
+        std::string text(const traces::Step& step) const {
+            if (form == 2) return fmt::format("{}", step.number);
+            if (form == 1) return fmt::format("step {}", step.number);
+            return fmt::format("step {}  {}", step.number,
+                               format_duration(static_cast<double>(step.end - step.start)));
+        }
+    };
+    StepLabels choose_labels(const traces::Step& longest, float room) const {
+        StepLabels labels;
+        while (labels.form < 2 && width_of(labels.text(longest)) + font_ * 0.6F > room) ++labels.form;
+        if (labels.form < 2 || room <= 0) return labels;
+        const float need = width_of(labels.text(longest)) + font_ * 0.6F;
+        if (need > room)
+            labels.every = static_cast<std::int64_t>(nice_step(static_cast<double>(need / room)));
+        return labels;
+    }
+
+    std::vector<std::pair<float, std::string>> step_labels_;
+};
+
+}  // namespace
+
+void paint_ruler(ImDrawList& draw, const TimelinePicture& picture) {
+    RulerPainter(draw, picture).ruler();
+}
+
+}  // namespace shardscope::viewer
