@@ -210,7 +210,8 @@ TEST_F(CommunicationPanels, TheShardMapIsScrubbedOnLanesAndCurve) {
     open({.per_linear = true}, "linear.sqlite");
     const auto panel = make_shardmap_panel();
     draw(*panel);
-    for (const std::string name : {"shardmap.curve", "shardmap.lane." + trace().units[1].name}) {
+    for (const std::string& name :
+         {std::string("shardmap.curve"), "shardmap.lane." + trace().units[1].name}) {
         const auto place = items::find(name);
         ASSERT_TRUE(place) << name;
         const float y = (place->min.y + place->max.y) / 2, width = place->max.x - place->min.x;

@@ -133,10 +133,10 @@ std::shared_ptr<const CellTable> straggler_table(const traces::StragglersReport&
 std::shared_ptr<const CellTable> traffic_table(const traces::DistributedReport& report) {
     auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
         text_column("operation", "Operation", 9),
+        text_column("size", "Size", 9, 9),
+        text_column("within", "Within", 6, 6),
         number_column("group", "Group", "", 5, 8),
         number_column("ranks", "Ranks", "", 4.5F, 7),
-        text_column("within", "Within", 6, 6),
-        text_column("size", "Size", 9, 9),
         number_column("count", "Count", "", 5, 10, theme::accent(),
                       "Each collective once, whatever the ranks."),
         number_column("mb", "Full buffers", "MB", 7, 8),
@@ -152,8 +152,8 @@ std::shared_ptr<const CellTable> traffic_table(const traces::DistributedReport& 
                                                   : fmt::format("{} nodes", t.nodes);
         const std::size_t size =
             t.size_class < 0 ? kHistogramClasses - 1 : static_cast<std::size_t>(t.size_class);
-        table->add({text_cell(name(t.operation)), group_cell(t.group), known_count(t.group_size),
-                    text_cell(within), text_cell(size_class_text(size)), count_cell(t.count),
+        table->add({text_cell(name(t.operation)), text_cell(size_class_text(size)), text_cell(within),
+                    group_cell(t.group), known_count(t.group_size), count_cell(t.count),
                     t.bytes > 0 ? mb_cell(t.bytes) : no_cell(), ns_cell(t.transfer_ns),
                     mean_us_cell(t.waiting_ns, t.parts), rate_cell(t.algbw_gbps), rate_cell(t.busbw_gbps)},
                    operation_color(t.operation));

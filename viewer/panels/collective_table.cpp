@@ -19,9 +19,9 @@ constexpr char kMicro[] = "\u00b5s";
 
 enum : std::size_t {
     kCollective,
-    kStart,
     kUnit,
     kPhase,
+    kStart,
     kGroup,
     kRanks,
     kSize,
@@ -50,9 +50,9 @@ CollectiveTable::CollectiveTable(std::shared_ptr<const std::vector<CollectiveTim
     : list_(std::move(list)) {
     columns_ = {
         text_column("collective", "Collective", 11),
-        number_column("start_ms", "Start", "ms", 7, 9),
         text_column("unit", "Unit", 8, 6),
         text_column("phase", "Phase", 6, 5),
+        number_column("start_ms", "Start", "ms", 7, 9),
         number_column("group", "Group", "", 4.5F, 4),
         number_column("ranks", "Ranks", "", 4, 3),
         number_column("mb", "Full buffer", "MB", 7, 8),

@@ -69,7 +69,7 @@ class DistributedPanel final : public Panel {
         take(report);
         draw_headline(*trace, *report);
         const float font = ImGui::GetFontSize();
-        const float wanted = font * (4.2F + 1.7F * static_cast<float>(report->ranks.size()));
+        const float wanted = font * (2.4F + 1.7F * static_cast<float>(report->ranks.size()));
         draw_bars(session, *report, std::min(wanted, ImGui::GetContentRegionAvail().y * 0.5F));
         draw_part(session, *trace, *report);
     }
@@ -103,9 +103,11 @@ class DistributedPanel final : public Panel {
                          format_count(report.collectives)));
         ImGui::SetCursorPos({right, at.y + font * 1.1F});
         ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
+        ImGui::PushTextWrapPos(0);
         text(skew_text(trace, report, skew));
+        ImGui::PopTextWrapPos();
         ImGui::PopStyleColor();
-        ImGui::SetCursorPos({at.x, at.y + font * 2.4F});
+        ImGui::SetCursorPos({at.x, std::max(at.y + font * 2.4F, ImGui::GetCursorPosY())});
         items::value("distributed.overlap", format_percent(sum.overlap_percent()));
     }
 

@@ -118,8 +118,9 @@ ShardGrid::Events ShardGrid::draw(const Input& input, float height) {
     constexpr ImGuiWindowFlags kFlags = ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoBackground;
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
     ImGui::BeginChild("units", {0, inner}, false, kFlags);
+    ImGui::PopStyleVar();  // tooltips keep theirs
     const float row_height = std::floor(
-        std::clamp(inner / static_cast<float>(std::max<std::size_t>(units, 1)), font * 1.35F, font * 2.1F));
+        std::clamp(inner / static_cast<float>(std::max<std::size_t>(units, 1)), font * 1.35F, font * 3));
     if (ImGui::IsWindowHovered() && ImGui::GetIO().MousePos.x < input.lanes_left &&
         ImGui::GetIO().MouseWheel != 0)
         ImGui::SetScrollY(ImGui::GetScrollY() - ImGui::GetIO().MouseWheel * row_height * 3);
@@ -147,7 +148,6 @@ ShardGrid::Events ShardGrid::draw(const Input& input, float height) {
             theme::peak());
     }
     ImGui::EndChild();
-    ImGui::PopStyleVar();
     return events;
 }
 

@@ -245,7 +245,7 @@ class ShardMapPanel final : public Panel {
         const float left = ShardGrid::left_width(input, room.x);
         const float chart_height = std::max(font * 7, room.y * 0.32F);
         const float grid_height = std::min(std::max(font * 5, room.y - chart_height - font),
-                                           font * (2.1F * static_cast<float>(lanes_.size()) + 1.5F));
+                                           font * (3 * static_cast<float>(lanes_.size()) + 1.5F));
         // The chart first: where its axis lies the lanes lie, too.
         ImGui::SetCursorScreenPos({at.x + left - font * 1.5F, at.y + grid_height + font * 0.4F});
         const Chart chart =

@@ -115,9 +115,11 @@ class UnitsPanel final : public Panel {
             if (report.uneven.peak_bytes > 0)
                 line += fmt::format(", peak {}", format_decimal(report.uneven.peak_bytes, 3));
         }
+        ImGui::PushTextWrapPos(0);
         text(line);
+        ImGui::PopTextWrapPos();
         ImGui::PopStyleColor();
-        ImGui::SetCursorPos({at.x, at.y + font * 2.4F});
+        ImGui::SetCursorPos({at.x, std::max(at.y + font * 2.4F, ImGui::GetCursorPosY())});
         items::value("units.exposed", mean(sum.exposed_ns()));
         if (const std::string again = regather_text(rows, steps); !again.empty()) note(again);
     }
