@@ -9,6 +9,7 @@
 #include "tests/traces/run_builder.h"
 #include "traces/analysis/memory.h"
 #include "traces/analysis/memory_curves.h"
+#include "traces/analysis/row_counts.h"
 
 namespace shardscope::traces {
 namespace {
@@ -97,6 +98,52 @@ TEST(Allocations, SumToTheLiveBytesAtEveryInstant) {
         EXPECT_EQ(bytes, memory_report(*trace, {.from_ns = t, .to_ns = t + 1}).ranks[0].peak_bytes);
         EXPECT_EQ(bytes, curve.bytes[static_cast<std::size_t>(t / 10)]);
     }
+}
+
+TEST(SelectedCurve, BeginsWithWhatWasLiveAndEndsWithTheTime) {
+    RunBuilder run;
+    run.step(0, 0, 0, 100);
+    run.step(0, 1, 100, 200);
+    run.allocate(0, 10, 1, 400);
+    run.allocate(0, 120, 2, 30);
+    run.free(0, 150, 2, 30);
+    run.allocate(0, 250, 3, 7);
+    const auto trace = run.take();
+    const auto part = selected_memory_curve(*trace, 0, {.first_step = 1, .last_step = 1});
+    std::vector<std::pair<std::int64_t, std::int64_t>> points;
+    for (const MemoryPoint& point : part) points.emplace_back(point.time, point.total);
+    using P = std::pair<std::int64_t, std::int64_t>;
+    EXPECT_THAT(points, ElementsAre(P{100, 400}, P{120, 430}, P{150, 400}, P{200, 400}));
+    EXPECT_EQ(selected_memory_curve(*trace, 0, {}).size(), 4U) << "all of it";
+    EXPECT_THAT(selected_memory_curve(*trace, 0, {.first_step = 9}), IsEmpty());
+}
+
+TEST(RowCounts, AreOfWhatIsSelected) {
+    RunBuilder run(2);
+    for (int rank = 0; rank < 2; ++rank) {
+        for (int s = 0; s < 3; ++s) {
+            run.step(rank, s, 100 * s, 100 * s + 90);
+            run.range(rank, 100 * s + 1, 100 * s + 50, "aten::mm");
+            run.kernel(rank, 100 * s + 20, 100 * s + 40, 100 * s + 10);  // with its launching call
+            run.allocate(rank, 100 * s + 5, 1, 64);
+            run.free(rank, 100 * s + 60, 1, 64);
+        }
+    }
+    const auto trace = run.take();
+    const auto count = [&](const char* name, const Selection& selection) {
+        for (const auto& [known, rows] : row_counts(*trace, selection)) {
+            if (known == name) return rows;
+        }
+        return std::int64_t{-1};
+    };
+    EXPECT_EQ(count("kernels", {}), 6);
+    EXPECT_EQ(count("kernels", {.rank = 1}), 3);
+    EXPECT_EQ(count("kernels", {.first_step = 1, .last_step = 2}), 4);
+    EXPECT_EQ(count("runtime_calls", {.rank = 0, .first_step = 1, .last_step = 1}), 1);
+    EXPECT_EQ(count("ranges", {.from_ns = 100, .to_ns = 200}), 2);
+    EXPECT_EQ(count("memory_events", {.rank = 0, .from_ns = 0, .to_ns = 50}), 1);
+    EXPECT_EQ(count("steps", {.first_step = 2}), 2);
+    EXPECT_EQ(count("threads", {.rank = 0}), 1);
 }
 
 TEST(PoolCurves, AreTheCountersOfTheirNamesAndEmptyWithoutThem) {

@@ -1,5 +1,6 @@
 // The HTML report: nothing that a trace says becomes markup, nothing that it must not tell is told, and the
 // memory curve is folded truthfully. A real browser looks at it where there is one.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -13,8 +14,8 @@
 
 #include "tests/traces/run_builder.h"
 #include "tests/traces/temporary_folder.h"
-#include "traces/report/reported_run.h"
 #include "traces/report/html_parts.h"
+#include "traces/report/reported_run.h"
 
 namespace shardscope::traces {
 namespace {
@@ -53,6 +54,39 @@ std::unique_ptr<Trace> hostile_trace() {
 
 std::string report_of(const Trace& trace, const std::string& path, const HtmlOptions& options = {}) {
     return html_report({reported_run(trace, path, {})}, std::nullopt, options);
+}
+
+// Two steps of 10 us; the second allocates 3 MB more than the first's 1 MB.
+std::unique_ptr<Trace> two_steps() {
+    RunBuilder run(2);
+    for (int r = 0; r < 2; ++r) {
+        for (int s = 0; s < 2; ++s) {
+            const std::int64_t start = 10'000 * s;
+            run.step(r, s, start, start + 10'000);
+            run.kernel(r, start + 300, start + 2'000, start + 250);
+            run.allocate(r, start + 120, 0x1000 + s, s == 0 ? 1 << 20 : 3 << 20);
+        }
+    }
+    return run.take();
+}
+
+TEST(HtmlReport, TellsOfTheSelectedPartAlone) {
+    const auto trace = two_steps();
+    const Selection first{.rank = 1, .first_step = 0, .last_step = 0};
+    const ReportedRun run = reported_run(*trace, "run.sqlite", first);
+    ASSERT_EQ(run.curves.size(), 1U) << "of rank 1";
+    EXPECT_EQ(run.curves[0].front().time, 0);
+    EXPECT_EQ(run.curves[0].back().time, 10'000) << "the step's end";
+    EXPECT_EQ(run.curves[0].back().total, 1 << 20) << "what comes later is not in the curve";
+    const auto kernels = std::find_if(run.info.counts.begin(), run.info.counts.end(),
+                                      [](const auto& count) { return count.first == "kernels"; });
+    ASSERT_NE(kernels, run.info.counts.end());
+    EXPECT_EQ(kernels->second, 1) << "of 4 in the file";
+    const std::string html = html_report({run}, std::nullopt);
+    EXPECT_THAT(html, HasSubstr("Of this run only rank 1, step 0."));
+    EXPECT_THAT(html, HasSubstr("<b>1 × 1</b>")) << "ranks × steps";
+    EXPECT_THAT(html_report({reported_run(*trace, "run.sqlite", {})}, std::nullopt),
+                Not(HasSubstr("Of this run only")));
 }
 
 TEST(HtmlReport, EscapesEveryNameOfATrace) {

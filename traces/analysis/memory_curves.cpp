@@ -1,12 +1,15 @@
 // See memory_curves.h.
 #include "traces/analysis/memory_curves.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "traces/analysis/counter_curve.h"
+#include "traces/analysis/peak_search.h"
+#include "traces/analysis/step_windows.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -22,6 +25,32 @@ ByteCurve allocated_curve(const Trace& trace, int rank_index, MemorySpace space)
         curve.bytes.push_back(total);
     }
     return curve;
+}
+
+std::vector<MemoryPoint> selected_memory_curve(const Trace& trace, int rank_index, const Selection& selection,
+                                               MemorySpace space) {
+    std::vector<MemoryPoint> curve = memory_curve(trace, rank_index, space);
+    if (selects_whole_time(selection) || curve.empty()) return curve;
+    const TraceSteps steps = find_steps(trace);
+    const IntervalSet time = selected_host_time(steps.ranks[static_cast<std::size_t>(rank_index)], selection);
+    if (time.empty()) return {};
+    const std::int64_t from = std::max(time.front().start, trace.first_ns);
+    const std::int64_t to = std::min(time.back().end, trace.last_ns);
+    if (from >= to) return {};
+    const auto at = [&](std::int64_t t) {
+        return std::partition_point(curve.begin(), curve.end(),
+                                    [t](const MemoryPoint& point) { return point.time < t; });
+    };
+    const auto first = at(from), last = at(to);
+    std::vector<MemoryPoint> part;
+    part.reserve(static_cast<std::size_t>(last - first) + 2);
+    if (first != curve.begin()) part.push_back(*(first - 1));
+    if (part.empty()) part.emplace_back();
+    part.front().time = from;
+    part.insert(part.end(), first, last);
+    part.push_back(part.back());
+    part.back().time = to;
+    return part;
 }
 
 PoolCurves pool_curves(const Trace& trace, int rank_index) {

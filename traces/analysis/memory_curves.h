@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "traces/analysis/memory.h"
+#include "traces/analysis/selection.h"
 #include "traces/schema/enums.h"
 
 namespace shardscope::traces {
@@ -21,6 +23,12 @@ struct ByteCurve {
 
 // The total of live bytes of a rank (index into Trace::ranks) right after each allocation and free.
 ByteCurve allocated_curve(const Trace& trace, int rank_index, MemorySpace space = MemorySpace::device);
+
+// The part of memory_curve() in the time that memory_report() looks at for this selection: from the first
+// selected step's host start to the last one's host end, within the range. Its first point is the state when
+// that begins and its last the state when it ends, at those times; the whole curve where nothing is selected.
+std::vector<MemoryPoint> selected_memory_curve(const Trace& trace, int rank_index, const Selection& selection,
+                                               MemorySpace space = MemorySpace::device);
 
 // Device memory as the recorder of a run counted it; each empty where it was not recorded.
 struct PoolCurves {

@@ -33,7 +33,7 @@ int run_report(const ReportArguments& arguments) {
         runs.push_back(reported_run(*traces.back(), file, selection));
     }
     std::optional<Comparison> comparison;
-    if (runs.size() > 1) comparison = compare(pointers);
+    if (runs.size() > 1) comparison = compare(pointers, selection);
     TextOutput output(arguments.output, arguments.overwrite, false);
     output.buffer() = html_report(runs, comparison, {.title = arguments.title, .redact = arguments.redact});
     output.finish();

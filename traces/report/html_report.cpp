@@ -42,6 +42,7 @@ std::string run_line(const ReportedRun& run, const Redactor& redact) {
     if (!run.info.ended) text += " · <span class=\"bad\">the run did not end</span>";
     if (run.info.dropped > 0)
         text += fmt::format(" · <span class=\"bad\">{} events were lost</span>", grouped(run.info.dropped));
+    if (!run.part.empty()) text += fmt::format("<br><b>Of this run only {}.</b>", html_escaped(run.part));
     return "<p class=\"dim\">" + text + "</p>\n";
 }
 

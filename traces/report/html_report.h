@@ -26,7 +26,8 @@ struct ReportedRun {
     ExecutionSummary summary;
     ModuleView modules;
     MemoryReport memory;
-    std::vector<std::vector<MemoryPoint>> curves;  // by the ranks of `memory`
+    std::vector<std::vector<MemoryPoint>> curves;  // by the ranks of `memory`, in the selected time
+    std::string part;  // what was selected of the run, "rank 0, steps 1 to 2"; empty: all of it
     CollectivesReport collectives;
     OverlapReport overlap;
     UnitsReport units;

@@ -69,8 +69,14 @@ footer{margin-top:2.5rem;padding-top:.6rem;border-top:1px solid var(--line);font
 .card b{font-size:1.1rem}.cards{grid-template-columns:1fr 1fr}th,td{padding:.25rem .4rem}
 .wide{display:none}.narrow{display:block}.tree{min-width:24rem}
 .tree .row>span{width:5.4rem}.tree .row>span:nth-of-type(1),.tree .row>span:nth-of-type(4){display:none}}
-@media print{:root{--back:#fff;--card:#fff;--text:#000;--dim:#444;--line:#ccc}body{max-width:none;padding:0;font-size:11px}
-nav{display:none}section,.finding,tr{break-inside:avoid}.scroll{overflow:visible}}
+@media print{:root{--back:#fff;--card:#fff;--line:#ccc;--text:#000;--dim:#444;--link:#000;--good:#14602f;--bad:#a01f18;
+--c0:#4878b0;--c1:#e29a3d;--c2:#8f6fb8;--c3:#d1495b;--c4:#5ea867;--c5:#3aa6a6;--c6:#c9b458;--c7:#b4bcc8;font-size:10px}
+body{max-width:none;padding:0;font-size:1rem}nav{display:none}h2,h3,summary{break-after:avoid}
+.finding,.card,.curve,tr{break-inside:avoid}.scroll{overflow:visible}th,td{padding:.18rem .4rem}th,th.n{white-space:normal}
+.cards{grid-template-columns:repeat(5,1fr)}.two{grid-template-columns:1fr 1fr}.wide{display:block}.narrow{display:none}
+summary{list-style:none}summary::-webkit-details-marker{display:none}
+details::details-content{content-visibility:visible;block-size:auto}
+.tree{min-width:0}.tree .row>span{width:6.4rem}}
 )css";
 
 }  // namespace shardscope::traces

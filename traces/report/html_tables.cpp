@@ -65,7 +65,7 @@ std::string html_cards(const ReportedRun& run) {
     }
     std::size_t steps = 0;
     for (const RankSummary& rank : summaries) steps = std::max(steps, rank.steps.size());
-    html += card(fmt::format("{} × {}", run.info.ranks, steps), "ranks × steps");
+    html += card(fmt::format("{} × {}", summaries.size(), steps), "ranks × steps");
     return html + "</div>\n";
 }
 

@@ -4,6 +4,12 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <fmt/format.h>
+
+#include "traces/analysis/memory_curves.h"
+#include "traces/analysis/row_counts.h"
+#include "traces/report/units.h"
+
 namespace shardscope::traces {
 namespace {
 
@@ -12,6 +18,25 @@ std::string name_of(const std::string& path) {
     const std::string name =
         full.has_filename() ? full.filename().string() : full.parent_path().filename().string();
     return name.empty() ? path : name;
+}
+
+// "rank 0, steps 1 to 2, 10.000 to 20.000 ms"; empty: all of it.
+std::string part_of(const Trace& trace, const Selection& selection) {
+    std::string part;
+    const auto add = [&](const std::string& text) { part += (part.empty() ? "" : ", ") + text; };
+    if (selection.rank) add(fmt::format("rank {}", *selection.rank));
+    if (selection.first_step && selection.last_step == selection.first_step) {
+        add(fmt::format("step {}", *selection.first_step));
+    } else if (selection.first_step || selection.last_step) {
+        add(fmt::format("steps {} to {}",
+                        selection.first_step ? fmt::format("{}", *selection.first_step) : "the first",
+                        selection.last_step ? fmt::format("{}", *selection.last_step) : "the last"));
+    }
+    if (selection.from_ns || selection.to_ns) {
+        add(fmt::format("{} to {} ms", milliseconds(selection.from_ns.value_or(trace.first_ns)),
+                        milliseconds(selection.to_ns.value_or(trace.last_ns))));
+    }
+    return part;
 }
 
 }  // namespace
@@ -29,8 +54,11 @@ ReportedRun reported_run(const Trace& trace, const std::string& path, const Sele
     for (const RankMemory& memory : run.memory.ranks) {
         const auto rank = std::find_if(trace.ranks.begin(), trace.ranks.end(),
                                        [&](const Rank& r) { return r.number == memory.rank; });
-        run.curves.push_back(memory_curve(trace, static_cast<int>(rank - trace.ranks.begin())));
+        run.curves.push_back(
+            selected_memory_curve(trace, static_cast<int>(rank - trace.ranks.begin()), selection));
     }
+    run.info.counts = row_counts(trace, selection);
+    run.part = part_of(trace, selection);
     for (const Rank& rank : trace.ranks) {
         if (!rank.host.empty() && std::find(run.hosts.begin(), run.hosts.end(), rank.host) == run.hosts.end())
             run.hosts.push_back(rank.host);
