@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/viewer/panel_fixture.h"
+#include "traces/analysis/compare_parts.h"
 #include "viewer/draw/format.h"
 #include "viewer/tables/table.h"
 

@@ -131,15 +131,6 @@ TEST(ComparedModules, AModuleThatOnlyHasChildrenIsThereToo) {
     EXPECT_EQ(cell(model, 0, "run2_percent"), "0.0");
 }
 
-TEST(NaturalOrder, TakesNumbersByTheirValue) {
-    EXPECT_TRUE(natural_less("Block_2", "Block_10"));
-    EXPECT_FALSE(natural_less("Block_10", "Block_2"));
-    EXPECT_TRUE(natural_less("Block_2", "Linear_0"));
-    EXPECT_TRUE(natural_less("a", "a1"));
-    EXPECT_FALSE(natural_less("a", "a"));
-    EXPECT_NE(natural_less("a01", "a1"), natural_less("a1", "a01")) << "another name, so one comes first";
-}
-
 TEST(Change, IsInPercentOfTheFirst) {
     EXPECT_EQ(change_text(true, 90, true, 100, false), "-10.0");
     EXPECT_EQ(change_text(true, 0, true, 0, false), "0.0");

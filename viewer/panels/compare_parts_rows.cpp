@@ -2,9 +2,9 @@
 #include "viewer/panels/compare_parts_rows.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -192,34 +192,10 @@ namespace {
 // The modules of all runs by name below each other.
 struct Branch {
     const ComparedPart* part = nullptr;
-    std::map<std::string, Branch, bool (*)(const std::string&, const std::string&)> children{natural_less};
+    std::map<std::string, Branch, bool (*)(std::string_view, std::string_view)> children{natural_less};
 };
 
 }  // namespace
-
-bool natural_less(const std::string& a, const std::string& b) {
-    const auto digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
-    std::size_t i = 0, j = 0;
-    while (i < a.size() && j < b.size()) {
-        if (!digit(a[i]) || !digit(b[j])) {
-            if (a[i] != b[j]) return a[i] < b[j];
-            ++i;
-            ++j;
-            continue;
-        }
-        const auto number = [&](const std::string& s, std::size_t& at) {
-            while (at < s.size() && s[at] == '0') ++at;
-            const std::size_t from = at;
-            while (at < s.size() && digit(s[at])) ++at;
-            return s.substr(from, at - from);
-        };
-        const std::string x = number(a, i), y = number(b, j);
-        if (x.size() != y.size()) return x.size() < y.size();
-        if (x != y) return x < y;
-    }
-    const std::size_t left = a.size() - i, right = b.size() - j;
-    return left != right ? left < right : a < b;  // "01" and "1" part somewhere
-}
 
 ComparedModules::ComparedModules(std::shared_ptr<const PartsComparison> comparison,
                                  const std::vector<RunHead>& runs, bool per_step)

@@ -76,7 +76,4 @@ class ComparedModules final : public TreeModel {
     std::vector<Sums> sums_;  // by row * runs
 };
 
-// "Block_2" before "Block_10": numbers by their value, other letters by theirs.
-bool natural_less(const std::string& a, const std::string& b);
-
 }  // namespace shardscope::viewer

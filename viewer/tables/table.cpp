@@ -324,6 +324,8 @@ class Drawing {
     }
 
     void draw_cell(std::size_t row, std::size_t c, const std::string& value) const {
+        const Color ink = model_->ink(row, c);
+        if (ink != 0) ImGui::PushStyleColor(ImGuiCol_Text, ink);
         if (model_->columns()[c].kind == TableColumn::Kind::text) {
             text_fit(value);
         } else if (value == "-") {
@@ -333,6 +335,7 @@ class Drawing {
         } else {
             text_right(value);
         }
+        if (ink != 0) ImGui::PopStyleColor();
     }
 
     std::string id_;
@@ -392,6 +395,10 @@ TableEvents draw_table(const char* id, const std::shared_ptr<const TableModel>& 
     ImGui::PopID();
     ImGui::PopID();
     return events;
+}
+
+void offer_table(ShownTable table) {
+    shown().drawing.push_back(std::move(table));
 }
 
 std::vector<ShownTable> shown_tables() {

@@ -153,6 +153,10 @@ const std::vector<TreeRow>& TreeState::rows(const std::shared_ptr<const TreeMode
     if (changed_ || model_ != model) {
         model_ = model;
         rows_ = tree_rows(*model, view_);
+        std::vector<std::uint32_t> order;
+        order.reserve(rows_.size());
+        for (const TreeRow& row : rows_) order.push_back(static_cast<std::uint32_t>(row.row));
+        order_ = std::make_shared<const std::vector<std::uint32_t>>(std::move(order));
         changed_ = false;
     }
     return rows_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
@@ -62,6 +63,8 @@ class TreeState {
   public:
     // The rows for this model, worked out again only when something changed.
     const std::vector<TreeRow>& rows(const std::shared_ptr<const TreeModel>& model);
+    // The same as rows of the model, as rows() was asked last: for export.
+    const std::shared_ptr<const std::vector<std::uint32_t>>& order() const { return order_; }
 
     const TreeView& view() const { return view_; }
     void open_levels(int levels);  // of all rows
@@ -80,6 +83,7 @@ class TreeState {
     bool changed_ = true;
     std::shared_ptr<const TreeModel> model_;
     std::vector<TreeRow> rows_;
+    std::shared_ptr<const std::vector<std::uint32_t>> order_;
 };
 
 }  // namespace shardscope::viewer

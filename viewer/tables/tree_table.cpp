@@ -254,10 +254,7 @@ TreeEvents draw_tree(const char* id, const std::shared_ptr<const TreeModel>& mod
 
     const std::vector<TreeRow> rows = state.rows(model);
     items::value(fmt::format("{}.rows", id), fmt::format("{}", rows.size()));
-    std::vector<std::uint32_t> order;
-    order.reserve(rows.size());
-    for (const TreeRow& row : rows) order.push_back(static_cast<std::uint32_t>(row.row));
-    offer_table({options.name.empty() ? id : options.name, model, std::move(order)});
+    offer_table({options.name.empty() ? id : options.name, model, state.order()});
 
     take_keys(*model, rows, state, events);
     const float header = 2 * ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
