@@ -365,14 +365,14 @@ TEST_F(SharedTraces, PeakOfAnFsdp2Snapshot) {
     for (const std::int64_t bytes : trace->memory.bytes) live += bytes;
     EXPECT_EQ(live, want.at("live_at_end_bytes").get<std::int64_t>());
 
-    // Its events: blocks that lived before the first of them stand as allocations of their own. Of the pair
-    // that ends a block the completed free counts.
+    // Its events: blocks that lived before the first of them stand as allocations of their own (here only
+    // what their rounding took). Of the pair that ends a block the completed free counts.
     const MemoryEvents& events = trace->memory;
     std::int64_t allocations = 0, frees = 0, before = 0;
     for (std::size_t e = 0; e < events.size(); ++e) {
         if (events.bytes[e] < 0) {
             ++frees;
-        } else if (trace->strings[events.annotation[e]] == kBeforeRecording) {
+        } else if (trace->strings[events.annotation[e]] == kRoundingOfBlocks) {
             before += events.bytes[e];
         } else {
             ++allocations;
