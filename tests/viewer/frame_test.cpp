@@ -16,6 +16,7 @@
 #include "viewer/app/style.h"
 #include "viewer/app/theme.h"
 #include "viewer/backend/headless.h"
+#include "viewer/draw/items.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -32,6 +33,7 @@ class TimelineTest : public testing::Test {
         load_fonts(1);
         program_.panels = make_panels();
         program_.show("timeline");
+        program_.rail = RailWidth::narrow;  // the same place for the timeline whatever the window's width
         program_.session.add_trace(mlp_sample({.per_linear = true, .ranks = 2}, "run"), "run");
         shell_ = std::make_unique<Shell>(program_);
         settle();
@@ -193,14 +195,19 @@ TEST_F(TimelineTest, ClickOnARanksHeadingFoldsIt) {
     EXPECT_EQ(picture(), before);
 }
 
-TEST_F(TimelineTest, TabsShowThePanels) {
+TEST_F(TimelineTest, TheRailShowsThePanels) {
+    items::keep(true);
     program_.session.wanted_panel = "memory";
     settle();
     EXPECT_EQ(program_.shown().name(), "memory");
     settle();
     EXPECT_EQ(program_.shown().name(), "memory");  // and it stays
-    click(100, 42);                                // the second tab
+    const auto sign = items::find("rail.timeline");
+    ASSERT_TRUE(sign);
+    click((sign->min.x + sign->max.x) / 2, (sign->min.y + sign->max.y) / 2);
     EXPECT_EQ(program_.shown().name(), "timeline");
+    EXPECT_EQ(items::find("rail.timeline")->text, "on show");
+    items::keep(false);
 }
 
 TEST_F(TimelineTest, ShowsWhatIsWrongInsteadOfAPanel) {

@@ -68,6 +68,7 @@ SavedTrace trace_of(const Json& object) {
     take(object, "merged", trace.merged);
     trace.visible = take_range(object, "visible");
     trace.limit = take_range(object, "limit");
+    take(object, "rows", trace.rows);
     return trace;
 }
 
@@ -88,7 +89,8 @@ std::string to_json(const SavedState& state) {
         json["traces"].push_back({{"path", trace.path},
                                   {"merged", trace.merged},
                                   {"visible", of(trace.visible)},
-                                  {"limit", of(trace.limit)}});
+                                  {"limit", of(trace.limit)},
+                                  {"rows", trace.rows}});
     }
     json["active"] = state.active;
     json["panel"] = state.panel;
@@ -110,6 +112,7 @@ std::string to_json(const SavedState& state) {
 SavedState parse_state(std::string_view text) {
     try {
         const Json json = Json::parse(text);
+        if (!json.is_object()) throw std::runtime_error("it is no JSON object");
         SavedState state;
         if (const auto it = json.find("traces"); it != json.end()) {
             for (const Json& trace : *it) state.traces.push_back(trace_of(trace));
@@ -124,6 +127,7 @@ SavedState parse_state(std::string_view text) {
         take(json, "recent", state.recent);
         take(json, "panels", state.panels);
         if (const auto it = json.find("tables"); it != json.end()) {
+            if (!it->is_object()) throw std::runtime_error("\"tables\" is no JSON object");
             for (const auto& [id, table] : it->items()) state.tables[id] = table_of(table);
         }
         return state;
@@ -195,7 +199,7 @@ SavedState state_of(const Program& program) {
     };
     for (const OpenTrace& entry : program.session.open) {
         if (!entry.error.empty()) continue;
-        SavedTrace trace{full(entry.path), {}, {}, entry.limit};
+        SavedTrace trace{full(entry.path), {}, {}, entry.limit, to_json(entry.rows)};
         for (const std::string& path : entry.merged) trace.merged.push_back(full(path));
         if (entry.trace) trace.visible = entry.visible;
         state.traces.push_back(std::move(trace));
@@ -240,6 +244,7 @@ void restore(const SavedState& state, Program& program, bool files) {
         }
         program.session.open.back().wanted_visible = trace.visible;
         program.session.open.back().wanted_limit = trace.limit;
+        if (!trace.rows.empty()) program.session.open.back().rows = arrangement_from_json(trace.rows);
         if (trace.path == state.active) program.session.set_active(program.session.open.size() - 1);
     }
 }

@@ -17,6 +17,7 @@ struct SavedTrace {
     std::string path;
     std::vector<std::string> merged;  // all files, where several are one trace
     std::optional<TimeRange> visible, limit;
+    std::string rows;  // RowArrangement as JSON; empty: as it comes
     bool operator==(const SavedTrace&) const = default;
 };
 

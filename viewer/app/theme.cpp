@@ -34,7 +34,7 @@ constexpr Palette kLight = {
     .text_dim = rgb(0x5A6573),
     .accent = rgb(0x1F6FB5),
     .good = rgb(0x1C7F5C),
-    .bad = rgb(0xB8470F),
+    .bad = rgb(0xA63E08),
     .peak = rgb(0x11151A),
 };
 Appearance now = Appearance::dark;

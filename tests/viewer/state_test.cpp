@@ -1,0 +1,333 @@
+// What comes back next time, files that change while they are open, and colours for eyes that see fewer.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/viewer/mlp_sample.h"
+#include "traces/store/writer.h"
+#include "viewer/app/file_stamp.h"
+#include "viewer/app/same_event.h"
+#include "viewer/app/saved_state.h"
+#include "viewer/app/theme.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using testing::HasSubstr;
+
+class StateTest : public testing::Test {
+  protected:
+    StateTest() {
+        std::string name = (std::filesystem::temp_directory_path() / "shardscope-state-XXXXXX").string();
+        if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+        folder_ = name;
+        table_memory().clear();
+    }
+    ~StateTest() override {
+        std::error_code ignored;
+        std::filesystem::remove_all(folder_, ignored);
+        table_memory().clear();
+        theme::set_appearance(Appearance::dark);
+    }
+    std::string path(const std::string& name) const { return folder_ + "/" + name; }
+
+    static void write_sample(const std::string& file, int ranks) {
+        traces::DatabaseWriter writer({.path = file, .overwrite = true});
+        write_mlp_sample({.per_linear = true, .ranks = ranks}, writer);
+        writer.finish(20'000'000, 0);
+    }
+    static void settle(Session& session) {
+        for (int i = 0; (session.loading() || i == 0) && i < 20'000; ++i) {
+            session.poll();
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        ASSERT_FALSE(session.loading());
+    }
+
+    std::string folder_;
+};
+
+class PlainPanel final : public Panel {
+  public:
+    explicit PlainPanel(std::string name) : name_(std::move(name)) {}
+    std::string_view name() const override { return name_; }
+    std::string_view title() const override { return name_; }
+    void draw(Session&, const Frame&) override {}
+    std::string saved() const override { return kept; }
+    void restore(std::string_view saved) override { kept = saved; }
+    std::string kept;
+
+  private:
+    std::string name_;
+};
+
+void add_panels(Program& program) {
+    for (const char* name : {"runs", "timeline", "memory"})
+        program.panels.push_back(std::make_unique<PlainPanel>(name));
+}
+
+TEST_F(StateTest, ComesBackAsItWas) {
+    SavedState state;
+    state.traces = {{"/a/run.sqlite", {}, TimeRange{5, 50}, TimeRange{10, 20}, "{}"},
+                    {"/b.json", {"/b.json", "/c.json"}, {}, {}, ""}};
+    state.active = "/b.json";
+    state.panel = "memory";
+    state.appearance = "light";
+    state.zoom = 150;
+    state.rail = "narrow";
+    state.follow = false;
+    state.color_by = "unit";
+    state.recent = {"/a/run.sqlite"};
+    state.panels = {{"query", "select 1"}};
+    state.tables = {{"units", {"gather_us", true, {"bytes"}}}};
+    EXPECT_EQ(parse_state(to_json(state)), state);
+    EXPECT_EQ(write_state(path("deep/down/viewer.json"), state), "");
+    std::string message;
+    EXPECT_EQ(read_state(path("deep/down/viewer.json"), message), state);
+    EXPECT_EQ(message, "");
+    const auto mode = std::filesystem::status(path("deep/down/viewer.json")).permissions();
+    EXPECT_EQ(mode & (std::filesystem::perms::group_all | std::filesystem::perms::others_all),
+              std::filesystem::perms::none);
+}
+
+TEST_F(StateTest, ThatIsDamagedIsLeftAsideWithASentence) {
+    for (const char* text :
+         {"", "{", "[]", "{\"zoom\": \"large\"}", "{\"traces\": [{}]}", "{\"traces\": [{\"path\": 5}]}",
+          "{\"tables\": 5}", "{\"traces\": [{\"path\": \"a\", \"visible\": [1]}]}", "\xff\xfe"}) {
+        std::ofstream(path("viewer.json"), std::ios::binary | std::ios::trunc) << text;
+        std::string message;
+        EXPECT_FALSE(read_state(path("viewer.json"), message)) << text;
+        EXPECT_THAT(message, HasSubstr("viewer.json: the state of last time")) << text;
+    }
+    std::string message;
+    EXPECT_FALSE(read_state(path("absent.json"), message));
+    EXPECT_EQ(message, "");  // a first start is nothing to complain of
+}
+
+TEST_F(StateTest, IsKeptWhereTheSystemKeepsStates) {
+    ::setenv("XDG_STATE_HOME", "/states", 1);
+    EXPECT_EQ(state_path(), "/states/shardscope/viewer.json");
+    ::setenv("XDG_STATE_HOME", "relative", 1);
+    ::setenv("HOME", "/home/someone", 1);
+    EXPECT_EQ(state_path(), "/home/someone/.local/state/shardscope/viewer.json");
+    ::unsetenv("XDG_STATE_HOME");
+    EXPECT_THAT(write_state("/proc/shardscope/viewer.json", {}), HasSubstr("cannot be kept"));
+}
+
+TEST_F(StateTest, OfAProgramOpensWhatWasOpen) {
+    write_sample(path("one.sqlite"), 2);
+    write_sample(path("two.sqlite"), 2);
+    SavedState state;
+    {
+        Program program;
+        add_panels(program);
+        program.open(path("one.sqlite"));
+        program.open(path("two.sqlite"));
+        settle(program.session);
+        program.show("memory");
+        program.session.open[1].visible = {1000, 9000};
+        program.session.open[1].limit = TimeRange{2000, 3000};
+        program.set_appearance(Appearance::light);
+        program.set_zoom(150);
+        static_cast<PlainPanel&>(*program.panels[1]).kept = "order";
+        table_memory()["units"] = {"bytes", true, {}};
+        state = state_of(program);
+    }
+    std::filesystem::remove(path("one.sqlite"));
+    theme::set_appearance(Appearance::dark);
+    table_memory().clear();
+    Program program;
+    add_panels(program);
+    restore(state, program, true);
+    ASSERT_EQ(program.session.open.size(), 1U);  // what is gone is passed over
+    settle(program.session);
+    EXPECT_EQ(program.session.current()->name, "two.sqlite");
+    EXPECT_EQ(program.session.current()->visible, (TimeRange{1000, 9000}));
+    EXPECT_EQ(program.session.current()->limit, (TimeRange{2000, 3000}));
+    EXPECT_EQ(program.shown().name(), "memory");
+    EXPECT_EQ(theme::appearance(), Appearance::light);
+    EXPECT_EQ(program.zoom, 150);
+    EXPECT_EQ(program.recent.front(), path("two.sqlite"));
+    EXPECT_EQ(static_cast<PlainPanel&>(*program.panels[1]).kept, "order");
+    EXPECT_EQ(table_memory()["units"].sorted_by, "bytes");
+}
+
+// --- files that change
+
+TEST_F(StateTest, SaysWhatBecameOfAFile) {
+    std::ofstream(path("a")) << "12345";
+    const FileStamp before = stamp_of(path("a"));
+    EXPECT_EQ(change_of(before, stamp_of(path("a"))), "");
+    std::ofstream(path("a"), std::ios::app) << "6";
+    EXPECT_EQ(change_of(before, stamp_of(path("a"))), "has changed since it was read");
+    std::filesystem::resize_file(path("a"), 1);
+    EXPECT_EQ(change_of(before, stamp_of(path("a"))), "is shorter than when it was read");
+    std::ofstream(path("b")) << "12345";
+    std::filesystem::rename(path("b"), path("a"));
+    EXPECT_EQ(change_of(before, stamp_of(path("a"))), "was replaced by another file");
+    std::filesystem::remove(path("a"));
+    EXPECT_EQ(change_of(before, stamp_of(path("a"))), "is gone");
+}
+
+TEST_F(StateTest, AFileThatWasReplacedStaysInSightUntilItIsReadAgain) {
+    write_sample(path("run.sqlite"), 2);
+    Session session;
+    session.open_file(path("run.sqlite"));
+    settle(session);
+    session.selected = {EventKind::device, 3};
+    const std::int64_t start = session.trace()->device.start[3];
+    write_sample(path("new.sqlite"), 4);
+    std::filesystem::rename(path("new.sqlite"), path("run.sqlite"));
+    bool news = false;
+    for (int i = 0; i < 3000 && !news; ++i) {
+        news = session.poll_files();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_TRUE(news);
+    EXPECT_THAT(session.current()->notice, HasSubstr("was replaced by another file"));
+    EXPECT_EQ(session.trace()->ranks.size(), 2U);
+    const TimeRange limit{1'000'000, 2'000'000};
+    session.current()->limit = limit;
+    session.reload(0);
+    settle(session);
+    EXPECT_EQ(session.trace()->ranks.size(), 4U);
+    EXPECT_EQ(session.current()->notice, "");
+    EXPECT_EQ(session.current()->limit, limit);
+    ASSERT_EQ(session.selected.kind, EventKind::device);  // the same event, wherever it stands now
+    EXPECT_EQ(session.trace()->device.start[static_cast<std::size_t>(session.selected.index)], start);
+}
+
+TEST_F(StateTest, AFileThatWasTruncatedLeavesWhatWasRead) {
+    write_sample(path("run.sqlite"), 2);
+    Session session;
+    session.open_file(path("run.sqlite"));
+    settle(session);
+    std::filesystem::resize_file(path("run.sqlite"), 100);
+    session.reload(0);
+    settle(session);
+    EXPECT_NE(session.trace(), nullptr);
+    EXPECT_THAT(session.current()->notice, HasSubstr("What was read before is still shown."));
+    EXPECT_EQ(session.current()->error, "");
+}
+
+TEST_F(StateTest, ARunThatGoesOnIsReadAgainAsItGrows) {
+    const std::string file = path("live.sqlite");
+    traces::DatabaseWriter writer({.path = file});
+    write_mlp_sample({.per_linear = true, .ranks = 2, .steps = 1}, writer);
+    writer.commit();
+    Session session;
+    session.open_file(file);
+    settle(session);
+    ASSERT_NE(session.trace(), nullptr) << session.current()->error;
+    ASSERT_FALSE(session.trace()->ended);
+    const std::size_t before = session.trace()->device.size();
+    traces::KernelRow kernel;
+    kernel.start = 15'000'000;
+    kernel.end = 15'001'000;
+    kernel.stream = 7;
+    kernel.correlation = 1'000'000;
+    kernel.short_name = writer.intern("later");
+    writer.add(kernel);
+    writer.commit();
+    bool grown = false;
+    for (int i = 0; i < 10'000 && !grown; ++i) {
+        session.poll_files();
+        session.poll();
+        grown = session.trace()->device.size() > before;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_TRUE(grown);
+    EXPECT_EQ(session.current()->notice, "");
+}
+
+// --- colours
+
+using Rgb = std::array<double, 3>;
+
+// sRGB to linear light (IEC 61966-2-1).
+Rgb linear(Color color) {
+    Rgb out{};
+    for (int i = 0; i < 3; ++i) {
+        const double c = static_cast<double>(color >> (8 * i) & 0xFF) / 255;
+        out[static_cast<std::size_t>(i)] = c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
+    }
+    return out;
+}
+
+// Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency"
+// (IEEE TVCG 15(6), 2009), matrices for severity 1.0, applied to linear light.
+constexpr double kProtanopia[3][3] = {
+    {0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}};
+constexpr double kDeuteranopia[3][3] = {
+    {0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}};
+
+Rgb seen(const Rgb& light, const double (&eye)[3][3]) {
+    Rgb out{};
+    for (std::size_t i = 0; i < 3; ++i) {
+        for (std::size_t j = 0; j < 3; ++j) out[i] += eye[i][j] * light[j];
+        out[i] = std::clamp(out[i], 0.0, 1.0);
+    }
+    return out;
+}
+
+// CIE 1976 L*a*b* with the white of sRGB (D65); their distance is Delta E*ab.
+Rgb lab(const Rgb& c) {
+    const double x = (0.4124 * c[0] + 0.3576 * c[1] + 0.1805 * c[2]) / 0.95047;
+    const double y = 0.2126 * c[0] + 0.7152 * c[1] + 0.0722 * c[2];
+    const double z = (0.0193 * c[0] + 0.1192 * c[1] + 0.9505 * c[2]) / 1.08883;
+    const auto f = [](double t) { return t > 216.0 / 24389 ? std::cbrt(t) : (24389.0 / 27 * t + 16) / 116; };
+    return {116 * f(y) - 16, 500 * (f(x) - f(y)), 200 * (f(y) - f(z))};
+}
+
+double distance(const Rgb& a, const Rgb& b) {
+    return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
+}
+
+TEST(Colours, OfKindsStayApartForEyesThatSeeFewer) {
+    constexpr double kApart = 15;  // Delta E*ab; about 2.3 is just noticeable side by side
+    for (int a = 0; a < traces::kDeviceKinds; ++a) {
+        for (int b = 0; b < a; ++b) {
+            const Rgb x = linear(kind_color(static_cast<traces::DeviceKind>(a)));
+            const Rgb y = linear(kind_color(static_cast<traces::DeviceKind>(b)));
+            EXPECT_GT(distance(lab(x), lab(y)), kApart) << a << " " << b;
+            EXPECT_GT(distance(lab(seen(x, kProtanopia)), lab(seen(y, kProtanopia))), kApart)
+                << a << " " << b;
+            EXPECT_GT(distance(lab(seen(x, kDeuteranopia)), lab(seen(y, kDeuteranopia))), kApart)
+                << a << " " << b;
+        }
+    }
+}
+
+TEST(Colours, OfTextAreLegibleInBothAppearances) {
+    // Web Content Accessibility Guidelines 2.1, contrast ratio: 4.5 for text, 3 for large text and signs.
+    const auto luminance = [](Color c) {
+        const Rgb l = linear(c);
+        return 0.2126 * l[0] + 0.7152 * l[1] + 0.0722 * l[2];
+    };
+    const auto contrast = [&](Color a, Color b) {
+        const double x = luminance(a), y = luminance(b);
+        return (std::max(x, y) + 0.05) / (std::min(x, y) + 0.05);
+    };
+    for (const Appearance appearance : {Appearance::dark, Appearance::light}) {
+        theme::set_appearance(appearance);
+        for (const Color ground : {theme::ground(), theme::surface(), theme::raised()}) {
+            EXPECT_GE(contrast(theme::text(), ground), 7);
+            EXPECT_GE(contrast(theme::text_dim(), ground), 4.5);
+            EXPECT_GE(contrast(theme::bad(), ground), 4.5);
+            EXPECT_GE(contrast(theme::accent(), ground), 3);
+        }
+    }
+    theme::set_appearance(Appearance::dark);
+}
+
+}  // namespace
+}  // namespace shardscope::viewer

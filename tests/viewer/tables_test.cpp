@@ -1,0 +1,125 @@
+// The order of a table's rows, at once and on a thread, and what comes of it: CSV and JSON.
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "viewer/tables/table_model.h"
+#include "viewer/tables/table_order.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using testing::ElementsAre;
+
+std::shared_ptr<CellTable> table(const std::vector<std::pair<std::string, double>>& rows) {
+    auto made = std::make_shared<CellTable>(
+        std::vector<TableColumn>{{.id = "name", .title = "Name", .kind = TableColumn::Kind::text, .width = 0},
+                                 {.id = "us", .title = "Time", .unit = "us"}});
+    for (const auto& [name, us] : rows) made->add({text_cell(name), us_cell(us)});
+    return made;
+}
+
+// Rows that are made when they are asked for: row i has the number (i * 7919) % rows.
+class LargeTable final : public TableModel {
+  public:
+    explicit LargeTable(std::size_t rows) : rows_(rows) {
+        columns_ = {{.id = "name", .title = "Name", .kind = TableColumn::Kind::text},
+                    {.id = "value", .title = "Value"}};
+    }
+    std::size_t rows() const override { return rows_; }
+    std::string text(std::size_t row, std::size_t column) const override {
+        return column == 0 ? "kernel " + std::to_string(row % 10) : std::to_string(row * 7919 % rows_);
+    }
+    double number(std::size_t row, std::size_t) const override {
+        return static_cast<double>(row * 7919 % rows_);
+    }
+
+  private:
+    std::size_t rows_;
+};
+
+template <class Ready>
+bool within_seconds(int seconds, Ready ready) {
+    for (int i = 0; i < seconds * 1000; ++i) {
+        if (ready()) return true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+}
+
+TEST(TableOrder, SortsNumbersAndPutsThoseWithoutLast) {
+    const auto model = table({{"a", 2}, {"b", kNoNumber}, {"c", 3}, {"d", 2}});
+    EXPECT_THAT(table_order(*model, {}, ""), ElementsAre(0, 1, 2, 3));
+    EXPECT_THAT(table_order(*model, {1, false}, ""), ElementsAre(0, 3, 2, 1));
+    EXPECT_THAT(table_order(*model, {1, true}, ""), ElementsAre(2, 0, 3, 1));  // equal ones as they were
+}
+
+TEST(TableOrder, SortsTextsAsPeopleCount) {
+    const auto model =
+        table({{"layers.10", 0}, {"layers.2", 0}, {"Embedding", 0}, {"embedding", 0}, {"layers.2", 0}});
+    EXPECT_THAT(table_order(*model, {0, false}, ""), ElementsAre(2, 3, 1, 4, 0));
+    EXPECT_THAT(table_order(*model, {0, true}, ""), ElementsAre(0, 1, 4, 3, 2));
+    EXPECT_TRUE(natural_less("a2b", "a10"));
+    EXPECT_TRUE(natural_less("x", "x1"));
+    EXPECT_TRUE(natural_less("007", "8"));
+    EXPECT_FALSE(natural_less("a", "a"));
+}
+
+TEST(TableOrder, FiltersByAnyCellWithoutCase) {
+    const auto model = table({{"Linear_0", 12.5}, {"Linear_1", 7}, {"GELU_0", 12}});
+    EXPECT_THAT(table_order(*model, {}, "linear"), ElementsAre(0, 1));
+    EXPECT_THAT(table_order(*model, {1, true}, "12"), ElementsAre(0, 2));
+    EXPECT_THAT(table_order(*model, {}, "none of them"), ElementsAre());
+    EXPECT_THAT(table_order(*model, {99, false}, ""), ElementsAre(0, 1, 2));  // no such column
+}
+
+TEST(TableOrder, OfALargeTableComesFromAThread) {
+    const auto model = std::make_shared<const LargeTable>(200'000);
+    TableOrder order;
+    EXPECT_TRUE(order.of(model, {1, false}, "").empty());
+    EXPECT_TRUE(order.busy());
+    ASSERT_TRUE(within_seconds(60, [&] { return order.of(model, {1, false}, "").size() == 200'000; }));
+    EXPECT_FALSE(order.busy());
+    const auto& rows = order.of(model, {1, false}, "");
+    for (std::size_t i = 1; i < rows.size(); ++i)
+        ASSERT_LE(model->number(rows[i - 1], 1), model->number(rows[i], 1));
+    EXPECT_EQ(order.shared()->size(), 200'000U);
+    // Another order of the same table: the one before stays until it is there.
+    EXPECT_EQ(order.of(model, {1, true}, "").size(), 200'000U);
+    ASSERT_TRUE(within_seconds(60, [&] {
+        return model->number(order.of(model, {1, true}, "")[0], 1) == 199'999;
+    }));
+}
+
+TEST(TableOrder, IsCancelledWhenAnotherIsWantedOrNone) {
+    const auto model = std::make_shared<const LargeTable>(5'000'000);
+    OrderProgress progress;
+    progress.cancel = true;
+    EXPECT_FALSE(table_order(*model, {0, false}, "7", progress));
+    const auto small = table({{"a", 1}});
+    {
+        TableOrder order;
+        order.of(model, {0, false}, "kernel");
+        EXPECT_TRUE(TableOrder::any_busy());
+        EXPECT_THAT(order.of(small, {}, ""), ElementsAre(0));  // never rows of the other table
+        EXPECT_FALSE(order.busy());
+        order.of(model, {1, false}, "kernel");
+    }  // does not wait until millions of texts are made
+    EXPECT_FALSE(TableOrder::any_busy());
+}
+
+TEST(TableExport, GivesWhatIsShownExactly) {
+    const auto model = table({{"a,\"b\"", 1.25}, {"c", kNoNumber}});
+    const std::vector<std::uint32_t> order = {1, 0};
+    EXPECT_EQ(table_csv(*model, &order), "name,us\r\nc,\r\n\"a,\"\"b\"\"\",1.25\r\n");
+    EXPECT_THAT(table_json(*model), testing::HasSubstr("\"us\": 1.25"));
+    EXPECT_THAT(table_json(*model), testing::HasSubstr("\"us\": null"));
+}
+
+}  // namespace
+}  // namespace shardscope::viewer

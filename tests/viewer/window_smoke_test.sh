@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# The viewer in a real window (GLFW, GLX) on a display that is only memory, with a real mouse and keys of the X
+# server: a panel is chosen by a click and by a key, the timeline is zoomed by the wheel, everything is as it
+# was when the program starts again, and nothing is drawn while nothing happens.
+#
+#   tests/viewer/window_smoke_test.sh PATH/TO/shardscope-view
+#
+# Exit status 77 (skipped) where Xvfb or xdotool is missing. What the program did is read from the state that it
+# keeps for next time.
+set -euo pipefail
+
+view=$1
+for tool in Xvfb xdotool; do
+    command -v "$tool" >/dev/null || { echo "skipped: $tool is missing (scripts/packages.sh test)"; exit 77; }
+done
+
+folder=$(mktemp -d)
+pids=()
+finish() {
+    for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
+    rm -rf "$folder"
+}
+trap finish EXIT
+export XDG_STATE_HOME=$folder/state LIBGL_ALWAYS_SOFTWARE=1
+state=$XDG_STATE_HOME/shardscope/viewer.json
+fail() {
+    echo "FAILED: $*" >&2
+    [[ -f $folder/log ]] && cat "$folder/log" >&2
+    [[ -f $state ]] && cat "$state" >&2
+    exit 1
+}
+
+# A trace of two kernels and a copy, as Kineto writes it.
+cat >"$folder/run.json" <<'JSON'
+{"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": 1}, "traceEvents": [
+ {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1000, "dur": 400, "args": {"device": 0, "stream": 7, "correlation": 1}},
+ {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1600, "dur": 300, "args": {"device": 0, "stream": 7, "correlation": 2}},
+ {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "pid": 0, "tid": 8, "ts": 1100, "dur": 100, "args": {"device": 0, "stream": 8, "correlation": 3, "bytes": 4096}}
+]}
+JSON
+
+# The display's number is the server's choice, so that tests may run side by side.
+exec {number}<> <(:)
+Xvfb -displayfd "$number" -screen 0 1280x800x24 -nolisten tcp >"$folder/xvfb" 2>&1 &
+pids+=($!)
+read -r -t 30 display <&"$number" || fail "Xvfb did not start"
+export DISPLAY=:$display
+
+start() {
+    "$view" "$@" --size 1200x760 >"$folder/log" 2>&1 &
+    program=$!
+    pids+=("$program")
+    for _ in $(seq 150); do
+        kill -0 "$program" 2>/dev/null || fail "the program ended"
+        window=$(xdotool search --name '^Shardscope$' 2>/dev/null | head -n 1) && [[ -n $window ]] && break
+        sleep 0.2
+    done
+    [[ -n ${window:-} ]] || fail "no window came up"
+    xdotool mousemove 700 400
+    settle
+}
+jiffies() { awk '{print $14 + $15}' "/proc/$program/stat"; }
+# Until the program has used next to no processor time for half a second.
+settle() {
+    local before after
+    for _ in $(seq 120); do
+        before=$(jiffies)
+        sleep 0.5
+        after=$(jiffies)
+        ((after - before <= 2)) && return 0
+    done
+    fail "the program does not come to rest"
+}
+key() { xdotool key "$1"; settle; }
+quit() {
+    xdotool key ctrl+q
+    for _ in $(seq 100); do
+        kill -0 "$program" 2>/dev/null || { wait "$program" || fail "the program failed"; return 0; }
+        sleep 0.1
+    done
+    fail "Ctrl+Q did not end the program"
+}
+says() { grep -q "$1" "$state" || fail "the state does not hold $1"; }
+visible() { tr -d ' \n' <"$state" | sed -n 's/.*"visible":\[\([-0-9,]*\)\].*/\1/p'; }
+
+start "$folder/run.json" --panel runs
+key 5
+quit
+says '"panel": "memory"'
+
+# It comes back as it was: the file too. Its timeline by the mouse: the second sign of the rail.
+start
+says 'run.json'
+[[ -n $(xdotool search --name '^Shardscope$') ]] || fail "no window"
+xdotool mousemove 20 70 click 1
+settle
+quit
+says '"panel": "timeline"'
+whole=$(visible)
+
+start
+xdotool mousemove 800 500 click 4 click 4 click 4
+settle
+key ctrl+equal
+# Idle: within two seconds a twentieth of a second of processor time at most; drawing would take all of it.
+before=$(jiffies)
+sleep 2
+after=$(jiffies)
+ticks=$(getconf CLK_TCK)
+((20 * (after - before) <= ticks)) || fail "an idle window used $((after - before)) of $((2 * ticks)) ticks"
+quit
+says '"zoom": 125'
+[[ $(visible) != "$whole" ]] || fail "the wheel did not zoom"
+
+# A state that is damaged is said and left aside.
+echo '{"zoom": "large"' >"$state"
+start "$folder/run.json"
+grep -q 'damaged and is left aside' "$folder/log" || fail "nothing is said of the damaged state"
+quit
+echo "the window works"
