@@ -51,11 +51,11 @@ TEST(ModuleRows, TheModelHasTheTreeInPreorderWithPaths) {
 }
 
 TEST(ModuleRows, NumbersAreInTheColumnsUnit) {
-    ModuleNode n = node("Linear_0", 1234.5);
+    ModuleNode n = node("Linear_0", 1234.6);
     n.module = 3;
     n.occurrences = 12;
     n.gathered_bytes = 3 * 1024 * 1024 / 2;
-    n.backward_device_us = 308.625;
+    n.backward_device_us = 308.65;
     const auto view = view_of({n});
     const ModulesModel model(view, view->ranks[0]);
     const auto cell = [&](const std::string& id) {

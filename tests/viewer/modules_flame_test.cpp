@@ -75,8 +75,25 @@ TEST(Flame, OfAnInnerCallHasOnlyItsOwn) {
     EXPECT_EQ(chart.time, (TimeRange{10, 140}));
 }
 
-TEST(Flame, RangesOfOtherThreadsAreNoPartOfIt) {
+TEST(Flame, FramesOfTheProgramAreShownWhereTheyAreWanted) {
     RunBuilder run;
+    run.range(0, 0, 100, "nn.Module: Block_0");
+    run.range(0, 5, 95, "module.py(10): forward");
+    run.range(0, 10, 60, "nn.Module: Linear_0");
+    const auto trace = run.take();
+    trace->ranges.kind[1] = traces::RangeKind::function;
+    const FlameChart hidden = make_flame(*trace, 0);
+    ASSERT_EQ(hidden.lanes.size(), 2U);
+    EXPECT_THAT(names(*trace, hidden.lanes[1]), ElementsAre("nn.Module: Linear_0")) << "moves up";
+    EXPECT_EQ(hidden.frames, 1);
+    EXPECT_EQ(hidden.ranges, 1);
+    const FlameChart shown = make_flame(*trace, 0, Frames::shown);
+    EXPECT_EQ(shown.lanes.size(), 3U);
+    EXPECT_EQ(shown.ranges, 2);
+}
+
+TEST(Flame, RangesOfOtherThreadsAreNoPartOfIt) {
+    RunBuilder run(2);
     run.range(0, 0, 100, "nn.Module: Block_0");
     run.range(1, 10, 50, "nn.Module: Block_0");
     const auto trace = run.take();

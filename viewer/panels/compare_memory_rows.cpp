@@ -13,7 +13,7 @@ namespace shardscope::viewer {
 namespace {
 
 constexpr double kMegabyte = 1024.0 * 1024.0;
-constexpr std::size_t kTitle = 13;  // letters of a run's name over its column
+constexpr std::size_t kTitle = 10;  // letters of a run's name over its column
 
 const std::vector<traces::MemoryHolder>& holders(const traces::RankMemory& rank, MemoryBy by) {
     switch (by) {
@@ -44,8 +44,8 @@ MemoryModel::MemoryModel(const std::vector<RunHead>& runs,
     what_.push_back({});
     for (std::size_t r = 0; r < runs.size(); ++r) {
         const std::string n = fmt::format("{}", r + 1);
-        columns_.push_back({"run" + n + "_mb", shorten_middle(runs[r].name, kTitle), "MB", Kind::number, 8,
-                            40 - static_cast<int>(r), runs[r].color,
+        columns_.push_back({"run" + n + "_mb", n + ": " + shorten_middle(runs[r].name, kTitle), "MB",
+                            Kind::number, 8, 40 - static_cast<int>(r), runs[r].color,
                             "Run " + n + ", " + runs[r].name + ": the rank with the largest peak"});
         what_.push_back({What::size, r});
         if (r == 0) continue;
@@ -86,6 +86,9 @@ MemoryModel::MemoryModel(const std::vector<RunHead>& runs,
         };
         return most(a) > most(b);
     });
+    double most = 0;  // bars of all runs are on one scale
+    for (const double bytes : rows_.front().bytes) most = std::isnan(bytes) ? most : std::max(most, bytes);
+    for (TableColumn& column : columns_) column.full = most / kMegabyte;
 }
 
 MemoryModel::Row& MemoryModel::row_named(const std::string& name) {

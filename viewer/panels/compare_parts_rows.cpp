@@ -20,7 +20,7 @@ using traces::ComparedPart;
 using traces::PartFigures;
 using traces::PartsComparison;
 
-constexpr std::size_t kTitle = 13;  // letters of a run's name over its column
+constexpr std::size_t kTitle = 10;  // letters of a run's name over its column
 
 // By run: what figures per step are multiplied with.
 std::vector<double> factors(const PartsComparison& comparison, bool per_step) {
@@ -50,6 +50,19 @@ TableColumn number_column(std::string id, std::string title, std::string unit, f
                           std::string help, Color bar = 0) {
     return {std::move(id), std::move(title), std::move(unit), TableColumn::Kind::number, width, priority,
             bar,           std::move(help)};
+}
+
+// Bars of all runs are on one scale.
+void share_scale(std::vector<TableColumn>& columns, const TableModel& model) {
+    double most = 0;
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+        if (columns[c].bar == 0) continue;
+        for (std::size_t row = 0; row < model.rows(); ++row) {
+            const double value = model.number(row, c);
+            if (!std::isnan(value)) most = std::max(most, value);
+        }
+    }
+    for (TableColumn& column : columns) column.full = most;
 }
 
 double percent_of(bool present, double value, bool first_present, double first) {
@@ -88,8 +101,8 @@ PartsModel::PartsModel(std::shared_ptr<const PartsComparison> comparison, const 
     for (std::size_t r = 0; r < runs.size(); ++r) {
         const std::string n = fmt::format("{}", r + 1);
         add(What::time, r,
-            number_column("run" + n + "_us", shorten_middle(runs[r].name, kTitle), "\u00b5s" + of, 8,
-                          40 - static_cast<int>(r),
+            number_column("run" + n + "_us", n + ": " + shorten_middle(runs[r].name, kTitle), "\u00b5s" + of,
+                          8, 40 - static_cast<int>(r),
                           "Run " + n + ", " + runs[r].name + ": device time of one rank in the mean",
                           runs[r].color));
         if (r == 0) continue;
@@ -112,6 +125,7 @@ PartsModel::PartsModel(std::shared_ptr<const PartsComparison> comparison, const 
             number_column("run" + n + "_spread_us", "Spread " + n, "\u00b5s", 5.6F, 2,
                           "Half the interquartile range of the steps"));
     }
+    share_scale(columns_, *this);
 }
 
 void PartsModel::add(What what, std::size_t run, TableColumn column) {
@@ -206,7 +220,8 @@ ComparedModules::ComparedModules(std::shared_ptr<const PartsComparison> comparis
         const std::string n = fmt::format("{}", r + 1);
         add(What::total, r,
             number_column(
-                "run" + n + "_us", shorten_middle(runs[r].name, kTitle), unit, 8, 40 - static_cast<int>(r),
+                "run" + n + "_us", n + ": " + shorten_middle(runs[r].name, kTitle), unit, 8,
+                40 - static_cast<int>(r),
                 "Run " + n + ", " + runs[r].name + ": device time launched in it, modules inside included",
                 runs[r].color));
         if (r == 0) continue;
@@ -225,6 +240,7 @@ ComparedModules::ComparedModules(std::shared_ptr<const PartsComparison> comparis
             number_column("run" + n + "_times", "Calls " + n, per_step ? "a step" : "", 5, 6, "How often"));
     }
     build(factors(*comparison_, per_step));
+    share_scale(columns_, *this);
 }
 
 void ComparedModules::add(What what, std::size_t run, TableColumn column) {

@@ -92,7 +92,11 @@ void ComparePartsView::take(Page& page, const std::shared_ptr<const traces::Part
     if (parts->by == CompareBy::module) {
         const bool first = page.tree == nullptr;
         page.tree = std::make_shared<ComparedModules>(parts, runs.heads, per_step);
-        if (first) page.tree_state.open_levels(levels_that_fit(*page.tree, 24));
+        if (first) {  // as much as the window has room for
+            const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+            const float rows = std::max(1.0F, ImGui::GetContentRegionAvail().y / line - 4);
+            page.tree_state.open_levels(levels_that_fit(*page.tree, static_cast<std::size_t>(rows * 1.5F)));
+        }
     } else {
         page.table = std::make_shared<PartsModel>(parts, runs.heads, per_step);
     }

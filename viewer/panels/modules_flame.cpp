@@ -52,16 +52,23 @@ void take(FlameChart& chart, std::vector<FlameLane> lanes, std::string title) {
     for (FlameLane& lane : lanes) chart.lanes.push_back(std::move(lane));
 }
 
-void add_ranges(const Trace& trace, const InCall& call, FlameChart& chart) {
+void add_ranges(const Trace& trace, const InCall& call, Frames frames, FlameChart& chart) {
     const HostRanges& ranges = trace.ranges;
     std::vector<FlameLane> lanes;
-    const auto top = static_cast<std::size_t>(ranges.depth[call.first()]);
+    // By range from the call on: how many that are shown lie around it and are it; what is hidden counts for
+    // nothing.
+    std::vector<std::size_t> depths(call.last() - call.first(), 0);
     for (std::size_t i = call.first(); i < call.last(); ++i) {
         if (!call.holds(static_cast<std::int32_t>(i))) continue;
+        const bool frame = ranges.kind[i] == traces::RangeKind::function;
+        const bool shown = i == call.first() || !frame || frames == Frames::shown;
+        const std::size_t around =
+            i == call.first() ? 0 : depths[static_cast<std::size_t>(ranges.parent[i]) - call.first()];
+        depths[i - call.first()] = around + (shown ? 1 : 0);
+        if (frame) ++chart.frames;
+        if (!shown) continue;
         ++chart.ranges;
-        const auto depth = static_cast<std::size_t>(ranges.depth[i]);
-        put(lanes, depth > top ? depth - top : 0,
-            {ranges.start[i], ranges.end[i], static_cast<std::int32_t>(i)}, EventKind::range);
+        put(lanes, around, {ranges.start[i], ranges.end[i], static_cast<std::int32_t>(i)}, EventKind::range);
     }
     --chart.ranges;  // the call itself is not nested in it
     take(chart, std::move(lanes), "host");
@@ -103,14 +110,14 @@ std::int64_t length(const Trace& trace, std::int32_t range) {
 
 }  // namespace
 
-FlameChart make_flame(const Trace& trace, std::int32_t range) {
+FlameChart make_flame(const Trace& trace, std::int32_t range, Frames frames) {
     const auto i = static_cast<std::size_t>(range);
     FlameChart chart;
     chart.range = range;
     chart.rank = std::max(0, trace.threads[trace.ranges.thread[i]].rank);
     chart.call = chart.time = {trace.ranges.start[i], trace.ranges.end[i]};
     const InCall call(trace, range);
-    add_ranges(trace, call, chart);
+    add_ranges(trace, call, frames, chart);
     add_runtime_calls(trace, call, chart);
     add_device_work(trace, call, chart);
     return chart;

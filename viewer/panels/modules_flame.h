@@ -28,17 +28,22 @@ struct FlameLane {
 };
 
 struct FlameChart {
-    std::int32_t range = -1;                        // the call: a row of HostRanges
-    int rank = 0;                                   // index into Trace::ranks
-    TimeRange call;                                 // as the host ran it
-    TimeRange time;                                 // and the device work launched inside
-    std::int64_t ranges = 0;                        // nested in the call
+    std::int32_t range = -1;  // the call: a row of HostRanges
+    int rank = 0;             // index into Trace::ranks
+    TimeRange call;           // as the host ran it
+    TimeRange time;           // and the device work launched inside
+    std::int64_t ranges = 0;  // nested in the call and shown
+    std::int64_t frames = 0;  // nested in the call: frames of the host program, shown or not
     std::int64_t device_events = 0, device_ns = 0;  // launched inside: how many, the sum of their durations
     std::vector<FlameLane> lanes;                   // ranges by depth, then runtime calls, then streams
 };
 
+// Frames of the host program (Python's functions, in traces with stacks) are many, and most lie between a
+// module and the next.
+enum class Frames { hidden, shown };
+
 // Reads the columns of the trace once: for a worker thread where the trace is long.
-FlameChart make_flame(const traces::Trace& trace, std::int32_t range);
+FlameChart make_flame(const traces::Trace& trace, std::int32_t range, Frames frames = Frames::hidden);
 
 // What of a lane shows in `view`, in columns of a pixel: bars shorter than a column are one with those that
 // end in the same column. At most two for each column.

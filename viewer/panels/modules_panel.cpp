@@ -2,8 +2,9 @@
 // the flame chart of one call of the chosen module.
 //
 // For scripts: the tree as "modules" (tables/tree_table.h); "modules.forward", "modules.backward",
-// "modules.previous", "modules.next", "modules.slowest", "modules.median", "modules.timeline",
-// "modules.splitter"; "modules.call" says which call is shown; the chart as modules_flame_chart.h says.
+// "modules.previous", "modules.next", "modules.slowest", "modules.median", "modules.fit", "modules.frames",
+// "modules.timeline", "modules.splitter"; "modules.call" says which call is shown; the chart as
+// modules_flame_chart.h says.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -60,8 +61,11 @@ class ModulesPanel final : public Panel {
         const float font = ImGui::GetFontSize();
         const float room = ImGui::GetContentRegionAvail().y, grip = std::round(font * 0.5F);
         const float least = std::min(font * 7, room * 0.3F);
-        const float height = std::clamp((room - grip) * share_, least, std::max(least, room - grip - least));
+        float height = std::clamp((room - grip) * share_, least, std::max(least, room - grip - least));
         open_what_fits(trace, height);
+        if (!dragged_ && tree_.view().search.empty())
+            height = std::min(height, std::max(least, height_of_tree()));
+        height_ = height;
         draw_tree_part(session, height);
         draw_splitter(room, grip);
         draw_call(session, trace, selection, rank->rank);
@@ -100,7 +104,15 @@ class ModulesPanel final : public Panel {
         shown_ = trace;
         const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
         const float rows = height / line - 3;  // the header has two lines
-        tree_.open_levels(levels_that_fit(*model_, static_cast<std::size_t>(std::max(1.0F, rows))));
+        // A tree that has to be scrolled a little is better than one that is closed and mostly empty.
+        tree_.open_levels(levels_that_fit(*model_, static_cast<std::size_t>(std::max(1.0F, rows * 2))));
+    }
+
+    // With all of its rows that are open: a short tree leaves its room to the chart until the splitter is
+    // used.
+    float height_of_tree() {
+        const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+        return line * (static_cast<float>(tree_.rows(model_).size()) + 1.5F) + ImGui::GetTextLineHeight();
     }
 
     void draw_tree_part(Session& session, float height) {
@@ -135,6 +147,10 @@ class ModulesPanel final : public Panel {
         ImGui::InvisibleButton("splitter", {width, grip});
         items::mark("modules.splitter");
         const bool held = ImGui::IsItemActive(), over = ImGui::IsItemHovered();
+        if (held && !dragged_ && ImGui::GetIO().MouseDelta.y != 0) {  // from where it stands
+            dragged_ = true;
+            share_ = room > 1 ? height_ / room : share_;
+        }
         if (held && room > 1) share_ = std::clamp(share_ + ImGui::GetIO().MouseDelta.y / room, 0.12F, 0.88F);
         if (held || over) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeNS);
         const float y = std::floor(at.y + grip / 2);
@@ -159,8 +175,15 @@ class ModulesPanel final : public Panel {
         draw_call_controls(*trace, calls);
         const std::int32_t range = calls[call_];
         const auto chart = session.analyses.get<FlameChart>(
-            fmt::format("flame/{}", range), {trace},
-            [range](const std::vector<TracePtr>& t) { return make_flame(*t.front(), range); });
+            fmt::format("flame/{}/{}", range, frames_), {trace},
+            [range, frames = frames_](const std::vector<TracePtr>& t) {
+                return make_flame(*t.front(), range, frames ? Frames::shown : Frames::hidden);
+            });
+        if (chart != nullptr && chart->frames > 0) {
+            ImGui::SameLine(0, ImGui::GetFontSize() * 0.3F);
+            ImGui::Checkbox("Program frames", &frames_);
+            items::mark("modules.frames", frames_ ? "shown" : "hidden");
+        }
         draw_facts(session, *trace, range, chart.get());
         draw_durations(*trace, calls);
         if (chart != nullptr) last_chart_ = chart;
@@ -258,10 +281,15 @@ class ModulesPanel final : public Panel {
         } else if (chart != nullptr) {
             facts += ", no device work";
         }
-        ImGui::SameLine(0, ImGui::GetFontSize());
-        ImGui::AlignTextToFramePadding();
-        const float room = ImGui::GetContentRegionAvail().x;
-        ImGui::TextDisabled("%s", fit_text(facts, room).c_str());
+        const float font = ImGui::GetFontSize();
+        const float left = ImGui::GetItemRectMax().x + font;
+        const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
+        const float wide = ImGui::CalcTextSize(facts.c_str()).x;
+        if (left + wide <= right) {  // else on a line of their own
+            ImGui::SameLine(0, font);
+            ImGui::AlignTextToFramePadding();
+        }
+        ImGui::TextDisabled("%s", fit_text(facts, ImGui::GetContentRegionAvail().x).c_str());
         items::mark("modules.facts", facts);
     }
 
@@ -320,6 +348,9 @@ class ModulesPanel final : public Panel {
     std::weak_ptr<const traces::Trace> shown_;
     int known_module_ = -1;
     float share_ = 0.52F;  // of the height that the tree has
+    float height_ = 0;     // the tree's, in this frame
+    bool dragged_ = false;
+    bool frames_ = false;  // of the host program are shown too
 
     std::shared_ptr<const AllCalls> calls_;
     int calls_rank_ = -1;

@@ -133,7 +133,8 @@ void meet_model(const TableModel& model, TableState& state) {
     state.largest.assign(model.columns().size(), 0.0);
     if (model.rows() > TableOrder::kAtOnce) return;  // bars would cost a look at every row
     for (std::size_t c = 0; c < model.columns().size(); ++c) {
-        if (model.columns()[c].bar != 0) state.largest[c] = largest(model, c);
+        const TableColumn& column = model.columns()[c];
+        if (column.bar != 0) state.largest[c] = column.full > 0 ? column.full : largest(model, c);
     }
 }
 

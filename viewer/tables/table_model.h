@@ -23,6 +23,7 @@ struct TableColumn {
     int priority = 10;      // where the window is narrow the lowest go first; the first column always stays
     Color bar = 0;          // not 0: a bar of this colour behind the number, scaled by the column's largest
     std::string help = {};  // tooltip of the header: the definition
+    double full = 0;        // what a whole bar stands for; 0: the column's largest
 };
 
 inline constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();

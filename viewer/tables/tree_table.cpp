@@ -247,7 +247,7 @@ TreeEvents draw_tree(const char* id, const std::shared_ptr<const TreeModel>& mod
         if (!sorted || sort.descending) flags |= ImGuiTableColumnFlags_PreferSortDescending;
         ImGui::TableSetupColumn((column.title + "\n" + (column.unit.empty() ? " " : column.unit)).c_str(),
                                 flags, column.width * ImGui::GetFontSize(), static_cast<ImGuiID>(c));
-        cells.most.push_back(column.bar != 0 ? model->largest(c) : 0);
+        cells.most.push_back(column.bar == 0 ? 0 : column.full > 0 ? column.full : model->largest(c));
     }
     draw_header(id, *model, columns);
     take_sorting(state);
