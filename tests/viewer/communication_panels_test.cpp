@@ -243,6 +243,13 @@ TEST_F(CommunicationPanels, SayWhatIsMissingFromATraceWithNothingInIt) {
     EXPECT_THAT(draw(*make_shardmap_panel()), HasSubstr("holds no FSDP units"));
 }
 
+TEST_F(CommunicationPanels, TheShardMapSaysThatDdpShardsNothing) {
+    auto ddp = std::make_shared<traces::Trace>();
+    ddp->config = {{"parallel.mode", "ddp"}};
+    session_.add_trace(ddp, "ddp.sqlite");
+    EXPECT_THAT(draw(*make_shardmap_panel()), HasSubstr("data parallel (DDP)"));
+}
+
 TEST_F(CommunicationPanels, SurviveAnySizeAndAMouseThatClicksEverywhere) {
     open({.per_linear = true, .layers = 30}, "linear.sqlite");
     open({.per_linear = false}, "root.sqlite");

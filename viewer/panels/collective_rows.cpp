@@ -33,8 +33,9 @@ Cell mean_us_cell(std::int64_t ns, std::int64_t steps) {
 Cell rate_cell(double gbps) {
     return gbps > 0 ? decimal_cell(gbps, 3) : no_cell();
 }
+// An id, not a number to count with: those of other tools are hashes.
 Cell group_cell(std::int64_t group) {
-    return group >= 0 ? count_cell(group) : no_cell();
+    return text_cell(group >= 0 ? fmt::format("{}", group) : "-");
 }
 Cell known_count(std::int64_t count) {
     return count > 0 ? count_cell(count) : no_cell();
@@ -135,7 +136,7 @@ std::shared_ptr<const CellTable> traffic_table(const traces::DistributedReport& 
         text_column("operation", "Operation", 9),
         text_column("size", "Size", 9, 9),
         text_column("within", "Within", 6, 6),
-        number_column("group", "Group", "", 5, 8),
+        text_column("group", "Group", 6, 8),
         number_column("ranks", "Ranks", "", 4.5F, 7),
         number_column("count", "Count", "", 5, 10, theme::accent(),
                       "Each collective once, whatever the ranks."),
@@ -209,7 +210,7 @@ std::shared_ptr<const CellTable> rank_table(const traces::DistributedReport& rep
 std::shared_ptr<const CellTable> slowest_table(const traces::DistributedReport& report) {
     auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
         text_column("collective", "Collective", 11),
-        number_column("group", "Group", "", 4.5F, 5),
+        text_column("group", "Group", 6, 5),
         number_column("start_ms", "Start", "ms", 7, 9),
         number_column("mb", "Full buffer", "MB", 7, 7),
         number_column("ranks", "Ranks", "", 4.5F, 4),

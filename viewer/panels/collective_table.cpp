@@ -21,8 +21,8 @@ enum : std::size_t {
     kCollective,
     kUnit,
     kPhase,
-    kStart,
     kGroup,
+    kStart,
     kRanks,
     kSize,
     kTransfer,
@@ -52,8 +52,8 @@ CollectiveTable::CollectiveTable(std::shared_ptr<const std::vector<CollectiveTim
         text_column("collective", "Collective", 11),
         text_column("unit", "Unit", 8, 6),
         text_column("phase", "Phase", 6, 5),
+        text_column("group", "Group", 6, 4),
         number_column("start_ms", "Start", "ms", 7, 9),
-        number_column("group", "Group", "", 4.5F, 4),
         number_column("ranks", "Ranks", "", 4, 3),
         number_column("mb", "Full buffer", "MB", 7, 8),
         number_column("transfer_us", "Transfer", kMicro, 6.5F, 9,
@@ -90,8 +90,8 @@ std::string CollectiveTable::text(std::size_t row, std::size_t column) const {
             return c.unit >= 0 ? units_[static_cast<std::size_t>(c.unit)] : "-";
         case kPhase:
             return c.phase != traces::Phase::none ? std::string(name(c.phase)) : "-";
-        case kGroup:
-            return known(c.group);
+        case kGroup:  // an id, not a number to count with: those of other tools are hashes
+            return c.group >= 0 ? fmt::format("{}", c.group) : "-";
         case kRanks:
             return format_count(c.ranks);
         case kSize:
@@ -124,8 +124,6 @@ double CollectiveTable::number(std::size_t row, std::size_t column) const {
     switch (column) {
         case kStart:
             return static_cast<double>(c.start_ns) * 1e-6;
-        case kGroup:
-            return known(c.group);
         case kRanks:
             return c.ranks;
         case kSize:

@@ -22,12 +22,20 @@ using traces::ShardChange;
 using traces::ShardState;
 using traces::UnitHistory;
 
-constexpr int kMostRectangles = 6000;  // of all lanes in sight
+constexpr int kMostRectangles = 7000;  // of all lanes in sight
+constexpr int kWidestColumn = 16;      // pixels
 
 float cell_width(std::size_t ranks) {
     const float font = ImGui::GetFontSize();
     return std::clamp(font * 16 / static_cast<float>(std::max<std::size_t>(ranks, 1)), font * 0.7F,
                       font * 2.2F);
+}
+
+float least_row() {
+    return ImGui::GetFontSize() * 1.35F;
+}
+float numbers_height() {  // of the ranks', above the rows
+    return ImGui::GetFontSize() * 1.5F;
 }
 
 float name_width(const traces::ShardStates& states) {
@@ -97,11 +105,19 @@ float ShardGrid::left_width(const Input& input, float panel_width) {
     return std::min(wanted, panel_width * 0.5F);
 }
 
+bool ShardGrid::scrolls(std::size_t units, float height) {
+    return std::floor(least_row()) * static_cast<float>(units) > height - numbers_height();
+}
+
 ShardGrid::Events ShardGrid::draw(const Input& input, float height) {
     Events events;
     const float font = ImGui::GetFontSize();
     const std::size_t units = input.states->units.size();
     if (folded_.size() != units) folded_.assign(units, {});
+    if (input.from != from_ || input.to != to_) column_pixels_ = 1;
+    from_ = input.from;
+    to_ = input.to;
+    rectangles_ = 0;
     const float name = name_width(*input.states), cell = cell_width(input.states->ranks);
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float room = input.lanes_left - font * 0.6F - at.x - name;
@@ -113,14 +129,14 @@ ShardGrid::Events ShardGrid::draw(const Input& input, float height) {
 
     ImGui::SetCursorScreenPos({at.x + name, at.y});
     draw_rank_numbers(input, cell, events);
-    ImGui::SetCursorScreenPos({at.x, at.y + font * 1.5F});
-    const float inner = std::max(font * 2, height - font * 1.5F);
+    ImGui::SetCursorScreenPos({at.x, at.y + numbers_height()});
+    const float inner = std::max(font * 2, height - numbers_height());
     constexpr ImGuiWindowFlags kFlags = ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoBackground;
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
     ImGui::BeginChild("units", {0, inner}, false, kFlags);
     ImGui::PopStyleVar();  // tooltips keep theirs
     const float row_height = std::floor(
-        std::clamp(inner / static_cast<float>(std::max<std::size_t>(units, 1)), font * 1.35F, font * 3));
+        std::clamp(inner / static_cast<float>(std::max<std::size_t>(units, 1)), least_row(), font * 3));
     if (ImGui::IsWindowHovered() && ImGui::GetIO().MousePos.x < input.lanes_left &&
         ImGui::GetIO().MouseWheel != 0)
         ImGui::SetScrollY(ImGui::GetScrollY() - ImGui::GetIO().MouseWheel * row_height * 3);
@@ -148,6 +164,7 @@ ShardGrid::Events ShardGrid::draw(const Input& input, float height) {
             theme::peak());
     }
     ImGui::EndChild();
+    if (rectangles_ > kMostRectangles && column_pixels_ < kWidestColumn) column_pixels_ *= 2;
     return events;
 }
 
@@ -231,9 +248,7 @@ void ShardGrid::draw_lane(const Input& input, const Row& row, Events& events) {
     ImDrawList* draw = ImGui::GetWindowDrawList();
     const float width = input.lanes_right - input.lanes_left;
     if (width < 1) return;
-    const float in_sight = std::max(1.0F, ImGui::GetWindowHeight() / row.height);
-    const int columns =
-        std::max(1, std::min(static_cast<int>(width), static_cast<int>(kMostRectangles / in_sight)));
+    const int columns = std::max(1, static_cast<int>(width) / column_pixels_);
     auto& [key, runs] = folded_[row.unit];
     const StateLane& lane = (*input.lanes)[row.unit];
     if (const Folded wanted{&lane, input.from, input.to, columns}; key != wanted) {
@@ -244,6 +259,7 @@ void ShardGrid::draw_lane(const Input& input, const Row& row, Events& events) {
     draw->AddRectFilled({input.lanes_left, top}, {input.lanes_right, bottom},
                         shard_color(ShardState::sharded));
     const float step = width / static_cast<float>(columns);
+    rectangles_ += static_cast<int>(runs.size());
     for (const StateRun& run : runs) {
         const float x0 = input.lanes_left + step * static_cast<float>(run.first);
         const float x1 = std::max(x0 + 1, x0 + step * static_cast<float>(run.count));

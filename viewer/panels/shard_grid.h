@@ -40,6 +40,8 @@ class ShardGrid {
     Events draw(const Input& input, float height);
 
     void forget() { folded_.clear(); }  // the lanes are others now
+    // Whether so many units need scrolling in this height.
+    static bool scrolls(std::size_t units, float height);
 
     // The width that names and cells want, for a panel of this width.
     static float left_width(const Input& input, float panel_width);
@@ -62,6 +64,9 @@ class ShardGrid {
     static void draw_allocated(const Input& input, const Row& row);
 
     int first_rank_ = 0, shown_ranks_ = 0;
+    // Pixels a column of the lanes: grows where one of them would make more rectangles than a frame can bear.
+    int column_pixels_ = 1, rectangles_ = 0;
+    std::int64_t from_ = 0, to_ = 0;
     std::vector<std::pair<Folded, std::vector<StateRun>>> folded_;  // by unit
 };
 

@@ -47,7 +47,7 @@ class ShardMapPanel final : public Panel {
             ImGui::NewLine();
             return draw_waiting(session, "the states of the units");
         }
-        if (!any_states(*states)) {
+        if (!any_states(*trace, *states)) {
             ImGui::NewLine();
             return say_why_empty(*trace, *states);
         }
@@ -69,21 +69,24 @@ class ShardMapPanel final : public Panel {
     }
 
   private:
-    static bool any_states(const ShardStates& states) { return states.any_collective && states.ranks > 0; }
+    // The buckets of DDP are units of a trace of ours, too; but nothing of them is ever sharded.
+    static bool any_states(const traces::Trace& trace, const ShardStates& states) {
+        return states.any_collective && states.ranks > 0 && trace.config_value("parallel.mode") != "ddp";
+    }
 
     static void say_why_empty(const traces::Trace& trace, const ShardStates& states) {
-        if (!states.units.empty()) {
-            return note(
-                "This trace names FSDP units but holds no collective of any of them, because they were not "
-                "recorded or one rank ran alone. Record the device's work of several ranks to see where the "
-                "parameters are.");
-        }
         if (trace.config_value("parallel.mode") == "ddp") {
             return note(
                 "This run is data parallel (DDP): every rank keeps all parameters whole, all the time, so "
                 "that "
                 "there is nothing to map. Record a run with parallel.mode = \"fsdp\" to see units gathered "
                 "and freed.");
+        }
+        if (!states.units.empty()) {
+            return note(
+                "This trace names FSDP units but holds no collective of any of them, because they were not "
+                "recorded or one rank ran alone. Record the device's work of several ranks to see where the "
+                "parameters are.");
         }
         note(
             "This trace holds no FSDP units, because its program shards nothing or its ranges do not name "
@@ -246,10 +249,12 @@ class ShardMapPanel final : public Panel {
         const float chart_height = std::max(font * 7, room.y * 0.32F);
         const float grid_height = std::min(std::max(font * 5, room.y - chart_height - font),
                                            font * (3 * static_cast<float>(lanes_.size()) + 1.5F));
+        const float bar =
+            ShardGrid::scrolls(lanes_.size(), grid_height) ? ImGui::GetStyle().ScrollbarSize : 0;
         // The chart first: where its axis lies the lanes lie, too.
         ImGui::SetCursorScreenPos({at.x + left - font * 1.5F, at.y + grid_height + font * 0.4F});
         const Chart chart =
-            draw_curve(session, {room.x - left + font * 1.5F, room.y - grid_height - font * 0.4F});
+            draw_curve(session, {room.x - left + font * 1.5F - bar, room.y - grid_height - font * 0.4F});
         draw_caption({at.x, chart.min.y}, chart.min.x - at.x - font * 5);
         input.lanes_left = chart.min.x;
         input.lanes_right = chart.max.x;
