@@ -91,6 +91,18 @@ TEST(Histogram, OfEqualValuesIsOneBinAndOfNoneIsEmpty) {
     EXPECT_DOUBLE_EQ(make_histogram({none}, 4).largest, 0);
 }
 
+TEST(Durations, AreFoldedWithTheirExtremes) {
+    Durations run;
+    run.us = {1, 9, 2, 3, 7};
+    const auto folded = fold_durations(run, 2);
+    ASSERT_EQ(folded.size(), 2U);
+    EXPECT_DOUBLE_EQ(folded[0].longest, 9);
+    EXPECT_DOUBLE_EQ(folded[0].shortest, 1);
+    EXPECT_EQ(folded[1].first, 2U);
+    EXPECT_DOUBLE_EQ(folded[1].longest, 7);
+    EXPECT_EQ(fold_durations(run, 100).size(), 5U);
+}
+
 TEST(DurationsTable, ComparesMeanAndMedianWithTheFirst) {
     Durations a, b;
     a.us = {10, 20, 30};

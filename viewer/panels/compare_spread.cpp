@@ -96,9 +96,22 @@ Histogram make_histogram(const std::vector<Durations>& runs, int bins) {
             const auto bin = std::clamp(static_cast<int>((us - histogram.low) / width), 0, bins - 1);
             percent[static_cast<std::size_t>(bin)] += 100.0 / static_cast<double>(run.us.size());
         }
+        histogram.medians.push_back(run.us.empty() ? kNoNumber : traces::spread_of(run.us).median);
         histogram.largest = std::max(histogram.largest, *std::max_element(percent.begin(), percent.end()));
     }
     return histogram;
+}
+
+std::vector<DurationColumn> fold_durations(const Durations& run, std::size_t columns) {
+    const std::size_t count = std::min(run.us.size(), columns);
+    std::vector<DurationColumn> folded;
+    for (std::size_t c = 0; c < count; ++c) {
+        const std::size_t from = c * run.us.size() / count, to = (c + 1) * run.us.size() / count;
+        const auto [low, high] = std::minmax_element(run.us.begin() + static_cast<std::ptrdiff_t>(from),
+                                                     run.us.begin() + static_cast<std::ptrdiff_t>(to));
+        folded.push_back({from, *low, *high});
+    }
+    return folded;
 }
 
 std::shared_ptr<const TableModel> durations_table(const std::vector<RunHead>& heads,

@@ -38,8 +38,17 @@ struct Histogram {
     double low = 0, high = 1;
     std::vector<std::vector<double>> percent;  // by run, then bin
     double largest = 0;                        // percent
+    std::vector<double> medians;               // by run; kNoNumber: it has no value
 };
 Histogram make_histogram(const std::vector<Durations>& runs, int bins);
+
+// Durations in their order in at most `columns` columns of equally many: the shortest and the longest of
+// each.
+struct DurationColumn {
+    std::size_t first = 0;  // its first value's index
+    double shortest = 0, longest = 0;
+};
+std::vector<DurationColumn> fold_durations(const Durations& run, std::size_t columns);
 
 // A row for each run: how many, mean, median, spread (half the interquartile range), shortest, longest, and
 // the change of mean and median against the first run.

@@ -22,6 +22,7 @@ namespace {
 using traces::CompareBy;
 
 constexpr int kBins = 48;
+constexpr std::size_t kColumns = 400;  // of the durations in their order
 
 // One of several ways to look: highlighted where it is the one.
 bool choice(const char* label, bool chosen, const std::string& item) {
@@ -224,8 +225,7 @@ bool CompareSpreadView::choose_kernel(Session& session, const ComparedRuns& runs
 
 namespace {
 
-void draw_histogram(const Histogram& histogram, const std::vector<Durations>& durations,
-                    const ComparedRuns& runs, ImVec2 size) {
+void draw_histogram(const Histogram& histogram, const ComparedRuns& runs, ImVec2 size) {
     ChartAxes axes{histogram.low * 1e3, histogram.high * 1e3, axis_top(histogram.largest)};
     axes.y_unit = AxisUnit::percent;
     const Chart chart = begin_chart("histogram", size, axes);
@@ -251,8 +251,7 @@ void draw_histogram(const Histogram& histogram, const std::vector<Durations>& du
         if (before < chart.max.y)
             chart.draw->AddRectFilled({chart.max.x - 0.75F, before}, {chart.max.x + 0.75F, chart.max.y},
                                       color);
-        if (!durations[r].us.empty())
-            marker_line(chart, traces::spread_of(durations[r].us).median * 1e3, color, "");
+        if (!std::isnan(histogram.medians[r])) marker_line(chart, histogram.medians[r] * 1e3, color, "");
     }
     if (!chart.hovered) return;
     const auto bin =
@@ -267,33 +266,30 @@ void draw_histogram(const Histogram& histogram, const std::vector<Durations>& du
 }
 
 // Every step's duration by its place in the run, as a line for each run.
-void draw_in_order(const std::vector<Durations>& durations, const ComparedRuns& runs, ImVec2 size) {
+void draw_in_order(const std::vector<Durations>& durations,
+                   const std::vector<std::vector<DurationColumn>>& folded, const ComparedRuns& runs,
+                   ImVec2 size) {
     std::size_t most = 1;
     double longest = 0;
-    for (const Durations& run : durations) {
-        most = std::max(most, run.us.size());
-        for (const double us : run.us) longest = std::max(longest, us);
+    for (std::size_t r = 0; r < durations.size(); ++r) {
+        most = std::max(most, durations[r].us.size());
+        for (const DurationColumn& column : folded[r]) longest = std::max(longest, column.longest);
     }
     ChartAxes axes{0, static_cast<double>(most), axis_top(longest * 1e3)};
     axes.x_unit = AxisUnit::count;
     axes.y_unit = AxisUnit::nanoseconds;
     const Chart chart = begin_chart("in order", size, axes);
-    for (std::size_t r = 0; r < durations.size(); ++r) {
-        const std::vector<double>& us = durations[r].us;
-        // At most two points a pixel: of those that share a column the longest and the shortest.
-        const std::size_t columns =
-            std::min(us.size(), static_cast<std::size_t>(std::max(1.0F, chart.width() / 2)));
+    for (std::size_t r = 0; r < folded.size(); ++r) {
+        const ImU32 color = runs.heads[r].color;
         ImVec2 before{};
-        for (std::size_t c = 0; c < columns; ++c) {
-            const std::size_t from = c * us.size() / columns, to = (c + 1) * us.size() / columns;
-            const auto [low, high] = std::minmax_element(us.begin() + static_cast<std::ptrdiff_t>(from),
-                                                         us.begin() + static_cast<std::ptrdiff_t>(to));
-            const auto x = static_cast<float>(chart.x.pixel(static_cast<double>(from) + 0.5));
-            const ImVec2 top{x, static_cast<float>(chart.y.pixel(*high * 1e3))};
-            const ImVec2 bottom{x, static_cast<float>(chart.y.pixel(*low * 1e3))};
-            if (c > 0) chart.draw->AddLine(before, top, runs.heads[r].color, 1.5F);
-            if (bottom.y > top.y) chart.draw->AddLine(top, bottom, runs.heads[r].color, 1.5F);
-            if (columns <= 100) chart.draw->AddCircleFilled(top, 2.5F, runs.heads[r].color, 8);
+        for (std::size_t c = 0; c < folded[r].size(); ++c) {
+            const DurationColumn& column = folded[r][c];
+            const auto x = static_cast<float>(chart.x.pixel(static_cast<double>(column.first) + 0.5));
+            const ImVec2 top{x, static_cast<float>(chart.y.pixel(column.longest * 1e3))};
+            const ImVec2 bottom{x, static_cast<float>(chart.y.pixel(column.shortest * 1e3))};
+            if (c > 0) chart.draw->AddLine(before, top, color, 1.5F);
+            if (bottom.y > top.y) chart.draw->AddLine(top, bottom, color, 1.5F);
+            if (folded[r].size() <= 100) chart.draw->AddCircleFilled(top, 2.5F, color, 8);
             before = bottom;
         }
     }
@@ -335,6 +331,8 @@ void CompareSpreadView::draw(Session& session, const ComparedRuns& runs) {
         durations_.clear();
         for (const auto& one : of) durations_.push_back(*one);
         histogram_ = make_histogram(durations_, kBins);
+        folded_.clear();
+        for (const Durations& run : durations_) folded_.push_back(fold_durations(run, kColumns));
         table_ = durations_table(runs.heads, durations_, kernels_ ? "Kernels" : "Steps");
     }
     const bool any =
@@ -351,13 +349,13 @@ void CompareSpreadView::draw(Session& session, const ComparedRuns& runs) {
     ImGui::TextDisabled("%s", kernels_
                                   ? "How long the kernel takes, share of each run's calls; lines: medians"
                                   : "How long a step takes, share of each run's steps; lines: medians");
-    draw_histogram(histogram_, durations_, runs, {left, height});
+    draw_histogram(histogram_, runs, {left, height});
     ImGui::EndGroup();
     if (both) {
         ImGui::SameLine(0, gap);
         ImGui::BeginGroup();
         ImGui::TextDisabled("%s", kernels_ ? "Call after call" : "Step after step");
-        draw_in_order(durations_, runs, {width - left - gap, height});
+        draw_in_order(durations_, folded_, runs, {width - left - gap, height});
         ImGui::EndGroup();
     }
     TableOptions options;

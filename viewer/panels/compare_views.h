@@ -64,6 +64,7 @@ class CompareSpreadView {
     std::vector<std::shared_ptr<const Durations>> of_;
     std::vector<Durations> durations_;
     Histogram histogram_;
+    std::vector<std::vector<DurationColumn>> folded_;  // by run
     std::shared_ptr<const TableModel> table_;
     TableState state_;
 };

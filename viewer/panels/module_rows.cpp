@@ -130,6 +130,9 @@ ModulesModel::ModulesModel(std::shared_ptr<const traces::ModuleView> view, const
     : view_(std::move(view)) {
     columns_ = module_columns();
     for (const ModuleNode& node : rank.modules) add(node, 0);
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+        if (columns_[c].bar != 0) columns_[c].full = largest(c);
+    }
 }
 
 void ModulesModel::add(const ModuleNode& node, int depth) {

@@ -252,7 +252,7 @@ TreeEvents draw_tree(const char* id, const std::shared_ptr<const TreeModel>& mod
     draw_header(id, *model, columns);
     take_sorting(state);
 
-    const std::vector<TreeRow> rows = state.rows(model);
+    const std::vector<TreeRow>& rows = state.rows(model);  // what a click changes shows in the next frame
     items::value(fmt::format("{}.rows", id), fmt::format("{}", rows.size()));
     offer_table({options.name.empty() ? id : options.name, model, state.order()});
 
