@@ -39,9 +39,8 @@ void dim(std::string_view t) {
 // A label, and text that wraps beside it.
 void labelled(std::string_view label, const std::string& said, float indent) {
     if (said.empty()) return;
-    const float left = ImGui::GetCursorPosX();
     dim(label);
-    ImGui::SameLine(left + indent);
+    ImGui::SameLine(indent);  // of the card's group
     ImGui::BeginGroup();
     text(said);
     ImGui::EndGroup();
@@ -50,10 +49,8 @@ void labelled(std::string_view label, const std::string& said, float indent) {
 // The same for a line that one copies.
 void copyable(const char* id, std::string_view label, const std::string& said, float indent) {
     if (said.empty()) return;
-    const float left = ImGui::GetCursorPosX();
-    ImGui::AlignTextToFramePadding();
     dim(label);
-    ImGui::SameLine(left + indent);
+    ImGui::SameLine(indent);
     ImGui::PushID(id);
     if (ImGui::SmallButton("Copy")) ImGui::SetClipboardText(said.c_str());
     ImGui::PopID();
@@ -124,10 +121,8 @@ class AdvicePanel final : public Panel {
         ImGui::PushID(finding.id.data(), finding.id.data() + finding.id.size());
         ImGui::SetCursorScreenPos({at.x + pad * 1.4F, at.y + pad * 0.8F});
         ImGui::BeginGroup();
-        ImGui::PushItemWidth(width - pad * 3);
         draw_head(session, finding, color, at.x + width - pad);
         draw_body(finding, at.x + width - pad);
-        ImGui::PopItemWidth();
         ImGui::EndGroup();
         ImGui::PopID();
         const float bottom = ImGui::GetItemRectMax().y + pad * 0.8F;
@@ -142,7 +137,7 @@ class AdvicePanel final : public Panel {
     }
 
     void draw_head(Session& session, const Finding& finding, Color color, float right) {
-        const float font = ImGui::GetFontSize();
+        const float font = ImGui::GetFontSize(), start = ImGui::GetCursorScreenPos().x;
         const std::string weight(traces::kFindingWeightNames[static_cast<std::size_t>(finding.weight)]);
         ImGui::AlignTextToFramePadding();
         text(finding.title);
@@ -156,8 +151,8 @@ class AdvicePanel final : public Panel {
         float wide = open.empty() ? 0 : ImGui::CalcTextSize(open.c_str()).x + padding;
         const bool place = has_place(finding.id);
         if (place) wide += ImGui::CalcTextSize("Show me").x + padding + font * 0.4F;
-        const float left = right - wide - ImGui::GetWindowPos().x;
-        ImGui::SameLine(std::max(left, ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x + font));
+        const float left = right - wide - start;  // of the card's group
+        ImGui::SameLine(std::max(left, ImGui::GetItemRectMax().x - start + font));
         if (place) {
             if (ImGui::Button("Show me")) wanted_ = std::string(finding.id);
             items::mark(fmt::format("advice.{}.show", finding.id));

@@ -1,0 +1,93 @@
+// Advice: each finding is a card with its figures, the weightiest first, and leads to its place.
+#include <set>
+
+#include <gmock/gmock.h>
+
+#include "tests/viewer/panel_fixture.h"
+#include "traces/analysis/advice.h"
+#include "traces/analysis/advice_place.h"
+#include "viewer/panels/advice_rows.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class AdvicePanelTest : public PanelsTest {
+  protected:
+    AdvicePanelTest() {
+        items::keep(true);
+        open({}, "root.sqlite");
+    }
+};
+
+TEST_F(AdvicePanelTest, EveryFindingIsACardWithItsFigures) {
+    const auto report = traces::advice(*session_.trace());
+    ASSERT_FALSE(report.findings.empty());
+    const auto panel = make_advice_panel();
+    draw(*panel, 1600, 3000);
+    for (const traces::Finding& finding : report.findings) {
+        EXPECT_THAT(item("advice." + std::string(finding.id)), HasSubstr(finding.what));
+        for (const traces::AdviceFigure& figure : finding.figures) {
+            EXPECT_EQ(item("advice." + std::string(finding.id) + "." + figure.name), figure_text(figure));
+        }
+    }
+}
+
+TEST_F(AdvicePanelTest, ShowMeGoesToThePlace) {
+    const traces::Trace& trace = *session_.trace();
+    const auto report = traces::advice(trace);
+    const auto shown = std::find_if(report.findings.begin(), report.findings.end(), [&](const auto& f) {
+        return traces::advice_place(trace, {}, f.id).has_value();
+    });
+    ASSERT_NE(shown, report.findings.end());
+    const auto place = *traces::advice_place(trace, {}, shown->id);
+    const auto panel = make_advice_panel();
+    draw(*panel, 1600, 3000);
+    const auto button = items::find("advice." + std::string(shown->id) + ".show");
+    ASSERT_TRUE(button);
+    ImGuiIO& io = ImGui::GetIO();
+    io.MousePos = {(button->min.x + button->max.x) / 2, (button->min.y + button->max.y) / 2};
+    for (const bool down : {false, true, false}) {
+        io.MouseDown[0] = down;
+        frame(*panel, 1600, 3000);
+    }
+    draw(*panel, 1600, 3000);
+    EXPECT_EQ(session_.wanted_panel, "timeline");
+    EXPECT_EQ(session_.rank, place.rank);
+    EXPECT_LE(session_.current()->visible.from, std::max(place.from, trace.first_ns));
+    EXPECT_GE(session_.current()->visible.to, std::min(place.to, trace.last_ns));
+}
+
+TEST(AdviceRows, SeriousFindingsComeFirstElseInTheReportsOrder) {
+    traces::AdviceReport report;
+    for (const auto weight : {traces::FindingWeight::minor, traces::FindingWeight::serious,
+                              traces::FindingWeight::notable, traces::FindingWeight::serious}) {
+        report.findings.emplace_back().weight = weight;
+    }
+    EXPECT_THAT(by_weight(report), ElementsAre(1, 3, 2, 0));
+}
+
+TEST(AdviceRows, FiguresHaveTheirUnit) {
+    EXPECT_EQ(figure_text({"exposed", 1234.5, "us/step"}), "1.234 ms a step");
+    EXPECT_EQ(figure_text({"peak", 110092296, "bytes"}), "105.0 MB");
+    EXPECT_EQ(figure_text({"share", 12.345, "%"}), "12.35 %");
+    EXPECT_EQ(figure_text({"rank", 3, ""}), "3");
+    EXPECT_EQ(figure_text({"regathers", 1, "times/step"}), "1 times a step");
+}
+
+TEST(AdviceRows, EveryRuleHasAPanelOfItsSubject) {
+    static const std::set<std::string_view> kPanels = {"runs",     "modules", "units",       "memory",
+                                                       "summary",  "kernels", "collectives", "distributed",
+                                                       "shardmap", "idle"};
+    int configuration = 0;
+    for (const traces::AdviceRule& rule : traces::advice_rules()) {
+        EXPECT_TRUE(kPanels.contains(panel_of(rule.id))) << rule.id;
+        if (!has_place(rule.id)) ++configuration;
+    }
+    EXPECT_EQ(configuration, 4);  // those that are about how the run was set up
+}
+
+}  // namespace
+}  // namespace shardscope::viewer

@@ -1,0 +1,127 @@
+// Idle time and the critical path on the screen: the numbers of the reports, and the way to a gap.
+#include <gmock/gmock.h>
+
+#include "tests/viewer/panel_fixture.h"
+#include "traces/analysis/critical_path.h"
+#include "traces/analysis/idle_details.h"
+#include "viewer/draw/format.h"
+#include "viewer/panels/idle_rows.h"
+#include "viewer/panels/path_rows.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string us_text(double us) {
+    return format_decimal(us, 1);
+}
+
+class IdlePanelTest : public PanelsTest {
+  protected:
+    IdlePanelTest() {
+        items::keep(true);
+        open({}, "root.sqlite");
+    }
+    void click(Panel& panel, const std::string& name) {
+        frame(panel, 1600, 820);
+        items::begin_frame();
+        const auto at = items::find(name);
+        ASSERT_TRUE(at) << name;
+        ImGuiIO& io = ImGui::GetIO();
+        io.MousePos = {at->min.x + 8, (at->min.y + at->max.y) / 2};
+        for (const bool down : {false, true, false}) {
+            io.MouseDown[0] = down;
+            frame(panel, 1600, 820);
+        }
+    }
+};
+
+TEST_F(IdlePanelTest, ShowsEachStreamAsTheReportDoes) {
+    const auto report = traces::idle_report(*session_.trace());
+    const auto panel = make_idle_panel();
+    draw(*panel);
+    const traces::StreamIdle& device = report.ranks.front().device;
+    EXPECT_EQ(item("idle.streams.all as one.span_us"), us_text(static_cast<double>(device.span) * 1e-3));
+    EXPECT_EQ(item("idle.streams.all as one.host_wait_us"),
+              us_text(static_cast<double>(device.gap(traces::GapKind::host_wait).ns) * 1e-3));
+    for (const traces::StreamIdle& stream : report.ranks.front().streams) {
+        const std::string row = "idle.streams." + idle_stream_title(stream, false);
+        EXPECT_EQ(item(row + ".events"), format_count(stream.events));
+        EXPECT_EQ(item(row + ".other_us"),
+                  us_text(static_cast<double>(stream.gap(traces::GapKind::other).ns) * 1e-3));
+    }
+}
+
+TEST_F(IdlePanelTest, AClickOnTheLongestGapShowsItInTheTimeline) {
+    const auto details = traces::idle_details(*session_.trace(), {}, 1000);
+    const traces::IdleGap& longest = details.ranks.front().streams.front().gaps.front();
+    const auto panel = make_idle_panel();
+    draw(*panel);
+    EXPECT_EQ(item("idle.gaps.1.us"), us_text(static_cast<double>(longest.length()) * 1e-3));
+    click(*panel, "idle.gaps.row.0");
+    EXPECT_EQ(session_.wanted_panel, "timeline");
+    EXPECT_EQ(session_.selected, (SelectedEvent{EventKind::device, longest.event}));
+    EXPECT_LE(session_.current()->visible.from, longest.from);
+    EXPECT_GE(session_.current()->visible.to, longest.to);
+}
+
+TEST_F(IdlePanelTest, ThePathIsThatOfTheReport) {
+    const auto report = traces::critical_path(*session_.trace(), {}, {}, true);
+    ASSERT_TRUE(report.job);
+    const auto panel = make_idle_panel();
+    draw(*panel);
+    click(*panel, "idle.view.critical_path");
+    draw(*panel);
+    EXPECT_EQ(item("idle.path.Job"), format_duration(report.job->average_step_us * 1e3));
+    EXPECT_EQ(item("idle.path.Rank 0"), format_duration(report.ranks.front().average_step_us * 1e3));
+    const traces::PathShare& most = report.job->shares.front();
+    EXPECT_EQ(item("idle.path_names." + most.name + ".us"), us_text(most.us));
+}
+
+TEST_F(IdlePanelTest, AWhatIfSaysWhatTheAnalysisForetells) {
+    traces::PathFactors factors = traces::kUnscaled;
+    factors[static_cast<std::size_t>(traces::PathKind::communication)] = 0.5;
+    const auto scaled = traces::critical_path(*session_.trace(), {}, factors);
+    const auto panel = make_idle_panel();
+    draw(*panel);
+    click(*panel, "idle.view.critical_path");
+    draw(*panel);
+    click(*panel, "idle.what_if.communication_half");
+    draw(*panel);
+    EXPECT_THAT(item("idle.what_if.prediction"),
+                HasSubstr(format_duration(scaled.job->predicted_step_us * 1e3) + " instead of " +
+                          format_duration(scaled.job->whole_step_us * 1e3)));
+}
+
+TEST_F(IdlePanelTest, PiecesOfThePathAreRowsInOrderOfTime) {
+    const auto trace = session_.trace();
+    const auto report =
+        std::make_shared<const traces::CriticalPathReport>(traces::critical_path(*trace, {}, {}, true));
+    const PathPieceTable table(trace, report, report->ranks.front());
+    ASSERT_GT(table.rows(), 2U);
+    double us = 0;
+    for (std::size_t row = 0; row < table.rows(); ++row) us += table.number(row, 4);
+    double steps = 0;
+    for (const traces::StepPath& step : report->ranks.front().steps)
+        steps += static_cast<double>(step.ns) * 1e-3;
+    EXPECT_NEAR(us, steps, 1e-6);
+    EXPECT_EQ(table.text(0, 0), "1");
+    EXPECT_EQ(table.text(0, 2), path_kind_title(table.piece(0).kind));
+}
+
+TEST(IdleRows, AHistogramReachesFromTheFirstToTheLastBinThatHoldsSomething) {
+    traces::StreamIdleDetails stream;
+    stream.delays[traces::length_bin(1500)] = 3;  // 1024 to 2048 ns
+    stream.delays[traces::length_bin(5000)] = 1;  // 4096 to 8192 ns
+    const auto bins = delay_histogram(stream);
+    ASSERT_EQ(bins.size(), 3U);
+    EXPECT_EQ(bins[0].value, 3);
+    EXPECT_EQ(bins[1].value, 0);
+    EXPECT_EQ(bins[2].value, 1);
+    EXPECT_EQ(bins[0].title, format_duration(1024) + " to " + format_duration(2048));
+    EXPECT_TRUE(queue_histogram(stream).empty());
+}
+
+}  // namespace
+}  // namespace shardscope::viewer

@@ -1,0 +1,133 @@
+// Operators and kernels: the panels show what the reports say, and lead to the events.
+#include <gmock/gmock.h>
+
+#include "tests/viewer/panel_fixture.h"
+#include "traces/analysis/kernels.h"
+#include "traces/analysis/operators.h"
+#include "viewer/draw/format.h"
+#include "viewer/panels/operator_rows.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string us_text(std::int64_t ns) {
+    return format_decimal(static_cast<double>(ns) * 1e-3, 1);
+}
+
+class OperatorsPanelTest : public PanelsTest {
+  protected:
+    OperatorsPanelTest() {
+        items::keep(true);
+        open({}, "root.sqlite");
+    }
+    // Presses the mouse on an item and lets it go.
+    void click(Panel& panel, const std::string& name) {
+        frame(panel, 1600, 820);
+        items::begin_frame();
+        const auto at = items::find(name);
+        ASSERT_TRUE(at) << name;
+        ImGuiIO& io = ImGui::GetIO();
+        io.MousePos = {at->min.x + 12, (at->min.y + at->max.y) / 2};
+        for (const bool down : {false, true, false}) {
+            io.MouseDown[0] = down;
+            frame(panel, 1600, 820);
+        }
+    }
+};
+
+TEST_F(OperatorsPanelTest, ShowsTheRowsOfTheReport) {
+    const auto report = traces::operators_report(*session_.trace());
+    ASSERT_FALSE(report.ranks.front().operators.empty());
+    const auto panel = make_operators_panel();
+    const std::string text = draw(*panel);
+    EXPECT_THAT(text, HasSubstr(format_count(report.ranks.front().calls) + " calls"));
+    const traces::OperatorStats& first = report.ranks.front().operators.front();
+    const std::string row = "operators." + std::string(first.name);
+    EXPECT_EQ(item(row + ".calls"), format_count(first.calls));
+    EXPECT_EQ(item(row + ".device_self_us"), us_text(first.device_self));
+    EXPECT_EQ(item(row + ".host_us"), us_text(first.host_total));
+    EXPECT_EQ(item("operators.rows"), std::to_string(report.ranks.front().operators.size()));
+}
+
+TEST_F(OperatorsPanelTest, ALimitRangeHoldsForItToo) {
+    OpenTrace& entry = *session_.current();
+    const auto middle = (entry.trace->first_ns + entry.trace->last_ns) / 2;
+    entry.limit = TimeRange{entry.trace->first_ns, middle};
+    const auto report = traces::operators_report(*session_.trace(), Session::selection(entry));
+    const auto panel = make_operators_panel();
+    EXPECT_THAT(draw(*panel), HasSubstr(format_count(report.ranks.front().calls) + " calls"));
+    EXPECT_LT(report.ranks.front().calls, traces::operators_report(*session_.trace()).ranks.front().calls);
+}
+
+TEST_F(OperatorsPanelTest, KernelsShowTheRowsOfTheReport) {
+    const auto report = traces::kernels_report(*session_.trace());
+    const traces::RankKernels& rank = report.ranks.front();
+    const auto panel = make_kernels_panel();
+    draw(*panel);
+    for (const traces::KernelStats& kernel : rank.kernels) {
+        const std::string row = "kernels." + std::string(kernel.name);
+        EXPECT_EQ(item(row + ".count"), format_count(kernel.count));
+        EXPECT_EQ(item(row + ".us"), us_text(kernel.total));
+        EXPECT_EQ(item(row + ".max_us"), us_text(kernel.longest));
+        EXPECT_EQ(item(row + ".percent"), format_decimal(kernel.share, 2));
+    }
+}
+
+TEST_F(OperatorsPanelTest, TheLongestKernelOfARowIsShownInTheTimeline) {
+    const auto panel = make_kernels_panel();
+    draw(*panel);
+    click(*panel, "kernels.row.0");
+    draw(*panel);
+    const traces::Trace& trace = *session_.trace();
+    const traces::KernelStats longest = traces::kernels_report(trace).ranks.front().kernels.front();
+    EXPECT_THAT(item("kernels.occurrence"), HasSubstr(format_count(longest.count)));
+    click(*panel, "kernels.longest");
+    EXPECT_EQ(session_.wanted_panel, "timeline");
+    ASSERT_EQ(session_.selected.kind, EventKind::device);
+    const auto event = static_cast<std::size_t>(session_.selected.index);
+    EXPECT_EQ(trace.strings[trace.device.name[event]], longest.name);
+    EXPECT_EQ(trace.device.end[event] - trace.device.start[event], longest.longest);
+    EXPECT_LE(session_.current()->visible.from, trace.device.start[event]);
+    EXPECT_GE(session_.current()->visible.to, trace.device.end[event]);
+}
+
+TEST_F(OperatorsPanelTest, SharesSumToTheDevicesTime) {
+    const auto report = traces::kernels_report(*session_.trace());
+    double us = 0, percent = 0;
+    for (const NameShare& part : kernel_shares(report.ranks.front())) {
+        us += part.us;
+        percent += part.percent;
+    }
+    EXPECT_NEAR(us, static_cast<double>(report.ranks.front().total) * 1e-3, 1e-6);
+    EXPECT_NEAR(percent, 100, 1e-9);
+}
+
+TEST_F(OperatorsPanelTest, TheEventsOfARowAreThoseThatItCounts) {
+    const traces::Trace& trace = *session_.trace();
+    traces::Selection selection;
+    selection.rank = 0;
+    for (const traces::OperatorStats& row :
+         traces::operators_report(trace, selection).ranks.front().operators) {
+        const auto calls = traces::operator_calls(trace, selection, row.name, row.shapes, false);
+        EXPECT_EQ(static_cast<std::int64_t>(calls.size()), row.calls) << row.name;
+        std::int64_t total = 0;
+        for (const std::uint32_t call : calls) total += trace.ranges.end[call] - trace.ranges.start[call];
+        EXPECT_EQ(total, row.host_total) << row.name;
+    }
+}
+
+TEST(OperatorRows, OccupancyHasAColumnOnlyWhereItIsKnown) {
+    traces::RankKernels rank;
+    rank.kernels.push_back({.name = "gemm", .count = 2, .total = 3000, .share = 100});
+    EXPECT_EQ(kernel_table(rank)->columns().size(), 10U);
+    rank.kernels.front().occupancy_percent = 37.5;
+    const auto table = kernel_table(rank);
+    ASSERT_EQ(table->columns().size(), 11U);
+    EXPECT_EQ(table->columns().back().id, "occupancy_percent");
+    EXPECT_EQ(table->text(0, 10), "37.5");
+}
+
+}  // namespace
+}  // namespace shardscope::viewer

@@ -1,0 +1,295 @@
+// SQL in the viewer: its answers, its limits, hostile and changing files, and the way from a row to its
+// place.
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include "tests/viewer/panel_fixture.h"
+#include "traces/query/shipped_queries.h"
+#include "traces/store/writer.h"
+#include "viewer/panels/query_runner.h"
+#include "viewer/panels/query_table.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class Folder {
+  public:
+    Folder() {
+        std::string path = (fs::temp_directory_path() / "shardscope-query-XXXXXX").string();
+        path_ = ::mkdtemp(path.data());
+    }
+    ~Folder() { fs::remove_all(path_); }
+    std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+  private:
+    std::string path_;
+};
+
+void write_sample(const std::string& path, const MlpSample& sample = {}) {
+    traces::DatabaseWriter writer({.path = path});
+    write_mlp_sample(sample, writer);
+    writer.finish(20'000'000, 0);
+}
+
+// As somebody else could prepare a file.
+void change(const std::string& path, const char* sql) {
+    sqlite3* handle = nullptr;
+    ASSERT_EQ(sqlite3_open(path.c_str(), &handle), SQLITE_OK);
+    char* error = nullptr;
+    EXPECT_EQ(sqlite3_exec(handle, sql, nullptr, nullptr, &error), SQLITE_OK) << (error ? error : "");
+    sqlite3_close(handle);
+}
+
+QueryAnswer ask(QueryRunner& runner, const std::string& path, const std::string& sql,
+                QueryLimits limits = {}) {
+    runner.run({path}, sql, limits);
+    while (runner.running()) {
+        runner.poll();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return *runner.answer();
+}
+
+class QueryTest : public testing::Test {
+  protected:
+    QueryTest() { write_sample(path_); }
+    Folder folder_;
+    std::string path_ = folder_.file("run.sqlite");
+    QueryRunner runner_;
+};
+
+TEST_F(QueryTest, EveryShippedQueryRuns) {
+    for (const traces::ShippedQuery& query : traces::shipped_queries()) {
+        const QueryAnswer answer = ask(runner_, path_, std::string(query.sql));
+        EXPECT_EQ(answer.error, "") << query.name;
+        EXPECT_FALSE(traces::question_of(query.sql).empty()) << query.name;
+    }
+}
+
+TEST_F(QueryTest, RowsBeyondTheLimitAreNotComputedAndThatIsSaid) {
+    QueryLimits limits;
+    limits.rows = 10;
+    const std::string endless =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
+    const QueryAnswer answer = ask(runner_, path_, endless, limits);
+    ASSERT_EQ(answer.error, "");
+    EXPECT_EQ(answer.results.front().rows.size(), 10U);
+    EXPECT_TRUE(answer.results.front().cut);
+    EXPECT_FALSE(ask(runner_, path_, "SELECT 1").results.front().cut);
+}
+
+TEST_F(QueryTest, AQueryStopsAtItsTimeLimitAndOnDemand) {
+    const std::string endless =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+    QueryLimits limits;
+    limits.time = std::chrono::milliseconds(50);
+    EXPECT_THAT(ask(runner_, path_, endless, limits).error, HasSubstr("time limit"));
+    limits.time = {};
+    runner_.run({path_}, endless, limits);
+    runner_.stop();
+    while (runner_.running()) runner_.poll();
+    EXPECT_EQ(runner_.answer()->error, "The query was stopped.");
+}
+
+TEST_F(QueryTest, ARunnerThatGoesAwayStopsItsQuery) {
+    auto runner = std::make_unique<QueryRunner>();
+    runner->run({path_},
+                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
+                {.time = {}});
+    runner.reset();  // would wait for ever
+    SUCCEED();
+}
+
+TEST_F(QueryTest, NothingCanBeWrittenOrReachedFromIt) {
+    for (const char* sql : {"DELETE FROM NVTX_EVENTS", "DROP VIEW kernels", "ATTACH '/etc/passwd' AS other",
+                            "CREATE TABLE mine (a)"}) {
+        EXPECT_NE(ask(runner_, path_, sql).error, "") << sql;
+    }
+    EXPECT_EQ(ask(runner_, path_, "SELECT count(*) FROM kernels").error, "");
+}
+
+TEST_F(QueryTest, AHostileSchemaIsAMessage) {
+    change(path_,
+           "DROP VIEW kernels; CREATE VIEW kernels AS SELECT load_extension('evil') AS name, 1 AS rank;"
+           "CREATE VIEW broken AS SELECT * FROM no_such_table;"
+           "CREATE TRIGGER t AFTER INSERT ON NVTX_EVENTS BEGIN SELECT 1; END;");
+    EXPECT_NE(ask(runner_, path_, "SELECT * FROM kernels").error, "");
+    EXPECT_NE(ask(runner_, path_, "SELECT * FROM broken").error, "");
+    runner_.load_schema({path_});
+    while (runner_.running()) runner_.poll();
+    const auto schema = runner_.schema({path_});
+    ASSERT_NE(schema, nullptr);
+    const auto broken =
+        std::find_if(schema->begin(), schema->end(), [](const auto& o) { return o.name == "broken"; });
+    ASSERT_NE(broken, schema->end());
+    EXPECT_NE(broken->error, "");
+}
+
+TEST_F(QueryTest, TheSchemaSaysWhatColumnsMean) {
+    runner_.load_schema({path_});
+    while (runner_.running()) runner_.poll();
+    const auto schema = runner_.schema({path_});
+    ASSERT_NE(schema, nullptr);
+    const auto kernels =
+        std::find_if(schema->begin(), schema->end(), [](const auto& o) { return o.name == "kernels"; });
+    ASSERT_NE(kernels, schema->end());
+    EXPECT_TRUE(kernels->view);
+    EXPECT_FALSE(kernels->meaning.empty());
+    const auto start = std::find_if(kernels->columns.begin(), kernels->columns.end(),
+                                    [](const auto& c) { return c.name == "start_ns"; });
+    ASSERT_NE(start, kernels->columns.end());
+    EXPECT_EQ(start->unit, "ns");
+    EXPECT_FALSE(start->meaning.empty());
+}
+
+TEST_F(QueryTest, AFileThatIsReplacedTruncatedOrGoneIsAMessageOrTheNewAnswer) {
+    const std::string count = "SELECT count(*) AS n FROM kernels";
+    const std::string stamp = file_stamp({path_});
+    EXPECT_EQ(ask(runner_, path_, count).error, "");
+    fs::remove(path_);
+    EXPECT_EQ(file_stamp({path_}), "");
+    EXPECT_NE(ask(runner_, path_, count).error, "");
+    write_sample(path_, {.steps = 1});
+    EXPECT_NE(file_stamp({path_}), stamp);
+    EXPECT_EQ(ask(runner_, path_, count).error, "");
+    fs::resize_file(path_, fs::file_size(path_) / 2);
+    EXPECT_NE(ask(runner_, path_, count).error, "");
+    std::ofstream(path_) << "no database";
+    EXPECT_NE(ask(runner_, path_, count).error, "");
+}
+
+TEST_F(QueryTest, AChromeTraceIsAskedInATemporaryDatabase) {
+    const std::string json = folder_.file("trace.json");
+    std::ofstream(json) << R"({"traceEvents": [
+        {"ph": "X", "name": "gemm", "cat": "kernel", "pid": 0, "tid": 7, "ts": 10, "dur": 5,
+         "args": {"device": 0, "stream": 7, "correlation": 1}},
+        {"ph": "X", "name": "relu", "cat": "kernel", "pid": 0, "tid": 7, "ts": 20, "dur": 3,
+         "args": {"device": 0, "stream": 7, "correlation": 2}}]})";
+    const QueryAnswer answer = ask(runner_, json, "SELECT name, duration_ns FROM kernels ORDER BY start_ns");
+    ASSERT_EQ(answer.error, "");
+    ASSERT_EQ(answer.results.front().rows.size(), 2U);
+    EXPECT_EQ(std::get<std::string>(answer.results.front().rows[0][0]), "gemm");
+    EXPECT_EQ(std::get<std::int64_t>(answer.results.front().rows[1][1]), 3000);
+    EXPECT_THAT(answer.note, HasSubstr("temporary"));
+}
+
+// --- the result as a table --------------------------------------------------------------------------------
+
+std::shared_ptr<const QueryTable> table_of(std::vector<std::string> columns,
+                                           std::vector<std::vector<traces::QueryValue>> rows) {
+    auto result = std::make_shared<traces::QueryResult>();
+    result->columns = std::move(columns);
+    result->rows = std::move(rows);
+    return std::make_shared<QueryTable>(result);
+}
+
+TEST(QueryTable, AColumnIsOfNumbersWhereDoublesHoldThemAll) {
+    const auto table = table_of({"start_ns", "id", "name", "nothing", "name"},
+                                {{std::int64_t{1'234'567}, std::int64_t{1} << 60, "a", std::monostate{}, "x"},
+                                 {std::monostate{}, std::int64_t{5}, "b", std::monostate{}, 1.5}});
+    EXPECT_TRUE(table->is_number(0));
+    EXPECT_FALSE(table->is_number(1));  // 2^60 + 1 would be 2^60
+    EXPECT_FALSE(table->is_number(2));
+    EXPECT_FALSE(table->is_number(3));
+    EXPECT_EQ(table->columns()[0].unit, "ns");
+    EXPECT_EQ(table->text(0, 0), "1,234,567");
+    EXPECT_EQ(table->text(0, 1), "1152921504606846976");  // exact
+    EXPECT_EQ(table->text(1, 0), "-");
+    EXPECT_EQ(table->columns()[4].id, "name_2");  // keys of an export differ
+}
+
+TEST(QueryTable, ARowsPlaceIsInColumnsOfTime) {
+    const auto table =
+        table_of({"rank", "start_us", "duration_ns"}, {{std::int64_t{3}, 1.5, std::int64_t{200}}});
+    const auto place = place_of(*table, find_places({"rank", "start_us", "duration_ns"}), 0);
+    ASSERT_TRUE(place);
+    EXPECT_EQ(place->from, 1500);
+    EXPECT_EQ(place->to, 1700);
+    EXPECT_EQ(place->rank, 3);
+    EXPECT_TRUE(find_places({"START", "End"}).known());
+    EXPECT_FALSE(find_places({"name", "total_us"}).known());
+}
+
+TEST(QueryTable, APlotKeepsEveryExtremeOfAColumn) {
+    std::vector<PlotPoint> points;
+    for (int i = 0; i < 1000; ++i) points.push_back({static_cast<double>(i), i == 503 ? 99.0 : 1.0});
+    const PlotRange range = plot_range(points);
+    EXPECT_GT(range.y_high, 99);
+    const auto folded = fold_plot(points, range, 100);
+    EXPECT_EQ(folded.size(), 100U);
+    double highest = 0;
+    for (const PlotColumn& column : folded) highest = std::max(highest, column.highest);
+    EXPECT_EQ(highest, 99);
+    EXPECT_EQ(folded.front().column, 0);
+    EXPECT_EQ(folded.back().column, 99);
+}
+
+// --- the panel ---------------------------------------------------------------------------------------------
+
+class QueryPanelTest : public PanelsTest {
+  protected:
+    QueryPanelTest() {
+        items::keep(true);
+        write_sample(path_);
+        session_.open_file(path_);
+        while (session_.loading()) session_.poll();
+    }
+    void settle(Panel& panel) {
+        do {
+            frame(panel, 1600, 820);
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        } while (panel.busy());
+        for (int i = 0; i < 3; ++i) {
+            frame(panel, 1600, 820);
+            while (panel.busy()) frame(panel, 1600, 820);
+        }
+        items::begin_frame();
+    }
+    Folder folder_;
+    std::string path_ = folder_.file("run.sqlite");
+};
+
+TEST_F(QueryPanelTest, AsksADatabaseAtOnceAndShowsItsSchema) {
+    const auto panel = make_query_panel();
+    settle(*panel);
+    EXPECT_THAT(item("query.status"), HasSubstr(" row"));
+    EXPECT_EQ(item("query.schema.kernels"), "kernels");
+    EXPECT_TRUE(items::find("query.result.row.0"));
+}
+
+TEST_F(QueryPanelTest, ARowWithTimesLeadsToItsEvent) {
+    const traces::Trace& trace = *session_.trace();
+    const auto event = trace.device.size() / 2;
+    const RowPlace place{trace.device.start[event], trace.device.end[event],
+                         trace.ranks[trace.device.rank[event]].number};
+    const auto found = static_cast<std::size_t>(device_event_at(trace, place));
+    ASSERT_LT(found, trace.device.size());
+    EXPECT_EQ(trace.device.start[found], place.from);
+    EXPECT_EQ(trace.device.end[found], place.to);
+    EXPECT_EQ(trace.device.rank[found], trace.device.rank[event]);
+    EXPECT_EQ(device_event_at(trace, {place.from, place.to + 1, place.rank}), -1);
+}
+
+TEST_F(QueryPanelTest, ItsDatabaseTellsTimesAsTheTraceDoes) {
+    QueryRunner runner;
+    const QueryAnswer answer =
+        ask(runner, path_,
+            "SELECT start_ns, end_ns, rank FROM kernels WHERE NOT communication ORDER BY start_ns");
+    ASSERT_EQ(answer.error, "");
+    const auto table =
+        std::make_shared<QueryTable>(std::make_shared<traces::QueryResult>(answer.results.front()));
+    const RowPlaces places = find_places(answer.results.front().columns);
+    for (const std::size_t row : {std::size_t{0}, table->rows() / 2, table->rows() - 1}) {
+        EXPECT_GE(device_event_at(*session_.trace(), *place_of(*table, places, row)), 0) << row;
+    }
+}
+
+}  // namespace
+}  // namespace shardscope::viewer
