@@ -1,4 +1,5 @@
 // What no JSON reader takes, and what is damaged: read as far as it can be understood, and said.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -224,6 +225,28 @@ TEST(KinetoOddities, aPackedFileThatGrowsBeyondTheLimitIsRefused) {
         FAIL();
     } catch (const StoreError& error) {
         EXPECT_THAT(error.what(), HasSubstr("--max-size"));
+    }
+}
+
+// Each device of a file is a rank, in the order in which they are seen, also where there are very many.
+TEST(Kineto, manyDevicesAreManyRanks) {
+    constexpr int kDevices = 1000;
+    std::string events;
+    for (int round = 0; round < 2; ++round) {
+        for (int i = 0; i < kDevices; ++i) {
+            events += fmt::format(
+                R"({}{{"ph": "X", "cat": "kernel", "name": "k", "pid": {}, "tid": 7, "ts": {}, "dur": 1, "args": {{"device": {}, "stream": 7}}}})",
+                events.empty() ? "" : ",", kDevices - i, 10 * (round * kDevices + i), kDevices - i);
+        }
+    }
+    const auto read = read_text(kineto(events));
+    ASSERT_EQ(read.trace->ranks.size(), static_cast<std::size_t>(kDevices));
+    const DeviceEvents& device = read.trace->device;
+    ASSERT_EQ(device.size(), 2U * kDevices);
+    for (int i = 0; i < 2 * kDevices; ++i) {
+        const Rank& rank = read.trace->ranks[device.rank[static_cast<std::size_t>(i)]];
+        EXPECT_EQ(rank.number, i % kDevices);
+        EXPECT_EQ(rank.device, kDevices - i % kDevices);
     }
 }
 

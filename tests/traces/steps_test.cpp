@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
+#include "traces/analysis/path_names.h"
+#include "traces/analysis/step_windows.h"
 
 namespace shardscope::traces {
 namespace {
@@ -58,6 +60,35 @@ TEST(Steps, NameTheSlowestRankOfEach) {
     const StepsReport one = steps_report(*trace, {.rank = 1, .first_step = 1, .last_step = 1});
     ASSERT_THAT(one.ranks[0].steps, SizeIs(1));
     EXPECT_EQ(one.ranks[0].slowest, 0);
+}
+
+TEST(FindStep, IsTheFirstOfItsNumber) {
+    const std::vector<StepWindow> rising = {{.number = 4}, {.number = 5}, {.number = 5}, {.number = 9}};
+    EXPECT_EQ(find_step(rising, 4), &rising[0]);
+    EXPECT_EQ(find_step(rising, 5), &rising[1]);
+    EXPECT_EQ(find_step(rising, 9), &rising[3]);
+    for (const std::int64_t absent : {3, 6, 10}) EXPECT_EQ(find_step(rising, absent), nullptr) << absent;
+    EXPECT_EQ(find_step({}, 4), nullptr);
+    // A job that began to count again.
+    const std::vector<StepWindow> again = {{.number = 7}, {.number = 8}, {.number = 0}, {.number = 1}};
+    for (const StepWindow& step : again) EXPECT_EQ(find_step(again, step.number), &step);
+}
+
+// 100,000 ranges in each other, of which the 50,000th from outside is a module: found from each range within
+// it, and in linear time.
+TEST(ModuleRanges, AreFoundHoweverDeepARangeLies) {
+    constexpr std::int32_t kDeep = 100'000, kModule = kDeep / 2;
+    Trace trace;
+    for (std::int32_t i = 0; i < kDeep; ++i) {
+        trace.ranges.parent.push_back(i - 1);
+        trace.ranges.module.push_back(-1);
+        trace.ranges.kind.push_back(i == kModule ? RangeKind::module : RangeKind::operation);
+    }
+    ModuleRanges modules(trace);
+    for (std::int32_t i = kDeep - 1; i >= 0; --i) ASSERT_EQ(modules.of(i), i >= kModule ? kModule : -1) << i;
+    ModuleRanges outwards(trace);
+    for (std::int32_t i = 0; i < kDeep; ++i) ASSERT_EQ(outwards.of(i), i >= kModule ? kModule : -1) << i;
+    EXPECT_EQ(modules.of(-1), -1);
 }
 
 }  // namespace

@@ -146,7 +146,7 @@ class PathSums {
         if (keep_pieces_) pieces_.push_back(piece);
     }
     void module(std::int32_t range, std::int64_t ns) {
-        if (const std::int32_t found = module_range(trace_, range); found >= 0) modules_[found] += ns;
+        if (const std::int32_t found = module_ranges_.of(range); found >= 0) modules_[found] += ns;
     }
 
     // Calls by their name, what lies between them by the range around it.
@@ -216,6 +216,7 @@ class PathSums {
     std::vector<PathPiece> pieces_;
     std::map<int, std::int64_t> by_rank_;
     std::map<std::pair<PathKind, std::string_view>, Sum> shares_;
+    ModuleRanges module_ranges_{trace_};
     std::unordered_map<std::int32_t, std::int64_t> modules_;  // by range
 };
 
@@ -240,12 +241,6 @@ std::set<std::int64_t> step_numbers(const std::vector<std::vector<StepWindow>>& 
         for (const StepWindow& step : rank) numbers.insert(step.number);
     }
     return numbers;
-}
-
-const StepWindow* find_step(const std::vector<StepWindow>& windows, std::int64_t number) {
-    const auto at = std::find_if(windows.begin(), windows.end(),
-                                 [number](const StepWindow& s) { return s.number == number; });
-    return at == windows.end() ? nullptr : &*at;
 }
 
 // One rank's step.

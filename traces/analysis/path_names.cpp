@@ -8,16 +8,27 @@
 
 namespace shardscope::traces {
 
-std::int32_t module_range(const Trace& trace, std::int32_t range) {
-    const HostRanges& ranges = trace.ranges;
-    for (; range >= 0; range = ranges.parent[static_cast<std::size_t>(range)]) {
-        const auto at = static_cast<std::size_t>(range);
+std::int32_t ModuleRanges::of(std::int32_t range) {
+    constexpr int kNear = 64;  // levels; few traces have more
+    const HostRanges& ranges = trace_.ranges;
+    std::int32_t found = range;
+    int levels = 0;
+    for (; found >= 0; found = ranges.parent[static_cast<std::size_t>(found)]) {
+        const auto at = static_cast<std::size_t>(found);
         if (ranges.kind[at] == RangeKind::module || ranges.kind[at] == RangeKind::backward ||
             ranges.module[at] >= 0) {
-            return range;
+            break;
+        }
+        if (++levels <= kNear) continue;
+        if (const auto known = far_.find(found); known != far_.end()) {
+            found = known->second;
+            break;
         }
     }
-    return -1;
+    for (std::int32_t r = range; levels > kNear; r = ranges.parent[static_cast<std::size_t>(r)]) {
+        if (r < 0 || r == found || !far_.emplace(r, found).second) break;
+    }
+    return found;
 }
 
 std::string module_name(const Trace& trace, std::int32_t range) {

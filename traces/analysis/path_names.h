@@ -5,16 +5,26 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace shardscope::traces {
 
 struct Trace;
 
-// The innermost range from `range` outwards that stands for a module or its backward, -1 none.
-std::int32_t module_range(const Trace& trace, std::int32_t range);
+// The innermost range from a range outwards that stands for a module or its backward, -1 none. Remembers what
+// it found far out, so that ranges that lie in each other by the hundred thousand take linear time.
+class ModuleRanges {
+  public:
+    explicit ModuleRanges(const Trace& trace) : trace_(trace) {}
+    std::int32_t of(std::int32_t range);
 
-// "Linear_0", of a range that module_range() gave.
+  private:
+    const Trace& trace_;
+    std::unordered_map<std::int32_t, std::int32_t> far_;  // range -> module's range
+};
+
+// "Linear_0", of a range that ModuleRanges gave.
 std::string module_name(const Trace& trace, std::int32_t range);
 
 // Which range a thread was in, by time.

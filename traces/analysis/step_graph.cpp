@@ -115,10 +115,9 @@ class Builder {
         threads_.assign(trace_.threads.size(), kNone);
         for (std::size_t r = 0; r < ranks; ++r) {
             const std::vector<StepWindow>& steps = sources_.steps.ranks[r].steps;
-            const auto at = std::find_if(steps.begin(), steps.end(),
-                                         [this](const StepWindow& s) { return s.number == number_; });
-            if (at == steps.end()) continue;
-            add_rank(static_cast<std::uint16_t>(r), *at, static_cast<std::size_t>(at - steps.begin()));
+            const StepWindow* step = find_step(steps, number_);
+            if (step == nullptr) continue;
+            add_rank(static_cast<std::uint16_t>(r), *step, static_cast<std::size_t>(step - steps.data()));
         }
     }
 

@@ -79,6 +79,16 @@ int RankSteps::step_at(std::int64_t t) const {
     return t < step->host.end || t == step->host.start ? static_cast<int>(step - steps.begin()) : -1;
 }
 
+const StepWindow* find_step(const std::vector<StepWindow>& steps, std::int64_t number) {
+    auto at = std::lower_bound(steps.begin(), steps.end(), number,
+                               [](const StepWindow& s, std::int64_t n) { return s.number < n; });
+    if (at == steps.end() || at->number != number) {
+        at = std::find_if(steps.begin(), steps.end(),
+                          [number](const StepWindow& s) { return s.number == number; });
+    }
+    return at == steps.end() ? nullptr : &*at;
+}
+
 std::int64_t launched_at(const Trace& trace, std::size_t device_event) {
     const std::int32_t launch = trace.device.launch[device_event];
     return launch >= 0 ? trace.runtime.start[static_cast<std::size_t>(launch)]

@@ -36,6 +36,9 @@ struct TraceSteps {
 // A trace without any step is one step (number 0) a rank, from the rank's first to its last event.
 TraceSteps find_steps(const Trace& trace);
 
+// The first step of that number, nullptr where there is none. Numbers rise as a rule: log n then, else n.
+const StepWindow* find_step(const std::vector<StepWindow>& steps, std::int64_t number);
+
 // When a device event was launched; its own start where no launch is known.
 std::int64_t launched_at(const Trace& trace, std::size_t device_event);
 

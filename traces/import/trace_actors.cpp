@@ -13,6 +13,7 @@ constexpr std::int64_t kNumbers = std::int64_t{1} << 24;  // that a serialized i
 constexpr std::size_t kThreadsAtMost = 60'000;            // columns hold 65,535; the rest share one
 constexpr std::int64_t kSharedThread = 0xFFFFFF;
 constexpr int kStreamsOfDevice = 1'000'000;
+constexpr std::size_t kFewDevices = 16;  // that are looked through one by one
 
 // The first number that is free, from the highest down; kSharedThread where none is.
 template <typename Taken>
@@ -80,12 +81,24 @@ std::int64_t TraceActors::host_thread(JsonScalar pid, JsonScalar tid) {
 }
 
 int TraceActors::rank_of_device(int device) {
-    for (const auto& [known, rank] : devices_) {
-        if (known == device) return rank;
-    }
+    if (const std::size_t place = place_of_device(device); place < devices_.size())
+        return devices_[place].second;
     const int rank = one_rank_ || devices_.empty() ? rank_ : rank_ + static_cast<int>(devices_.size());
-    devices_.emplace_back(device, rank);
+    add_device(device, rank);
     return rank;
+}
+
+void TraceActors::add_device(int device, int rank) {
+    if (devices_.size() >= kFewDevices) places_of_more_.try_emplace(device, devices_.size());
+    devices_.emplace_back(device, rank);
+}
+
+std::size_t TraceActors::place_of_device(int device) const {
+    for (std::size_t i = 0; i < std::min(devices_.size(), kFewDevices); ++i) {
+        if (devices_[i].first == device) return i;
+    }
+    const auto more = places_of_more_.find(device);
+    return more != places_of_more_.end() ? more->second : devices_.size();
 }
 
 TraceActors::Place TraceActors::device_place(int device, int stream) {
@@ -93,9 +106,7 @@ TraceActors::Place TraceActors::device_place(int device, int stream) {
     if (!known_.empty() || !one_rank_ || device == devices_.front().first) return {device, stream, rank};
     // A rank has one device; what it did on another stands on streams of their own.
     ++moved_devices_;
-    const auto place = std::find_if(devices_.begin(), devices_.end(),
-                                    [&](const auto& known) { return known.first == device; });
-    const auto nth = static_cast<int>(std::min<std::ptrdiff_t>(place - devices_.begin(), 2000));
+    const auto nth = static_cast<int>(std::min<std::size_t>(place_of_device(device), 2000));
     return {devices_.front().first, nth * kStreamsOfDevice + std::clamp(stream, 0, kStreamsOfDevice - 1),
             rank};
 }
@@ -116,7 +127,7 @@ void TraceActors::know_rank(const RankRow& row, std::int64_t pid, std::int64_t o
     for (const std::int64_t tid : threads) rank_of_thread_[thread(pid, tid)] = row.rank;
     if (known.global_tid != 0) rank_of_thread_[known.global_tid] = row.rank;
     rank_of_process_.try_emplace(known.global_pid, row.rank);
-    devices_.emplace_back(row.device, row.rank);
+    add_device(row.device, row.rank);
     known_.push_back(std::move(known));
 }
 
@@ -150,7 +161,7 @@ void TraceActors::write(EventSink& sink, const std::map<int, GpuRow>& gpus, cons
     for (const RankRow& row : known_) sink.add(row);
     if (known_.empty()) {
         const std::int64_t main = main_thread();
-        if (devices_.empty()) devices_.emplace_back(0, rank_);
+        if (devices_.empty()) add_device(0, rank_);
         for (std::size_t i = 0; i < devices_.size(); ++i) {
             const auto [device, rank] = devices_[i];
             if (one_rank_ && i > 0) break;

@@ -84,6 +84,8 @@ class TraceActors {
     std::int64_t thread(std::int64_t pid, std::int64_t tid);
     std::int64_t new_thread(std::int64_t pid, std::int64_t tid);
     std::int64_t main_thread() const;
+    void add_device(int device, int rank);
+    std::size_t place_of_device(int device) const;  // in devices_; its size where it is not there
 
     int rank_ = 0;
     bool one_rank_ = false;
@@ -101,6 +103,7 @@ class TraceActors {
     std::size_t next_latest_ = 0;
     std::vector<std::int64_t> step_threads_;
     std::vector<std::pair<int, int>> devices_;  // (device, rank) in the order in which they were seen
+    std::unordered_map<int, std::size_t> places_of_more_;  // of those behind the first few
     std::map<std::pair<std::int64_t, std::int64_t>, std::string> names_;
     std::map<std::int64_t, std::string> process_names_;
     std::vector<RankRow> known_;  // as a trace of ours tells them
