@@ -153,6 +153,7 @@ void Gestures::release(Session& session, TimelinePage& page, bool right) {
         return;
     }
     page.select(session, page.hovered);
+    page.reveal = page.hovered;  // the details must not cover it
     if (page.hovered.kind == EventKind::none) page.measure.reset();
 }
 

@@ -9,8 +9,8 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr std::size_t kMost = 14;     // entries
-constexpr std::size_t kLongest = 24;  // letters
+constexpr std::size_t kMost = 14;     // entries, so that they take a line or two
+constexpr std::size_t kLongest = 18;  // letters
 
 }  // namespace
 

@@ -29,7 +29,9 @@ std::size_t MarkBook::add(Mark mark) {
             mark.text = std::move(name);
     }
     const auto at = std::upper_bound(marks_.begin(), marks_.end(), mark, earlier);
-    return static_cast<std::size_t>(marks_.insert(at, std::move(mark)) - marks_.begin());
+    const auto index = static_cast<std::size_t>(at - marks_.begin());
+    marks_.insert(at, std::move(mark));
+    return index;
 }
 
 void MarkBook::rename(std::size_t index, const std::string& text) {

@@ -43,7 +43,7 @@ void MarksView::update(const MarkFile& file) {
     if (model_ != nullptr && model_of_ == file.marks) return;
     model_of_ = file.marks;
     auto cells = std::make_shared<CellTable>(std::vector<TableColumn>{
-        {"text", "Mark", "", TableColumn::Kind::text, 0},
+        {"text", "Mark", "", TableColumn::Kind::text, 8},
         {"from_ms", "From", "ms", TableColumn::Kind::number, 7},
         {"length_us", "Length", "\u00b5s", TableColumn::Kind::number, 6},
     });

@@ -32,7 +32,7 @@ double rank_of(const traces::Trace& trace, SelectedEvent event) {
 MatchTable::MatchTable(TracePtr trace, std::shared_ptr<const FoundEvents> found)
     : trace_(std::move(trace)), found_(std::move(found)) {
     columns_ = {
-        {"name", "Event", "", TableColumn::Kind::text, 0},
+        {"name", "Event", "", TableColumn::Kind::text, 8},
         {"rank", "Rank", "", TableColumn::Kind::number, 3.5F, 5},
         {"start_ms", "Start", "ms", TableColumn::Kind::number, 6.5F, 8},
         {"duration_us", "Duration", "\u00b5s", TableColumn::Kind::number, 6},

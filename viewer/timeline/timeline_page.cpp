@@ -81,7 +81,12 @@ void TimelinePage::bring_into_sight(OpenTrace& entry, SelectedEvent event) {
             show(entry, panned(span_of(entry), whole(), middle - now));
         }
     }
-    const Row* row = row_of(event);
+    reveal = event;  // its row once the page is laid out: the details may take room
+}
+
+void TimelinePage::reveal_row() {
+    const Row* row = reveal ? row_of(*reveal) : nullptr;
+    reveal.reset();
     if (row == nullptr || row->pinned) return;
     const float top = row->y - layout().pinned_height;  // of what scrolls
     if (top < scroll) scroll = top - row->height;

@@ -36,7 +36,8 @@ struct TimelinePage {
     std::shared_ptr<const TrackPaints> legend_from;
     float scroll = 0;
     std::optional<int> scroll_to_rank;
-    int shown_rank = -1;  // the session's when it was drawn last
+    std::optional<SelectedEvent> reveal;  // its row is to come into sight in the next frame
+    int shown_rank = -1;                  // the session's when it was drawn last
     ZoomHistory history;
     std::optional<Measure> measure;
     SelectedEvent hovered;
@@ -72,6 +73,7 @@ struct TimelinePage {
     void pan_pixels(OpenTrace& entry, double pixels) const;
     // Moves the visible time, and the rows, no further than needed to show this.
     void bring_into_sight(OpenTrace& entry, SelectedEvent event);
+    void reveal_row();  // scrolls to what `reveal` asks for; after the page is laid out
 
     // --- choosing ---
     void select(Session& session, SelectedEvent event) const;

@@ -143,6 +143,7 @@ class TimelinePanel final : public Panel {
             }
             page.scroll_to_rank.reset();
         }
+        page.reveal_row();
         page.scroll = std::clamp(page.scroll, 0.0F, std::max(0.0F, page.layout().height - area.height()));
         area.scroll = std::floor(page.scroll);
     }

@@ -1,0 +1,380 @@
+// The timeline under a hand: the whole viewer drawn into memory with a mouse and keys that the test moves.
+// Where to click is asked by name (draw/items.h); what a gesture changed is read from the session or from
+// what the page says. No display is needed.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <imgui.h>
+
+#include "tests/viewer/mlp_sample.h"
+#include "viewer/app/actions.h"
+#include "viewer/app/program.h"
+#include "viewer/app/shell.h"
+#include "viewer/app/style.h"
+#include "viewer/backend/headless.h"
+#include "viewer/draw/items.h"
+#include "viewer/timeline/measure.h"
+#include "viewer/timeline/tracks.h"
+
+namespace shardscope::viewer {
+namespace {
+
+constexpr int kWidth = 1200, kHeight = 800;
+
+class GesturesTest : public testing::Test {
+  protected:
+    GesturesTest() {
+        ImGui::CreateContext();
+        ImGuiIO& io = ImGui::GetIO();
+        io.IniFilename = nullptr;
+        io.ClipboardUserData = &clipboard_;
+        io.SetClipboardTextFn = [](void* text, const char* value) {
+            *static_cast<std::string*>(text) = value;
+        };
+        io.GetClipboardTextFn = [](void* text) { return static_cast<std::string*>(text)->c_str(); };
+        canvas_ = std::make_unique<HeadlessCanvas>(kWidth, kHeight);
+        apply_style(1);
+        load_fonts(1);
+        items::keep(true);
+        program_.panels = make_panels();
+        program_.show("timeline");
+        program_.session.add_trace(mlp_sample({.per_linear = true, .ranks = 2}, "no such file"), "run");
+        shell_ = std::make_unique<Shell>(program_);
+        settle();
+    }
+    ~GesturesTest() override {
+        items::keep(false);
+        canvas_.reset();
+        ImGui::DestroyContext();
+    }
+
+    void frame() {
+        canvas_->begin_frame();
+        ImGuiIO& io = ImGui::GetIO();
+        io.MousePos = mouse_;
+        io.MouseDown[0] = left_;
+        io.MouseDown[1] = right_;
+        io.MouseWheel = wheel_;
+        io.KeyShift = shift_;
+        io.KeyCtrl = ctrl_;
+        wheel_ = 0;
+        ImGui::NewFrame();
+        shell_->draw({});
+        ImGui::Render();
+    }
+    void settle() {
+        for (int calm = 0, i = 0; calm < 3 && i < 5000; ++i) {
+            frame();
+            calm = program_.working() ? 0 : calm + 1;
+            if (calm == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        ASSERT_FALSE(program_.working());
+        frame();  // items are of the frame before
+    }
+    void act(const char* id) {
+        ASSERT_TRUE(run_action(id, program_)) << id;
+        settle();
+    }
+    void move(ImVec2 to) {
+        mouse_ = to;
+        frame();
+        frame();
+    }
+    void press(bool& button, ImVec2 at) {
+        move(at);
+        button = true;
+        frame();
+        button = false;
+        frame();
+        settle();
+    }
+    void click(ImVec2 at) { press(left_, at); }
+    void drag(bool& button, ImVec2 from, ImVec2 to) {
+        move(from);
+        button = true;
+        frame();
+        for (int i = 1; i <= 5; ++i) {
+            const float share = static_cast<float>(i) / 5;
+            mouse_ = {from.x + (to.x - from.x) * share, from.y + (to.y - from.y) * share};
+            frame();
+        }
+        button = false;
+        frame();
+        settle();
+    }
+
+    static items::Item item(const std::string& name) {
+        const auto found = items::find(name);
+        EXPECT_TRUE(found) << "no item is called " << name;
+        return found.value_or(items::Item{});
+    }
+    static ImVec2 middle(const std::string& name) {
+        const items::Item found = item(name);
+        return {(found.min.x + found.max.x) / 2, (found.min.y + found.max.y) / 2};
+    }
+    // The bar of the widest event in sight that says something.
+    static std::string widest_event() {
+        std::string widest;
+        float most = 0;
+        for (const std::string& name : items::names()) {
+            if (!name.starts_with("timeline.event.") || name.back() < '0' || name.back() > '9') continue;
+            const items::Item bar = item(name);
+            if (bar.max.x - bar.min.x <= most) continue;
+            most = bar.max.x - bar.min.x;
+            widest = name;
+        }
+        EXPECT_NE(widest, "");
+        return widest;
+    }
+    OpenTrace& entry() { return *program_.session.current(); }
+    Session& session() { return program_.session; }
+    // A place on the rows with no event: below the last row, or the row of a heading.
+    ImVec2 on_ruler(float share) const {
+        const items::Item ruler = item("timeline.ruler");
+        return {ruler.min.x + (ruler.max.x - ruler.min.x) * share, ruler.max.y - 6};
+    }
+    std::int64_t time_at(float x) {
+        const items::Item rows = item("timeline.rows");
+        const double share = static_cast<double>((x - rows.min.x) / (rows.max.x - rows.min.x));
+        return entry().visible.from +
+               static_cast<std::int64_t>(share * static_cast<double>(entry().visible.length()));
+    }
+    double ns_per_pixel() {
+        const items::Item rows = item("timeline.rows");
+        return static_cast<double>(entry().visible.length()) / static_cast<double>(rows.max.x - rows.min.x);
+    }
+
+    Program program_;
+    std::unique_ptr<HeadlessCanvas> canvas_;
+    std::unique_ptr<Shell> shell_;
+    std::string clipboard_;
+    ImVec2 mouse_{-1e6F, -1e6F};
+    bool left_ = false, right_ = false, shift_ = false, ctrl_ = false;
+    float wheel_ = 0;
+};
+
+TEST_F(GesturesTest, ClickOnABarSelectsItAndShowsItsFields) {
+    const std::string bar = widest_event();
+    click(middle(bar));
+    ASSERT_NE(session().selected.kind, EventKind::none);
+    EXPECT_NE(item("timeline.selected").text, "");
+    const EventTime time = time_of(*session().trace(), session().selected);
+    EXPECT_EQ(item("timeline.field.start").text, instant_text(time.start));
+    EXPECT_EQ(item("timeline.field.end").text, instant_text(time.end));
+}
+
+TEST_F(GesturesTest, CursorFollowsTheMouseForAllPanels) {
+    move(on_ruler(0.5F));
+    ASSERT_TRUE(entry().cursor);
+    EXPECT_NEAR(static_cast<double>(*entry().cursor), static_cast<double>(time_at(mouse_.x)),
+                2 * ns_per_pixel());
+}
+
+TEST_F(GesturesTest, UndoOfZoomShowsWhatWasShownBefore) {
+    const TimeRange before = entry().visible;
+    click(middle(widest_event()));
+    act("zoom_to");
+    const TimeRange zoomed = entry().visible;
+    ASSERT_NE(zoomed, before);
+    act("back");
+    EXPECT_EQ(entry().visible, before);
+    act("forward");
+    EXPECT_EQ(entry().visible, zoomed);
+}
+
+TEST_F(GesturesTest, HomeAndEndGoToTheEndsAtTheSameZoom) {
+    entry().visible = {entry().trace->first_ns + 100'000, entry().trace->first_ns + 200'000};
+    settle();
+    act("last");
+    EXPECT_EQ(entry().visible.length(), 100'000);
+    EXPECT_GE(entry().visible.to, entry().trace->last_ns);
+    act("first");
+    EXPECT_EQ(entry().visible.length(), 100'000);
+    EXPECT_LE(entry().visible.from, entry().trace->first_ns);
+}
+
+TEST_F(GesturesTest, RulerDragLimitsAndItsEndsCanBeDragged) {
+    drag(left_, on_ruler(0.3F), on_ruler(0.6F));
+    ASSERT_TRUE(entry().limit);
+    const TimeRange limit = *entry().limit;
+    EXPECT_NEAR(static_cast<double>(limit.from), static_cast<double>(time_at(on_ruler(0.3F).x)),
+                3 * ns_per_pixel());
+    const ImVec2 end = middle("timeline.limit.to");
+    drag(left_, end, {on_ruler(0.8F).x, end.y});
+    ASSERT_TRUE(entry().limit);
+    EXPECT_EQ(entry().limit->from, limit.from);
+    EXPECT_NEAR(static_cast<double>(entry().limit->to), static_cast<double>(time_at(on_ruler(0.8F).x)),
+                3 * ns_per_pixel());
+    act("no_limit");
+    EXPECT_FALSE(entry().limit);
+}
+
+TEST_F(GesturesTest, MeasureIsCaughtByAnEventsEdgesAndCopied) {
+    // From a little inside the bar's start to a little inside its end: both edges are near.
+    const std::string bar = widest_event();
+    const items::Item box = item(bar);
+    const float y = (box.min.y + box.max.y) / 2;
+    click(middle(bar));
+    const EventTime time = time_of(*session().trace(), session().selected);
+    const items::Item rows = item("timeline.rows");
+    const double pixel = ns_per_pixel();
+    const auto x_of = [&](std::int64_t at) {
+        return rows.min.x + static_cast<float>(static_cast<double>(at - entry().visible.from) / pixel);
+    };
+    drag(right_, {x_of(time.start) + 2, y}, {x_of(time.end) - 2, y});
+    const Measure expected{time.start, time.end};
+    EXPECT_EQ(item("timeline.measure").text, measure_text(expected));
+    act("copy");
+    EXPECT_EQ(clipboard_, measure_text(expected));
+    act("let_go");
+    EXPECT_FALSE(items::find("timeline.measure"));
+}
+
+TEST_F(GesturesTest, MinimapMovesTheVisibleTime) {
+    const TimeSpan whole{entry().trace->first_ns, entry().trace->last_ns};
+    entry().visible = {whole.from, whole.from + (whole.to - whole.from) / 10};
+    settle();
+    const items::Item map = item("timeline.minimap");
+    const std::int64_t length = entry().visible.length();
+    click({map.min.x + (map.max.x - map.min.x) * 0.75F, (map.min.y + map.max.y) / 2});
+    EXPECT_EQ(entry().visible.length(), length);
+    const std::int64_t wanted = whole.from + (whole.to - whole.from) * 3 / 4;
+    const std::int64_t middle_now = entry().visible.from + length / 2;
+    EXPECT_NEAR(static_cast<double>(middle_now), static_cast<double>(wanted),
+                static_cast<double>(whole.to - whole.from) * 0.01);
+}
+
+TEST_F(GesturesTest, MarksAreListedGoneToAndDeleted) {
+    move(on_ruler(0.5F));
+    const std::int64_t at = *entry().cursor;
+    act("mark");
+    EXPECT_EQ(item("timeline.mark.mark 1").text, "mark 1");
+    EXPECT_EQ(item("timeline.marks.text").text, "mark 1");
+    act("fit");
+    entry().visible = {entry().trace->first_ns, entry().trace->first_ns + 1000};
+    settle();
+    act("next_mark");
+    EXPECT_LE(entry().visible.from, at);
+    EXPECT_GE(entry().visible.to, at);
+    click(middle("timeline.marks.delete"));
+    EXPECT_FALSE(items::find("timeline.mark.mark 1"));
+}
+
+TEST_F(GesturesTest, RangesAreMarkedFromWhatIsSelected) {
+    click(middle(widest_event()));
+    mouse_ = {-1e6F, -1e6F};
+    act("mark_range");
+    const EventTime time = time_of(*session().trace(), session().selected);
+    EXPECT_TRUE(items::find("timeline.mark.range 1"));
+    session().selected = {};
+    settle();
+    act("limit_selected");  // of the chosen range
+    ASSERT_TRUE(entry().limit);
+    EXPECT_EQ(*entry().limit, (TimeRange{time.start, time.end}));
+}
+
+TEST_F(GesturesTest, FindGoesFromMatchToMatch) {
+    click(middle("timeline.find"));
+    ImGui::GetIO().AddInputCharactersUTF8("Linear");
+    settle();
+    const std::string count = item("timeline.find.count").text;
+    EXPECT_TRUE(count.ends_with(" found")) << count;
+    click(middle("timeline.find.next"));
+    const SelectedEvent first = session().selected;
+    EXPECT_NE(first.kind, EventKind::none);
+    EXPECT_TRUE(item("timeline.find.count").text.starts_with("1 of ")) << item("timeline.find.count").text;
+    click(middle("timeline.find.next"));
+    EXPECT_NE(session().selected, first);
+    click(middle("timeline.find.previous"));
+    EXPECT_EQ(session().selected, first);
+    click(middle("timeline.find.list"));
+    EXPECT_EQ(item("timeline.matches.rows").text.substr(0, 1), count.substr(0, 1));
+}
+
+TEST_F(GesturesTest, LinksGoFromADeviceEventToItsLaunchAndBack) {
+    const traces::Trace& trace = *session().trace();
+    const auto launched = std::find_if(trace.device.launch.begin(), trace.device.launch.end(),
+                                       [](std::int32_t call) { return call >= 0; });
+    ASSERT_NE(launched, trace.device.launch.end());
+    session().selected = {EventKind::device, launched - trace.device.launch.begin()};
+    settle();
+    act("follow_launch");
+    EXPECT_EQ(session().selected, (SelectedEvent{EventKind::runtime, *launched}));
+    act("follow_launch");
+    EXPECT_EQ(session().selected.kind, EventKind::device);
+}
+
+TEST_F(GesturesTest, NextPartGoesRoundTheRanksOfACollective) {
+    const traces::Trace& trace = *session().trace();
+    const auto part = std::find_if(trace.device.collective.begin(), trace.device.collective.end(),
+                                   [](std::int32_t row) { return row >= 0; });
+    const SelectedEvent first{EventKind::device, part - trace.device.collective.begin()};
+    session().selected = first;
+    settle();
+    act("next_part");
+    EXPECT_NE(session().selected, first);
+    EXPECT_NE(trace.device.rank[static_cast<std::size_t>(session().selected.index)],
+              trace.device.rank[static_cast<std::size_t>(first.index)]);
+    act("next_part");
+    EXPECT_EQ(session().selected, first);  // two ranks
+}
+
+TEST_F(GesturesTest, RowsAreFoldedPinnedHiddenAndShownAgain) {
+    click(middle("timeline.row.rank 0"));
+    EXPECT_TRUE(entry().rows.collapsed.contains("rank 0"));
+    click(middle("timeline.row.rank 0"));
+    EXPECT_FALSE(entry().rows.collapsed.contains("rank 0"));
+    const std::string memory = "rank 0/memory";
+    move(middle("timeline.row." + memory));
+    act("pin_row");
+    EXPECT_TRUE(entry().rows.is_pinned(memory));
+    move(middle("timeline.row." + memory));
+    act("hide_row");
+    EXPECT_FALSE(items::find("timeline.row." + memory));
+    act("show_rows");
+    EXPECT_TRUE(items::find("timeline.row." + memory));
+    EXPECT_FALSE(entry().rows.is_pinned(memory));
+}
+
+TEST_F(GesturesTest, ARowsMenuHidesItAndItsNameIsDraggedToAnotherPlace) {
+    press(right_, middle("timeline.row.rank 0/memory"));
+    click(middle("timeline.menu.hide_row"));
+    EXPECT_TRUE(entry().rows.hidden.contains("rank 0/memory"));
+    act("show_rows");
+    const ImVec2 first = middle("timeline.row.rank 0");
+    act("fold_ranks");
+    const ImVec2 second = middle("timeline.row.rank 1");
+    ASSERT_GT(second.y, first.y);
+    drag(left_, middle("timeline.row.rank 1"), {first.x, item("timeline.row.rank 0").min.y + 1});
+    EXPECT_LT(middle("timeline.row.rank 1").y, middle("timeline.row.rank 0").y);
+}
+
+TEST_F(GesturesTest, TheFilterLeavesOnlyRowsThatHoldItsText) {
+    EXPECT_TRUE(items::find("timeline.row.rank 1"));
+    entry().rows.filter = "rank 0";
+    settle();
+    EXPECT_TRUE(items::find("timeline.row.rank 0"));
+    EXPECT_FALSE(items::find("timeline.row.rank 1"));
+}
+
+TEST_F(GesturesTest, EveryTimelineActionCanBeDoneAtAnyTime) {
+    // With nothing chosen, then with an event: none of them crashes, and a frame can be drawn after each.
+    for (const bool chosen : {false, true}) {
+        for (const Action& action : actions()) {
+            if (action.panel != "timeline") continue;
+            if (chosen && session().selected.kind == EventKind::none)
+                session().selected = {EventKind::device, 0};
+            action.run(program_);
+            frame();
+        }
+    }
+    settle();
+}
+
+}  // namespace
+}  // namespace shardscope::viewer

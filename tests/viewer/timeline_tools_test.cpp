@@ -1,0 +1,452 @@
+// The timeline's tools, without drawing: undo of zoom, measuring, marks and their file, finding, what belongs
+// to an event, the strip of the whole trace.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "tests/viewer/mlp_sample.h"
+#include "viewer/timeline/event_fields.h"
+#include "viewer/timeline/find_text.h"
+#include "viewer/timeline/finder.h"
+#include "viewer/timeline/links.h"
+#include "viewer/timeline/marks.h"
+#include "viewer/timeline/marks_file.h"
+#include "viewer/timeline/match_table.h"
+#include "viewer/timeline/measure.h"
+#include "viewer/timeline/minimap.h"
+#include "viewer/timeline/tracks.h"
+#include "viewer/timeline/zoom_history.h"
+
+namespace shardscope::viewer {
+namespace {
+
+namespace fs = std::filesystem;
+
+// --- undo of zoom -------------------------------------------------------------------------------------
+
+TEST(ZoomHistory, GoesBackToWhatWasShownAndForwardAgain) {
+    ZoomHistory history;
+    history.see({0, 1000});
+    history.see({400, 500});  // a tenth: a step of its own
+    history.see({440, 450});
+    EXPECT_EQ(history.back(), (TimeSpan{400, 500}));
+    EXPECT_EQ(history.back(), (TimeSpan{0, 1000}));
+    EXPECT_EQ(history.back(), std::nullopt);
+    EXPECT_EQ(history.forward(), (TimeSpan{400, 500}));
+    EXPECT_EQ(history.forward(), (TimeSpan{440, 450}));
+    EXPECT_EQ(history.forward(), std::nullopt);
+}
+
+TEST(ZoomHistory, TakesSmallMovesForOneStepUntilTheyAddUp) {
+    ZoomHistory history;
+    history.see({0, 1000});
+    // Turns of the wheel by 0.8: 1000, 800, 640 and 512 are within a factor of two of where the step began,
+    // 409 is not: a second step begins at 512.
+    for (const std::int64_t length : {800, 640, 512, 409}) history.see({0, length});
+    EXPECT_EQ(history.back(), (TimeSpan{0, 512}));
+    EXPECT_EQ(history.back(), (TimeSpan{0, 1000}));
+    EXPECT_FALSE(history.can_go_back());
+}
+
+TEST(ZoomHistory, EndsAStepWhereHalfOfTheViewHasGone) {
+    ZoomHistory history;
+    history.see({0, 1000});
+    for (std::int64_t moved = 100; moved <= 600; moved += 100) history.see({moved, moved + 1000});
+    EXPECT_EQ(history.back(), (TimeSpan{500, 1500}));
+    EXPECT_EQ(history.back(), (TimeSpan{0, 1000}));
+}
+
+TEST(ZoomHistory, ForgetsWhatCameAfterOnceAnotherWayIsTaken) {
+    ZoomHistory history;
+    history.see({0, 1000});
+    history.see({0, 100});
+    history.back();
+    history.see({900, 1000});
+    EXPECT_FALSE(history.can_go_forward());
+    EXPECT_EQ(history.back(), (TimeSpan{0, 1000}));
+}
+
+// --- measuring ----------------------------------------------------------------------------------------
+
+Lane lane_of_two() {
+    Lane lane;
+    lane.add(100, 200, {EventKind::device, 0}, 0);
+    lane.add(260, 300, {EventKind::device, 1}, 0);
+    lane.finish();
+    return lane;
+}
+
+TEST(Measure, IsCaughtByTheNearestEdgeWithinReach) {
+    const Lane lane = lane_of_two();
+    EXPECT_EQ(nearest_edge(lane, 104, 10), 100);
+    EXPECT_EQ(nearest_edge(lane, 195, 10), 200);
+    EXPECT_EQ(nearest_edge(lane, 229, 40), 200);  // 29 from 200, 31 from 260
+    EXPECT_EQ(nearest_edge(lane, 231, 40), 260);
+    EXPECT_EQ(nearest_edge(lane, 150, 10), std::nullopt);
+    EXPECT_EQ(nearest_edge(lane, 999, 800), 300);
+    EXPECT_EQ(nearest_edge(lane, 0, 200), 100);
+    EXPECT_EQ(nearest_edge(Lane(), 0, 200), std::nullopt);
+}
+
+TEST(Measure, SaysItsEndsToTheNanosecondWhicheverWayItWasDragged) {
+    const Measure backwards{2'500'001, 1'000'000};
+    EXPECT_EQ(backwards.length(), 1'500'001);
+    EXPECT_EQ(measure_text(backwards), "1.500001 ms from 1.000000 ms to 2.500001 ms");
+}
+
+// --- marks --------------------------------------------------------------------------------------------
+
+TEST(Marks, StaySortedAndGetNamesOfTheirOwn) {
+    MarkBook book;
+    book.add({500, 500, ""});
+    book.add({100, 300, ""});
+    EXPECT_EQ(book.add({100, 100, ""}), 0u);
+    ASSERT_EQ(book.all().size(), 3u);
+    EXPECT_EQ(book.all()[0].text, "mark 2");
+    EXPECT_EQ(book.all()[1].text, "range 1");
+    EXPECT_EQ(book.all()[2].text, "mark 1");
+    EXPECT_EQ(book.after(100), 2u);
+    EXPECT_EQ(book.before(500), 1u);
+    EXPECT_EQ(book.before(100), std::nullopt);
+    EXPECT_EQ(book.edges(), (std::vector<std::int64_t>{100, 100, 300, 500}));
+}
+
+TEST(Marks, ComeBackFromTheirText) {
+    MarkBook book;
+    book.add({-5, -5, "before \"the\" start\n"});
+    book.add({9'007'199'254'740'993, 9'007'199'254'740'995, "beyond 2^53"});
+    EXPECT_EQ(parse_marks(marks_json(book, "/data/run.sqlite")), book);
+}
+
+TEST(Marks, OfInvalidUtf8AreStillWritten) {
+    MarkBook book;
+    book.add({1, 1, "a\xff\xfe"});
+    EXPECT_EQ(parse_marks(marks_json(book, "x")).all().size(), 1u);
+}
+
+TEST(Marks, AreRefusedWithASentenceWhereTheTextIsNone) {
+    for (const char* text : {"", "{", "[]", "{}", "{\"shardscope_marks\": 99, \"marks\": []}",
+                             "{\"shardscope_marks\": 1, \"marks\": [{\"text\": 5}]}"}) {
+        EXPECT_THROW(parse_marks(text), std::runtime_error) << text;
+    }
+}
+
+class MarkFileTest : public testing::Test {
+  protected:
+    MarkFileTest() : folder_(fs::temp_directory_path() / ("shardscope-marks-" + std::to_string(::getpid()))) {
+        fs::create_directories(folder_);
+        trace_ = (folder_ / "run.sqlite").string();
+        std::ofstream(trace_) << "a trace";
+        if (const char* state = std::getenv("XDG_STATE_HOME")) state_before_ = state;
+        ::setenv("XDG_STATE_HOME", (folder_ / "state").c_str(), 1);
+    }
+    ~MarkFileTest() override {
+        if (state_before_.empty()) {
+            ::unsetenv("XDG_STATE_HOME");
+        } else {
+            ::setenv("XDG_STATE_HOME", state_before_.c_str(), 1);
+        }
+        std::error_code error;
+        fs::permissions(folder_, fs::perms::owner_all, error);
+        fs::remove_all(folder_, error);
+    }
+    static std::string text_of(const fs::path& path) {
+        std::ifstream in(path);
+        return {std::istreambuf_iterator<char>(in), {}};
+    }
+
+    fs::path folder_;
+    std::string trace_, state_before_;
+};
+
+TEST_F(MarkFileTest, LiesBesideTheTraceWhichIsNotTouched) {
+    MarkFile file(trace_);
+    file.marks.add({10, 20, "slow step"});
+    file.save();
+    EXPECT_EQ(file.problem(), "");
+    EXPECT_EQ(file.path(), trace_ + ".marks.json");
+    EXPECT_EQ(MarkFile(trace_).marks, file.marks);
+    EXPECT_EQ(text_of(trace_), "a trace");
+    EXPECT_FALSE(fs::exists(file.path() + ".part"));
+}
+
+TEST_F(MarkFileTest, GoesToTheStateFolderWhereItsOwnCannotBeWritten) {
+    // A folder that takes the file's name keeps everyone from writing it, also a superuser.
+    fs::create_directories(trace_ + ".marks.json.part");
+    MarkFile file(trace_);
+    file.marks.add({10, 10, "here"});
+    file.save();
+    EXPECT_EQ(file.problem(), "");
+    EXPECT_TRUE(file.path().starts_with((folder_ / "state" / "shardscope" / "marks").string()))
+        << file.path();
+    EXPECT_EQ(MarkFile(trace_).marks, file.marks);
+}
+
+TEST_F(MarkFileTest, LeavesAFileAloneThatIsNoFileOfMarks) {
+    std::ofstream(trace_ + ".marks.json") << "precious notes";
+    MarkFile file(trace_);
+    EXPECT_NE(file.problem(), "");
+    file.marks.add({1, 1, ""});
+    file.save();
+    EXPECT_EQ(text_of(trace_ + ".marks.json"), "precious notes");
+    EXPECT_EQ(file.marks.all().size(), 1u);  // in memory
+}
+
+TEST_F(MarkFileTest, WritesNothingForATraceThatIsNoFile) {
+    MarkFile file((folder_ / "in memory").string());
+    file.marks.add({1, 1, ""});
+    file.save();
+    EXPECT_EQ(file.problem(), "");
+    EXPECT_FALSE(fs::exists(folder_ / "in memory.marks.json"));
+}
+
+// --- finding ------------------------------------------------------------------------------------------
+
+class FindTest : public testing::Test {
+  protected:
+    TracePtr trace_ = mlp_sample({.per_linear = true, .ranks = 2}, "run");
+    std::atomic<bool> cancel_{false};
+
+    // The slow, obvious way.
+    std::size_t count_by_hand(const std::string& text) const {
+        std::size_t n = 0;
+        const auto count = [&](EventKind kind, std::size_t size) {
+            for (std::size_t i = 0; i < size; ++i) {
+                const SelectedEvent event{kind, static_cast<std::int64_t>(i)};
+                const bool named = name_of(*trace_, event).find(text) != std::string_view::npos;
+                const bool labelled = kind == EventKind::device && trace_->device.collective[i] >= 0 &&
+                                      bar_label(*trace_, event).find(text) != std::string::npos;
+                n += named || labelled ? 1 : 0;
+            }
+        };
+        count(EventKind::device, trace_->device.size());
+        count(EventKind::range, trace_->ranges.size());
+        count(EventKind::runtime, trace_->runtime.size());
+        count(EventKind::mark, trace_->marks.size());
+        return n;
+    }
+};
+
+TEST_F(FindTest, FindsEveryEventWhoseNameHoldsTheTextInOrderOfTime) {
+    const FoundEvents found = find_text(*trace_, "Linear", cancel_);
+    EXPECT_GT(found.size(), 0u);
+    EXPECT_EQ(found.size(), count_by_hand("Linear"));
+    for (std::size_t i = 1; i < found.size(); ++i) {
+        EXPECT_LE(time_of(*trace_, found.event(i - 1)).start, time_of(*trace_, found.event(i)).start);
+    }
+    for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found.place_of(*trace_, found.event(i)), i);
+}
+
+TEST_F(FindTest, DoesNotMindTheCaseOfLetters) {
+    EXPECT_EQ(find_text(*trace_, "lInEaR", cancel_).size(), find_text(*trace_, "Linear", cancel_).size());
+    EXPECT_EQ(find_text(*trace_, "no such thing", cancel_).size(), 0u);
+    EXPECT_EQ(find_text(*trace_, "", cancel_).size(), 0u);
+}
+
+TEST_F(FindTest, FindsCollectivesByWhatTheirBarsSay) {
+    const auto c = std::find_if(trace_->device.collective.begin(), trace_->device.collective.end(),
+                                [](std::int32_t i) { return i >= 0; });
+    ASSERT_NE(c, trace_->device.collective.end());
+    const SelectedEvent event{EventKind::device, c - trace_->device.collective.begin()};
+    EXPECT_TRUE(find_text(*trace_, bar_label(*trace_, event), cancel_).place_of(*trace_, event));
+}
+
+TEST_F(FindTest, GoesOnFromTheSelectionAndRoundTheEnds) {
+    const FoundEvents found = find_text(*trace_, "Linear", cancel_);
+    const std::size_t last = found.size() - 1;
+    EXPECT_EQ(found.after(*trace_, {}, trace_->first_ns), 0u);
+    EXPECT_EQ(found.before(*trace_, {}, trace_->first_ns), last);
+    EXPECT_EQ(found.after(*trace_, found.event(3), 0), 4u);
+    EXPECT_EQ(found.before(*trace_, found.event(3), 0), 2u);
+    EXPECT_EQ(found.after(*trace_, found.event(last), 0), 0u);
+    EXPECT_EQ(found.before(*trace_, found.event(0), 0), last);
+}
+
+TEST_F(FindTest, StopsWhenItIsTold) {
+    cancel_ = true;
+    EXPECT_EQ(find_text(*trace_, "Linear", cancel_).size(), 0u);
+}
+
+TEST_F(FindTest, RunsBesideTheFramesAndForgetsWhatWasTypedBefore) {
+    Finder finder;
+    EXPECT_EQ(finder.of(trace_, ""), nullptr);
+    finder.of(trace_, "L");
+    finder.of(trace_, "Li");
+    std::shared_ptr<const FoundEvents> found;
+    for (int i = 0; found == nullptr && i < 20'000; ++i) {
+        found = finder.of(trace_, "Linear");
+        if (found == nullptr) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(found->size(), count_by_hand("Linear"));
+    EXPECT_FALSE(finder.busy());
+    EXPECT_EQ(finder.of(trace_, "Linear"), found);
+}
+
+TEST_F(FindTest, ShowsMatchesAsATableWithUnits) {
+    const auto found = std::make_shared<const FoundEvents>(find_text(*trace_, "Linear", cancel_));
+    const MatchTable table(trace_, found);
+    ASSERT_EQ(table.rows(), found->size());
+    const EventTime time = time_of(*trace_, found->event(0));
+    EXPECT_DOUBLE_EQ(table.number(0, 2), static_cast<double>(time.start) / 1e6);
+    EXPECT_DOUBLE_EQ(table.number(0, 3), static_cast<double>(time.end - time.start) / 1e3);
+    EXPECT_EQ(table.text(0, 0), bar_label(*trace_, found->event(0)));
+}
+
+TEST_F(FindTest, NextOfTheSameNameStaysOnItsRank) {
+    const FoundEvents found = find_text(*trace_, "ncclDevKernel", cancel_);
+    ASSERT_GT(found.size(), 0u);
+    const SelectedEvent first = found.event(0);
+    const auto next = same_name(*trace_, first, true);
+    ASSERT_TRUE(next);
+    EXPECT_EQ(name_of(*trace_, *next), name_of(*trace_, first));
+    EXPECT_EQ(trace_->device.rank[static_cast<std::size_t>(next->index)],
+              trace_->device.rank[static_cast<std::size_t>(first.index)]);
+    EXPECT_EQ(same_name(*trace_, *next, false), first);
+    EXPECT_EQ(same_name(*trace_, first, false), std::nullopt);
+    EXPECT_EQ(same_name(*trace_, {}, true), std::nullopt);
+}
+
+// --- what belongs together ----------------------------------------------------------------------------
+
+class LinksTest : public FindTest {
+  protected:
+    SelectedEvent first_collective() const {
+        for (std::size_t i = 0; i < trace_->device.size(); ++i) {
+            if (trace_->device.collective[i] >= 0) return {EventKind::device, static_cast<std::int64_t>(i)};
+        }
+        return {};
+    }
+    CollectiveIndex index_ = index_collectives(*trace_);
+};
+
+TEST_F(LinksTest, TieTheRanksPartsOfACollective) {
+    const SelectedEvent event = first_collective();
+    const Links links = find_links(*trace_, event, &index_);
+    ASSERT_EQ(links.parts.size(), 2u);  // two ranks
+    EXPECT_NE(std::find(links.parts.begin(), links.parts.end(), event), links.parts.end());
+    const auto start = [&](SelectedEvent e) { return time_of(*trace_, e).start; };
+    for (const SelectedEvent& part : links.parts) EXPECT_LE(start(part), start(links.last_arrival));
+    // From either part the same ones are found.
+    for (const SelectedEvent& part : links.parts)
+        EXPECT_EQ(find_links(*trace_, part, &index_).parts, links.parts);
+    EXPECT_TRUE(find_links(*trace_, event, nullptr).parts.empty());  // not worked out yet
+}
+
+TEST_F(LinksTest, TieACallToWhatItLaunchedAndBack) {
+    for (std::size_t i = 0; i < trace_->device.size(); ++i) {
+        if (trace_->device.launch[i] < 0) continue;
+        const SelectedEvent event{EventKind::device, static_cast<std::int64_t>(i)};
+        const Links links = find_links(*trace_, event, &index_);
+        ASSERT_EQ(links.launch, (SelectedEvent{EventKind::runtime, trace_->device.launch[i]}));
+        const Links back = find_links(*trace_, links.launch, &index_);
+        EXPECT_NE(std::find(back.launched.begin(), back.launched.end(), event), back.launched.end());
+        return;
+    }
+    FAIL() << "nothing was launched";
+}
+
+TEST_F(LinksTest, TieTheForwardOfAModuleToItsBackward) {
+    std::size_t pairs = 0;
+    for (std::size_t i = 0; i < trace_->ranges.size(); ++i) {
+        if (trace_->ranges.kind[i] != traces::RangeKind::backward || trace_->ranges.module[i] < 0) continue;
+        const SelectedEvent backward{EventKind::range, static_cast<std::int64_t>(i)};
+        const Links links = find_links(*trace_, backward, &index_);
+        if (links.forward.kind == EventKind::none) continue;
+        ++pairs;
+        const auto f = static_cast<std::size_t>(links.forward.index);
+        EXPECT_EQ(trace_->ranges.module[f], trace_->ranges.module[i]);
+        EXPECT_LT(trace_->ranges.start[f], trace_->ranges.start[i]);
+        EXPECT_EQ(find_links(*trace_, links.forward, &index_).backwards, std::vector{backward});
+    }
+    EXPECT_GT(pairs, 0u);
+}
+
+TEST_F(LinksTest, ArrowsLeadFromTheLaunchAndFromWhoCameLast) {
+    const Links links = find_links(*trace_, first_collective(), &index_);
+    const std::vector<Arrow> arrows = arrows_of(links);
+    const auto of = [&](Arrow::Kind kind) {
+        return std::count_if(arrows.begin(), arrows.end(), [=](const Arrow& a) { return a.kind == kind; });
+    };
+    EXPECT_EQ(of(Arrow::Kind::launch), links.launch.kind == EventKind::none ? 0 : 1);
+    EXPECT_EQ(of(Arrow::Kind::collective), 1);  // to the one other rank
+}
+
+TEST_F(LinksTest, FieldsTellTheWaitAndTheTransferOfACollective) {
+    const SelectedEvent event = first_collective();
+    const auto i = static_cast<std::size_t>(event.index);
+    const traces::CollectiveMatch* match = index_.match_of(event.index);
+    ASSERT_NE(match, nullptr);
+    const EventDetails details = all_fields(*trace_, event, {&index_, nullptr});
+    const auto value = [&](const std::string& label) {
+        for (const Detail& detail : details.rows) {
+            if (detail.label == label) return detail.value;
+        }
+        return std::string();
+    };
+    EXPECT_EQ(value("end"), instant_text(trace_->device.end[i]));
+    EXPECT_NE(value("transfer"), "");
+    EXPECT_NE(value("wait for other ranks"), "");
+    EXPECT_NE(value("bus bandwidth"), "");
+    EXPECT_TRUE(value("last to arrive").starts_with("rank ")) << value("last to arrive");
+    // No label twice: a field says one thing.
+    for (const Detail& a : details.rows) {
+        EXPECT_EQ(std::count_if(details.rows.begin(), details.rows.end(),
+                                [&](const Detail& b) { return b.label == a.label; }),
+                  1)
+            << a.label;
+    }
+    EXPECT_TRUE(fields_text(details).starts_with(details.title + "\n"));
+}
+
+// --- the strip of the whole trace ---------------------------------------------------------------------
+
+TEST(Minimap, HoldsTheExactBusyTimeOfTheRanksInHoweverManySlices) {
+    const TracePtr trace = mlp_sample({.per_linear = true, .ranks = 2}, "run");
+    // The union of each rank's events by a sweep, the slow and obvious way.
+    double busy = 0;
+    for (std::size_t rank = 0; rank < trace->ranks.size(); ++rank) {
+        std::int64_t until = INT64_MIN;
+        for (std::size_t i = 0; i < trace->device.size(); ++i) {
+            if (trace->device.rank[i] != rank) continue;
+            const std::int64_t from = std::max(trace->device.start[i], until);
+            if (trace->device.end[i] > from) busy += static_cast<double>(trace->device.end[i] - from);
+            until = std::max(until, trace->device.end[i]);
+        }
+    }
+    for (const int slices : {1, 7, 100, 4096}) {
+        const Minimap map = make_minimap(*trace, slices);
+        ASSERT_EQ(map.slices.size(), static_cast<std::size_t>(slices));
+        const TimeView view{map.whole.from, map.whole.to, static_cast<double>(slices)};
+        double sum = 0;
+        for (int s = 0; s < slices; ++s) {
+            const MinimapSlice& slice = map.slices[static_cast<std::size_t>(s)];
+            EXPECT_GE(slice.busy, slice.communication);
+            EXPECT_LE(slice.busy, 1.0F);
+            sum += static_cast<double>(slice.busy) *
+                   static_cast<double>(view.column_start(s + 1, slices) - view.column_start(s, slices));
+        }
+        // Slices are floats: seven digits.
+        EXPECT_NEAR(sum * static_cast<double>(trace->ranks.size()), busy, busy * 1e-5) << slices;
+    }
+}
+
+TEST(Minimap, OfAnEmptyTraceHoldsNothing) {
+    traces::Trace trace;
+    const Minimap map = make_minimap(trace, 100);
+    for (const MinimapSlice& slice : map.slices) EXPECT_EQ(slice, MinimapSlice());
+}
+
+}  // namespace
+}  // namespace shardscope::viewer
