@@ -55,8 +55,8 @@ void FileWindow::draw(Program& program) {
     const float font = ImGui::GetFontSize();
     const ImVec2 display = ImGui::GetIO().DisplaySize;
     ImGui::SetNextWindowSize({std::min(font * 48, display.x * 0.94F), std::min(font * 34, display.y * 0.9F)},
-                             ImGuiCond_Appearing);
-    ImGui::SetNextWindowPos({display.x / 2, display.y / 2}, ImGuiCond_Appearing, {0.5F, 0.5F});
+                             ImGuiCond_Always);
+    ImGui::SetNextWindowPos({display.x / 2, display.y / 2}, ImGuiCond_Always, {0.5F, 0.5F});
     if (ImGui::Begin("Open traces", &open, ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoSavedSettings)) {
         draw_path();
         const float buttons = ImGui::GetFrameHeightWithSpacing() + ImGui::GetTextLineHeightWithSpacing();

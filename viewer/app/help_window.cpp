@@ -18,29 +18,35 @@ namespace {
 
 constexpr float kColumn = 27;  // font sizes
 
+void wrapped(std::string_view t) {
+    ImGui::PushTextWrapPos(0);
+    text(t);
+    ImGui::PopTextWrapPos();
+}
+
 void row(std::string_view left, std::string_view right) {
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
     ImGui::PushStyleColor(ImGuiCol_Text, theme::accent());
-    text(left);
+    wrapped(left);
     ImGui::PopStyleColor();
     ImGui::TableNextColumn();
-    text(right);
+    wrapped(right);
 }
 
 // A table in which a heading stands for each menu.
-bool begin(std::string_view title) {
+bool begin(std::string_view title, float keys) {
     ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
     text(title);
     ImGui::PopStyleColor();
     if (!ImGui::BeginTable(std::string(title).c_str(), 2, ImGuiTableFlags_SizingFixedFit)) return false;
-    ImGui::TableSetupColumn("keys", ImGuiTableColumnFlags_WidthFixed, ImGui::GetFontSize() * 8.5F);
+    ImGui::TableSetupColumn("keys", ImGuiTableColumnFlags_WidthFixed, ImGui::GetFontSize() * keys);
     ImGui::TableSetupColumn("meaning", ImGuiTableColumnFlags_WidthStretch);
     return true;
 }
 
 void draw_menu(std::string_view menu) {
-    if (begin(menu)) {
+    if (begin(menu, 8.5F)) {
         for (const Action& action : actions()) {
             if (action.menu == menu) row(keys_text(action), action.title);
         }
@@ -50,7 +56,7 @@ void draw_menu(std::string_view menu) {
 }
 
 void draw_mouse() {
-    if (begin("Mouse")) {
+    if (begin("Mouse", 11)) {
         for (const MouseHelp& help : mouse_help()) row(help.gesture, help.meaning);
         ImGui::EndTable();
     }

@@ -115,7 +115,8 @@ bool all_refused(Session& session) {
 int run_window(Program& program, const Options& options, std::optional<script::Script> script) {
     const bool refused = all_refused(program.session);
     print_errors(program.session);
-    if (refused && !options.files.empty()) return 1;  // what was open last time may have gone: no reason to stop
+    if (refused && !options.files.empty())
+        return 1;  // what was open last time may have gone: no reason to stop
     const ImGuiOwner imgui;
     Window window(options.width, options.height, "Shardscope");
     window.on_drop([&](const std::string& path) { program.open(path); });

@@ -81,7 +81,6 @@ void CommandPalette::draw(Program& program) {
         if (ImGui::IsItemEdited()) chosen_ = 0;
         items::mark("palette.field", typed_);
         draw_matches(program, entered);
-        if (chord_pressed({Key::escape}, false)) program.palette = false;
     }
     ImGui::End();
     was_open_ = program.palette;

@@ -55,7 +55,8 @@ struct Program {
 
     // Something goes on behind the frames: pictures and scripts wait for its end.
     bool working() const {
-        return session.working() || report.busy() || TableOrder::any_busy() || shown().busy() || !picture.empty();
+        return session.working() || report.busy() || TableOrder::any_busy() || shown().busy() ||
+               !picture.empty();
     }
     void set_zoom(int percent) {
         zoom = std::clamp(percent, 50, 300);

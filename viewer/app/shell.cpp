@@ -67,7 +67,13 @@ void Shell::draw(const Frame& frame) {
 }
 
 void Shell::run_shortcuts() {
-    if (ImGui::GetIO().WantTextInput) return;
+    if (ImGui::GetIO().WantTextInput) {
+        // Only what lies over the panels is closed from within a text field.
+        const bool over =
+            program_.choose_file || program_.palette || program_.save.what != SaveRequest::nothing;
+        if (over && chord_pressed({Key::escape}, false)) run_action("let_go", program_);
+        return;
+    }
     for (const Action& action : actions()) {
         if (!is_available(action, program_)) continue;
         const bool pressed = std::any_of(action.keys.begin(), action.keys.end(), [&](const Chord& chord) {

@@ -122,14 +122,16 @@ void remember(const std::string& id, const TableModel& model, const TableState& 
     }
 }
 
-void meet_model(const TableModel& model, TableState& state) {
-    if (state.seen == &model) {
+void meet_model(const std::shared_ptr<const TableModel>& met, TableState& state) {
+    const TableModel& model = *met;
+    if (state.seen != met.get() || (state.chosen && *state.chosen >= model.rows())) state.chosen.reset();
+    state.seen = met.get();
+    if (state.measured == met) {
         state.remade = 0;
         return;
     }
-    if (state.seen != nullptr) ++state.remade;
-    state.chosen.reset();
-    state.seen = &model;
+    if (state.measured != nullptr) ++state.remade;
+    state.measured = met;
     state.largest.assign(model.columns().size(), 0.0);
     if (model.rows() > TableOrder::kAtOnce) return;  // bars would cost a look at every row
     for (std::size_t c = 0; c < model.columns().size(); ++c) {
@@ -372,7 +374,7 @@ TableEvents draw_table(const char* id, const std::shared_ptr<const TableModel>& 
     const std::string own = own_id(id);
     ImGui::PushID(own.c_str());
     if (!state.remembered) recall(own, *model, state);
-    meet_model(*model, state);
+    meet_model(model, state);
     if (options.filter) draw_filter(own, state);
     ImVec2 size = options.size;
     if (state.order.busy() && size.y == 0) size.y = -ImGui::GetFrameHeightWithSpacing();  // room for its bar

@@ -31,13 +31,14 @@ struct TableState {
     bool scroll_to_chosen = false;  // brings it in sight, once it is there
 
     // The table's own.
-    const TableModel* seen = nullptr;
-    int remade = 0;                  // frames in a row in which the model was another
-    std::set<std::string> hidden;    // columns that were taken away, by id
-    bool all_columns = false;        // also those that the window has no room for
-    bool remembered = false;         // table_memory() was asked
-    std::size_t context_column = 0;  // that the row's menu was opened on
-    std::vector<double> largest;     // of each column with bars; made with `seen`
+    const TableModel* seen = nullptr;  // a panel that sets it to its next model keeps the chosen row
+    int remade = 0;                    // frames in a row in which the model was another
+    std::set<std::string> hidden;      // columns that were taken away, by id
+    bool all_columns = false;          // also those that the window has no room for
+    bool remembered = false;           // table_memory() was asked
+    std::size_t context_column = 0;    // that the row's menu was opened on
+    std::vector<double> largest;       // of each column with bars, of `measured`
+    std::shared_ptr<const TableModel> measured;  // kept, so that no other comes to its address
 };
 
 struct TableOptions {
