@@ -27,6 +27,11 @@ constexpr std::array<std::pair<FileKind, const char*>, 5> kKinds = {
      {FileKind::snapshot, "Memory snapshots (.pickle)"},
      {FileKind::any, "All files"}}};
 
+constexpr const char* kHowToChoose =
+    "Ctrl or Shift with a click chooses several. Side by side they are compared; merged they are the ranks "
+    "of "
+    "one job.";
+
 const char* label_of(FileKind kind) {
     for (const auto& [value, label] : kKinds) {
         if (value == kind) return label;
@@ -59,7 +64,10 @@ void FileWindow::draw(Program& program) {
     ImGui::SetNextWindowPos({display.x / 2, display.y / 2}, ImGuiCond_Always, {0.5F, 0.5F});
     if (ImGui::Begin("Open traces", &open, ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoSavedSettings)) {
         draw_path();
-        const float buttons = ImGui::GetFrameHeightWithSpacing() + ImGui::GetTextLineHeightWithSpacing();
+        const float words =
+            ImGui::CalcTextSize(kHowToChoose, nullptr, false, ImGui::GetContentRegionAvail().x).y;
+        const float buttons =
+            words + ImGui::GetFrameHeightWithSpacing() + 2 * ImGui::GetStyle().ItemSpacing.y;
         ImGui::BeginChild("entries", {0, -buttons}, true);
         draw_entries();
         ImGui::EndChild();
@@ -151,10 +159,7 @@ void FileWindow::click(std::size_t row, const FolderEntry& entry) {
 }
 
 void FileWindow::draw_buttons() {
-    note(
-        "Ctrl or Shift with a click chooses several. Side by side they are compared; merged they are the "
-        "ranks "
-        "of one job.");
+    note(kHowToChoose);
     const bool several = marked_.size() > 1;
     const bool open = ImGui::Button(several ? "Open side by side" : "Open");
     items::mark("files.open", several ? "Open side by side" : "Open");
