@@ -108,8 +108,8 @@ TEST_F(OperatorsPanelTest, TheEventsOfARowAreThoseThatItCounts) {
     const traces::Trace& trace = *session_.trace();
     traces::Selection selection;
     selection.rank = 0;
-    for (const traces::OperatorStats& row :
-         traces::operators_report(trace, selection).ranks.front().operators) {
+    const auto report = traces::operators_report(trace, selection);
+    for (const traces::OperatorStats& row : report.ranks.front().operators) {
         const auto calls = traces::operator_calls(trace, selection, row.name, row.shapes, false);
         EXPECT_EQ(static_cast<std::int64_t>(calls.size()), row.calls) << row.name;
         std::int64_t total = 0;
