@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include "kineto_text.h"
 #include "temporary_folder.h"
@@ -185,6 +186,24 @@ TEST(Import, aDatabaseSaysWhatTheFileSays) {
     EXPECT_EQ(stored->ranges.kind, direct->ranges.kind);
     EXPECT_EQ(stored->config_value("import.format"), "kineto");
     EXPECT_TRUE(stored->ended);
+}
+
+// A packed file that is cut within its first few events, before its format is looked at.
+TEST(Import, aFileThatIsCutNearItsStartIsKeptOnDemand) {
+    const TemporaryFolder folder, out;
+    const std::string whole = folder / "whole.json.gz", cut = folder / "cut.json.gz";
+    const std::string text = rank_of_two(0, 0);
+    gzFile file = gzopen(whole.c_str(), "wb0");  // stored: half of the bytes are half of the text
+    gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+    gzclose(file);
+    fs::copy_file(whole, cut);
+    fs::resize_file(cut, text.size() * 9 / 10);
+    EXPECT_THROW(open_any({cut}), StoreError);
+    const auto kept = open_any({cut}, {.partial = true});
+    EXPECT_GT(kept->device.size(), 0U);
+    EXPECT_FALSE(kept->diagnostics.empty());
+    EXPECT_TRUE(
+        import_files({.inputs = {cut}, .output = out / "x.sqlite", .partial = true}).files.at(0).partial);
 }
 
 TEST(Import, whatGoesWrongLeavesNothing) {

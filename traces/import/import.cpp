@@ -104,8 +104,10 @@ class Importer {
 
   private:
     Input open(const std::string& path, const WorkOptions& work) const {
-        return Input::open(path,
-                           {.max_bytes = options_.max_bytes, .work = part_of(work, 0, kShareOfReading)});
+        Input input =
+            Input::open(path, {.max_bytes = options_.max_bytes, .work = part_of(work, 0, kShareOfReading)});
+        input.set_cut_is_end(options_.partial);  // also where it is cut within what tells the format
+        return input;
     }
 
     void import_one(Input input, FileFormat format, const InputFile& file, bool several,

@@ -28,6 +28,7 @@ std::unique_ptr<Trace> open_one(const std::string& path, const ImportOptions& op
     const InputOptions how{.max_bytes = options.max_bytes, .work = work_of(options.progress, from, size)};
     for (;;) {
         Input input = Input::open(path, how);
+        input.set_cut_is_end(options.partial);  // also where it is cut within what tells the format
         const FileFormat format = sniff_format(input);
         if (format == FileFormat::sqlite) {
             if (!input.packed()) return load_trace(path, options.progress);
