@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <regex>
+#include <sstream>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -310,11 +312,14 @@ Script parse_script(std::string_view file, std::string_view text) {
 }
 
 Script read_script(const std::string& file) {
+    const Script unread{
+        file, {}, fmt::format("{}: the script cannot be read; name a file of commands.", file)};
+    std::error_code error;
+    if (std::filesystem::is_directory(file, error)) return unread;
     std::ifstream in(file, std::ios::binary);
-    std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-    if (in.bad() || !in.is_open())
-        return {file, {}, fmt::format("{}: the script cannot be read; name a file of commands.", file)};
-    return parse_script(file, text);
+    std::ostringstream text;
+    if (!in || (in.peek() != std::ifstream::traits_type::eof() && !(text << in.rdbuf()))) return unread;
+    return parse_script(file, text.str());
 }
 
 }  // namespace shardscope::viewer::script
