@@ -100,6 +100,7 @@ class MemoryPanel final : public Panel {
         draw_choosers(session);
         const auto spaces = session.analyses.analysis<Spaces>("memory spaces", facts.trace, {}, spaces_of);
         if (spaces == nullptr) {
+            gather(session, facts);  // asked for at once, so that nothing waits for its turn
             ImGui::NewLine();
             return draw_waiting(session, "the memory curve");
         }
@@ -158,7 +159,9 @@ class MemoryPanel final : public Panel {
             ImGui::SameLine(0, gap);
         }
         choose_other(session);
-        ImGui::NewLine();
+        // Nothing was drawn: no empty line.
+        if (session.trace()->ranks.size() > 1 || told.size() > 1 || session.ready().size() > 1)
+            ImGui::NewLine();
     }
 
     // The run that this one is compared with: one of the other open ones, or none.
@@ -220,13 +223,13 @@ class MemoryPanel final : public Panel {
     bool gather(Session& session, MemoryFacts& facts) {
         facts.report = report_of(session, *facts.entry, space_);
         facts.curve = curve_of(session, facts.trace, facts.rank_index, space_);
-        if (facts.report == nullptr || facts.curve == nullptr) return false;
-        facts.memory = chosen_rank(facts.report->ranks, session);
-        if (facts.memory == nullptr) return true;
         if (space_ == MemorySpace::device) {
             facts.explanation = session.analyses.analysis<traces::MemoryExplanation>(
                 "memory explained", facts.trace, Session::selection(*facts.entry), traces::explain_memory);
         }
+        if (facts.report == nullptr || facts.curve == nullptr) return false;
+        facts.memory = chosen_rank(facts.report->ranks, session);
+        if (facts.memory == nullptr) return true;
         if (facts.explanation != nullptr) {
             for (const traces::RankExplanation& rank : facts.explanation->ranks) {
                 if (rank.memory.rank == facts.memory->rank) facts.explained = &rank;

@@ -1,0 +1,84 @@
+// The Runs panel, drawn without a screen.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/traces/run_builder.h"
+#include "tests/viewer/panel_fixture.h"
+#include "viewer/draw/format.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class RunsPanelTest : public PanelsTest {
+  protected:
+    RunsPanelTest() { items::keep(true); }
+    std::string click(Panel& panel, const std::string& name) {
+        const auto found = items::find(name);
+        EXPECT_TRUE(found) << "no item is called " << name;
+        if (!found) return "";
+        ImGuiIO& io = ImGui::GetIO();
+        io.MousePos = {(found->min.x + found->max.x) / 2, (found->min.y + found->max.y) / 2};
+        for (const bool down : {false, true, false}) {
+            io.MouseDown[0] = down;
+            frame(panel, 1600, 820);
+        }
+        io.MousePos = {-1e9F, -1e9F};
+        return draw(panel);
+    }
+};
+
+TEST_F(RunsPanelTest, PutsKeyFiguresSideBySide) {
+    open_root_and_linear();
+    draw(*make_runs_panel());
+    EXPECT_EQ(item("runs.files.rows"), "2");
+    const auto figures = traces::compare({session_.open[0].trace.get()});
+    EXPECT_EQ(item("runs.files.root.sqlite.average_step_us"),
+              format_decimal(figures.runs[0].average_step_us, 1));
+    EXPECT_EQ(item("runs.files.root.sqlite.peak_mb"), "18.16");
+    EXPECT_EQ(item("runs.files.linear.sqlite.faults"),
+              std::to_string(traces::check_trace(*session_.open[1].trace).size()));
+}
+
+TEST_F(RunsPanelTest, ShowsOnlyWhatDiffersOnRequest) {
+    open_root_and_linear();
+    const auto panel = make_runs_panel();
+    draw(*panel);
+    EXPECT_EQ(item("runs.value.differences"), "1");
+    EXPECT_EQ(item("runs.configuration.fsdp.wrap.run_1"), "module:Linear");
+    click(*panel, "runs.only_differences");
+    EXPECT_EQ(item("runs.configuration.rows"), "1");
+}
+
+TEST_F(RunsPanelTest, AClickChoosesTheRunAndAButtonLeadsToAPanel) {
+    open_root_and_linear();
+    const auto panel = make_runs_panel();
+    draw(*panel);
+    click(*panel, "runs.files.row.1");
+    EXPECT_EQ(session_.active, 1U);
+    EXPECT_EQ(item("runs.value.active"), "linear.sqlite");
+    click(*panel, "runs.go.memory");
+    EXPECT_EQ(session_.wanted_panel, "memory");
+}
+
+TEST_F(RunsPanelTest, TellsFaultsInSentences) {
+    traces::RunBuilder run;
+    run.kernel(0, 10, 20);  // nobody launched it
+    session_.add_trace(run.take(), "run.sqlite");
+    const auto faults = traces::check_trace(*session_.trace());
+    ASSERT_FALSE(faults.empty());
+    EXPECT_THAT(draw(*make_runs_panel()), HasSubstr(faults.front()));
+}
+
+TEST_F(RunsPanelTest, ForeignTracesSayThatTheyNameNoConfiguration) {
+    traces::RunBuilder run;
+    run.kernel(0, 10, 20, 5);
+    session_.add_trace(run.take(), "kineto.json");
+    EXPECT_THAT(draw(*make_runs_panel()),
+                AllOf(HasSubstr("name no configuration"), HasSubstr("shardscope-train")));
+}
+
+}  // namespace
+}  // namespace shardscope::viewer

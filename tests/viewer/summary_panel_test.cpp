@@ -1,0 +1,87 @@
+// The Execution Summary, drawn without a screen.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/viewer/panel_fixture.h"
+#include "viewer/draw/format.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using testing::HasSubstr;
+
+class SummaryPanelTest : public PanelsTest {
+  protected:
+    SummaryPanelTest() { items::keep(true); }
+    void click(Panel& panel, const std::string& name) {
+        const auto found = items::find(name);
+        ASSERT_TRUE(found) << "no item is called " << name;
+        ImGuiIO& io = ImGui::GetIO();
+        io.MousePos = {(found->min.x + found->max.x) / 2, (found->min.y + found->max.y) / 2};
+        for (const bool down : {false, true, false}) {
+            io.MouseDown[0] = down;
+            frame(panel, 1600, 820);
+        }
+        io.MousePos = {-1e9F, -1e9F};
+        draw(panel);
+    }
+};
+
+TEST_F(SummaryPanelTest, HasTheNumbersOfTheAnalysis) {
+    open({}, "root.sqlite");
+    draw(*make_summary_panel());
+    const auto summary = traces::summarize(*session_.trace());
+    const traces::RankSummary& rank = summary.ranks[0];
+    EXPECT_EQ(item("summary.categories.Kernel.us"), format_decimal(rank.average_us[0], 1));
+    EXPECT_EQ(item("summary.categories.Average Step Time.us"), format_decimal(rank.average_step_us, 1));
+    EXPECT_EQ(item("summary.categories.Communication.percent"),
+              format_decimal(rank.percent(traces::TimeCategory::communication), 2));
+}
+
+TEST_F(SummaryPanelTest, FoldsCommunicationIntoKernelForSevenRows) {
+    open({}, "root.sqlite");
+    const auto panel = make_summary_panel();
+    draw(*panel);
+    EXPECT_EQ(item("summary.categories.rows"), "9");
+    click(*panel, "summary.fold_communication");
+    EXPECT_EQ(item("summary.categories.rows"), "8") << "the mean and seven categories";
+    const auto folded = traces::summarize(*session_.trace(), {}, traces::CommunicationAs::kernel);
+    EXPECT_EQ(item("summary.categories.Kernel.us"), format_decimal(folded.ranks[0].average_us[0], 1));
+}
+
+TEST_F(SummaryPanelTest, TablesListEveryStepAndRank) {
+    open({.ranks = 3, .steps = 4}, "root.sqlite");
+    const auto panel = make_summary_panel();
+    draw(*panel);
+    click(*panel, "summary.view.table_of_steps");
+    EXPECT_EQ(item("summary.steps.rows"), "4");
+    click(*panel, "summary.view.table_of_ranks");
+    EXPECT_EQ(item("summary.ranks.rows"), "3");
+    click(*panel, "summary.ranks.row.2");
+    EXPECT_EQ(session_.rank, 2);
+}
+
+TEST_F(SummaryPanelTest, AStepsBarLeadsToTheTimeline) {
+    open({.steps = 3}, "root.sqlite");
+    const auto panel = make_summary_panel();
+    draw(*panel);
+    const auto summary = traces::summarize(*session_.trace());
+    const traces::StepSummary& step = summary.ranks[0].steps[1];
+    click(*panel, "summary.step_bar." + std::to_string(step.number));
+    EXPECT_EQ(session_.wanted_panel, "timeline");
+    EXPECT_EQ(session_.open[0].visible, (TimeRange{step.window_start, step.window_end}));
+}
+
+TEST_F(SummaryPanelTest, ObeysTheLimitRange) {
+    open({.steps = 3}, "root.sqlite");
+    const auto whole = traces::summarize(*session_.trace());
+    const traces::StepSummary& step = whole.ranks[0].steps[1];
+    session_.open[0].limit = TimeRange{step.window_start, step.window_end};
+    EXPECT_THAT(draw(*make_summary_panel()), HasSubstr("a limit range is set"));
+    const auto part = traces::summarize(*session_.trace(), Session::selection(session_.open[0]));
+    EXPECT_EQ(item("summary.value.steps"), std::to_string(part.ranks[0].steps.size()));
+    EXPECT_LT(part.ranks[0].steps.size(), whole.ranks[0].steps.size());
+}
+
+}  // namespace
+}  // namespace shardscope::viewer
