@@ -150,6 +150,9 @@ class TimelinePanel final : public Panel {
 
     // Choosing another rank brings it into sight.
     void follow_rank(const Session& session, TimelinePage& page) {
+        // So does an event that another panel has chosen.
+        if (session.selected != std::exchange(page.shown_event, session.selected))
+            page.reveal = session.selected;
         if (page.shown_rank == session.rank) return;
         if (page.shown_rank >= 0) page.scroll_to_rank = session.rank;
         page.shown_rank = session.rank;
