@@ -49,7 +49,7 @@ struct FoldRequest {
 
 class FoldedRows {
   public:
-    static constexpr std::size_t kMostRectangles = 8000;
+    static constexpr std::size_t kMostRectangles = 6000;
 
     // Folds what is missing.
     void update(const FoldRequest& request);

@@ -6,7 +6,7 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr std::size_t kMostRectangles = 1500;  // of all curves in sight
+constexpr std::size_t kMostRectangles = 1200;  // of all curves in sight
 
 // After the trace's end nothing is known of the memory.
 void clear_outside(std::vector<FoldedColumn>& columns, const TimeView& view, const traces::Trace& trace) {
