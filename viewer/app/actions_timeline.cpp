@@ -54,7 +54,8 @@ void no_limit(Program& program) {
 
 void next_colors(Program& program) {
     constexpr int kModes = 4;
-    program.session.color_by = static_cast<ColorBy>((static_cast<int>(program.session.color_by) + 1) % kModes);
+    program.session.color_by =
+        static_cast<ColorBy>((static_cast<int>(program.session.color_by) + 1) % kModes);
 }
 
 // One of the timeline's: done only while it shows.
@@ -71,10 +72,16 @@ Action view(std::string_view id, std::string_view title, std::vector<Chord> keys
 std::vector<Action> timeline_actions() {
     constexpr bool kRepeats = true, kCtrl = true, kShift = true;
     return {
-        view("zoom_in", "Zoom in", {{Key::w}}, [](Program& p) { zoom(p, kZoomStep); }, kRepeats),
-        view("zoom_out", "Zoom out", {{Key::s}}, [](Program& p) { zoom(p, 1 / kZoomStep); }, kRepeats),
-        view("earlier", "Move to earlier", {{Key::a}, {Key::left}}, [](Program& p) { pan(p, -kPanStep); }, kRepeats),
-        view("later", "Move to later", {{Key::d}, {Key::right}}, [](Program& p) { pan(p, kPanStep); }, kRepeats),
+        view(
+            "zoom_in", "Zoom in", {{Key::w}}, [](Program& p) { zoom(p, kZoomStep); }, kRepeats),
+        view(
+            "zoom_out", "Zoom out", {{Key::s}}, [](Program& p) { zoom(p, 1 / kZoomStep); }, kRepeats),
+        view(
+            "earlier", "Move to earlier", {{Key::a}, {Key::left}}, [](Program& p) { pan(p, -kPanStep); },
+            kRepeats),
+        view(
+            "later", "Move to later", {{Key::d}, {Key::right}}, [](Program& p) { pan(p, kPanStep); },
+            kRepeats),
         view("first", "Go to the start", {{Key::home}}, [](Program& p) { to_end(p, true); }),
         view("last", "Go to the end", {{Key::end}}, [](Program& p) { to_end(p, false); }),
         act("scroll_up", "Scroll up", {{Key::up}}, kRepeats),
