@@ -88,7 +88,7 @@ class AdvicePanel final : public Panel {
 
     void draw(Session& session, const Frame&) override {
         draw_choosers(session, false);
-        ImGui::NewLine();
+        if (session.ready().size() > 1) ImGui::NewLine();
         const auto report = session.analyses.analysis<AdviceReport>(
             "advice", session.trace(), Session::selection(*session.current()),
             [](const traces::Trace& t, const traces::Selection& s) { return traces::advice(t, s); });

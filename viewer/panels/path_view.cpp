@@ -78,8 +78,8 @@ void PathView::draw(Session& session) {
     const float font = ImGui::GetFontSize(), width = ImGui::GetContentRegionAvail().x;
     const bool wide = width > font * 66;
     const float sliders = wide ? font * 27 : 0;
-    const float height = font * 15.5F;
-    ImGui::BeginChild("paths", {wide ? width - sliders - font * 1.5F : 0, wide ? height : font * 9.5F});
+    const float height = font * 18.5F;
+    ImGui::BeginChild("paths", {wide ? width - sliders - font * 1.5F : 0, wide ? height : font * 10.0F});
     draw_paths(session, report, *path, ImGui::GetContentRegionAvail().y);
     ImGui::EndChild();
     if (wide) ImGui::SameLine(0, font * 1.5F);

@@ -62,6 +62,16 @@ std::vector<bool> number_columns(const traces::QueryResult& result) {
     return number;
 }
 
+// One for a column, so that its points stand below each other.
+int decimals_of(const traces::QueryResult& result, std::size_t column) {
+    double largest = 0;
+    for (const auto& row : result.rows) {
+        const auto* real = std::get_if<double>(&row[column]);
+        if (real != nullptr && std::isfinite(*real)) largest = std::max(largest, std::abs(*real));
+    }
+    return largest < 10 ? 3 : 2;
+}
+
 // Names of a CSV's and a JSON's columns are to differ.
 std::string distinct(const std::string& name, std::set<std::string>& used) {
     std::string id = name.empty() ? "column" : name;
@@ -125,6 +135,7 @@ QueryTable::QueryTable(std::shared_ptr<const traces::QueryResult> result) : resu
         column.width = width_of(*result_, c, number[c]);
         column.priority = 1000 - static_cast<int>(c);  // the query's order is the person's
         columns_.push_back(std::move(column));
+        decimals_.push_back(decimals_of(*result_, c));
     }
 }
 
@@ -136,8 +147,8 @@ std::string QueryTable::text(std::size_t row, std::size_t column) const {
     if (const auto* real = std::get_if<double>(&value)) {
         if (!std::isfinite(*real)) return fmt::format("{}", *real);
         const double size = std::abs(*real);
-        if (size != 0 && (size < 0.01 || size >= 1e15)) return fmt::format("{:.4g}", *real);
-        return format_decimal(*real, size < 10 ? 3 : 2);
+        if (size != 0 && (size < 0.0005 || size >= 1e15)) return fmt::format("{:.4g}", *real);
+        return format_decimal(*real, decimals_[column]);
     }
     if (const auto* text = std::get_if<std::string>(&value)) return *text;
     return "-";

@@ -29,6 +29,7 @@ class QueryTable final : public TableModel {
 
   private:
     std::shared_ptr<const traces::QueryResult> result_;
+    std::vector<int> decimals_;  // of each column's real numbers
 };
 
 // Where a row is: columns called start, start_ns, time_ns, from_us ... with end or duration, and rank.

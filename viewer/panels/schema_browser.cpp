@@ -71,15 +71,16 @@ std::optional<std::string> SchemaBrowser::draw(const std::vector<traces::SchemaO
         if (!headed) heading(object.view ? "Views" : "Tables");
         headed = true;
         ImGui::PushID(object.name.c_str());
+        const std::string shown =
+            fit_text(object.name, ImGui::GetContentRegionAvail().x - ImGui::GetTreeNodeToLabelSpacing());
         const bool open =
-            ImGui::TreeNodeEx("##object", ImGuiTreeNodeFlags_SpanAvailWidth | ImGuiTreeNodeFlags_OpenOnArrow);
+            ImGui::TreeNodeEx("object", ImGuiTreeNodeFlags_SpanAvailWidth | ImGuiTreeNodeFlags_OpenOnArrow,
+                              "%s", shown.c_str());
         items::mark(fmt::format("query.schema.{}", object.name), object.name);
         if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
             picked = object.name;
         tip(object.name, object.meaning.empty() ? "Double-click: write a SELECT"
                                                 : object.meaning + "\nDouble-click: write a SELECT");
-        ImGui::SameLine(0, 0);
-        text_fit(object.name);
         if (open) {
             draw_columns(object);
             ImGui::TreePop();
