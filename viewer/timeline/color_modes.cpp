@@ -162,7 +162,7 @@ Color paint_color(Paint paint) {
         case kMarkPaint:
             return theme::peak();
         case kArrivalPaint:
-            return hue_color(1);
+            return hue_color(4);
         case kTransferPaint:
             return kind_color(traces::DeviceKind::communication);
         case kNoHue:

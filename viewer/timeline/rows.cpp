@@ -81,7 +81,7 @@ class Rows {
         }
         return groups_[it->second];
     }
-    CandidateGroup& joined() { return group("collectives", "Collectives of all ranks"); }
+    CandidateGroup& joined() { return group("collectives", "Collectives"); }
     CandidateGroup& group_of_rank(int rank) {
         if (rank < 0) return group("other", "Other threads");
         const traces::Rank& r = trace_.ranks[static_cast<std::size_t>(rank)];
