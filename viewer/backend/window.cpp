@@ -2,6 +2,8 @@
 #include "viewer/backend/window.h"
 
 #include <cstring>
+#include <deque>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -28,6 +30,37 @@ struct Window::Impl {
     GLFWwindow* handle = nullptr;
     bool glfw = false, platform = false, renderer = false;
     std::function<void(const std::string&)> drop;
+    // Keys that went down since the last frame. Dear ImGui before 1.87 looks only at what is down when a
+    // frame begins: one that has come up again by then would be lost.
+    struct Press {
+        int key = 0, mods = 0;
+    };
+    std::deque<Press> presses;
+    std::optional<Press> held;  // shown as down in the frame before though it was up
+
+    void show_short_presses() {
+#if IMGUI_VERSION_NUM < 18700
+        ImGuiIO& io = ImGui::GetIO();
+        const auto down = [&](int key) { return glfwGetKey(handle, key) == GLFW_PRESS; };
+        if (held) {
+            io.KeysDown[held->key] = down(held->key);
+            io.KeyCtrl = down(GLFW_KEY_LEFT_CONTROL) || down(GLFW_KEY_RIGHT_CONTROL);
+            io.KeyShift = down(GLFW_KEY_LEFT_SHIFT) || down(GLFW_KEY_RIGHT_SHIFT);
+            held.reset();
+        }
+        if (presses.empty()) return;
+        const Press press = presses.front();
+        presses.pop_front();
+        frames_owed = kFramesAfterInput;
+        if (io.KeysDown[press.key]) return;
+        io.KeysDown[press.key] = true;
+        io.KeyCtrl = (press.mods & GLFW_MOD_CONTROL) != 0;
+        io.KeyShift = (press.mods & GLFW_MOD_SHIFT) != 0;
+        held = press;
+#else
+        presses.clear();
+#endif
+    }
     int frames_owed = kFramesAfterInput;
 
     std::pair<int, int> pixels() const {
@@ -67,6 +100,11 @@ Window::Window(int width, int height, const std::string& title) : impl_(std::mak
         auto* impl = static_cast<Impl*>(glfwGetWindowUserPointer(window));
         impl->frames_owed = kFramesAfterInput;
         for (int i = 0; impl->drop && i < count; ++i) impl->drop(paths[i]);
+    });
+    // Before Dear ImGui's, which calls it too.
+    glfwSetKeyCallback(impl_->handle, [](GLFWwindow* window, int key, int, int action, int mods) {
+        auto* impl = static_cast<Impl*>(glfwGetWindowUserPointer(window));
+        if (action == GLFW_PRESS && key >= 0) impl->presses.push_back({key, mods});
     });
     impl_->platform = ImGui_ImplGlfw_InitForOpenGL(impl_->handle, true);
     impl_->renderer = ImGui_ImplOpenGL3_Init("#version 330 core");
@@ -115,6 +153,7 @@ void Window::owe_frames() {
 void Window::begin_frame() {
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
+    impl_->show_short_presses();
 }
 
 void Window::end_frame() {
