@@ -255,6 +255,90 @@ TEST(Units, OfTwoPassesInAStepAreToldApart) {
     EXPECT_THAT(units_of(*trace, "FullyShardedDataParallel._post_backward_hook"), ElementsAre(only, only));
 }
 
+// A unit's whole parameters are there until its last compute: the copies into the buffers of its next gather
+// read the shard, those into its reduction's the gradients, however late they run.
+TEST(Units, CopiesForTheNextCollectiveUseNothingOfTheUnit) {
+    KinetoRun run;
+    run.annotation(0, 4000, "ProfilerStep#0");
+    run.annotation(100, 200, "FSDP::pre_forward (a)");
+    run.annotation(110, 130, "FSDP::all_gather (a)");
+    run.kernel(112, 150, 200, 8, "split_with_sizes_copy");
+    run.gather(120, 200, 400, 1024);
+    run.annotation(140, 160, "FSDP::all_gather_copy_out (a)");
+    run.kernel(150, 450, 500);
+    run.op(210, 220, "aten::mm");
+    run.kernel(215, 500, 700);
+    run.annotation(230, 240, "FSDP::post_forward (a)");
+    run.on_autograd();
+    run.annotation(800, 900, "FSDP::pre_backward (a)");
+    run.annotation(810, 830, "FSDP::all_gather (a)");
+    run.kernel(812, 850, 950, 8, "split_with_sizes_copy");  // into the gather, while nothing is held
+    run.gather(820, 950, 1100, 1024);
+    run.annotation(840, 860, "FSDP::all_gather_copy_out (a)");
+    run.kernel(850, 1100, 1120);
+    run.op(1000, 1050, "autograd::engine::evaluate_function: MmBackward0");
+    run.kernel(1010, 1120, 1500);
+    run.annotation(1200, 1250, "FSDP::post_backward_reduce (a)");
+    run.kernel(1210, 1600, 1700, 9, "chunk_cat");
+    run.reduce(1220, 1700, 1900, 1024);
+    const auto trace = run.take();
+    const RankUnits rank = units_report(*trace).ranks.at(0);
+    const UnitCosts& forward = row(rank, "a", Phase::forward).sum;
+    EXPECT_EQ(forward.held_ns, 500);  // 200..700, when its mm ended
+    EXPECT_EQ(forward.wait_ns, 250);  // its copy-out was launched at 150; the gather ended at 400
+    EXPECT_EQ(forward.freed_ns, 0);
+    const UnitCosts& backward = row(rank, "a", Phase::backward).sum;
+    EXPECT_EQ(backward.held_ns, 550);   // 950..1500, when its mm ended
+    EXPECT_EQ(backward.freed_ns, 250);  // 700..950
+    EXPECT_EQ(backward.regathers, 1);
+}
+
+// The host has launched the gather of the backward, and the device has done it, before the forward computes:
+// two copies live for a while, each from its gather to the last compute that was launched before the next.
+TEST(Units, ComputeUsesTheGatherBeforeItsLaunch) {
+    KinetoRun run;
+    run.annotation(0, 1000, "ProfilerStep#0");
+    run.annotation(10, 100, "FSDP::pre_forward (a)");
+    run.annotation(20, 30, "FSDP::all_gather (a)");
+    run.gather(25, 100, 200, 1024);
+    run.op(110, 120, "aten::mm");
+    run.kernel(115, 500, 600);
+    run.annotation(130, 140, "FSDP::post_forward (a)");
+    run.on_autograd();
+    run.annotation(150, 200, "FSDP::pre_backward (a)");
+    run.annotation(160, 170, "FSDP::all_gather (a)");
+    run.gather(165, 300, 400, 1024);
+    run.op(210, 220, "autograd::engine::evaluate_function: MmBackward0");
+    run.kernel(215, 600, 900);
+    const auto trace = run.take();
+    const RankUnits rank = units_report(*trace).ranks.at(0);
+    EXPECT_EQ(row(rank, "a", Phase::forward).sum.held_ns, 500);   // 100..600
+    EXPECT_EQ(row(rank, "a", Phase::backward).sum.held_ns, 600);  // 300..900
+    EXPECT_EQ(row(rank, "a", Phase::backward).sum.freed_ns, 0);
+}
+
+// What a step holds does not depend on which other steps are shown.
+TEST(Units, AStepThatIsNotSelectedEndsWhatTheOneBeforeHolds) {
+    KinetoRun run;
+    for (int step = 0; step < 3; ++step) {
+        const std::int64_t at = 1000 * step;
+        run.annotation(at, at + 900, "ProfilerStep#" + std::to_string(step));
+        run.annotation(at + 10, at + 100, "FSDP::pre_forward (a)");
+        run.annotation(at + 20, at + 30, "FSDP::all_gather (a)");
+        run.gather(at + 25, at + 100, at + 200, 1024);
+        run.op(at + 110, at + 120, "aten::mm");
+        run.kernel(at + 115, at + 300, at + 400);
+        run.annotation(at + 130, at + 140, "FSDP::post_forward (a)");
+    }
+    const auto trace = run.take();
+    const auto held = [&](const Selection& selection) {
+        return row(units_report(*trace, selection).ranks.at(0), "a", Phase::forward).sum.held_ns;
+    };
+    EXPECT_EQ(held({}), 3 * 300);  // 100..400 of each
+    EXPECT_EQ(held({.first_step = 1}), 600);
+    EXPECT_EQ(held({.last_step = 0}), 300);
+}
+
 // Our own traces: rows say units and phases; modules say whose compute it is.
 TEST(Units, OfOurTracesAreTheirRows) {
     RunBuilder run(2);

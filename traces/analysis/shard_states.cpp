@@ -9,7 +9,7 @@
 
 #include "traces/analysis/matching.h"
 #include "traces/analysis/step_windows.h"
-#include "traces/analysis/unit_names.h"
+#include "traces/analysis/unit_collectives.h"
 #include "traces/analysis/unit_ranges.h"
 #include "traces/store/trace.h"
 
@@ -37,34 +37,13 @@ struct Facts {
     IntervalSet allocated;
 };
 
-bool is_reduction(Operation operation) {
-    return operation == Operation::reduce_scatter || operation == Operation::all_reduce ||
-           operation == Operation::reduce;
-}
-
-// By host range: it, or a range around it, works for a collective, such as the copies before and after.
-std::vector<bool> ranges_for_collectives(const Trace& trace) {
-    std::vector<std::int8_t> by_name(trace.strings.size(), -1);
-    std::vector<bool> result(trace.ranges.size(), false);
-    for (std::size_t i = 0; i < result.size(); ++i) {
-        std::int8_t& known = by_name[static_cast<std::size_t>(trace.ranges.name[i])];
-        if (known < 0) {
-            const UnitMark mark = unit_name(trace.strings[trace.ranges.name[i]]).mark;
-            known = mark == UnitMark::other || mark == UnitMark::post_backward;
-        }
-        const std::int32_t parent = trace.ranges.parent[i];  // stands before it
-        result[i] = known != 0 || (parent >= 0 && result[static_cast<std::size_t>(parent)]);
-    }
-    return result;
-}
-
 class Sweep {
   public:
     explicit Sweep(const Trace& trace)
         : trace_(trace),
           ranges_(find_units(trace)),
-          for_collectives_(ranges_for_collectives(trace)),
-          operations_(trace),
+          uses_(unit_uses(trace)),
+          collectives_(trace, ranges_),
           facts_(trace.ranks.size() * ranges_.names.size()),
           bytes_(ranges_.names.size(), -1),
           latest_(trace.ranks.size()) {
@@ -95,7 +74,7 @@ class Sweep {
     void add_kernel(std::size_t i) {
         const DeviceEvents& device = trace_.device;
         const std::int32_t range = launching_range(trace_, i);
-        if (range >= 0 && for_collectives_[static_cast<std::size_t>(range)]) return;
+        if (range >= 0 && uses_[static_cast<std::size_t>(range)] != UnitUse::computes) return;
         const std::int64_t launched = launched_at(trace_, i);
         const std::int32_t unit = ranges_.at(trace_, range, launched).unit;
         const Interval time{device.start[i], device.end[i]};
@@ -121,29 +100,13 @@ class Sweep {
 
     void add_collective(std::size_t i) {
         const DeviceEvents& device = trace_.device;
-        const std::int64_t launched = launched_at(trace_, i);
-        const std::int32_t row = device.collective[i];
-        std::int32_t unit = -1;
-        Operation operation = Operation::other;
-        std::int64_t bytes = 0;
-        if (row >= 0) {
-            const auto at = static_cast<std::size_t>(row);
-            operation = trace_.collectives.operation[at];
-            bytes = trace_.collectives.bytes[at];
-            if (const auto place = place_of_unit_.find(trace_.collectives.unit[at]);
-                place != place_of_unit_.end())
-                unit = place->second;
-        }
-        if (place_of_unit_.empty()) unit = ranges_.at(trace_, launching_range(trace_, i), launched).unit;
-        if (operation == Operation::other) operation = operations_.of_event(i);
-        if (unit < 0) return;
-        const bool gather = operation == Operation::all_gather;
-        if (!gather && !is_reduction(operation)) return;
-        Facts& facts = facts_of(device.rank[i], unit);
-        (gather ? facts.gathers : facts.reductions)
-            .push_back({{device.start[i], device.end[i]}, launched, static_cast<std::int32_t>(i)});
-        std::int64_t& known = bytes_[static_cast<std::size_t>(unit)];
-        if (gather && trace_.units.empty() && bytes > 0) known = std::max(known, bytes);
+        const auto found = collectives_.of_event(i);
+        if (!found || found->unit < 0) return;
+        Facts& facts = facts_of(device.rank[i], found->unit);
+        (found->gather ? facts.gathers : facts.reductions)
+            .push_back({{device.start[i], device.end[i]}, found->launched, static_cast<std::int32_t>(i)});
+        std::int64_t& known = bytes_[static_cast<std::size_t>(found->unit)];
+        if (found->gather && trace_.units.empty() && found->bytes > 0) known = std::max(known, found->bytes);
     }
 
     void add_allocations() {
@@ -182,8 +145,8 @@ class Sweep {
     };
     const Trace& trace_;
     UnitRanges ranges_;
-    std::vector<bool> for_collectives_;
-    KernelOperations operations_;
+    std::vector<UnitUse> uses_;  // by host range
+    UnitCollectives collectives_;
     std::vector<Facts> facts_;  // by rank, then unit
     std::vector<std::int64_t> bytes_;
     std::vector<Latest> latest_;

@@ -60,7 +60,7 @@ UnitName fsdp2(std::string_view text) {
         {"forward_prefetch", UnitMark::forward_prefetch},
         {"backward_prefetch", UnitMark::backward_prefetch},
         {"all_gather", UnitMark::other},
-        {"all_gather_copy_out", UnitMark::other},
+        {"all_gather_copy_out", UnitMark::copy_out},
         {"post_backward_accumulate", UnitMark::other},
         {"post_backward_reshard", UnitMark::other},
     }};

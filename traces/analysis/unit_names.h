@@ -17,6 +17,7 @@ enum class UnitMark : std::uint8_t {
     post_backward,      // "FullyShardedDataParallel._post_backward_hook", "FSDP::post_backward_reduce (x)"
     forward_prefetch,   // of another unit
     backward_prefetch,  // of another unit
+    copy_out,           // "FSDP::all_gather_copy_out (x)": of what was gathered
     other,              // "FSDP::all_gather (x)" and its kin
     limiter,            // "FullyShardedDataParallel.rate_limiter"
     autograd,           // "autograd::engine::evaluate_function: ...": backward

@@ -301,7 +301,8 @@ class Finder {
                 name.mark == UnitMark::outside || name.mark == UnitMark::recompute)
                 continue;
             frames = frames || name.mark == UnitMark::module_frame;
-            second_ = second_ || name.mark == UnitMark::pre_forward || name.mark == UnitMark::other;
+            second_ = second_ || name.mark == UnitMark::pre_forward || name.mark == UnitMark::copy_out ||
+                      name.mark == UnitMark::other;
             Mark mark{.range = i, .kind = name.mark};
             if (!name.unit.empty()) mark.unit = units[name.unit];
             named_ = named_ || (!name.unit.empty() && name.mark != UnitMark::module_frame);
@@ -433,6 +434,7 @@ class Finder {
             case UnitMark::backward_prefetch:
                 result_.phase[i] = Phase::backward;
                 break;
+            case UnitMark::copy_out:
             case UnitMark::other:
                 if (result_.phase[i] == Phase::none) {
                     const bool backward =

@@ -74,6 +74,9 @@ struct UnitsReport {
 // Collectives of our traces carry their unit and phase; those of others belong to the unit of the range that
 // launched them. Compute belongs to the unit of its launching range (unit_ranges.h).
 //
+// held: up to the last compute kernel that was launched before the unit's next gather, of whatever step; not
+// what copies into that gather or into a reduction (unit_collectives.h).
+//
 // wait: the first compute kernel of the unit after a gather could run from r = the later of the end of
 // earlier work on its stream and its launch (or, where a blocking call other than the limiter's held the
 // launching thread when the gather ended, the start of that call); the wait is [r, end of the gather), never
