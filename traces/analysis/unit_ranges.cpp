@@ -3,226 +3,17 @@
 #include "traces/analysis/unit_ranges.h"
 
 #include <algorithm>
-#include <limits>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
-#include <fmt/format.h>
-
+#include "traces/analysis/hook_order.h"
+#include "traces/analysis/module_units.h"
 #include "traces/analysis/unit_names.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
 namespace {
-
-constexpr std::int32_t kUnnamed = -1;
-constexpr std::size_t kMostOpen = 1024;  // units that are entered and not left; more is no nesting of modules
-
-// A range that says something about units.
-struct Mark {
-    std::size_t range = 0;
-    UnitMark kind = UnitMark::none;
-    std::int32_t unit = kUnnamed;
-    bool again = false;  // a forward within autograd: recomputation
-};
-
-// --- our own traces --------------------------------------------------------------------------------------
-
-// By module id: the unit that gathers it, as a place in Trace::units; -1 none.
-std::vector<std::int32_t> units_of_modules(const Trace& trace) {
-    std::int32_t size = 0;
-    for (const ModuleRow& module : trace.modules) size = std::max(size, module.id + 1);
-    std::vector<std::int32_t> unit(static_cast<std::size_t>(size), -1), parent(unit);
-    std::unordered_map<int, std::int32_t> place;
-    for (std::size_t u = 0; u < trace.units.size(); ++u)
-        place.emplace(trace.units[u].id, static_cast<std::int32_t>(u));
-    const auto known = [&](int module) { return module >= 0 && module < size; };
-    for (const ModuleRow& module : trace.modules) {
-        if (!known(module.id)) continue;
-        if (known(module.parent)) parent[static_cast<std::size_t>(module.id)] = module.parent;
-        if (const auto it = place.find(module.unit); module.unit >= 0 && it != place.end())
-            unit[static_cast<std::size_t>(module.id)] = it->second;
-    }
-    for (std::size_t u = 0; u < trace.units.size(); ++u) {
-        if (known(trace.units[u].module))
-            unit[static_cast<std::size_t>(trace.units[u].module)] = static_cast<std::int32_t>(u);
-    }
-    std::vector<std::int32_t> result(unit);
-    for (std::size_t m = 0; m < unit.size(); ++m) {
-        std::int32_t at = static_cast<std::int32_t>(m);
-        for (std::int32_t levels = 0; at >= 0 && levels <= size; ++levels) {  // a damaged tree has no end
-            if (unit[static_cast<std::size_t>(at)] >= 0) break;
-            at = parent[static_cast<std::size_t>(at)];
-        }
-        result[m] = at >= 0 ? unit[static_cast<std::size_t>(at)] : -1;
-    }
-    return result;
-}
-
-// --- units that only ranges tell of ------------------------------------------------------------------------
-
-// The names of units in the order in which they are met.
-class UnitTable {
-  public:
-    explicit UnitTable(std::vector<std::string>& names) : names_(names) {
-        for (std::size_t u = 0; u < names.size(); ++u) index_.emplace(names[u], static_cast<std::int32_t>(u));
-    }
-    std::int32_t operator[](const std::string& name) {
-        const auto [it, is_new] = index_.emplace(name, static_cast<std::int32_t>(names_.size()));
-        if (is_new) names_.push_back(name);
-        return it->second;
-    }
-
-  private:
-    std::vector<std::string>& names_;
-    std::unordered_map<std::string, std::int32_t> index_;
-};
-
-// Gives hooks without a name their unit; one rank at a time, in the order of time. A pass is a forward with
-// its backward.
-class HookOrder {
-  public:
-    HookOrder(const Trace& trace, UnitTable& units, bool second_generation)
-        : trace_(trace),
-          units_(units),
-          pattern_(second_generation ? "FSDP unit {}" : "FullyShardedDataParallel_{}") {}
-
-    void add(Mark& mark) {
-        switch (mark.kind) {
-            case UnitMark::forward:
-            case UnitMark::pre_forward:
-            case UnitMark::module_frame:
-                enter(mark);
-                break;
-            case UnitMark::post_forward:
-                if (mark.unit == kUnnamed && !open_.empty()) mark.unit = open_.back().unit;
-                leave(mark.unit);
-                break;
-            case UnitMark::pre_backward:
-                backward_ = true;
-                before_.push_back(&mark);
-                hook_ = &mark;
-                break;
-            case UnitMark::post_backward:
-                backward_ = true;
-                after_.push_back(&mark);
-                hook_ = &mark;
-                break;
-            case UnitMark::forward_prefetch:
-            case UnitMark::backward_prefetch:
-                prefetches_.push_back({&mark, hook_});
-                break;
-            default:
-                break;
-        }
-    }
-
-    void finish() {
-        close_before(std::numeric_limits<std::int64_t>::max());
-        while (!open_.empty()) leave(open_.back().unit);
-        const Order backward(ended_.rbegin(), ended_.rend());
-        give(before_, backward, true);
-        give(after_, {started_.rbegin(), started_.rend()}, false);
-        Order inner = backward;  // checkpointed: in the reverse order of the forwards
-        std::erase_if(inner, [this](std::int32_t unit) { return enclosing_.contains(unit); });
-        for (std::size_t i = 0; i < std::min(again_.size(), inner.size()); ++i) {
-            if (again_[i]->unit == kUnnamed) again_[i]->unit = inner[i];
-        }
-        const Next forward_next = next_of(started_), backward_next = next_of(backward);
-        for (const auto& [mark, hook] : prefetches_) {
-            if (mark->unit != kUnnamed || hook == nullptr) continue;
-            const Next& next = mark->kind == UnitMark::forward_prefetch ? forward_next : backward_next;
-            const auto it = next.find(hook->unit);
-            if (it != next.end()) mark->unit = it->second;
-        }
-        started_.clear();
-        ended_.clear();
-        has_started_.clear();
-        has_ended_.clear();
-        enclosing_.clear();
-        before_.clear();
-        after_.clear();
-        prefetches_.clear();
-        again_.clear();
-        hook_ = nullptr;
-        backward_ = false;
-    }
-
-  private:
-    struct Open {
-        std::int32_t unit;
-        std::int64_t end;  // of a scope; the largest number where a later mark ends it
-    };
-    using Order = std::vector<std::int32_t>;
-    using Next = std::unordered_map<std::int32_t, std::int32_t>;
-
-    static Next next_of(const Order& order) {
-        Next next;
-        for (std::size_t i = 0; i + 1 < order.size(); ++i) next.emplace(order[i], order[i + 1]);
-        return next;
-    }
-
-    void enter(Mark& mark) {
-        close_before(trace_.ranges.start[mark.range]);
-        if (mark.again) {
-            again_.push_back(&mark);
-            return;
-        }
-        const bool whole = open_.empty() && !ended_.empty() && enclosing_.contains(ended_.back());
-        if (backward_ || whole) finish();
-        if (mark.unit == kUnnamed) mark.unit = units_[fmt::format(fmt::runtime(pattern_), started_.size())];
-        if (!open_.empty()) enclosing_.insert(open_.back().unit);
-        if (has_started_.insert(mark.unit).second) started_.push_back(mark.unit);
-        const bool scope = mark.kind != UnitMark::pre_forward;
-        if (open_.size() >= kMostOpen) open_.erase(open_.begin());
-        open_.push_back(
-            {mark.unit, scope ? trace_.ranges.end[mark.range] : std::numeric_limits<std::int64_t>::max()});
-        hook_ = &mark;
-    }
-    void close_before(std::int64_t time) {
-        while (!open_.empty() && open_.back().end <= time) leave(open_.back().unit);
-    }
-    void leave(std::int32_t unit) {
-        const auto it =
-            std::find_if(open_.rbegin(), open_.rend(), [&](const Open& o) { return o.unit == unit; });
-        if (it != open_.rend()) open_.erase(std::next(it).base());
-        if (has_ended_.insert(unit).second) ended_.push_back(unit);
-    }
-
-    // The hooks in their order to the units in theirs. Too few hooks: units that only enclose others have
-    // none. Too many: the outermost unit has one for each of its outputs (`outer_first`).
-    void give(std::vector<Mark*>& hooks, Order order, bool outer_first) const {
-        if (std::none_of(hooks.begin(), hooks.end(), [](const Mark* m) { return m->unit == kUnnamed; }))
-            return;
-        if (!outer_first) std::reverse(order.begin(), order.end());
-        std::size_t many = order.size() > hooks.size() ? order.size() - hooks.size() : 0;
-        std::erase_if(order, [&](std::int32_t unit) {
-            if (many == 0 || !enclosing_.contains(unit)) return false;
-            --many;
-            return true;
-        });
-        if (!outer_first) std::reverse(order.begin(), order.end());
-        if (order.size() > hooks.size()) return;
-        const std::size_t extra = hooks.size() - order.size();
-        if (extra > 0 && (order.empty() || !outer_first)) return;
-        for (std::size_t i = 0; i < hooks.size(); ++i) {
-            if (hooks[i]->unit == kUnnamed) hooks[i]->unit = order[i < extra ? 0 : i - extra];
-        }
-    }
-
-    const Trace& trace_;
-    UnitTable& units_;
-    std::string pattern_;
-    std::vector<Open> open_;
-    Order started_, ended_;  // each unit once
-    std::unordered_set<std::int32_t> has_started_, has_ended_, enclosing_;
-    std::vector<Mark*> before_, after_, again_;
-    std::vector<std::pair<Mark*, const Mark*>> prefetches_;  // with the hook in which they were asked for
-    const Mark* hook_ = nullptr;
-    bool backward_ = false;
-};
 
 // The units that were entered on a thread by hooks and not left.
 struct HookStack {
@@ -240,7 +31,7 @@ struct HookStack {
     }
     void enter(std::int32_t unit, Phase phase, std::int64_t since) {
         leave(unit);
-        if (entries.size() >= kMostOpen) entries.erase(entries.begin());
+        if (entries.size() >= kMostOpenUnits) entries.erase(entries.begin());
         entries.push_back({unit, phase, since});
     }
 };
@@ -303,14 +94,14 @@ class Finder {
             frames = frames || name.mark == UnitMark::module_frame;
             second_ = second_ || name.mark == UnitMark::pre_forward || name.mark == UnitMark::copy_out ||
                       name.mark == UnitMark::other;
-            Mark mark{.range = i, .kind = name.mark};
+            MarkedRange mark{.range = i, .kind = name.mark};
             if (!name.unit.empty()) mark.unit = units[name.unit];
             named_ = named_ || (!name.unit.empty() && name.mark != UnitMark::module_frame);
             marks_.push_back(mark);
         }
         // The forward of a unit lies inside its module's frame and is no other unit.
-        if (frames) std::erase_if(marks_, [](const Mark& m) { return m.kind == UnitMark::forward; });
-        for (Mark& mark : marks_) {
+        if (frames) std::erase_if(marks_, [](const MarkedRange& m) { return m.kind == UnitMark::forward; });
+        for (MarkedRange& mark : marks_) {
             if (mark.kind == UnitMark::forward || mark.kind == UnitMark::pre_forward ||
                 mark.kind == UnitMark::module_frame)
                 mark.again = in_autograd(mark.range);
@@ -321,19 +112,19 @@ class Finder {
         UnitTable units(result_.names);
         if (second_ && named_) {  // only the root module has no name
             bool used = false;
-            for (const Mark& mark : marks_) used = used || mark.unit == kUnnamed;
+            for (const MarkedRange& mark : marks_) used = used || mark.unit == kUnnamed;
             const std::int32_t root = used ? units["(root)"] : kUnnamed;
-            for (Mark& mark : marks_) {
+            for (MarkedRange& mark : marks_) {
                 if (mark.unit == kUnnamed) mark.unit = root;
             }
             return;
         }
-        std::unordered_map<int, std::vector<Mark*>> by_rank;
-        for (Mark& mark : marks_)
+        std::unordered_map<int, std::vector<MarkedRange*>> by_rank;
+        for (MarkedRange& mark : marks_)
             by_rank[trace_.threads[trace_.ranges.thread[mark.range]].rank].push_back(&mark);
         for (auto& [rank, marks] : by_rank) {
             HookOrder order(trace_, units, second_);
-            for (Mark* mark : marks) order.add(*mark);
+            for (MarkedRange* mark : marks) order.add(*mark);
             order.finish();
         }
     }
@@ -352,7 +143,7 @@ class Finder {
             if (kind == UnitMark::outside || ranges.kind[i] == RangeKind::step) stack.entries.clear();
             if (ours_) continue;
             if (next_mark == marks_.size() || marks_[next_mark].range != i) continue;
-            const Mark& mark = marks_[next_mark++];
+            const MarkedRange& mark = marks_[next_mark++];
             obey(mark, stack);
             if (mark.kind == UnitMark::pre_forward || mark.kind == UnitMark::post_forward ||
                 mark.kind == UnitMark::pre_backward || mark.kind == UnitMark::post_backward)
@@ -404,7 +195,7 @@ class Finder {
         }
     }
 
-    void obey(const Mark& mark, HookStack& stack) {
+    void obey(const MarkedRange& mark, HookStack& stack) {
         const std::size_t i = mark.range;
         const std::int64_t start = trace_.ranges.start[i];
         if (mark.unit >= 0) result_.unit[i] = mark.unit;
@@ -452,7 +243,7 @@ class Finder {
     const std::vector<std::int32_t> modules_;
     std::vector<std::int32_t> known_;  // by StringId: place in names_, -1 not looked at
     std::vector<UnitName> names_ = std::vector<UnitName>(1);
-    std::vector<Mark> marks_;
+    std::vector<MarkedRange> marks_;
     bool second_ = false, named_ = false;  // FSDP2's names; with a module's name in some
     UnitRanges result_;
 };
