@@ -185,11 +185,17 @@ TEST_F(TimelineTest, ShiftDragSetsTheLimitRange) {
 
 TEST_F(TimelineTest, ClickOnARanksHeadingFoldsIt) {
     const auto before = picture();
-    const float heading = 145;  // below the ruler
-    click(60, heading);
+    items::keep(true);
+    frame();
+    frame();
+    const auto heading = items::find("timeline.row.rank 0");
+    ASSERT_TRUE(heading) << testing::PrintToString(items::names());
+    items::keep(false);
+    const float x = heading->min.x + 20, y = (heading->min.y + heading->max.y) / 2;
+    click(x, y);
     const auto after = picture();
     EXPECT_NE(before, after);
-    click(60, heading);
+    click(x, y);
     mouse_ = {-1e6F, -1e6F};
     frame();
     EXPECT_EQ(picture(), before);

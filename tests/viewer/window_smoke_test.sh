@@ -92,14 +92,18 @@ says '"panel": "memory"'
 start
 says 'run.json'
 [[ -n $(xdotool search --name '^Shardscope$') ]] || fail "no window"
-xdotool mousemove 20 70 click 1
+xdotool mousemove --window "$window" 20 70
+settle
+xdotool click 1
 settle
 quit
 says '"panel": "timeline"'
 whole=$(visible)
 
 start
-xdotool mousemove 800 500 click 4 click 4 click 4
+xdotool mousemove --window "$window" 800 500
+settle
+xdotool click 4 click 4 click 4
 settle
 key ctrl+equal
 # Idle: within two seconds a twentieth of a second of processor time at most; drawing would take all of it.

@@ -36,9 +36,9 @@ struct Window::Impl {
         int key = 0, mods = 0;
     };
     std::deque<Press> presses;
-    std::optional<Press> held;  // shown as down in the frame before though it was up
+    std::optional<Press> held;  // shown in the frame before
 
-    void show_short_presses() {
+    void show_presses() {
 #if IMGUI_VERSION_NUM < 18700
         ImGuiIO& io = ImGui::GetIO();
         const auto down = [&](int key) { return glfwGetKey(handle, key) == GLFW_PRESS; };
@@ -49,19 +49,41 @@ struct Window::Impl {
             held.reset();
         }
         if (presses.empty()) return;
+        // Each press has a frame of its own, with the modifiers that it was made with: the next ones wait.
         const Press press = presses.front();
         presses.pop_front();
-        frames_owed = kFramesAfterInput;
-        if (io.KeysDown[press.key]) return;
+        for (const Press& later : presses) io.KeysDown[later.key] = false;
         io.KeysDown[press.key] = true;
         io.KeyCtrl = (press.mods & GLFW_MOD_CONTROL) != 0;
         io.KeyShift = (press.mods & GLFW_MOD_SHIFT) != 0;
         held = press;
+        frames_owed = kFramesAfterInput;
 #else
         presses.clear();
 #endif
     }
     int frames_owed = kFramesAfterInput;
+
+    // Whatever happens to the window owes it frames. Before Dear ImGui's callbacks, which call these too.
+    void listen() const {
+        static constexpr auto owe = [](GLFWwindow* window) -> Impl& {
+            auto& impl = *static_cast<Impl*>(glfwGetWindowUserPointer(window));
+            impl.frames_owed = kFramesAfterInput;
+            return impl;
+        };
+        glfwSetKeyCallback(handle, [](GLFWwindow* w, int key, int, int action, int mods) {
+            Impl& impl = owe(w);
+            if (action == GLFW_PRESS && key >= 0) impl.presses.push_back({key, mods});
+        });
+        glfwSetCharCallback(handle, [](GLFWwindow* w, unsigned) { owe(w); });
+        glfwSetMouseButtonCallback(handle, [](GLFWwindow* w, int, int, int) { owe(w); });
+        glfwSetScrollCallback(handle, [](GLFWwindow* w, double, double) { owe(w); });
+        glfwSetCursorPosCallback(handle, [](GLFWwindow* w, double, double) { owe(w); });
+        glfwSetCursorEnterCallback(handle, [](GLFWwindow* w, int) { owe(w); });
+        glfwSetWindowFocusCallback(handle, [](GLFWwindow* w, int) { owe(w); });
+        glfwSetWindowRefreshCallback(handle, [](GLFWwindow* w) { owe(w); });
+        glfwSetFramebufferSizeCallback(handle, [](GLFWwindow* w, int, int) { owe(w); });
+    }
 
     std::pair<int, int> pixels() const {
         int width = 0, height = 0;
@@ -101,11 +123,7 @@ Window::Window(int width, int height, const std::string& title) : impl_(std::mak
         impl->frames_owed = kFramesAfterInput;
         for (int i = 0; impl->drop && i < count; ++i) impl->drop(paths[i]);
     });
-    // Before Dear ImGui's, which calls it too.
-    glfwSetKeyCallback(impl_->handle, [](GLFWwindow* window, int key, int, int action, int mods) {
-        auto* impl = static_cast<Impl*>(glfwGetWindowUserPointer(window));
-        if (action == GLFW_PRESS && key >= 0) impl->presses.push_back({key, mods});
-    });
+    impl_->listen();
     impl_->platform = ImGui_ImplGlfw_InitForOpenGL(impl_->handle, true);
     impl_->renderer = ImGui_ImplOpenGL3_Init("#version 330 core");
     if (!impl_->platform || !impl_->renderer) fail();
@@ -137,13 +155,8 @@ bool Window::wait(double seconds) {
         glfwPollEvents();
         return true;
     }
-    const double before = glfwGetTime();
     glfwWaitEventsTimeout(seconds);
-    if (glfwGetTime() - before < seconds * 0.95) {  // input came
-        impl_->frames_owed = kFramesAfterInput;
-        return true;
-    }
-    return false;
+    return impl_->frames_owed > 0;
 }
 
 void Window::owe_frames() {
@@ -153,7 +166,7 @@ void Window::owe_frames() {
 void Window::begin_frame() {
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
-    impl_->show_short_presses();
+    impl_->show_presses();
 }
 
 void Window::end_frame() {
