@@ -1,216 +1,44 @@
 // See pickle.h.
 #include "traces/import/pickle.h"
 
+#include <array>
 #include <bit>
-#include <charconv>
-#include <cmath>
-#include <cstring>
 #include <optional>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "traces/import/pickle_bytes.h"
+#include "traces/import/pickle_values.h"
+
 namespace shardscope::traces {
 namespace {
 
-// --- bytes -----------------------------------------------------------------------------------------------
-
-// Bytes of an Input through a buffer, with the offset of each.
-class Bytes {
-  public:
-    explicit Bytes(Input& input) : input_(input), start_(input.offset()), buffer_(std::size_t{1} << 18) {}
-
-    std::uint64_t offset() const { return start_ + at_; }
-    bool end() { return at_ == size_ && !fill(); }
-
-    unsigned char byte() {
-        if (at_ == size_ && !fill()) throw cut();
-        return static_cast<unsigned char>(buffer_[at_++]);
-    }
-
-    template <typename Number>  // little-endian
-    Number number() {
-        unsigned char bytes[sizeof(Number)];
-        read(reinterpret_cast<char*>(bytes), sizeof bytes);
-        std::uint64_t value = 0;
-        for (std::size_t i = sizeof bytes; i-- > 0;) value = value << 8 | bytes[i];
-        return static_cast<Number>(value);
-    }
-
-    void read(char* to, std::size_t size) {
-        while (size > 0) {
-            if (at_ == size_ && !fill()) throw cut();
-            const std::size_t some = std::min(size, size_ - at_);
-            std::memcpy(to, buffer_.data() + at_, some);
-            to += some;
-            at_ += some;
-            size -= some;
-        }
-    }
-
-    // What a length promises is taken only as it arrives.
-    std::string text(std::uint64_t size) {
-        std::string text;
-        while (size > 0) {
-            const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(size, 1 << 20));
-            const std::size_t had = text.size();
-            text.resize(had + some);
-            read(text.data() + had, some);
-            size -= some;
-        }
-        return text;
-    }
-
-    // Up to a newline, which is not part of it.
-    std::string line() {
-        std::string line;
-        for (;;) {
-            if (at_ == size_ && !fill()) throw cut();
-            const char* from = buffer_.data() + at_;
-            const auto* end = static_cast<const char*>(std::memchr(from, '\n', size_ - at_));
-            const auto some = end != nullptr ? static_cast<std::size_t>(end - from) : size_ - at_;
-            line.append(from, some);
-            at_ += some;
-            if (end == nullptr) continue;
-            ++at_;
-            return line;
-        }
-    }
-
-    StoreError cut() const {
-        return input_.error(offset(), "the pickle ends here, before its end mark; it was cut off");
-    }
-    StoreError error(std::uint64_t at, const std::string& sentence) const {
-        return input_.error(at, sentence);
-    }
-
-  private:
-    bool fill() {
-        start_ += size_;
-        at_ = 0;
-        size_ = input_.read({buffer_.data(), buffer_.size()});
-        return size_ > 0;
-    }
-
-    Input& input_;
-    std::uint64_t start_;  // offset of the buffer's first byte
-    std::vector<char> buffer_;
-    std::size_t at_ = 0, size_ = 0;
-};
-
-// --- texts of protocol 0 -----------------------------------------------------------------------------------
-
-void append_utf8(std::string& text, std::uint32_t c) {
-    if (c < 0x80) {
-        text += static_cast<char>(c);
-    } else if (c < 0x800) {
-        text += static_cast<char>(0xC0 | c >> 6);
-        text += static_cast<char>(0x80 | (c & 0x3F));
-    } else if (c < 0x10000) {
-        text += static_cast<char>(0xE0 | c >> 12);
-        text += static_cast<char>(0x80 | (c >> 6 & 0x3F));
-        text += static_cast<char>(0x80 | (c & 0x3F));
-    } else {
-        text += static_cast<char>(0xF0 | (c >> 18 & 0x07));
-        text += static_cast<char>(0x80 | (c >> 12 & 0x3F));
-        text += static_cast<char>(0x80 | (c >> 6 & 0x3F));
-        text += static_cast<char>(0x80 | (c & 0x3F));
-    }
-}
-
-// `digits` hexadecimal digits at `at`, none where there are not as many.
-std::optional<std::uint32_t> hexadecimal(std::string_view text, std::size_t at, std::size_t digits) {
-    if (at + digits > text.size()) return std::nullopt;
-    std::uint32_t value = 0;
-    const char* end = text.data() + at + digits;
-    const auto [stop, fault] = std::from_chars(text.data() + at, end, value, 16);
-    return fault == std::errc() && stop == end ? std::optional(value) : std::nullopt;
-}
-
-// A line of UNICODE: Latin-1 with \uXXXX and \UXXXXXXXX.
-std::string raw_unicode(std::string_view line) {
-    std::string text;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-        if (line[i] == '\\' && i + 1 < line.size() && (line[i + 1] == 'u' || line[i + 1] == 'U')) {
-            const std::size_t digits = line[i + 1] == 'u' ? 4 : 8;
-            if (const auto c = hexadecimal(line, i + 2, digits)) {
-                append_utf8(text, *c);
-                i += 1 + digits;
-                continue;
-            }
-        }
-        append_utf8(text, static_cast<unsigned char>(line[i]));
-    }
-    return text;
-}
-
-// A line of STRING: a quoted text with Python's escapes. None where it is not quoted.
-std::optional<std::string> quoted(std::string_view line) {
-    if (line.size() < 2 || (line.front() != '\'' && line.front() != '"') || line.back() != line.front()) {
-        return std::nullopt;
-    }
-    line = line.substr(1, line.size() - 2);
-    constexpr std::string_view kEscapes = "abtnvfr\\'\"", kMeanings = "\a\b\t\n\v\f\r\\'\"";
-    std::string text;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-        if (line[i] != '\\' || i + 1 == line.size()) {
-            text += line[i];
-            continue;
-        }
-        ++i;
-        if (const std::size_t which = kEscapes.find(line[i]); which != std::string_view::npos) {
-            text += kMeanings[which];
-        } else if (const auto c = line[i] == 'x' ? hexadecimal(line, i + 1, 2) : std::nullopt) {
-            text += static_cast<char>(*c);
-            i += 2;
-        } else {
-            text += '\\';
-            text += line[i];
-        }
-    }
-    return text;
-}
-
 // --- opcodes that are refused ----------------------------------------------------------------------------
 
-// What does more than hold data, and how pickletools calls it; null for all others.
-const char* refused_name(unsigned char opcode) {
-    switch (opcode) {
-        case 'c':
-            return "GLOBAL";
-        case 'R':
-            return "REDUCE";
-        case 'b':
-            return "BUILD";
-        case 'i':
-            return "INST";
-        case 'o':
-            return "OBJ";
-        case 'P':
-            return "PERSID";
-        case 'Q':
-            return "BINPERSID";
-        case 0x81:
-            return "NEWOBJ";
-        case 0x82:
-            return "EXT1";
-        case 0x83:
-            return "EXT2";
-        case 0x84:
-            return "EXT4";
-        case 0x92:
-            return "NEWOBJ_EX";
-        case 0x93:
-            return "STACK_GLOBAL";
-        case 0x97:
-            return "NEXT_BUFFER";
-        case 0x98:
-            return "READONLY_BUFFER";
-        default:
-            return nullptr;
+// What does more than hold data, and how pickletools calls it.
+constexpr auto kRefused = std::to_array<std::pair<unsigned char, const char*>>({{'c', "GLOBAL"},
+                                                                                {'R', "REDUCE"},
+                                                                                {'b', "BUILD"},
+                                                                                {'i', "INST"},
+                                                                                {'o', "OBJ"},
+                                                                                {'P', "PERSID"},
+                                                                                {'Q', "BINPERSID"},
+                                                                                {0x81, "NEWOBJ"},
+                                                                                {0x82, "EXT1"},
+                                                                                {0x83, "EXT2"},
+                                                                                {0x84, "EXT4"},
+                                                                                {0x92, "NEWOBJ_EX"},
+                                                                                {0x93, "STACK_GLOBAL"},
+                                                                                {0x97, "NEXT_BUFFER"},
+                                                                                {0x98, "READONLY_BUFFER"}});
+
+const char* refused_name(unsigned char opcode) {  // null for all others
+    for (const auto& [refused, name] : kRefused) {
+        if (refused == opcode) return name;
     }
+    return nullptr;
 }
 
 // --- the machine -----------------------------------------------------------------------------------------
@@ -272,17 +100,19 @@ class Machine {
                 push(tree_.add_integer(bytes_.number<std::int32_t>()));
                 break;
             case 0x8a:
-                push(long_integer(bytes_.byte()));
+                push(add_long_integer(tree_, bytes_.text(bytes_.byte())));
                 break;
             case 0x8b:
-                push(long_integer(length<std::uint32_t>(0x7FFFFFFF)));
+                push(add_long_integer(tree_, bytes_.text(length<std::uint32_t>(0x7FFFFFFF))));
                 break;
             case 'I':
             case 'L':
-                push(integer_line());
+                push(known(add_integer_line(tree_, bytes_.line()),
+                           "a line that should be a whole number is none"));
                 break;
             case 'F':
-                push(real_line());
+                push(tree_.add_real(
+                    known(real_line(bytes_.line()), "a line that should be a number is none")));
                 break;
             case 'G':
                 push(tree_.add_real(big_endian_real()));
@@ -306,14 +136,11 @@ class Machine {
                 text(bytes_.number<std::uint64_t>());
                 break;
             case 'V':
-                push(tree_.add_text(raw_unicode(bytes_.line())));
+                push(tree_.add_text(unicode_line(bytes_.line())));
                 break;
-            case 'S': {
-                const std::optional<std::string> value = quoted(bytes_.line());
-                if (!value) throw fault("the text of a STRING has no quotes");
-                push(tree_.add_text(*value));
+            case 'S':
+                push(tree_.add_text(known(string_line(bytes_.line()), "the text of a STRING has no quotes")));
                 break;
-            }
             // Containers.
             case ']':
             case 0x8f:
@@ -381,7 +208,7 @@ class Machine {
                 put(bytes_.number<std::uint32_t>());
                 break;
             case 'p':
-                put(index_line());
+                put(memo_line());
                 break;
             case 'h':
                 push(get(bytes_.byte()));
@@ -390,7 +217,7 @@ class Machine {
                 push(get(bytes_.number<std::uint32_t>()));
                 break;
             case 'g':
-                push(get(index_line()));
+                push(get(memo_line()));
                 break;
             default:
                 throw refusal(opcode);
@@ -525,72 +352,18 @@ class Machine {
         push(ref);
     }
 
-    // Two's complement, little-endian, of any length.
-    ValueRef long_integer(std::uint64_t size) {
-        const std::string digits = bytes_.text(size);
-        if (digits.empty()) return tree_.add_integer(0);
-        const bool negative = (digits.back() & 0x80) != 0;
-        const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(digits[i]); };
-        std::size_t used = digits.size();
-        while (used > 1 && byte(used - 1) == (negative ? 0xFF : 0x00)) --used;
-        std::uint64_t low = negative ? ~std::uint64_t{0} : 0;
-        for (std::size_t i = std::min<std::size_t>(used, 8); i-- > 0;) low = low << 8 | byte(i);
-        const bool sign = (low >> 63) != 0;
-        if (used <= 8 && sign == negative) return tree_.add_integer(static_cast<std::int64_t>(low));
-        if (used <= 8 && !negative) return tree_.add_unsigned(low);
-        double value = 0;
-        for (std::size_t i = used; i-- > 0;) value = value * 256.0 + byte(i);
-        if (negative) value -= std::pow(256.0, static_cast<double>(used));
-        return tree_.add_huge_integer(value);
-    }
-
-    ValueRef integer_line() {
-        std::string line = bytes_.line();
-        if (!line.empty() && line.back() == 'L') line.pop_back();
-        if (line == "00") return tree_.add_boolean(false);
-        if (line == "01") return tree_.add_boolean(true);
-        const char* end = line.data() + line.size();
-        std::int64_t value = 0;
-        auto [stop, wrong] = std::from_chars(line.data(), end, value);
-        if (wrong == std::errc() && stop == end && !line.empty()) return tree_.add_integer(value);
-        std::uint64_t large = 0;
-        std::tie(stop, wrong) = as_pair(std::from_chars(line.data(), end, large));
-        if (wrong == std::errc() && stop == end && !line.empty()) return tree_.add_unsigned(large);
-        double nearly = 0;
-        std::tie(stop, wrong) = as_pair(std::from_chars(line.data(), end, nearly, std::chars_format::fixed));
-        if (stop != end || line.empty()) throw fault("a line that should be a whole number is none");
-        return tree_.add_huge_integer(nearly);
-    }
-
-    ValueRef real_line() {
-        const std::string line = bytes_.line();
-        double value = 0;
-        const char* end = line.data() + line.size();
-        const auto [stop, wrong] = std::from_chars(line.data(), end, value);
-        if (wrong == std::errc::invalid_argument || stop != end) {
-            throw fault("a line that should be a number is none");
-        }
-        return tree_.add_real(value);
-    }
-
-    static std::pair<const char*, std::errc> as_pair(std::from_chars_result result) {
-        return {result.ptr, result.ec};
-    }
-
     double big_endian_real() {
         std::uint64_t bits = 0;
         for (int i = 0; i < 8; ++i) bits = bits << 8 | bytes_.byte();
         return std::bit_cast<double>(bits);
     }
 
-    std::uint64_t index_line() {
-        const std::string line = bytes_.line();
-        std::uint64_t index = 0;
-        const char* end = line.data() + line.size();
-        const auto [stop, wrong] = std::from_chars(line.data(), end, index);
-        if (wrong != std::errc() || stop != end) throw fault("a number of the memo is none");
-        return index;
+    template <typename Value>
+    Value known(std::optional<Value> value, const char* sentence) const {
+        if (!value) throw fault(sentence);
+        return *value;
     }
+    std::uint64_t memo_line() { return known(index_line(bytes_.line()), "a number of the memo is none"); }
 
     // Of a damaged pickle: what was open is closed as it stands, from the inside out.
     ValueRef what_there_is() {
@@ -622,7 +395,7 @@ class Machine {
         return stack_.empty() ? ValueRef::none : stack_.back();
     }
 
-    Bytes bytes_;
+    PickleBytes bytes_;
     PickleOptions options_;
     ValueTree tree_;
     std::vector<ValueRef> stack_, memo_;
