@@ -129,7 +129,7 @@ void end_tip() {
     ImGui::EndTooltip();
 }
 
-void headers_row(int first_number_column) {
+void headers_row(const std::vector<bool>& numbers) {
     int lines = 1;
     for (int i = 0; i < ImGui::TableGetColumnCount(); ++i) {
         if (std::strchr(ImGui::TableGetColumnName(i), '\n') != nullptr) lines = 2;
@@ -150,7 +150,9 @@ void headers_row(int first_number_column) {
         float y = at.y;
         for (const std::string_view line :
              {name.substr(0, split), name.substr(std::min(split + 1, name.size()))}) {
-            const float x = i < first_number_column ? at.x : at.x + std::max(0.0F, width - width_of(line));
+            const bool right =
+                static_cast<std::size_t>(i) < numbers.size() && numbers[static_cast<std::size_t>(i)];
+            const float x = right ? at.x + std::max(0.0F, width - width_of(line)) : at.x;
             const ImU32 ink = ImGui::GetColorU32(y > at.y ? ImGuiCol_TextDisabled : ImGuiCol_Text);
             ImGui::GetWindowDrawList()->AddText({x, y}, ink, line.data(), line.data() + line.size());
             y += ImGui::GetTextLineHeight();

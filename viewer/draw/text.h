@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <imgui.h>
 
@@ -42,8 +43,9 @@ void begin_tip(std::string_view title);
 void tip_row(std::string_view label, std::string_view value, ImU32 color = 0);
 void end_tip();
 
-// Columns of numbers: header cells right-aligned as the numbers under them; sortable tables stay sortable.
-void headers_row(int first_number_column);
+// Header cells of columns of numbers right-aligned as the numbers under them; sortable tables stay sortable.
+// `numbers`: by column, whether it holds numbers.
+void headers_row(const std::vector<bool>& numbers);
 
 inline void text(std::string_view t) {
     ImGui::TextUnformatted(t.data(), t.data() + t.size());

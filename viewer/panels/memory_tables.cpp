@@ -156,7 +156,7 @@ bool has_prediction(const RankMemory& memory) {
 ModelPtr category_table(const RankMemory& memory) {
     const bool predicted = has_prediction(memory);
     std::vector<TableColumn> columns = {name_column("category", "Category"), bytes_column("bytes", "Live"),
-                                        mb_column("mb", ""), share_column()};
+                                        mb_column("mb", "", predicted ? 5 : 10), share_column()};
     if (predicted) prediction_columns(columns);
     auto table = std::make_shared<CellTable>(std::move(columns));
     const auto add = [&](std::string_view name, std::int64_t bytes, std::int64_t prediction, Color color) {

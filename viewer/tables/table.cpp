@@ -56,7 +56,7 @@ std::vector<std::size_t> columns_that_fit(const TableModel& model, const TableSt
     float used = 0;
     for (const std::size_t c : by_priority) {
         if (c != 0 && state.hidden.count(columns[c].id) > 0) continue;
-        const float wide = columns[c].width > 0 ? columns[c].width : 14;
+        const float wide = columns[c].width > 0 ? columns[c].width : 10;
         used += wide * font + padding;
         if (used > width && !fit.empty() && !state.all_columns) break;
         fit.push_back(c);
@@ -166,11 +166,11 @@ class Drawing {
 
   private:
     void draw_headers() {
-        int first_number = 0;
+        std::vector<bool> numbers;
         for (std::size_t i = 0; i < columns_.size(); ++i) {
             const TableColumn& column = model_->columns()[columns_[i]];
             const bool number = column.kind == TableColumn::Kind::number;
-            if (!number && static_cast<int>(i) == first_number) ++first_number;
+            numbers.push_back(number);
             ImGuiTableColumnFlags flags =
                 column.width > 0 ? ImGuiTableColumnFlags_WidthFixed : ImGuiTableColumnFlags_WidthStretch;
             if (column.width <= 0 && state_.all_columns) flags = ImGuiTableColumnFlags_WidthFixed;
@@ -183,7 +183,7 @@ class Drawing {
             ImGui::TableSetupColumn((column.title + "\n" + (column.unit.empty() ? " " : column.unit)).c_str(),
                                     flags, wide * ImGui::GetFontSize(), static_cast<ImGuiID>(columns_[i]));
         }
-        headers_row(first_number);
+        headers_row(numbers);
         draw_header_extras();
     }
 

@@ -52,7 +52,10 @@ void take_sorting(TreeState& state) {
 
 // The header, and its places for scripts.
 void draw_header(const char* id, const TreeModel& model, const std::vector<std::size_t>& columns) {
-    headers_row(1);
+    std::vector<bool> numbers = {false};  // the tree's names
+    for (const std::size_t c : columns)
+        numbers.push_back(model.columns()[c].kind == TableColumn::Kind::number);
+    headers_row(numbers);
     if (!items::kept()) return;
     for (std::size_t i = 0; i <= columns.size(); ++i) {
         if (!ImGui::TableSetColumnIndex(static_cast<int>(i))) continue;

@@ -1,0 +1,189 @@
+// The scripts of tests/viewer/scripts, run by the real viewer without a display. What stands in ${...} comes
+// from shardscope-trace --format json for the same file: panels and tool must say the same.
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/run_command.h"
+#include "tests/tools/view/picture.h"
+
+namespace shardscope::tools {
+namespace {
+
+using nlohmann::json;
+
+const std::string kLinear = SHARDSCOPE_SAMPLES "/traces/mlp-linear.sqlite";
+const std::string kRoot = SHARDSCOPE_SAMPLES "/traces/mlp-root.sqlite";
+
+using Words = std::map<std::string, std::string>;
+
+std::string filled_in(std::string text, const Words& words) {
+    for (std::size_t at = 0; (at = text.find("${", at)) != std::string::npos;) {
+        const std::size_t end = text.find('}', at);
+        const std::string word = text.substr(at + 2, end - at - 2);
+        const auto found = words.find(word);
+        EXPECT_NE(found, words.end()) << "nothing is known for ${" << word << "}";
+        const std::string value = found == words.end() ? "" : found->second;
+        text.replace(at, end + 1 - at, value);
+        at += value.size();
+    }
+    return text;
+}
+
+class ViewScripts : public testing::Test {
+  protected:
+    // Runs tests/viewer/scripts/NAME with the words filled in.
+    Outcome run(const std::string& name, Words words) {
+        words["linear"] = kLinear;
+        words["root"] = kRoot;
+        words["folder"] = folder_.path();
+        std::ifstream file(SHARDSCOPE_SCRIPTS "/" + name);
+        std::stringstream text;
+        text << file.rdbuf();
+        EXPECT_TRUE(file) << name;
+        const std::string path = folder_ / name;
+        std::ofstream(path) << filled_in(text.str(), words);
+        return run_command({SHARDSCOPE_VIEW, "--script", path});
+    }
+    static json ask(std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), SHARDSCOPE_TRACE);
+        arguments.insert(arguments.end(), {"--format", "json"});
+        const Outcome outcome = run_command(arguments);
+        EXPECT_EQ(outcome.status, 0) << outcome.err;
+        return json::parse(outcome.out, nullptr, false);
+    }
+    static std::string text(const json& value) {
+        return value.is_string() ? value.get<std::string>() : value.dump();
+    }
+
+    TemporaryFolder folder_;
+};
+
+// What rank 0's summary and memory say, under `prefix`.
+void add_rank_0(Words& words, const std::string& prefix, const json& summary, const json& memory) {
+    const json& s = summary["ranks"][0];
+    const json& m = memory["ranks"][0];
+    words[prefix + "summary.average_step_us"] = s["average_step_us"].dump();
+    words[prefix + "summary.steps"] = s["steps"].dump();
+    words[prefix + "memory.peak_bytes"] = m["peak_bytes"].dump();
+    words[prefix + "memory.peak_time_ns"] = m["peak_time_ns"].dump();
+    for (const auto& [category, bytes] : m["at_peak"].items())
+        words[prefix + "memory." + category] = bytes.dump();
+}
+
+TEST_F(ViewScripts, PanelsSayWhatTheToolPrints) {
+    Words words;
+    add_rank_0(words, "", ask({"summary", kLinear, "--rank", "0"}), ask({"memory", kLinear, "--rank", "0"}));
+    // From the second step to the end of the third.
+    const json steps = ask({"steps", kLinear, "--rank", "0"})["ranks"][0]["steps"];
+    const std::string from = text(steps[1]["start_ns"]), to = text(steps[2]["end_ns"]);
+    words["from"] = from;
+    words["to"] = to;
+    const std::string range = from + "ns:" + to + "ns";
+    add_rank_0(words, "limited.", ask({"summary", kLinear, "--rank", "0", "--range", range}),
+               ask({"memory", kLinear, "--rank", "0", "--range", range}));
+    const Outcome outcome = run("numbers.script", words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
+// The first node of this name in a module tree, and its path.
+const json* find_module(const json& modules, const std::string& name, std::string& path) {
+    for (const json& node : modules) {
+        const std::string here = (path.empty() ? "" : path + "/") + node["name"].get<std::string>();
+        std::string below = here;
+        if (node["name"] == name) {
+            path = here;
+            return &node;
+        }
+        if (const json* found = find_module(node["children"], name, below)) {
+            path = below;
+            return found;
+        }
+    }
+    return nullptr;
+}
+
+TEST_F(ViewScripts, AModuleIsFoundWithItsFigures) {
+    const json modules = ask({"modules", kLinear, "--rank", "0"})["ranks"][0]["modules"];
+    std::string path;
+    const json* module = find_module(modules, "Linear_3", path);
+    ASSERT_NE(module, nullptr);
+    Words words = {{"module", "modules." + path}, {"row", "modules.row." + path}};
+    for (const char* key : {"occurrences", "device_us", "host_us", "device_self_us"})
+        words[std::string("module.") + key] = text((*module)[key]);
+    const Outcome outcome = run("modules.script", words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
+TEST_F(ViewScripts, CommunicationPanelsSayWhatTheVerbsPrint) {
+    const auto first = [](const char* verb, const char* list) {
+        return ask({verb, kLinear, "--rank", "0"})["ranks"][0][list];
+    };
+    Words words;
+    const json unit = first("units", "units")[0];
+    words["unit"] = text(unit["name"]) + " " + text(unit["phase"]);
+    for (const char* key : {"gather_us", "exposed_us", "gathers"})
+        words[std::string("unit.") + key] = text(unit[key]);
+    for (const json& operation : first("collectives", "operations")) {
+        if (operation["name"] != "all_gather") continue;
+        for (const char* key : {"count", "us", "busbw_gbps"})
+            words[std::string("all_gather.") + key] = text(operation[key]);
+    }
+    const json kernel = first("kernels", "kernels")[0];
+    for (const char* key : {"name", "count", "us"}) words[std::string("kernel.") + key] = text(kernel[key]);
+    const json operation = first("operators", "operators")[0];
+    for (const char* key : {"name", "calls", "device_us"})
+        words[std::string("operator.") + key] = text(operation[key]);
+    const Outcome outcome = run("communication.script", words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
+TEST_F(ViewScripts, TwoWrapConfigurationsAreCompared) {
+    const json runs = ask({"compare", kLinear, kRoot})["runs"];
+    Words words;
+    double peaks[2] = {};
+    for (int i = 0; i < 2; ++i) {
+        const std::string n = "." + std::to_string(i + 1);
+        const json& run = runs[static_cast<std::size_t>(i)];
+        peaks[i] = run["peak_bytes"].get<double>();
+        words["step" + n] = text(run["average_step_us"]);
+        words["peak" + n] = std::to_string(peaks[i] / (1 << 20));
+        const auto memory = ask({"memory", i == 0 ? kLinear : kRoot, "--rank", "0"});
+        words["peak" + n + ".bytes"] = text(memory["ranks"][0]["peak_bytes"]);
+    }
+    words["peak.change"] = std::to_string(100 * (peaks[1] / peaks[0] - 1));
+    const Outcome outcome = run("compare.script", words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
+TEST_F(ViewScripts, AQuerysRowLeadsToTheTimeline) {
+    const json longest =
+        ask({"query", kLinear, "SELECT name FROM kernels ORDER BY duration_ns DESC LIMIT 1"});
+    Words words;
+    words["query.first_name"] = text(longest["rows"][0][0]);
+    const Outcome outcome = run("query.script", words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
+TEST_F(ViewScripts, EveryPanelHasAPicture) {
+    const Outcome outcome = run("pictures.script", {});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    for (const char* panel :
+         {"runs", "timeline", "modules", "units", "memory", "summary", "operators", "kernels", "collectives",
+          "distributed", "shardmap", "idle", "advice", "compare", "query"}) {
+        const Picture picture = read_png(folder_ / (std::string(panel) + ".png"));
+        EXPECT_EQ(picture.width, 1400) << panel;
+        EXPECT_EQ(picture.height, 820) << panel;
+        EXPECT_GT(picture.colors(), 20U) << panel << " shows nothing";
+    }
+}
+
+}  // namespace
+}  // namespace shardscope::tools
