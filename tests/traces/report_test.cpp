@@ -147,7 +147,7 @@ R"(MB = 2^20 bytes of the full buffer, GB = 10^9 bytes
 Rank  Operation   Count     MB  Time (us)  Transfer (us)  Waiting (us)  Exposed (us)  algbw (GB/s)  busbw (GB/s)  Count/step  MB/step
 ────  ──────────  ─────  ─────  ─────────  ─────────────  ────────────  ────────────  ────────────  ────────────  ──────────  ───────
    0  all_gather     32  64.00    4,000.0        3,000.0       1,000.0         500.0        22.370        16.777       16.00    32.00
-2 collectives are without a counterpart on another rank: all of its time counts as transfer.
+2 collectives are without a counterpart on another rank: the whole time counts as transfer.
 )";
 
 constexpr const char* kCompareTable =

@@ -43,6 +43,25 @@ TEST(Steps, TellWhatIsKnownOfEach) {
     EXPECT_DOUBLE_EQ(rank.median_window, 120);
 }
 
+TEST(Steps, OfAPartOfTheTimeTellWhatLiesInIt) {
+    RunBuilder run;
+    run.step(0, 0, 0, 100);
+    run.kernel(0, 10, 40, 1);
+    run.kernel(0, 40, 90, 2);
+    run.step(0, 1, 100, 200);
+    run.kernel(0, 110, 150, 101);
+    run.kernel(0, 150, 160, 102);  // starts after it
+    const auto trace = run.take();
+    const RankStepDetails rank = steps_report(*trace, {.from_ns = 30, .to_ns = 120}).ranks[0];
+    ASSERT_THAT(rank.steps, SizeIs(2));
+    EXPECT_EQ(rank.steps[0].device_events, 1);  // the other started before
+    EXPECT_EQ(rank.steps[0].device_busy, 60);   // 30..90
+    EXPECT_EQ(rank.steps[0].host_start, 30);
+    EXPECT_EQ(rank.steps[0].host_end, 100);
+    EXPECT_EQ(rank.steps[1].device_events, 1);
+    EXPECT_EQ(rank.steps[1].host_end, 120);
+}
+
 TEST(Steps, NameTheSlowestRankOfEach) {
     RunBuilder run(2);
     for (int rank = 0; rank < 2; ++rank) {

@@ -25,6 +25,20 @@ Losses losses_of(const Trace& trace) {
     return losses;
 }
 
+// The device events that a selection leaves, by rank's index and the step's start on the host.
+using EventCounts = std::map<std::pair<std::size_t, std::int64_t>, std::int64_t>;
+
+EventCounts count_events(const Trace& trace, const TraceSteps& steps, const std::vector<bool>& selected) {
+    EventCounts counts;
+    for (std::size_t i = 0; i < selected.size(); ++i) {
+        const std::int32_t step = steps.event[i];
+        if (!selected[i] || step < 0) continue;
+        const std::size_t rank = trace.device.rank[i];
+        ++counts[{rank, steps.ranks[rank].steps[static_cast<std::size_t>(step)].host.start}];
+    }
+    return counts;
+}
+
 void find_slowest(RankStepDetails& rank) {
     std::vector<std::int64_t> windows;
     for (std::size_t s = 0; s < rank.steps.size(); ++s) {
@@ -69,6 +83,8 @@ StepsReport steps_report(const Trace& trace, const Selection& selection) {
     const TraceSteps steps = find_steps(trace);
     const std::vector<KindUnions> unions = device_unions(trace);
     const std::vector<int> ranks = selected_ranks(trace, selection);
+    EventCounts events = count_events(trace, steps, selected_events(trace, steps, selection));
+    const Interval time = selected_time(selection);
     const Losses losses = losses_of(trace);
     StepsReport report;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -86,9 +102,9 @@ StepsReport steps_report(const Trace& trace, const Selection& selection) {
         for (std::size_t s = 0; s < split.steps.size(); ++s) {
             const auto loss = losses.find({rank.rank, split.steps[s].number});
             rank.steps.push_back({.summary = split.steps[s],
-                                  .host_start = windows[s].host.start,
-                                  .host_end = windows[s].host.end,
-                                  .device_events = windows[s].device_events,
+                                  .host_start = std::clamp(windows[s].host.start, time.start, time.end),
+                                  .host_end = std::clamp(windows[s].host.end, time.start, time.end),
+                                  .device_events = events[{at, windows[s].host.start}],
                                   .device_busy = device[s],
                                   .loss = loss != losses.end() ? std::optional(loss->second) : std::nullopt});
         }

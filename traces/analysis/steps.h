@@ -16,8 +16,9 @@ struct Trace;
 
 struct StepDetail {
     StepSummary summary;  // number, window and its split
+    // As the host ran it; of a selected part of the time what lies in it, and equal where nothing does.
     std::int64_t host_start = 0, host_end = 0;
-    std::int64_t device_events = 0;  // launched in it
+    std::int64_t device_events = 0;  // launched in it and, of a selected part of the time, started there
     std::int64_t device_busy = 0;    // union of all device events within the window
     std::optional<double> loss;      // where the run recorded it
     std::int64_t window() const { return summary.window_end - summary.window_start; }

@@ -91,12 +91,21 @@ std::string csv_text(const AdviceReport& report) {
             figures += fmt::format("{}{}={}{}{}", figures.empty() ? "" : "; ", figure.name, figure.value,
                                    figure.unit.empty() ? "" : " ", figure.unit);
         }
-        rows.push_back({std::string(finding.id), std::string(finding.title), finding.what, figures,
-                        finding.change, finding.job_setting, finding.pytorch, finding.expected});
+        const std::string_view weight = kFindingWeightNames[static_cast<std::size_t>(finding.weight)];
+        rows.push_back({std::string(finding.id), std::string(finding.title), std::string(weight),
+                        finding.what, figures, finding.change, finding.job_setting, finding.pytorch,
+                        finding.expected});
     }
-    return csv_text(
-        {{"id"}, {"title"}, {"what"}, {"figures"}, {"change"}, {"job_setting"}, {"pytorch"}, {"expected"}},
-        rows);
+    return csv_text({{"id"},
+                     {"title"},
+                     {"weight"},
+                     {"what"},
+                     {"figures"},
+                     {"change"},
+                     {"job_setting"},
+                     {"pytorch"},
+                     {"expected"}},
+                    rows);
 }
 
 }  // namespace shardscope::traces

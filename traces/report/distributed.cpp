@@ -125,13 +125,12 @@ std::string table_text(const DistributedReport& report) {
     if (report.without_metadata > 0) {
         text += fmt::format(
             "\n{} known by their kernels alone: counterparts by order within the operation, no sizes.\n",
-            report.without_metadata == 1 ? "1 collective is"
-                                         : grouped(report.without_metadata) + " collectives are");
+            collectives_are(report.without_metadata));
     }
     if (report.unmatched > 0) {
-        text += fmt::format(
-            "\n{} without a counterpart on another rank: all of its time counts as transfer.\n",
-            report.unmatched == 1 ? "1 collective is" : grouped(report.unmatched) + " collectives are");
+        text +=
+            fmt::format("\n{} without a counterpart on another rank: the whole time counts as transfer.\n",
+                        collectives_are(report.unmatched));
     }
     return text;
 }

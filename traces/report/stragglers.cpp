@@ -78,9 +78,8 @@ std::string table_text(const StragglersReport& report) {
         text += arrivals_table(kind.ranks);
     }
     if (report.unmatched > 0) {
-        text += fmt::format(
-            "\n{} without a counterpart on another rank and left out.\n",
-            report.unmatched == 1 ? "1 collective is" : grouped(report.unmatched) + " collectives are");
+        text += fmt::format("\n{} without a counterpart on another rank and left out.\n",
+                            collectives_are(report.unmatched));
     }
     return text;
 }

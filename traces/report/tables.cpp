@@ -155,8 +155,8 @@ std::string table_text(const CollectivesReport& report) {
     if (rows == 0) return "No collectives.\n";
     std::string text = "MB = 2^20 bytes of the full buffer, GB = 10^9 bytes\n" + table.text();
     if (unmatched > 0) {
-        text += fmt::format("{} without a counterpart on another rank: all of its time counts as transfer.\n",
-                            unmatched == 1 ? "1 collective is" : grouped(unmatched) + " collectives are");
+        text += fmt::format("{} without a counterpart on another rank: the whole time counts as transfer.\n",
+                            collectives_are(unmatched));
     }
     return text;
 }

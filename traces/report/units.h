@@ -27,5 +27,9 @@ inline std::string percent(std::int64_t part, std::int64_t whole) {
 inline std::string milliseconds(std::int64_t ns) {
     return grouped(static_cast<double>(ns) * 1e-6, 3);
 }
+// "1 collective is", "21 collectives are".
+inline std::string collectives_are(std::int64_t count) {
+    return grouped(count) + (count == 1 ? " collective is" : " collectives are");
+}
 
 }  // namespace shardscope::traces
