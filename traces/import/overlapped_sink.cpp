@@ -20,16 +20,6 @@ namespace {
 constexpr std::size_t kRowsOfBatch = 4096;
 constexpr std::size_t kBatchesAhead = 8;
 
-struct Commit {};
-
-using Row =
-    std::variant<Commit, KernelRow, MemcpyRow, MemsetRow, RuntimeRow, SynchronizationRow, RangeRow,
-                 CollectiveRow, MemoryRow, CounterRow, StepRow, LossRow, RunInfoRow, RankRow, ProcessRow,
-                 ThreadRow, StreamRow, ModuleRow, UnitRow, PredictionRow, PredictionPartRow, DiagnosticRow,
-                 PayloadSchemaRow, PayloadEnumRow, ScopeRow, CudaEventRow, OverheadRow, GraphTraceRow,
-                 CudaMemoryRow, CudaPoolRow, GpuRow, CudaContextRow, CudaStreamRow, NcclCommunicatorRow,
-                 NcclOperationRow, LinkRow, SegmentRow, FlightRow>;
-
 // The names of a row, which the other sink numbers in its own way.
 template <typename Any, typename Map>
 void map_names(Any&, Map) {}
@@ -86,9 +76,12 @@ void map_names(FlightRow& row, Map map) {
         map(*id);
 }
 
+struct Commit {};
+using Entry = std::variant<AnyRow, Commit>;
+
 struct Batch {
     std::vector<std::string> strings;  // new ones, in the order of their numbers
-    std::vector<Row> rows;
+    std::vector<Entry> rows;
 };
 
 }  // namespace
@@ -108,9 +101,8 @@ struct OverlappedSink::Impl {
     std::exception_ptr failure;
     std::thread thread;  // the last member: it uses the others
 
-    template <typename Any>
-    void add(const Any& row) {
-        batch.rows.emplace_back(row);
+    void add(AnyRow row) {
+        batch.rows.emplace_back(std::move(row));
         if (batch.rows.size() == kRowsOfBatch) send();
     }
 
@@ -174,17 +166,17 @@ struct OverlappedSink::Impl {
     void write(Batch& next, std::vector<StringId>& names) {
         for (const std::string& text : next.strings) names.push_back(to.intern(text));
         const auto map = [&](StringId& id) { id = names[static_cast<std::size_t>(id)]; };
-        for (Row& any : next.rows) {
+        for (Entry& entry : next.rows) {
+            if (std::holds_alternative<Commit>(entry)) {
+                to.commit();
+                continue;
+            }
             std::visit(
                 [&](auto& row) {
-                    if constexpr (std::is_same_v<std::decay_t<decltype(row)>, Commit>) {
-                        to.commit();
-                    } else {
-                        map_names(row, map);
-                        to.add(row);
-                    }
+                    map_names(row, map);
+                    to.add(row);
                 },
-                any);
+                std::get<AnyRow>(entry));
         }
     }
 };
@@ -208,116 +200,8 @@ std::string_view OverlappedSink::text(StringId id) const {
 void OverlappedSink::commit() {
     impl_->batch.rows.emplace_back(Commit{});
 }
-void OverlappedSink::add(const KernelRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const MemcpyRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const MemsetRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const RuntimeRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const SynchronizationRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const RangeRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const CollectiveRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const MemoryRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const CounterRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const StepRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const LossRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const RunInfoRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const RankRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const ProcessRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const ThreadRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const StreamRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const ModuleRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const UnitRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const PredictionRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const PredictionPartRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const DiagnosticRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const PayloadSchemaRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const PayloadEnumRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const ScopeRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const CudaEventRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const OverheadRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const GraphTraceRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const CudaMemoryRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const CudaPoolRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const GpuRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const CudaContextRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const CudaStreamRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const NcclCommunicatorRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const NcclOperationRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const LinkRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const SegmentRow& row) {
-    impl_->add(row);
-}
-void OverlappedSink::add(const FlightRow& row) {
-    impl_->add(row);
+void OverlappedSink::take(AnyRow row) {
+    impl_->add(std::move(row));
 }
 
 }  // namespace shardscope::traces

@@ -9,12 +9,37 @@
 
 #include <memory>
 #include <string_view>
+#include <variant>
 
 #include "traces/store/sink.h"
 
 namespace shardscope::traces {
 
-class OverlappedSink final : public EventSink {
+// Every kind of row that a sink takes.
+using AnyRow =
+    std::variant<KernelRow, MemcpyRow, MemsetRow, RuntimeRow, SynchronizationRow, RangeRow, CollectiveRow,
+                 MemoryRow, CounterRow, StepRow, LossRow, RunInfoRow, RankRow, ProcessRow, ThreadRow,
+                 StreamRow, ModuleRow, UnitRow, PredictionRow, PredictionPartRow, DiagnosticRow,
+                 PayloadSchemaRow, PayloadEnumRow, ScopeRow, CudaEventRow, OverheadRow, GraphTraceRow,
+                 CudaMemoryRow, CudaPoolRow, GpuRow, CudaContextRow, CudaStreamRow, NcclCommunicatorRow,
+                 NcclOperationRow, LinkRow, SegmentRow, FlightRow>;
+
+// Hands add() of every kind of row to Self::take(). Self is what derives from it.
+template <typename Self, typename Rows>
+class EachAdd;
+template <typename Self>
+class EachAdd<Self, std::variant<>> : public EventSink {
+  public:
+    using EventSink::add;
+};
+template <typename Self, typename First, typename... Rest>
+class EachAdd<Self, std::variant<First, Rest...>> : public EachAdd<Self, std::variant<Rest...>> {
+  public:
+    using EachAdd<Self, std::variant<Rest...>>::add;
+    void add(const First& row) final { static_cast<Self*>(this)->take(AnyRow(row)); }
+};
+
+class OverlappedSink final : public EachAdd<OverlappedSink, AnyRow> {
   public:
     explicit OverlappedSink(EventSink& to);
     ~OverlappedSink() override;  // without finish(): what waits is dropped
@@ -25,43 +50,7 @@ class OverlappedSink final : public EventSink {
 
     StringId intern(std::string_view text) override;
     std::string_view text(StringId id) const override;
-    void add(const KernelRow& row) override;
-    void add(const MemcpyRow& row) override;
-    void add(const MemsetRow& row) override;
-    void add(const RuntimeRow& row) override;
-    void add(const SynchronizationRow& row) override;
-    void add(const RangeRow& row) override;
-    void add(const CollectiveRow& row) override;
-    void add(const MemoryRow& row) override;
-    void add(const CounterRow& row) override;
-    void add(const StepRow& row) override;
-    void add(const LossRow& row) override;
-    void add(const RunInfoRow& row) override;
-    void add(const RankRow& row) override;
-    void add(const ProcessRow& row) override;
-    void add(const ThreadRow& row) override;
-    void add(const StreamRow& row) override;
-    void add(const ModuleRow& row) override;
-    void add(const UnitRow& row) override;
-    void add(const PredictionRow& row) override;
-    void add(const PredictionPartRow& row) override;
-    void add(const DiagnosticRow& row) override;
-    void add(const PayloadSchemaRow& row) override;
-    void add(const PayloadEnumRow& row) override;
-    void add(const ScopeRow& row) override;
-    void add(const CudaEventRow& row) override;
-    void add(const OverheadRow& row) override;
-    void add(const GraphTraceRow& row) override;
-    void add(const CudaMemoryRow& row) override;
-    void add(const CudaPoolRow& row) override;
-    void add(const GpuRow& row) override;
-    void add(const CudaContextRow& row) override;
-    void add(const CudaStreamRow& row) override;
-    void add(const NcclCommunicatorRow& row) override;
-    void add(const NcclOperationRow& row) override;
-    void add(const LinkRow& row) override;
-    void add(const SegmentRow& row) override;
-    void add(const FlightRow& row) override;
+    void take(AnyRow row);  // behind every add()
     void commit() override;
 
   private:
