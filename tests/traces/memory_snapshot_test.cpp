@@ -2,7 +2,6 @@
 #include "traces/import/memory_snapshot.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -13,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/pickle_writer.h"
+#include "tests/traces/shared_folder.h"
 #include "traces/analysis/memory.h"
 #include "traces/analysis/memory_explanation.h"
 #include "traces/import/pickle.h"
@@ -344,16 +344,10 @@ TEST(MemorySnapshot, OtherPicklesAreNone) {
 
 // --- a real one --------------------------------------------------------------------------------------------
 
-std::string shared_file(const std::string& name) {
-    const char* given = std::getenv("SHARDSCOPE_SHARED");
-    const std::filesystem::path shared = given != nullptr ? given : SHARDSCOPE_SHARED_FOLDER;
-    return (shared / "traces" / name).string();
-}
-
 // The replay once more, in a few lines over the values themselves: backwards from the blocks that live at the
 // end; the latest of equal peaks.
 TEST(MemorySnapshot, TheRealSnapshotsPeakEqualsAnIndependentReplay) {
-    const std::string path = shared_file("memory/fsdp2_rank0.pickle.gz");
+    const std::string path = (shared_folder() / "memory" / "fsdp2_rank0.pickle.gz").string();
     if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
     Input input = Input::open(path);
     const ParsedPickle pickle = parse_pickle(input);

@@ -3,7 +3,6 @@
 // the project, holds them; without it these tests are skipped.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -16,6 +15,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/traces/shared_folder.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/analysis/device_time.h"
 #include "traces/analysis/kernels.h"
@@ -38,11 +38,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-fs::path shared_folder() {
-    const char* chosen = std::getenv("SHARDSCOPE_SHARED");
-    return fs::path(chosen != nullptr ? chosen : SHARDSCOPE_SHARED_FOLDER) / "traces";
-}
 
 class SharedTraces : public ::testing::Test {
   protected:

@@ -2,11 +2,11 @@
 // ranges that overlap without nesting, and on the real traces beside the project where they are.
 #include "tests/traces/time_invariants.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <random>
 
 #include "tests/traces/run_builder.h"
+#include "tests/traces/shared_folder.h"
 #include "traces/import/open.h"
 #include "traces/store/names.h"
 
@@ -109,11 +109,6 @@ TEST(TimeInvariants, HoldOnAnEmptyTraceAndOnOneOfNoLength) {
     run.kernel(0, 100, 100, 100);
     run.range(0, 100, 100, "aten::mm", -1, kOperatorDomain);
     expect_time_invariants(*run.take());
-}
-
-fs::path shared_folder() {
-    const char* chosen = std::getenv("SHARDSCOPE_SHARED");
-    return fs::path(chosen != nullptr ? chosen : SHARDSCOPE_SHARED_FOLDER) / "traces";
 }
 
 TEST(TimeInvariants, HoldOnRealTraces) {

@@ -53,10 +53,7 @@ void build_device(PendingDevice& rows, const std::vector<StreamRow>& stream_rows
         return rows.start[a] != rows.start[b] ? rows.start[a] < rows.start[b] : rows.end[a] < rows.end[b];
     });
     DeviceEvents& d = trace.device;
-    const auto take = [&](auto& from, auto& to) {
-        reorder(from, order);
-        to = std::move(from);
-    };
+    const auto take = [&](auto& from, auto& to) { reorder_into(from, order, to); };
     take(rows.start, d.start);
     take(rows.end, d.end);
     take(rows.correlation, d.correlation);

@@ -59,10 +59,7 @@ void build_calls(PendingCalls& rows, Trace& trace) {
         return rows.start[a] != rows.start[b] ? rows.start[a] < rows.start[b] : rows.end[a] > rows.end[b];
     });
     RuntimeCalls& c = trace.runtime;
-    const auto take = [&](auto& from, auto& to) {
-        reorder(from, order);
-        to = std::move(from);
-    };
+    const auto take = [&](auto& from, auto& to) { reorder_into(from, order, to); };
     take(rows.start, c.start);
     take(rows.end, c.end);
     take(rows.correlation, c.correlation);
@@ -79,10 +76,7 @@ void build_ranges(PendingRows& all, const ThreadIndex& threads, Trace& trace) {
         return rows.start[a] != rows.start[b] ? rows.start[a] < rows.start[b] : rows.end[a] > rows.end[b];
     });
     HostRanges& h = trace.ranges;
-    const auto take = [&](auto& from, auto& to) {
-        reorder(from, order);
-        to = std::move(from);
-    };
+    const auto take = [&](auto& from, auto& to) { reorder_into(from, order, to); };
     take(rows.start, h.start);
     take(rows.end, h.end);
     take(rows.name, h.name);
@@ -107,12 +101,10 @@ void build_ranges(PendingRows& all, const ThreadIndex& threads, Trace& trace) {
 void build_marks(PendingMarks& rows, const ThreadIndex& threads, Trace& trace) {
     const auto order =
         row_order(rows.size(), [&](std::size_t a, std::size_t b) { return rows.time[a] < rows.time[b]; });
-    reorder(rows.time, order);
-    reorder(rows.name, order);
     reorder(rows.thread, order);
     trace.marks.thread = threads(rows.thread);
-    trace.marks.time = std::move(rows.time);
-    trace.marks.name = std::move(rows.name);
+    reorder_into(rows.time, order, trace.marks.time);
+    reorder_into(rows.name, order, trace.marks.name);
 }
 
 void build_steps(const PendingRows& rows, const RankIndex& ranks, Trace& trace) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace shardscope::traces {
@@ -54,6 +55,13 @@ void reorder(std::vector<T>& column, const std::vector<std::uint32_t>& order) {
     moved.reserve(column.size());
     for (const std::uint32_t row : order) moved.push_back(column[row]);
     column.swap(moved);
+}
+
+// The same, moved to where it belongs.
+template <typename T>
+void reorder_into(std::vector<T>& from, const std::vector<std::uint32_t>& order, std::vector<T>& to) {
+    reorder(from, order);
+    to = std::move(from);
 }
 
 }  // namespace shardscope::traces
