@@ -32,6 +32,19 @@ std::string key_of(std::string_view panel) {
     return "";
 }
 
+// Where the rail is longer than the window, the entry of a panel that comes on show is scrolled to.
+void bring_into_sight(std::size_t index, float from, float to) {
+    ImGuiStorage& kept = *ImGui::GetStateStorage();
+    const auto now = static_cast<int>(index), height = static_cast<int>(ImGui::GetWindowHeight());
+    int& shown = *kept.GetIntRef(ImGui::GetID("shown"), -1);
+    int& at_height = *kept.GetIntRef(ImGui::GetID("height"), 0);
+    if (shown == now && at_height == height) return;
+    shown = now;
+    at_height = height;
+    const float top = ImGui::GetWindowPos().y;
+    if (from < top || to > top + ImGui::GetWindowHeight()) ImGui::SetScrollHereY(1);
+}
+
 void draw_entry(Program& program, std::size_t index, bool wide) {
     const Panel& panel = *program.panels[index];
     const float font = ImGui::GetFontSize(), height = font * 1.72F, sign = font * 1.07F;
@@ -41,6 +54,7 @@ void draw_entry(Program& program, std::size_t index, bool wide) {
     if (ImGui::InvisibleButton(name.c_str(), {width, height})) program.panel = index;
     const bool here = program.panel == index, over = ImGui::IsItemHovered();
     items::mark("rail." + name, here ? "on show" : title);
+    if (here) bring_into_sight(index, at.y, at.y + height);
     ImDrawList& list = *ImGui::GetWindowDrawList();
     const ImVec2 end{at.x + width, at.y + height};
     if (here || over) list.AddRectFilled(at, end, here ? theme::raised() : theme::hover(), font * 0.27F);

@@ -47,6 +47,16 @@ void text_fit(const std::string& t) {
     if (shown.size() != t.size() && ImGui::IsItemHovered()) ImGui::SetTooltip("%s", t.c_str());
 }
 
+void flow(float width) {
+    const bool first = ImGui::GetCursorPosX() <= ImGui::GetCursorStartPos().x + 1;
+    if (!first && ImGui::GetContentRegionAvail().x < width) ImGui::NewLine();
+}
+
+float button_width(std::string_view label) {
+    return ImGui::CalcTextSize(label.data(), label.data() + label.size(), true).x +
+           2 * ImGui::GetStyle().FramePadding.x;
+}
+
 void note(std::string_view t) {
     ImGui::PushStyleColor(ImGuiCol_Text, ImGui::GetStyleColorVec4(ImGuiCol_TextDisabled));
     ImGui::PushTextWrapPos(0);

@@ -20,6 +20,11 @@ void text_fit(const std::string& text);
 // The same for a place of ours: `text` shortened to `width` pixels.
 std::string fit_text(const std::string& text, float width);
 
+// What comes next is `width` wide: after SameLine, begins a new line where this one has no room for it.
+void flow(float width);
+// The width of a button of this label.
+float button_width(std::string_view label);
+
 // Dimmed text that wraps: an explanation, a reason why there is nothing to show.
 void note(std::string_view text);
 

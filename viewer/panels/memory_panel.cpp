@@ -159,15 +159,16 @@ class MemoryPanel final : public Panel {
             ImGui::SameLine(0, gap);
         }
         choose_other(session);
-        // Nothing was drawn: no empty line.
-        if (session.trace()->ranks.size() > 1 || told.size() > 1 || session.ready().size() > 1)
-            ImGui::NewLine();
+        // Ends the line that others left open.
+        const bool open = session.trace()->ranks.size() > 1 || told.size() > 1;
+        if (open && session.ready().size() < 2) ImGui::NewLine();
     }
 
     // The run that this one is compared with: one of the other open ones, or none.
     void choose_other(Session& session) {
         const OpenTrace* other = other_of(session);
         if (session.ready().size() < 2) return;
+        flow(ImGui::GetFontSize() * 16);
         ImGui::SetNextItemWidth(std::min(ImGui::GetFontSize() * 16, ImGui::GetContentRegionAvail().x));
         const std::string shown = other != nullptr ? "against " + other->name : "against no other run";
         if (ImGui::BeginCombo("##other", shown.c_str())) {
@@ -337,10 +338,12 @@ class MemoryPanel final : public Panel {
         items::mark("memory.value.peak_bytes", fmt::format("{}", memory.peak_bytes));
         ImGui::SetCursorPos({at.x + right, at.y + font * 1.1F});
         ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-        text_fit(space_ == MemorySpace::device ? prediction(memory) + other_facts(memory)
-                                               : "Counted in the order of the host's program.");
+        ImGui::PushTextWrapPos(0);
+        text(space_ == MemorySpace::device ? prediction(memory) + other_facts(memory)
+                                           : "Counted in the order of the host's program.");
+        ImGui::PopTextWrapPos();
         ImGui::PopStyleColor();
-        ImGui::SetCursorPos({at.x, at.y + font * 2.4F});
+        ImGui::SetCursorPos({at.x, std::max(at.y + font * 2.4F, ImGui::GetCursorPosY())});
         if (items::kept()) {
             items::value("memory.value.peak_time_ns", fmt::format("{}", memory.peak_time_ns));
             for (std::size_t c = 0; c < memory.at_peak.size(); ++c)

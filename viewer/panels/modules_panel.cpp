@@ -181,6 +181,7 @@ class ModulesPanel final : public Panel {
             });
         if (chart != nullptr && chart->frames > 0) {
             ImGui::SameLine(0, ImGui::GetFontSize() * 0.3F);
+            flow(button_width("Program frames") + ImGui::GetFontSize() * 2);
             ImGui::Checkbox("Program frames", &frames_);
             items::mark("modules.frames", frames_ ? "shown" : "hidden");
         }
@@ -251,12 +252,15 @@ class ModulesPanel final : public Panel {
         if (ImGui::Button(">") && call_ + 1 < calls.size()) ++call_;
         items::mark("modules.next");
         ImGui::SameLine(0, font);
+        flow(button_width("Slowest"));
         if (ImGui::Button("Slowest")) call_ = slowest_call(trace, calls).value_or(0);
         items::mark("modules.slowest");
         ImGui::SameLine(0, gap);
+        flow(button_width("Median"));
         if (ImGui::Button("Median")) call_ = median_call(trace, calls).value_or(0);
         items::mark("modules.median");
         ImGui::SameLine(0, gap);
+        flow(button_width("Fit"));
         if (ImGui::Button("Fit")) flame_.fit();
         items::mark("modules.fit");
     }
@@ -267,6 +271,7 @@ class ModulesPanel final : public Panel {
         const auto i = static_cast<std::size_t>(range);
         const TimeRange time{trace.ranges.start[i], trace.ranges.end[i]};
         ImGui::SameLine(0, ImGui::GetFontSize() * 0.3F);
+        flow(button_width("Timeline"));
         if (ImGui::Button("Timeline")) {
             session.go_to(time, std::max(0, trace.threads[trace.ranges.thread[i]].rank),
                           {EventKind::range, range});

@@ -123,11 +123,13 @@ class QueryPanel final : public Panel {
         ImGui::SameLine(0, gap);
         draw_history();
         ImGui::SameLine(0, font);
+        flow(ImGui::CalcTextSize("at most").x + font * 16.5F);
         draw_limits();
         first_questions(files);
     }
 
     void draw_shipped() {
+        flow(ImGui::GetFontSize() * 11);
         ImGui::SetNextItemWidth(ImGui::GetFontSize() * 11);
         const bool open = ImGui::BeginCombo("##shipped", "Queries");
         items::mark("query.shipped");
@@ -141,6 +143,7 @@ class QueryPanel final : public Panel {
     }
 
     void draw_history() {
+        flow(ImGui::GetFontSize() * 8);
         ImGui::SetNextItemWidth(ImGui::GetFontSize() * 8);
         ImGui::BeginDisabled(history_.empty());
         if (ImGui::BeginCombo("##history", "History")) {

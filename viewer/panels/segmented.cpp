@@ -9,6 +9,7 @@
 
 #include "viewer/app/theme.h"
 #include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -33,10 +34,14 @@ bool button(std::string_view label, bool on) {
 }  // namespace
 
 bool segmented(std::string_view id, std::span<const std::string_view> labels, int& chosen) {
+    constexpr float kBetween = 2;
     bool changed = false;
+    float width = -kBetween;
+    for (const std::string_view label : labels) width += button_width(label) + kBetween;
+    flow(width);
     ImGui::PushID(id.data(), id.data() + id.size());
     for (std::size_t i = 0; i < labels.size(); ++i) {
-        if (i > 0) ImGui::SameLine(0, 2);
+        if (i > 0) ImGui::SameLine(0, kBetween);
         if (button(labels[i], chosen == static_cast<int>(i)) && chosen != static_cast<int>(i)) {
             chosen = static_cast<int>(i);
             changed = true;
@@ -51,6 +56,7 @@ bool segmented(std::string_view id, std::span<const std::string_view> labels, in
 
 bool toggle_button(std::string_view id, std::string_view label, bool& on) {
     ImGui::PushID(id.data(), id.data() + id.size());
+    flow(button_width(label));
     const bool clicked = button(label, on);
     if (clicked) on = !on;
     items::mark(id, on ? "on" : "off");

@@ -7,8 +7,9 @@
 
 namespace shardscope::viewer {
 
-// In one line; the cursor stays behind them. `chosen` becomes the index of the button that was clicked; true
-// then. For scripts: "<id>.<label>" in lower case with "_" for spaces.
+// In one line, a new one where the line before has no room; the cursor stays behind them. `chosen` becomes
+// the index of the button that was clicked; true then. For scripts: "<id>.<label>" in lower case with "_" for
+// spaces.
 bool segmented(std::string_view id, std::span<const std::string_view> labels, int& chosen);
 
 // One button that is on or off, in the same look. For scripts: "<id>".

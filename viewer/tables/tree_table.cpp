@@ -192,17 +192,21 @@ void scroll_to_chosen(const TreeModel& model, const std::vector<TreeRow>& rows, 
 void draw_tree_controls(const char* id, const TreeModel& model, TreeState& state) {
     const float font = ImGui::GetFontSize();
     ImGui::PushID(id);
+    flow(font * 10);
     ImGui::SetNextItemWidth(std::min(font * 14, ImGui::GetContentRegionAvail().x * 0.4F));
     ImGui::InputTextWithHint("##search", "Search a module", &state.search_text);
     items::mark(fmt::format("{}.search", id), state.search_text);
     state.search(state.search_text);
     ImGui::SameLine(0, font * 0.6F);
+    flow(button_width("Open all"));
     if (ImGui::Button("Open all")) state.open_levels(kAllLevels);
     items::mark(fmt::format("{}.open_all", id));
     ImGui::SameLine(0, font * 0.3F);
+    flow(button_width("Close all"));
     if (ImGui::Button("Close all")) state.open_levels(1);
     items::mark(fmt::format("{}.close_all", id));
     ImGui::SameLine(0, font * 0.3F);
+    flow(button_width("Columns"));
     if (ImGui::Button("Columns")) ImGui::OpenPopup("columns");
     items::mark(fmt::format("{}.columns", id));
     if (ImGui::BeginPopup("columns")) {

@@ -88,7 +88,8 @@ class RulerPainter : private Canvas {
             free_from = at + width + font_ * 0.6F;
         }
         // After the boxes: the label of every tenth step may reach over its neighbours.
-        for (const auto& [at, label] : step_labels_) put(at, (y0 + y1 - font_) / 2, theme::text(), label);
+        const Color ink = text_on(range_color(traces::RangeKind::step));
+        for (const auto& [at, label] : step_labels_) put(at, (y0 + y1 - font_) / 2, ink, label);
         const auto rank = static_cast<std::size_t>(p_.session.rank);
         const int number = rank < p_.trace.ranks.size() ? p_.trace.ranks[rank].number : 0;
         put(a.min.x + font_ * 0.5F, (y0 + y1 - font_) / 2, theme::text_dim(),
