@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/traces/module_nodes.h"
 #include "tests/traces/run_builder.h"
 #include "traces/analysis/autograd_nodes.h"
 #include "traces/analysis/modules.h"
@@ -14,10 +15,6 @@ namespace {
 using ::testing::ElementsAre;
 
 constexpr std::string_view kEvaluate = "autograd::engine::evaluate_function: ";
-
-constexpr double us(double ns) {
-    return ns * 1e-3;
-}
 
 class KinetoRun {
   public:
@@ -81,12 +78,6 @@ class KinetoRun {
   private:
     std::int64_t correlation_ = 1000;
 };
-
-std::vector<std::string> names(const std::vector<ModuleNode>& nodes) {
-    std::vector<std::string> all;
-    for (const ModuleNode& n : nodes) all.push_back(n.name);
-    return all;
-}
 
 TEST(KinetoModules, NestThroughFramesAndCountTheirDirectOperators) {
     KinetoRun kineto;

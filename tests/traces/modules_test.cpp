@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/traces/module_nodes.h"
 #include "tests/traces/run_builder.h"
 
 namespace shardscope::traces {
@@ -12,18 +13,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-std::vector<std::string> names(const std::vector<ModuleNode>& nodes) {
-    std::vector<std::string> all;
-    all.reserve(nodes.size());
-    for (const ModuleNode& n : nodes) all.push_back(n.name);
-    return all;
-}
-
-// us in results, ns in tests.
-constexpr double us(double ns) {
-    return ns * 1e-3;
-}
 
 // Modules 0 Net_0 > 1 FullyShardedDataParallel_1 > 2 Linear_0, and 3 ReLU_0 beside it; unit 5 wraps module 1.
 void describe_modules(RunBuilder& run) {
