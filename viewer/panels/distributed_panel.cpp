@@ -53,11 +53,11 @@ class DistributedPanel final : public Panel {
             "distributed", trace, selection,
             [](const auto& t, const auto& s) { return traces::distributed_report(t, s); });
         if (report == nullptr) {
-            ImGui::NewLine();
+            flow(ImGui::GetWindowWidth());
             return draw_waiting(session, "the ranks together");
         }
         if (report->ranks.empty() || trace->device.size() == 0) {
-            ImGui::NewLine();
+            flow(ImGui::GetWindowWidth());
             return note(
                 "This trace holds no work of a device, because only the host was recorded or nothing ran. "
                 "Record "

@@ -81,11 +81,13 @@ class IdlePanel final : public Panel {
         if (rank == nullptr || gaps == nullptr || rank->device.events == 0)
             return note("No event of this rank's device lies in what is looked at.");
         draw_limit_note(session);
+        ImGui::BeginChild("page");
         draw_ranks(session, *report, *rank);
         const std::size_t stream = draw_streams(report, *rank);
         draw_details(
             session, details, gaps->streams[std::min(stream, gaps->streams.size() - 1)],
             stream == 0 ? "all streams as one" : idle_stream_title(rank->streams[stream - 1], false));
+        ImGui::EndChild();
     }
 
     static void draw_ranks(Session& session, const IdleReport& report, const RankIdle& rank) {
@@ -136,11 +138,12 @@ class IdlePanel final : public Panel {
                       const StreamIdleDetails& stream, const std::string& title) {
         const float font = ImGui::GetFontSize();
         heading(fmt::format("The longest gaps and the launches of {} (choose a stream above)", title));
-        const ImVec2 room = ImGui::GetContentRegionAvail();
+        ImVec2 room = ImGui::GetContentRegionAvail();
+        room.y = std::max(room.y, font * 17);  // where the window has less the page scrolls
         const float charts = std::clamp(room.x * 0.4F, font * 20, font * 44);
         const auto model = gaps_model_.of(details, fmt::format("{}/{}", session.rank, stream.stream),
                                           [&] { return idle_gap_table(*session.trace(), stream); });
-        ImGui::BeginChild("gaps", {room.x - charts - font * 1.5F, 0});
+        ImGui::BeginChild("gaps", {room.x - charts - font * 1.5F, room.y});
         if (model->rows() == 0) {
             note("There is no gap between its events.");
         } else {
@@ -149,12 +152,12 @@ class IdlePanel final : public Panel {
         }
         ImGui::EndChild();
         ImGui::SameLine(0, font * 1.5F);
-        ImGui::BeginChild("launches", {0, 0});
+        ImGui::BeginChild("launches", {0, room.y});
         const float gap = ImGui::GetStyle().ItemSpacing.y,
                     height = (ImGui::GetContentRegionAvail().y - gap) / 2;
-        draw_histogram("idle.delays", "Launch delay: launches by time from call to start",
-                       delay_histogram(stream), AxisUnit::count, runtime_color(), {charts, height});
-        draw_histogram("idle.queue", "Queue: time by launched and not started", queue_histogram(stream),
+        draw_histogram("idle.delays", "Launches by delay (call to start)", delay_histogram(stream),
+                       AxisUnit::count, runtime_color(), {charts, height});
+        draw_histogram("idle.queue", "Time by launches not yet started", queue_histogram(stream),
                        AxisUnit::nanoseconds, time_category_color(traces::TimeCategory::cpu_exec),
                        {charts, height});
         ImGui::EndChild();

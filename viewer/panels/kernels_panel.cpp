@@ -25,7 +25,7 @@ class KernelsPanel final : public Panel {
 
     void draw(Session& session, const Frame&) override {
         draw_choosers(session);
-        ImGui::NewLine();
+        flow(ImGui::GetWindowWidth());  // what follows has its own line
         const TracePtr trace = session.trace();
         const traces::Selection selection = Session::selection(*session.current());
         const auto report = session.analyses.analysis<KernelsReport>(

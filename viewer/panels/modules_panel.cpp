@@ -41,12 +41,12 @@ class ModulesPanel final : public Panel {
         const traces::Selection selection = Session::selection(*session.current());
         const auto view = session.analyses.modules(trace, selection);
         if (view == nullptr) {
-            ImGui::NewLine();
+            flow(ImGui::GetWindowWidth());
             return draw_waiting(session, "the module tree");
         }
         const traces::RankModules* rank = chosen_rank(view->ranks, session);
         if (rank == nullptr || rank->modules.empty()) {
-            ImGui::NewLine();
+            flow(ImGui::GetWindowWidth());
             return note(
                 "This trace names no modules. They come from ranges called \"nn.Module: Class_n\": "
                 "shardscope-train writes them, PyTorch's profiler does with with_stack=True, and NVTX ranges "

@@ -89,7 +89,7 @@ std::shared_ptr<const TableModel> kernel_table(const traces::RankKernels& rank) 
                occupancy = any(&traces::KernelStats::occupancy_percent);
     std::vector<TableColumn> columns = {
         {"name", "Kernel", "", Kind::text, 0, 20, 0, "The kernel's name."},
-        {"kind", "Kind", "", Kind::text, 8, 6, 0, "Compute, or the kernel of a collective."},
+        {"kind", "Kind", "", Kind::text, 6, 6, 0, "Compute, or the kernel of a collective."},
         {"count", "Count", "", Kind::number, 5, 15, 0, "Kernels of that name in what is looked at."},
         {"us", "Total", "\u00b5s", Kind::number, 7.5F, 16, time_category_color(traces::TimeCategory::kernel),
          "The sum of their durations."},

@@ -44,6 +44,7 @@ TraceFiles files_of(const OpenTrace& entry) {
 class QueryPanel final : public Panel {
   public:
     QueryPanel() {
+        table_.all_columns = true;  // who names a column wants to see it
         for (const traces::ShippedQuery& query : traces::shipped_queries())
             if (query.name == "kernels_by_time") sql_ = query.sql;
     }

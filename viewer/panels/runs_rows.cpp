@@ -159,7 +159,10 @@ ConfigurationCount count_configuration(const std::vector<RunFacts>& runs) {
 
 std::shared_ptr<const TableModel> configuration_table(const std::vector<RunFacts>& runs,
                                                       bool only_differences) {
-    std::vector<TableColumn> columns = {text_column("key", "Setting", 13)};
+    std::vector<TableColumn> columns = {text_column("key", "Setting",
+                                                    runs.size() == 1   ? 20.0F
+                                                    : runs.size() == 2 ? 11.5F
+                                                                       : 13.0F)};
     run_columns(runs, columns);
     auto table = std::make_shared<CellTable>(std::move(columns));
     for (const Key& key : keys_of(runs)) {

@@ -44,11 +44,11 @@ class ShardMapPanel final : public Panel {
         const auto summary = session.analyses.summary(trace);
         const auto curve = session.analyses.curve(trace, session.rank);
         if (states == nullptr || summary == nullptr || curve == nullptr) {
-            ImGui::NewLine();
+            flow(ImGui::GetWindowWidth());
             return draw_waiting(session, "the states of the units");
         }
         if (!any_states(*trace, *states)) {
-            ImGui::NewLine();
+            flow(ImGui::GetWindowWidth());
             return say_why_empty(*trace, *states);
         }
         take(session, states, curve);

@@ -55,11 +55,9 @@ void choose_rank_by_list(Session& session, const traces::Trace& trace) {
 
 void draw_choosers(Session& session, bool with_rank) {
     const float gap = ImGui::GetFontSize() * 1.2F;
-    bool drawn = false;
     if (session.ready().size() > 1) {
         choose_trace(session);
         ImGui::SameLine(0, gap);
-        drawn = true;
     }
     const TracePtr trace = session.trace();
     if (with_rank && trace != nullptr && trace->ranks.size() > 1) {
@@ -72,9 +70,7 @@ void draw_choosers(Session& session, bool with_rank) {
             choose_rank_by_list(session, *trace);
         }
         ImGui::SameLine(0, gap);
-        drawn = true;
     }
-    if (!drawn) ImGui::Dummy({0, 0});
 }
 
 void draw_waiting(const Session& session, std::string_view what) {

@@ -49,15 +49,23 @@ class UnitsPanel final : public Panel {
         const auto states = session.analyses.analysis<traces::ShardStates>(
             "shard_states", trace, {}, [](const auto& t, const auto&) { return traces::shard_states(t); });
         if (report == nullptr || states == nullptr) {
-            ImGui::NewLine();
+            flow(ImGui::GetWindowWidth());
             return draw_waiting(session, "what sharding costs");
         }
         if (!report->any_unit) {
-            ImGui::NewLine();
+            flow(ImGui::GetWindowWidth());
             return note(
                 "This trace tells of no FSDP units, because its program shards nothing or its ranges name "
                 "none (FullyShardedDataParallel.forward, FSDP::all_gather). Record a run of ours with "
                 "parallel.mode = \"fsdp\", or a PyTorch profile of fully_shard, to see what they cost.");
+        }
+        if (trace->device.size() == 0) {
+            flow(ImGui::GetWindowWidth());
+            return note(
+                "This trace names FSDP units but holds no work of a device (a memory snapshot never does), "
+                "so "
+                "it is not known how long their gathers and reductions took. Record CUDA activity to see it; "
+                "what the units hold is told in Memory.");
         }
         draw_choices(*trace);
         draw_limit_note(session);

@@ -56,7 +56,7 @@ std::vector<std::size_t> columns_that_fit(const TableModel& model, const TableSt
     float used = 0;
     for (const std::size_t c : by_priority) {
         if (c != 0 && state.hidden.count(columns[c].id) > 0) continue;
-        const float wide = columns[c].width > 0 ? columns[c].width : 10;
+        const float wide = columns[c].width > 0 ? columns[c].width : c == 0 ? 10.0F : 8.0F;
         used += wide * font + padding;
         if (used > width && !fit.empty() && !state.all_columns) break;
         fit.push_back(c);
