@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Layout, scripts and code are checked: clang-format, shellcheck, clang-tidy.
 #
-#   scripts/lint.sh [--quick] [BASE]
+#   scripts/lint.sh [--quick] [BASE [MOST]]
 #
 # --quick leaves out clang's static analyzer, which takes half of the time, and five checks that take a third of the
 # rest and seldom find anything: what continuous integration runs.
 # clang-tidy looks at the four rooms' sources (not at tests and benchmarks): with BASE (a commit) only at those that
-# changed since then or that include a header which did. The other two are quick and always look at everything.
+# changed since then or that include a header which did, and of these at the MOST that changed last (sources before
+# includers). The other two are quick and always look at everything.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 quick=()
@@ -17,6 +18,7 @@ if [[ ${1:-} == --quick ]]; then
     shift
 fi
 base=${1:-}
+most=${2:-}
 
 mapfile -t sources < <(git ls-files '*.cpp' '*.h' '*.c')
 echo "-- clang-format: ${#sources[@]} files"
@@ -33,8 +35,12 @@ cmake --preset release -DSHARDSCOPE_BUILD_TESTS=ON >/dev/null
 mapfile -t compiled < <(sed -n 's|^ *"file": "'"$PWD"'/\(.*\)",\{0,1\}$|\1|p' "$tree/compile_commands.json" |
     grep -E '^(traces|profiler|trainer|viewer)/' | grep -v '/bench/' | sort -u)
 if [[ -n $base ]]; then
-    mapfile -t changed < <({ git diff --name-only --diff-filter=d "$base" -- && git ls-files -o --exclude-standard; } |
-        sort -u)
+    # The latest change first.
+    mapfile -t changed < <({
+        git ls-files -o --exclude-standard
+        git diff --name-only --diff-filter=d HEAD --
+        git log --format= --name-only --diff-filter=d "$base..HEAD"
+    } | awk '!seen[$0]++')
     patterns=()
     for file in "${changed[@]}"; do
         case $file in
@@ -44,7 +50,11 @@ if [[ -n $base ]]; then
     mapfile -t compiled < <({
         printf '%s\n' "${changed[@]}"
         ((${#patterns[@]} == 0)) || grep -lF "${patterns[@]}" "${compiled[@]}" || true
-    } | sort -u | comm -12 - <(printf '%s\n' "${compiled[@]}"))
+    } | awk 'NR == FNR { known[$0]; next } $0 in known && !seen[$0]++' <(printf '%s\n' "${compiled[@]}") -)
+    if [[ -n $most ]] && ((${#compiled[@]} > most)); then
+        echo "-- clang-tidy: the $most files that changed last, of ${#compiled[@]}"
+        compiled=("${compiled[@]:0:most}")
+    fi
 fi
 echo "-- clang-tidy: ${#compiled[@]} files"
 ((${#compiled[@]})) || exit 0

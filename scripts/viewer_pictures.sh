@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Makes the pictures of docs/viewer.md and the README: trains the sample GPT wrapped two ways and lets the viewer
+# draw each panel, without a display.
+#
+#   scripts/viewer_pictures.sh [FOLDER]      FOLDER: docs/images
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+folder=$(realpath -m "${1:-docs/images}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+scripts/packages.sh build view >&2
+scripts/build.sh release shardscope-train shardscope-view >&2
+bin=$PWD/build/release/bin
+mkdir -p "$folder"
+
+"$bin/shardscope-train" samples/gpt.toml --run.steps=8 --trace "$work/block.sqlite" >/dev/null
+"$bin/shardscope-train" samples/gpt.toml --run.steps=8 --fsdp.wrap=root --trace "$work/root.sqlite" >/dev/null
+
+# The fifth step.
+read -r from to < <("$bin/shardscope-trace" steps "$work/block.sqlite" --rank 0 --step 4 --format csv |
+    awk -F, 'NR == 2 { printf "%d %d", $3, $3 + $4 * 1000 }')
+{
+    echo "set size 1400x820"
+    echo "open $work/block.sqlite $work/root.sqlite"
+    echo wait
+    echo "set trace block.sqlite"
+    for panel in runs modules units memory summary operators kernels collectives distributed idle advice compare; do
+        printf 'panel %s\nwait\nshot %s/%s.png\n' "$panel" "$folder" "$panel"
+    done
+    # One step.
+    printf 'set visible %sns:%sns\npanel timeline\nwait\nshot %s/timeline.png\n' "$from" "$to" "$folder"
+    printf 'panel shardmap\nwait\nshot %s/shardmap.png\n' "$folder"
+    printf 'panel query\nwait\nclick query.run\nwait\nshot %s/query.png\n' "$folder"
+} >"$work/pictures.script"
+"$bin/shardscope-view" --script "$work/pictures.script"
+ls -l "$folder"
