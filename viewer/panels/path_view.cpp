@@ -50,8 +50,10 @@ std::string waits_text(const RankPath& path) {
                             path.rank < 0 ? "on" : "for", other.rank);
     }
     if (text.empty()) return path.rank < 0 ? "" : "It waits for no other rank.";
-    return fmt::format("{} {} of a step{}.", path.rank < 0 ? "It runs" : "It waits", text,
-                       path.ranks.size() > 4 ? " and less for others" : "");
+    const std::string_view rest = path.ranks.size() <= 4 ? ""
+                                  : path.rank < 0        ? " and less on others"
+                                                         : " and less for others";
+    return fmt::format("Of a step it {} {}{}.", path.rank < 0 ? "runs" : "waits", text, rest);
 }
 
 }  // namespace
@@ -93,15 +95,19 @@ void PathView::draw_paths(Session& session, const Report& report, const RankPath
     const float font = ImGui::GetFontSize();
     heading(fmt::format("What holds a step up: mean of {} step{}", path.steps.size(),
                         path.steps.size() == 1 ? "" : "s"));
-    std::vector<LegendItem> kinds;
-    for (int k = 0; k < traces::kPathKinds; ++k)
-        if (path.average_us[static_cast<std::size_t>(k)] > 0)
-            kinds.push_back({std::string(path_kind_title(static_cast<PathKind>(k))),
-                             path_kind_color(static_cast<PathKind>(k))});
-    legend(kinds);
     std::vector<const RankPath*> all;
     if (report->job && !report->job->steps.empty()) all.push_back(&*report->job);
     for (const RankPath& rank : report->ranks) all.push_back(&rank);
+    std::vector<LegendItem> kinds;
+    for (int k = 0; k < traces::kPathKinds; ++k) {
+        const bool any = std::any_of(all.begin(), all.end(), [k](const RankPath* one) {
+            return one->average_us[static_cast<std::size_t>(k)] > 0;
+        });
+        if (any)
+            kinds.push_back({std::string(path_kind_title(static_cast<PathKind>(k))),
+                             path_kind_color(static_cast<PathKind>(k))});
+    }
+    legend(kinds);
     std::vector<LabelBar> bars;
     double longest = 0;
     for (const RankPath* one : all) {

@@ -44,7 +44,7 @@ TraceFiles files_of(const OpenTrace& entry) {
 class QueryPanel final : public Panel {
   public:
     QueryPanel() {
-        table_.all_columns = true;  // who names a column wants to see it
+        table_.all_columns = kAllColumns;
         for (const traces::ShippedQuery& query : traces::shipped_queries())
             if (query.name == "kernels_by_time") sql_ = query.sql;
     }
@@ -72,6 +72,8 @@ class QueryPanel final : public Panel {
     }
 
   private:
+    static constexpr bool kAllColumns = true;  // who names a column wants to see it
+
     // Another trace: what was answered is not about it. A database is asked at once, so that the page is not
     // empty; what would have to be imported first waits for the person.
     void notice_trace(Session& session, const TraceFiles& files) {
@@ -247,6 +249,7 @@ class QueryPanel final : public Panel {
             models_.push_back(
                 std::make_shared<QueryTable>(std::shared_ptr<const traces::QueryResult>(answer, &result)));
         table_ = {};
+        table_.all_columns = kAllColumns;
     }
 
     void draw_answer(Session& session) {

@@ -50,6 +50,7 @@ class Naming {
         } else {
             units_ = traces::find_units(trace);
             for (const std::string& unit : units_.names) add(unit);
+            tell_apart();
             for (std::size_t u = 0; u < trace.units.size(); ++u)
                 unit_at_[trace.units[u].id] = static_cast<int>(u);
         }
@@ -87,6 +88,16 @@ class Naming {
     void add(std::string_view name) {
         names_.push_back(name);
         hues_.push_back(hue_of(name));
+    }
+    // While there are hues, no two things have the same: a later one takes the next that is free.
+    void tell_apart() {
+        std::array<bool, kHues> taken{};
+        for (std::size_t thing = 0; thing < std::min<std::size_t>(hues_.size(), kHues); ++thing) {
+            auto hue = static_cast<std::size_t>(hues_[thing] - kFirstHue);
+            while (taken[hue]) hue = (hue + 1) % kHues;
+            taken[hue] = true;
+            hues_[thing] = static_cast<Paint>(kFirstHue + hue);
+        }
     }
     // Ranges come after those around them.
     void modules_around() {

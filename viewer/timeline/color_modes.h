@@ -1,5 +1,6 @@
 // What the timeline's bars are coloured by: their kind, name, module or FSDP unit. A thing has the same hue
-// in every trace, since the hue comes from its name. Pure; any thread.
+// in every trace, since the hue comes from its name; of units whose names meet in a hue the later ones take
+// free hues. Pure; any thread.
 #pragma once
 
 #include <cstdint>
