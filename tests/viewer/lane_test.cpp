@@ -374,6 +374,30 @@ TEST(ColorModes, ListNamesByTheirBusyTime) {
     EXPECT_EQ(paints.legend()[1].busy_ns, 20);
 }
 
+TEST(ColorModes, TellUnitsApartWhoseNamesMeetInAHue) {
+    ASSERT_EQ(hue_of("root"), hue_of("blocks.3"));
+    ColumnSink sink;
+    sink.add(RankRow{0, 0, global_pid(1), global_tid(1, 1), "node", "Device"});
+    const StringId nccl = sink.intern("ncclDevKernel_AllGather");
+    for (int unit = 0; unit < 2; ++unit) {
+        sink.add(UnitRow{.id = unit, .module = -1, .name = unit == 0 ? "root" : "blocks.3"});
+        KernelRow row = kernel(unit * 20, unit * 20 + 10, 1, nccl);
+        row.correlation = unit + 1;
+        sink.add(row);
+        sink.add(CollectiveRow{.correlation = row.correlation,
+                               .operation = Operation::all_gather,
+                               .group_size = 1,
+                               .unit = unit});
+    }
+    const auto trace = sink.take();
+    const TrackPaints paints(*trace, make_tracks(*trace), ColorBy::unit);
+    ASSERT_EQ(paints.legend().size(), 2U);
+    EXPECT_EQ(paints.legend()[0].name, "root");
+    EXPECT_EQ(paints.legend()[0].paint, hue_of("root"));
+    EXPECT_EQ(paints.legend()[1].name, "blocks.3");
+    EXPECT_NE(paints.legend()[1].paint, paints.legend()[0].paint);
+}
+
 TEST(FoldCounter, KeepsTheExtremesOfEveryColumn) {
     // Ten columns of 10 ns; the value 5 from 12 on, up to 9 and back within [30, 40).
     const auto runs = fold_counter({{12, 5}, {31, 9}, {33, 5}}, {0, 100, 10}, 10);

@@ -1,6 +1,7 @@
 // Idle: why each rank's device and its streams stood still, gap by gap, and what holds the steps up.
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -60,8 +61,9 @@ class IdlePanel final : public Panel {
                 "This trace holds no events of a device, so nothing is known of its idleness: record kernels "
                 "and copies (CUDA activity) to see it.");
         }
-        if (view_ == 1) return path_.draw(session);
-        draw_idle(session);
+        ImGui::BeginChild("page");  // scrolls where the window is small
+        view_ == 1 ? path_.draw(session) : draw_idle(session);
+        ImGui::EndChild();
     }
 
   private:
@@ -81,13 +83,11 @@ class IdlePanel final : public Panel {
         if (rank == nullptr || gaps == nullptr || rank->device.events == 0)
             return note("No event of this rank's device lies in what is looked at.");
         draw_limit_note(session);
-        ImGui::BeginChild("page");
         draw_ranks(session, *report, *rank);
         const std::size_t stream = draw_streams(report, *rank);
         draw_details(
             session, details, gaps->streams[std::min(stream, gaps->streams.size() - 1)],
             stream == 0 ? "all streams as one" : idle_stream_title(rank->streams[stream - 1], false));
-        ImGui::EndChild();
     }
 
     static void draw_ranks(Session& session, const IdleReport& report, const RankIdle& rank) {
@@ -104,7 +104,8 @@ class IdlePanel final : public Panel {
             longest = std::max(longest, static_cast<double>(one.device.span));
         }
         const float font = ImGui::GetFontSize();
-        const float rows = std::min(static_cast<float>(bars.size()), 4.0F);
+        const float most = std::max(4.0F, std::floor(ImGui::GetContentRegionAvail().y / (font * 5.5F)));
+        const float rows = std::min(static_cast<float>(bars.size()), most);
         const LabelBarsHit hit =
             draw_label_bars("idle.ranks", bars, longest, rows * font * 1.6F + font * 0.2F);
         if (hit.row) {

@@ -81,7 +81,9 @@ void PathView::draw(Session& session) {
     const bool wide = width > font * 66;
     const float sliders = wide ? font * 27 : 0;
     const float height = font * 18.5F;
-    ImGui::BeginChild("paths", {wide ? width - sliders - font * 1.5F : 0, wide ? height : font * 10.0F});
+    const float bars = static_cast<float>(std::min<std::size_t>(report->ranks.size() + 1, 5));
+    ImGui::BeginChild(
+        "paths", {wide ? width - sliders - font * 1.5F : 0, wide ? height : font * (6.2F + 1.65F * bars)});
     draw_paths(session, report, *path, ImGui::GetContentRegionAvail().y);
     ImGui::EndChild();
     if (wide) ImGui::SameLine(0, font * 1.5F);

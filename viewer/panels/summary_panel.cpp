@@ -122,8 +122,10 @@ class SummaryPanel final : public Panel {
                               "record more than one step.");
         }
         draw_limit_note(session);
+        ImGui::BeginChild("page");  // scrolls where the window is small
         draw_average(session, summary, *rank);
         draw_below(session, summary, *rank);
+        ImGui::EndChild();
     }
 
   private:
@@ -145,7 +147,7 @@ class SummaryPanel final : public Panel {
         const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
         // The header's two lines, the mean and the categories.
         const float height = line * static_cast<float>(traces::kTimeCategories + 3) + font * 0.6F;
-        const float table = std::min(font * 32, ImGui::GetContentRegionAvail().x * 0.48F);
+        const float table = std::min(font * 32, ImGui::GetContentRegionAvail().x * 0.56F);
         heading(fmt::format("Rank {}: mean of {} step{}", rank.rank, rank.steps.size(),
                             rank.steps.size() == 1 ? "" : "s"));
         items::value("summary.value.average_step_us", fmt::format("{}", rank.average_step_us));
