@@ -12,15 +12,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 say() { printf '\n== %s\n' "$*"; }
 jobs=$(nproc)
-# Tests' headers are compiled once, where no compiler cache does better.
-pch=ON
-[[ ${CMAKE_CXX_COMPILER_LAUNCHER:-} == *ccache* ]] && pch=OFF
 
 say "Packages"
 scripts/packages.sh build view test
 
 say "Optimized build"
-scripts/build.sh release -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=ON -DSHARDSCOPE_PCH="$pch"
+scripts/build.sh release -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=ON
 say "Tests"
 ctest --test-dir build/release --output-on-failure --no-tests=error -j "$jobs" "$@"
 (($# == 0)) || exit 0
