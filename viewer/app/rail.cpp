@@ -51,7 +51,7 @@ void draw_entry(Program& program, std::size_t index, bool wide) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x;
     const std::string name(panel.name()), title(panel.title());
-    if (ImGui::InvisibleButton(name.c_str(), {width, height})) program.panel = index;
+    if (place_button(name.c_str(), {width, height})) program.panel = index;
     const bool here = program.panel == index, over = ImGui::IsItemHovered();
     items::mark("rail." + name, here ? "on show" : title);
     if (here) bring_into_sight(index, at.y, at.y + height);

@@ -6,6 +6,8 @@
 #include <numbers>
 #include <numeric>
 
+#include "viewer/draw/text.h"
+
 namespace shardscope::viewer {
 namespace {
 
@@ -94,7 +96,7 @@ Chart begin_chart(const char* id, ImVec2 size, const ChartAxes& axes) {
         for (Tick& tick : x_ticks) tick.value += axes.x_zero;
     }
     draw_frame(chart, x_ticks, y_ticks);
-    ImGui::InvisibleButton(id, size);
+    place_button(id, size);
     const ImVec2 mouse = ImGui::GetIO().MousePos;
     chart.hovered = ImGui::IsItemHovered() && mouse.x >= chart.min.x && mouse.x < chart.max.x &&
                     mouse.y >= chart.min.y && mouse.y < chart.max.y;
@@ -178,7 +180,7 @@ int donut(const char* id, float size, std::span<const Segment> segments, std::st
           std::string_view small) {
     ImDrawList* draw = ImGui::GetWindowDrawList();
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    ImGui::InvisibleButton(id, {size, size});
+    place_button(id, {size, size});
     const ImVec2 center = {at.x + size / 2, at.y + size / 2};
     const float thickness = size * 0.16F;
     const float radius = size / 2 - thickness / 2 - 1;

@@ -52,6 +52,12 @@ void end_tip();
 // `numbers`: by column, whether it holds numbers.
 void headers_row(const std::vector<bool>& numbers);
 
+// A place without a look that catches the mouse. Dear ImGui refuses one without a width or a height, which a
+// small window may leave to it.
+inline bool place_button(const char* id, ImVec2 size, ImGuiButtonFlags flags = 0) {
+    return ImGui::InvisibleButton(id, {size.x > 0 ? size.x : 1, size.y > 0 ? size.y : 1}, flags);
+}
+
 inline void text(std::string_view t) {
     ImGui::TextUnformatted(t.data(), t.data() + t.size());
 }

@@ -172,8 +172,8 @@ class DistributedPanel final : public Panel {
         const ImU32 ink =
             chosen < ranks.size() && ranks[chosen].number == rank.rank ? theme::text() : theme::text_dim();
         ImGui::PushID(index);
-        if (ImGui::InvisibleButton("rank", {widths.label + widths.bar + widths.value,
-                                            widths.line - ImGui::GetStyle().ItemSpacing.y})) {
+        if (place_button("rank", {widths.label + widths.bar + widths.value,
+                                  widths.line - ImGui::GetStyle().ItemSpacing.y})) {
             for (std::size_t r = 0; r < ranks.size(); ++r) {
                 if (ranks[r].number == rank.rank) session.rank = static_cast<int>(r);
             }

@@ -65,7 +65,7 @@ LabelBarsHit draw_label_bars(const char* id, std::span<const LabelBar> bars, dou
             draw->AddText({left + width + font * 0.6F + value - width_of(bar.value), y}, ink,
                           bar.value.c_str());
             ImGui::PushID(i);
-            if (ImGui::InvisibleButton("bar", {std::max(1.0F, label + width + value + font * 1.4F), row}))
+            if (place_button("bar", {std::max(1.0F, label + width + value + font * 1.4F), row}))
                 hit.clicked = at_row;
             if (ImGui::IsItemHovered() && segment >= 0) {
                 hit.row = at_row;

@@ -149,7 +149,7 @@ void FlameView::draw(Session& session, const TracePtr& trace, const std::shared_
     float height = axis;
     for (const FlameLane& lane : chart->lanes) height += row + (lane.title.empty() ? 0 : gap);
     height = std::max(height, ImGui::GetContentRegionAvail().y);
-    ImGui::InvisibleButton("chart", {std::max(1.0F, width), std::max(1.0F, height)});
+    place_button("chart", {std::max(1.0F, width), std::max(1.0F, height)});
     items::mark("modules.flame", fmt::format("{} lanes", chart->lanes.size()));
     const bool hovered = ImGui::IsItemHovered();
     take_mouse(hovered, left, chart_width);

@@ -144,7 +144,7 @@ class ModulesPanel final : public Panel {
         ImGui::SetCursorPosY(ImGui::GetCursorPosY() - spacing);
         const ImVec2 at = ImGui::GetCursorScreenPos();
         const float width = std::max(1.0F, ImGui::GetContentRegionAvail().x);
-        ImGui::InvisibleButton("splitter", {width, grip});
+        place_button("splitter", {width, grip});
         items::mark("modules.splitter");
         const bool held = ImGui::IsItemActive(), over = ImGui::IsItemHovered();
         if (held && !dragged_ && ImGui::GetIO().MouseDelta.y != 0) {  // from where it stands
@@ -320,7 +320,7 @@ class ModulesPanel final : public Panel {
         ImDrawList* draw = ImGui::GetWindowDrawList();
         draw->AddText({start.x, start.y + (height - font) / 2}, theme::text_dim(), "all calls");
         const float left = start.x + label;
-        ImGui::InvisibleButton("durations", {label + width, height});
+        place_button("durations", {label + width, height});
         items::mark("modules.durations", format_duration(static_cast<double>(most)));
         const bool hovered = ImGui::IsItemHovered();
         const bool clicked = ImGui::IsItemClicked();

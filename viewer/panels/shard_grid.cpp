@@ -180,7 +180,7 @@ void ShardGrid::draw_rank_numbers(const Input& input, float cell, Events& events
         const ImVec2 min = {at.x + cell * static_cast<float>(i), at.y}, max = {min.x + cell, at.y + height};
         ImGui::SetCursorScreenPos(min);
         ImGui::PushID(rank);
-        if (ImGui::InvisibleButton("rank", {cell, height})) events.rank = rank;
+        if (place_button("rank", {cell, height})) events.rank = rank;
         ImGui::PopID();
         const std::string text = fmt::format("{}", input.trace->ranks[static_cast<std::size_t>(rank)].number);
         items::mark("shardmap.rank." + text, text);
@@ -202,7 +202,7 @@ void ShardGrid::draw_name(const Input& input, const Row& row, float width, Event
         draw->AddRectFilled(at, {input.lanes_right, at.y + row.height}, faded(theme::accent(), 0.22F));
     ImGui::SetCursorScreenPos(at);
     ImGui::PushID(static_cast<int>(row.unit));
-    if (ImGui::InvisibleButton("unit", {width, row.height})) events.unit = static_cast<int>(row.unit);
+    if (place_button("unit", {width, row.height})) events.unit = static_cast<int>(row.unit);
     ImGui::PopID();
     items::mark("shardmap.unit." + unit, unit);
     const std::string shown = fit_text(unit, width - font * 0.6F);
@@ -272,7 +272,7 @@ void ShardGrid::draw_lane(const Input& input, const Row& row, Events& events) {
     // The lane catches the mouse: a drag scrubs also outside of it.
     ImGui::SetCursorScreenPos({input.lanes_left, row.top});
     ImGui::PushID(static_cast<int>(row.unit));
-    ImGui::InvisibleButton("lane", {width, row.height});
+    place_button("lane", {width, row.height});
     ImGui::PopID();
     const auto time = input.from + static_cast<std::int64_t>(
                                        static_cast<double>(ImGui::GetIO().MousePos.x - input.lanes_left) /

@@ -27,7 +27,7 @@ std::optional<std::size_t> draw_share_bar(const char* id, std::span<const NameSh
         whole += part.us;
     }
     const int hovered = stacked_bar(at, size, segments, whole, true);
-    ImGui::InvisibleButton(id, size);
+    place_button(id, size);
     const bool clicked = ImGui::IsItemClicked();
     items::mark(id);
     if (hovered < 0) return {};

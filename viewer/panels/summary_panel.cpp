@@ -86,8 +86,7 @@ void draw_ranks(Session& session, const ExecutionSummary& summary, float height)
             draw->AddText({at.x + label + width + value - ImGui::CalcTextSize(time.c_str()).x, y}, ink,
                           time.c_str());
             ImGui::PushID(i);
-            if (ImGui::InvisibleButton(
-                    "rank", {label + width + value, font * 1.7F - ImGui::GetStyle().ItemSpacing.y}))
+            if (place_button("rank", {label + width + value, font * 1.7F - ImGui::GetStyle().ItemSpacing.y}))
                 choose(session, rank.rank);
             ImGui::PopID();
             if (items::kept()) items::mark(fmt::format("summary.rank.{}", rank.rank), time);

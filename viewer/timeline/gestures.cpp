@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "viewer/draw/text.h"
 #include "viewer/timeline/measure.h"
 
 namespace shardscope::viewer {
@@ -25,8 +26,8 @@ void Gestures::handle(Session& session, TimelinePage& page, const std::vector<st
     catches_ = catches;
     const TimelineArea& area = page.area;
     ImGui::SetCursorScreenPos(area.min);
-    ImGui::InvisibleButton("timeline", {area.outer - area.min.x, area.max.y - area.min.y},
-                           ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight);
+    place_button("timeline", {area.outer - area.min.x, area.max.y - area.min.y},
+                 ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight);
     const ImGuiIO& io = ImGui::GetIO();
     OpenTrace& entry = *session.current();
     const bool over = ImGui::IsItemHovered();

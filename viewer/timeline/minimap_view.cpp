@@ -62,7 +62,7 @@ void MinimapView::draw(OpenTrace& entry, const TimelinePage& page, const Minimap
                        ImVec2 min, ImVec2 max) {
     const TimeView view = strip_view(page, min, max);
     ImGui::SetCursorScreenPos(min);
-    ImGui::InvisibleButton("minimap", {max.x - min.x, max.y - min.y});
+    place_button("minimap", {max.x - min.x, max.y - min.y});
     items::mark("timeline.minimap",
                 fmt::format("{} to {}", instant_text(entry.visible.from), instant_text(entry.visible.to)));
     handle_mouse(entry, page, view, min);
