@@ -343,7 +343,8 @@ void forks(std::int64_t t) {
     int status = 0;
     ::waitpid(child, &status, 0);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 7) std::exit(5);
-    emit_kernel(0, kFill, 2, now(), now() + 1000);
+    const std::int64_t after = now();
+    emit_kernel(0, kFill, 2, after, after + 1000);
 }
 
 // Ten launches before, in and after each of the ranges 0..4. The device is 10 ms late, so that the work of a
