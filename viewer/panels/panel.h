@@ -29,8 +29,8 @@ class Panel {
     virtual void draw(Session& session, const Frame& frame) = 0;
     // An action of the table (app/actions.h) that is for the panel on show: "scroll_down".
     virtual void act(std::string_view /*action*/, Session& /*session*/) {}
-    // What comes back next time (order of rows, columns, a history), as text of the panel's own making; empty:
-    // nothing. restore() gets it before the first frame and must bear any text.
+    // What comes back next time (order of rows, columns, a history), as text of the panel's own making;
+    // empty: nothing. restore() gets it before the first frame and must bear any text.
     virtual std::string saved() const { return {}; }
     virtual void restore(std::string_view /*saved*/) {}
     // It works on a thread of its own: pictures and scripts wait.

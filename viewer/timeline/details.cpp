@@ -221,8 +221,7 @@ void describe_wait(const traces::Trace& trace, std::size_t i, EventDetails& out)
                                                : fmt::format("{} ({})", stream.name, stream.id));
     }
     if (s.call[i] >= 0) {
-        rows.put("call",
-                 std::string(trace.strings[trace.runtime.name[static_cast<std::size_t>(s.call[i])]]));
+        rows.put("call", std::string(trace.strings[trace.runtime.name[static_cast<std::size_t>(s.call[i])]]));
     }
     rows.put("step", step_text(trace, s.rank[i], s.start[i]));
 }

@@ -36,7 +36,7 @@ struct TimelinePage {
     std::shared_ptr<const TrackPaints> legend_from;
     float scroll = 0;
     std::optional<int> scroll_to_rank;
-    SelectedEvent shown_event;  // the session's selection when it was drawn last
+    SelectedEvent shown_event;            // the session's selection when it was drawn last
     std::optional<SelectedEvent> reveal;  // its row is to come into sight in the next frame
     int shown_rank = -1;                  // the session's when it was drawn last
     ZoomHistory history;
