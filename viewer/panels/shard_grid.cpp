@@ -214,7 +214,7 @@ void ShardGrid::draw_cells(const Input& input, const Row& row, float left, Event
     ImDrawList* draw = ImGui::GetWindowDrawList();
     const ImVec2 mouse = ImGui::GetIO().MousePos;
     for (int i = 0; i < shown_ranks_; ++i) {
-        const auto rank = static_cast<std::size_t>(first_rank_ + i);
+        const auto rank = static_cast<std::size_t>(first_rank_) + static_cast<std::size_t>(i);
         const UnitHistory& history = input.states->of(rank, row.unit);
         const ShardChange& now = history.at(input.cursor);
         const ImVec2 min = {std::floor(left + row.cell * static_cast<float>(i)) + 1, row.top + 1};

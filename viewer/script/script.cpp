@@ -312,8 +312,7 @@ Script parse_script(std::string_view file, std::string_view text) {
 }
 
 Script read_script(const std::string& file) {
-    const Script unread{
-        file, {}, fmt::format("{}: the script cannot be read; name a file of commands.", file)};
+    Script unread{file, {}, fmt::format("{}: the script cannot be read; name a file of commands.", file)};
     std::error_code error;
     if (std::filesystem::is_directory(file, error)) return unread;
     std::ifstream in(file, std::ios::binary);
