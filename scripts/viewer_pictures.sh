@@ -10,7 +10,7 @@ folder=$(realpath -m "${1:-docs/images}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 scripts/packages.sh build view >&2
-scripts/build.sh release shardscope-train shardscope-view >&2
+scripts/build.sh release shardscope-train shardscope-trace shardscope-view >&2
 bin=$PWD/build/release/bin
 mkdir -p "$folder"
 
@@ -19,10 +19,10 @@ mkdir -p "$folder"
 
 # The fifth step.
 read -r from to < <("$bin/shardscope-trace" steps "$work/block.sqlite" --rank 0 --step 4 --format csv |
-    awk -F, 'NR == 2 { printf "%d %d", $3, $3 + $4 * 1000 }')
+    awk -F, 'NR == 2 { printf "%d %d\n", $3, $3 + $4 * 1000 }')
 {
     echo "set size 1400x820"
-    echo "open $work/block.sqlite $work/root.sqlite"
+    echo "open block.sqlite root.sqlite"
     echo wait
     echo "set trace block.sqlite"
     for panel in runs modules units memory summary operators kernels collectives distributed idle advice compare; do
@@ -33,5 +33,5 @@ read -r from to < <("$bin/shardscope-trace" steps "$work/block.sqlite" --rank 0 
     printf 'panel shardmap\nwait\nshot %s/shardmap.png\n' "$folder"
     printf 'panel query\nwait\nclick query.run\nwait\nshot %s/query.png\n' "$folder"
 } >"$work/pictures.script"
-"$bin/shardscope-view" --script "$work/pictures.script"
+(cd "$work" && "$bin/shardscope-view" --script pictures.script)
 ls -l "$folder"

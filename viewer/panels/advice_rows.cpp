@@ -60,8 +60,7 @@ std::string figure_text(const traces::AdviceFigure& figure) {
     if (figure.unit == "bytes/step") return format_size(std::llround(figure.value)) + " a step";
     if (figure.unit == "%") return format_percent(figure.value);
     const bool whole = figure.value == std::round(figure.value) && std::abs(figure.value) < 1e15;
-    const std::string number =
-        whole ? format_count(std::llround(figure.value)) : format_decimal(figure.value, 2);
+    std::string number = whole ? format_count(std::llround(figure.value)) : format_decimal(figure.value, 2);
     if (figure.unit.empty()) return number;
     if (figure.unit == "times/step") return number + " times a step";
     return fmt::format("{} {}", number, figure.unit);

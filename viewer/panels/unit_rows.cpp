@@ -75,8 +75,8 @@ std::shared_ptr<const CellTable> unit_table(const std::vector<UnitPhase>& rows, 
     auto table = std::make_shared<CellTable>(unit_columns());
     for (const UnitPhase& row : rows) {
         const UnitCosts& c = row.sum;
-        const auto gathered = [&](Cell cell) { return c.gathers > 0 ? cell : no_cell(); };
-        const auto reduced = [&](Cell cell) { return c.reductions > 0 ? cell : no_cell(); };
+        const auto gathered = [&](const Cell& cell) { return c.gathers > 0 ? cell : no_cell(); };
+        const auto reduced = [&](const Cell& cell) { return c.reductions > 0 ? cell : no_cell(); };
         table->add({text_cell(unit_row_name(row)), gathered(count_of(c.gathers, steps)),
                     gathered(size_of(c.gather_bytes, steps)), gathered(time_of(c.gather_ns, steps)),
                     gathered(time_of(c.wait_ns, steps)), gathered(time_of(c.limiter_ns, steps)),
