@@ -66,7 +66,7 @@ std::string DetailsView::draw(Session& session, TimelinePage& page, float width)
     ImGui::BeginChild("details", {width, height()}, false, ImGuiWindowFlags_NoScrollbar);
     ImGui::PopStyleColor();
     ImGui::SetCursorPos({font * 0.6F, font * 0.4F});
-    const std::string action = draw_buttons(session, page);
+    std::string action = draw_buttons(session, page);
     draw_fields(width);
     ImGui::EndChild();
     return action;
