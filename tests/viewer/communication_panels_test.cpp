@@ -21,25 +21,6 @@ class CommunicationPanels : public PanelsTest {
   protected:
     CommunicationPanels() { items::keep(true); }
 
-    void click(Panel& panel, const std::string& name, bool twice = false) {
-        const auto found = items::find(name);
-        ASSERT_TRUE(found) << name;
-        click_at(panel, {(found->min.x + found->max.x) / 2, (found->min.y + found->max.y) / 2}, twice);
-    }
-    void click_at(Panel& panel, ImVec2 at, bool twice = false) {
-        ImGuiIO& io = ImGui::GetIO();
-        io.MousePos = at;
-        frame(panel, 1600, 820);
-        for (int i = 0; i < (twice ? 2 : 1); ++i) {
-            io.MouseDown[0] = true;
-            frame(panel, 1600, 820);
-            io.MouseDown[0] = false;
-            frame(panel, 1600, 820);
-        }
-        io.MousePos = {-1e9F, -1e9F};
-        frame(panel, 1600, 820);
-        draw(panel);
-    }
     static std::string us(std::int64_t ns, std::int64_t steps) {
         return format_decimal(static_cast<double>(ns) * 1e-3 / static_cast<double>(steps), 1);
     }

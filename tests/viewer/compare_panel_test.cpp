@@ -22,22 +22,7 @@ class ComparePanelTest : public PanelsTest {
         panel_ = make_compare_panel();
     }
 
-    // Presses and lets go of the left button in the middle of an item, then draws until all is there.
-    void click(const std::string& name, bool twice = false) {
-        const auto found = items::find(name);
-        ASSERT_TRUE(found) << "no item is called " << name;
-        ImGuiIO& io = ImGui::GetIO();
-        io.MousePos = {(found->min.x + found->max.x) / 2, (found->min.y + found->max.y) / 2};
-        frame(*panel_, 1600, 820);
-        for (int i = 0; i < (twice ? 2 : 1); ++i) {
-            io.MouseDown[0] = true;
-            frame(*panel_, 1600, 820);
-            io.MouseDown[0] = false;
-            frame(*panel_, 1600, 820);
-        }
-        io.MousePos = {-1e9F, -1e9F};
-        draw(*panel_);
-    }
+    void click(const std::string& name, bool twice = false) { PanelsTest::click(*panel_, name, twice); }
 
     // The row of a table whose first cell is `name`, in the table of the page on show.
     static std::string cell(const std::string& table, const std::string& row, const std::string& column) {

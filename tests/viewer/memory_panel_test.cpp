@@ -19,22 +19,6 @@ class MemoryPanelTest : public PanelsTest {
   protected:
     MemoryPanelTest() { items::keep(true); }
 
-    // Clicks the middle of an item, or `share` of its width, and draws until all is there again.
-    std::string click(Panel& panel, const std::string& name, float share = 0.5F) {
-        const auto found = items::find(name);
-        EXPECT_TRUE(found) << "no item is called " << name;
-        if (!found) return "";
-        ImGuiIO& io = ImGui::GetIO();
-        io.MousePos = {found->min.x + (found->max.x - found->min.x) * share,
-                       (found->min.y + found->max.y) / 2};
-        frame(panel, 1600, 820);
-        io.MouseDown[0] = true;
-        frame(panel, 1600, 820);
-        io.MouseDown[0] = false;
-        frame(panel, 1600, 820);
-        io.MousePos = {-1e9F, -1e9F};
-        return draw(panel);
-    }
 };
 
 // Two steps; a buffer of 1 MB lives in the first, one of 3 MB in the second.
@@ -79,7 +63,7 @@ TEST_F(MemoryPanelTest, AClickOnTheCurvePutsTheCursorThereAndSaysWhatLives) {
     session_.open[0].visible = {0, 10'000};
     const auto panel = make_memory_panel();
     draw(*panel);
-    click(*panel, "memory.chart", 0.4F);  // at about 4,000 ns only the parameters live
+    click(*panel, "memory.chart", false, 0.4F);  // at about 4,000 ns only the parameters live
     ASSERT_TRUE(session_.open[0].cursor);
     EXPECT_NEAR(static_cast<double>(*session_.open[0].cursor), 4'000, 200);
     EXPECT_EQ(item("memory.value.live_bytes"), std::to_string(1 << 20));
@@ -119,7 +103,7 @@ TEST_F(MemoryPanelTest, ListsEveryAllocationAndGoesToIt) {
     draw(*panel);
     click(*panel, "memory.view.allocations");
     EXPECT_EQ(item("memory.allocations.rows"), "4") << "of rank 0, pinned too";
-    click(*panel, "memory.allocations.row.2", 0.02F);
+    click(*panel, "memory.allocations.row.2", false, kNearLeft);
     EXPECT_EQ(session_.open[0].cursor, 2'000);
 }
 

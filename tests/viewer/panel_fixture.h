@@ -91,6 +91,34 @@ class PanelsTest : public testing::Test {
         ImGui::Render();
     }
 
+    // Presses and lets go of the left button at a place, then draws until all is there; the text of the last
+    // frame.
+    std::string click_at(Panel& panel, ImVec2 at, bool twice = false) {
+        ImGuiIO& io = ImGui::GetIO();
+        io.MousePos = at;
+        frame(panel, 1600, 820);
+        for (int i = 0; i < (twice ? 2 : 1); ++i) {
+            for (const bool down : {true, false}) {
+                io.MouseDown[0] = down;
+                frame(panel, 1600, 820);
+            }
+        }
+        io.MousePos = {-1e9F, -1e9F};
+        frame(panel, 1600, 820);
+        return draw(panel);
+    }
+    // On an item, `share` of its width from its left: rows of tables near it, since between two columns a
+    // click would be for their widths.
+    static constexpr float kNearLeft = 0.02F;
+    std::string click(Panel& panel, const std::string& name, bool twice = false, float share = 0.5F) {
+        const auto found = items::find(name);
+        EXPECT_TRUE(found) << "no item is called " << name;
+        if (!found) return "";
+        return click_at(
+            panel, {found->min.x + (found->max.x - found->min.x) * share, (found->min.y + found->max.y) / 2},
+            twice);
+    }
+
     static int commands() {
         int count = 0;
         const ImDrawData* data = ImGui::GetDrawData();

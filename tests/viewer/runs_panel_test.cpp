@@ -17,21 +17,6 @@ using testing::HasSubstr;
 class RunsPanelTest : public PanelsTest {
   protected:
     RunsPanelTest() { items::keep(true); }
-    std::string click(Panel& panel, const std::string& name) {
-        const auto found = items::find(name);
-        EXPECT_TRUE(found) << "no item is called " << name;
-        if (!found) return "";
-        ImGuiIO& io = ImGui::GetIO();
-        // Not in the middle: between two columns of a table a click would be for their widths.
-        io.MousePos = {found->min.x + std::min(20.0F, (found->max.x - found->min.x) / 2),
-                       (found->min.y + found->max.y) / 2};
-        for (const bool down : {false, true, false}) {
-            io.MouseDown[0] = down;
-            frame(panel, 1600, 820);
-        }
-        io.MousePos = {-1e9F, -1e9F};
-        return draw(panel);
-    }
 };
 
 TEST_F(RunsPanelTest, PutsKeyFiguresSideBySide) {
@@ -60,7 +45,7 @@ TEST_F(RunsPanelTest, AClickChoosesTheRunAndAButtonLeadsToAPanel) {
     open_root_and_linear();
     const auto panel = make_runs_panel();
     draw(*panel);
-    click(*panel, "runs.files.row.1");
+    click(*panel, "runs.files.row.1", false, kNearLeft);
     EXPECT_EQ(session_.active, 1U);
     EXPECT_EQ(item("runs.value.active"), "linear.sqlite");
     click(*panel, "runs.go.memory");

@@ -13,18 +13,6 @@ using testing::HasSubstr;
 class SummaryPanelTest : public PanelsTest {
   protected:
     SummaryPanelTest() { items::keep(true); }
-    void click(Panel& panel, const std::string& name) {
-        const auto found = items::find(name);
-        ASSERT_TRUE(found) << "no item is called " << name;
-        ImGuiIO& io = ImGui::GetIO();
-        io.MousePos = {(found->min.x + found->max.x) / 2, (found->min.y + found->max.y) / 2};
-        for (const bool down : {false, true, false}) {
-            io.MouseDown[0] = down;
-            frame(panel, 1600, 820);
-        }
-        io.MousePos = {-1e9F, -1e9F};
-        draw(panel);
-    }
 };
 
 TEST_F(SummaryPanelTest, HasTheNumbersOfTheAnalysis) {

@@ -1,11 +1,7 @@
 // See event_views.h.
 #include "viewer/timeline/event_views.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include <fmt/format.h>
-#include <imgui.h>
 
 #include "viewer/app/theme.h"
 #include "viewer/draw/fold.h"
@@ -14,15 +10,6 @@
 #include "viewer/timeline/details.h"
 
 namespace shardscope::viewer {
-namespace {
-
-constexpr std::size_t kRows = 5;  // of a column of fields
-
-float width_of(const std::string& text) {
-    return ImGui::CalcTextSize(text.c_str()).x;
-}
-
-}  // namespace
 
 void event_tip(const traces::Trace& trace, SelectedEvent event, const Hit& hit) {
     const EventDetails details = describe(trace, event);
@@ -45,40 +32,6 @@ void memory_tip(const std::vector<traces::MemoryPoint>& curve, std::int64_t time
                 category_color(static_cast<traces::MemoryCategory>(c)));
     }
     end_tip();
-}
-
-float event_fields_height() {
-    return std::round(ImGui::GetTextLineHeightWithSpacing() * (static_cast<float>(kRows) + 1.6F));
-}
-
-void draw_event_fields(const traces::Trace& trace, SelectedEvent event, float right) {
-    const EventDetails details = describe(trace, event);
-    const float font = ImGui::GetFontSize(), line = ImGui::GetTextLineHeightWithSpacing();
-    const ImVec2 top = ImGui::GetCursorScreenPos();
-    ImDrawList* draw = ImGui::GetWindowDrawList();
-    draw->AddRectFilled(top, {right, top.y + event_fields_height()}, theme::raised());
-    float x = top.x + font * 0.6F;
-    const float title_y = top.y + font * 0.4F;
-    draw->AddText({x, title_y}, theme::text(), fit_text(details.title, right - x - font).c_str());
-    // Rows fill column after column, each as wide as its longest row.
-    for (std::size_t from = 0; from < details.rows.size(); from += kRows) {
-        const std::size_t to = std::min(details.rows.size(), from + kRows);
-        float labels = 0, values = 0;
-        for (std::size_t i = from; i < to; ++i) {
-            labels = std::max(labels, width_of(details.rows[i].label));
-            values = std::max(values, width_of(details.rows[i].value));
-        }
-        const float room = right - x - labels - font * 1.5F;
-        if (room < font * 4) break;  // the tooltip has them all
-        for (std::size_t i = from; i < to; ++i) {
-            const float y = title_y + line * (1.2F + static_cast<float>(i - from));
-            draw->AddText({x, y}, theme::text_dim(), details.rows[i].label.c_str());
-            draw->AddText({x + labels + font * 0.8F, y}, theme::text(),
-                          fit_text(details.rows[i].value, room).c_str());
-        }
-        x += labels + std::min(values, room) + font * 2.6F;
-    }
-    ImGui::Dummy({right - top.x, event_fields_height()});
 }
 
 }  // namespace shardscope::viewer
