@@ -87,6 +87,8 @@ enum class Kernel : std::uint8_t {
     rotary_backward,  // dx, dy, table | the same
     attention_forward,   // y, probabilities, qkv | batch, context, heads, width, kv heads
     attention_backward,  // dqkv, f scratch, dy, qkv, probabilities | batch, context, heads, width, kv heads
+    fused_attention_forward,   // y, f lse, qkv | batch, context, heads, width, kv heads
+    fused_attention_backward,  // dqkv, f scratch, dy, qkv, y, lse | batch, context, heads, width, kv heads
     embedding_forward,   // y, i tokens, table | rows, width
     embedding_backward,  // dtable, dy, i tokens | rows, width, table rows
     position_forward,    // y, x, table | batch, context, width

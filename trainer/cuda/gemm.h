@@ -1,0 +1,56 @@
+// The matrix products of a Linear on a CUDA device, by cuBLASLt. That library is opened at run time; nothing
+// here needs its headers. One Gemm per rank (it belongs to the device that is current when it is made) and
+// used by that rank's thread alone. Everything is asynchronous on the stream given. Sizes in bytes where they
+// say so, else in elements.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <cuda_runtime.h>
+
+#include "trainer/plan/plan.h"
+
+namespace shardscope::trainer::cuda {
+
+// A row-major product of the Plan in the words of cuBLAS, whose matrices are column-major: a row-major [r,c]
+// is a column-major [c,r] with leading dimension c. C[m,n] = op(A)[m,k] op(B)[k,n], op transposing where
+// asked; A, B, C are the args `a`, `b`, `c` of the Op. `bias`, 0 for none, is the arg with m elements that
+// are added to each column of C.
+struct Product {
+    std::int64_t m = 0, n = 0, k = 0;
+    bool transpose_a = false, transpose_b = false;
+    std::int64_t lda = 0, ldb = 0, ldc = 0;
+    std::size_t a = 0, b = 0, c = 0, bias = 0;
+};
+
+// Of linear_forward, linear_backward_input or linear_backward_weight; std::logic_error for another kernel.
+Product describe(const Op& op);
+
+class Gemm {
+  public:
+    // tf32: products of fp32 may round their operands to 10 bits of fraction (precision.tf32). Throws
+    // CudaError where cuBLASLt cannot be opened or started.
+    explicit Gemm(bool tf32);
+    ~Gemm();
+    Gemm(const Gemm&) = delete;
+    Gemm& operator=(const Gemm&) = delete;
+
+    // Device memory for split sums, aligned for it (256): `bytes` for the products of the forward and behind
+    // them as many for those of the backward (memory.gemm_workspace_bytes). It must live as long as products
+    // run. Without a call, or with 0 bytes, algorithms that need none are taken.
+    void use_workspaces(std::byte* both, std::int64_t bytes);
+
+    // Carries out linear_forward (with its bias), linear_backward_input, linear_backward_weight or
+    // linear_backward_bias of op.dtype: the same as run_kernel of trainer/executor/cpu_kernels.h but for the
+    // order of sums; op.checks_output is left to the caller. Sums are fp32. Throws CudaError.
+    void launch(const Op& op, const std::vector<std::byte*>& data, cudaStream_t stream);
+
+  private:
+    struct Library;
+    std::unique_ptr<Library> library_;
+};
+
+}  // namespace shardscope::trainer::cuda
