@@ -89,16 +89,16 @@ enum class Kernel : std::uint8_t {
     attention_backward,  // dqkv, f scratch, dy, qkv, probabilities | batch, context, heads, width, kv heads
     fused_attention_forward,   // y, f lse, qkv | batch, context, heads, width, kv heads
     fused_attention_backward,  // dqkv, f scratch, dy, qkv, y, lse | batch, context, heads, width, kv heads
-    embedding_forward,   // y, i tokens, table | rows, width
-    embedding_backward,  // dtable, dy, i tokens | rows, width, table rows
-    position_forward,    // y, x, table | batch, context, width
-    position_backward,   // dtable, dy | batch, context, width, table rows
-    mse_forward,         // d loss, f out, f target | n
-    mse_backward,        // f dout, f out, f target | n
-    cross_entropy_forward,   // d loss, f probabilities, f logits, i targets | rows, classes
-    cross_entropy_backward,  // f dlogits, f probabilities, i targets | rows, classes
-    cat,                     // out, in... : contiguous copies of bytes, one after the other
-    split,                   // in is args[0]; args[1...] receive it piece by piece
+    embedding_forward,         // y, i tokens, table | rows, width
+    embedding_backward,        // dtable, dy, i tokens | rows, width, table rows
+    position_forward,          // y, x, table | batch, context, width
+    position_backward,         // dtable, dy | batch, context, width, table rows
+    mse_forward,               // d loss, f out, f target | n
+    mse_backward,              // f dout, f out, f target | n
+    cross_entropy_forward,     // d loss, f probabilities, f logits, i targets | rows, classes
+    cross_entropy_backward,    // f dlogits, f probabilities, i targets | rows, classes
+    cat,                       // out, in... : contiguous copies of bytes, one after the other
+    split,                     // in is args[0]; args[1...] receive it piece by piece
     chunk_cat,       // out, in... | ranks : in i is cut into `ranks` equal pieces (the last ones padded with
                      // zeros); out is, rank by rank, the pieces of all ins
     chunk_split,     // in is args[0]; args[1...] are put together again from their pieces | ranks
