@@ -1,0 +1,46 @@
+// What a kernel launch needs of its device and stream: shared by all launches of one rank's stream. Used by
+// that rank's thread alone.
+#pragma once
+
+#include <cstddef>
+
+#include "trainer/cuda/runtime.h"
+
+namespace shardscope::trainer::cuda {
+
+class Gemm;
+
+// Device memory that a kernel needs only while it runs (partial sums, the order of an embedding's rows): one
+// growing block per stream, kept until the stream's end, so that a step allocates nothing. What was taken
+// belongs to the kernels enqueued until the next take. Not part of the memory account, as a library's own
+// buffers are not; `bytes()` says how much it is.
+class Workspace {
+  public:
+    explicit Workspace(cudaStream_t stream) : stream_(stream) {}
+    ~Workspace();
+    Workspace(const Workspace&) = delete;
+    Workspace& operator=(const Workspace&) = delete;
+
+    // At least `bytes`, aligned to 256. Growing waits for the stream. Throws CudaError.
+    std::byte* take(std::size_t bytes);
+    template <class T>
+    T* take_of(std::size_t n) {
+        return reinterpret_cast<T*>(take(n * sizeof(T)));
+    }
+    std::size_t bytes() const { return bytes_; }
+
+  private:
+    cudaStream_t stream_;
+    std::byte* data_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
+struct DeviceContext {
+    cudaStream_t stream = nullptr;
+    Workspace& workspace;  // of `stream`
+    Gemm& gemm;
+    int multiprocessors = 0;
+    int compute_capability = 0;  // 10 * major + minor: 90 for Hopper
+};
+
+}  // namespace shardscope::trainer::cuda

@@ -1,0 +1,69 @@
+// What every CUDA source of the trainer begins with: the runtime, errors as exceptions, and the one place
+// that launches kernels. Sources that include this compile with nvcc, and with a C++ compiler against a
+// played <cuda_runtime.h> (tests/trainer/played_cuda), which runs a grid's threads as fibers: so they launch
+// by launch(), reach dynamic shared memory by dynamic_shared(), and use no syntax that only nvcc knows.
+#pragma once
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <cuda_runtime.h>
+
+namespace shardscope::trainer::cuda {
+
+// A call of the CUDA runtime, or of a library over it, that failed: what was tried and what came back.
+class CudaError : public std::runtime_error {
+  public:
+    explicit CudaError(const std::string& sentence, cudaError_t code = cudaErrorUnknown)
+        : std::runtime_error(sentence), code_(code) {}
+    cudaError_t code() const { return code_; }
+
+  private:
+    cudaError_t code_;
+};
+
+// `what`: the call, or the kernel, and what it was for. Throws CudaError.
+inline void check(cudaError_t result, const char* what) {
+    if (result == cudaSuccess) return;
+    throw CudaError(
+        std::string(what) + " failed: " + cudaGetErrorString(result) + " (" + cudaGetErrorName(result) + ")",
+        result);
+}
+
+// Dynamic shared memory that a kernel gets without asking for more.
+inline constexpr std::size_t kSharedWithoutAsking = 48 * 1024;
+
+// Enqueues grid.x * grid.y * grid.z blocks of the kernel; an empty grid is no launch. Throws CudaError where
+// the launch itself is refused (a fault inside a kernel shows at a later call).
+template <class... P, class... A>
+void launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
+            A&&... args) {
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+    if (shared_bytes > kSharedWithoutAsking) {
+        check(
+            cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                 cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
+            "cudaFuncSetAttribute for a kernel's shared memory");
+    }
+#ifdef SHARDSCOPE_PLAYED_CUDA
+    played_cuda::launch(kernel, grid, block, shared_bytes, stream, std::forward<A>(args)...);
+#else
+    kernel<<<grid, block, shared_bytes, stream> > >(std::forward<A>(args)...);
+#endif
+    check(cudaGetLastError(), "the launch of a kernel");
+}
+
+// The block's dynamic shared memory (launch's shared_bytes), aligned to 16 bytes.
+template <class T>
+__device__ inline T* dynamic_shared() {
+#ifdef SHARDSCOPE_PLAYED_CUDA
+    return static_cast<T*>(played_cuda::dynamic_shared());
+#else
+    extern __shared__ __align__(16) unsigned char shared_bytes[];
+    return reinterpret_cast<T*>(shared_bytes);
+#endif
+}
+
+}  // namespace shardscope::trainer::cuda
