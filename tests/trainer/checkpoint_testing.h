@@ -202,8 +202,9 @@ class Memory {
     }
     RankMemory of(int rank) {
         return [this, rank](const Arg& arg) {
-            return std::as_writable_bytes(std::span(ranks_[static_cast<std::size_t>(rank)]))
-                .subspan(static_cast<std::size_t>(arg.offset), static_cast<std::size_t>(arg.bytes));
+            return HostView(
+                std::as_writable_bytes(std::span(ranks_[static_cast<std::size_t>(rank)]))
+                    .subspan(static_cast<std::size_t>(arg.offset), static_cast<std::size_t>(arg.bytes)));
         };
     }
 

@@ -5,7 +5,7 @@
 
 #include "plan_jobs.h"
 #include "trainer/data/source.h"
-#include "trainer/executor/cpu_executor.h"
+#include "trainer/executor/training_run.h"
 
 namespace shardscope::trainer::testing {
 
@@ -13,7 +13,7 @@ inline RunResult run(const Job& job, RunOptions options = {}) {
     const Program program(job);
     const DataSource data = open_data(job);
     options.validation = data.validation.get();
-    return run_on_cpu(program, *data.train, options);
+    return run_training(program, *data.train, options);
 }
 
 }  // namespace shardscope::trainer::testing

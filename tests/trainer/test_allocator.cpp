@@ -6,14 +6,15 @@
 #include <gtest/gtest.h>
 
 #include "trainer/executor/allocator.h"
+#include "trainer/executor/cpu_device.h"
 
 namespace shardscope::trainer {
 namespace {
 
 class AllocatorTest : public ::testing::Test {
   protected:
-    AllocatorTest() : scheduler_(2, nullptr) {
-        for (StreamIndex& stream : streams_) stream = scheduler_.add_stream();
+    AllocatorTest() : device_({}, {.workers = 2}), scheduler_(device_.scheduler()) {
+        for (StreamIndex& stream : streams_) stream = device_.add_stream(0);
     }
     ~AllocatorTest() override { release_ = true; }
 
@@ -31,12 +32,13 @@ class AllocatorTest : public ::testing::Test {
     }
 
     std::atomic<bool> release_ = false;
-    Scheduler scheduler_;
+    CpuDevice device_;
+    Scheduler& scheduler_;
     std::array<StreamIndex, kStreams> streams_{};
 };
 
 TEST_F(AllocatorTest, ReusesAFreedBlockOnTheSameStreamAtOnce) {
-    Allocator allocator(scheduler_, streams_);
+    Allocator allocator(device_, 0, streams_);
     Block* first = allocator.allocate(1000, MemorySpace::device, Stream::compute);
     use_until_released(allocator, first, Stream::compute);
     allocator.free(first);
@@ -47,7 +49,7 @@ TEST_F(AllocatorTest, ReusesAFreedBlockOnTheSameStreamAtOnce) {
 }
 
 TEST_F(AllocatorTest, AnotherStreamWaitsForTheLastUse) {
-    Allocator allocator(scheduler_, streams_);
+    Allocator allocator(device_, 0, streams_);
     Block* first = allocator.allocate(1000, MemorySpace::device, Stream::compute);
     use_until_released(allocator, first, Stream::compute);
     allocator.free(first);
@@ -60,7 +62,7 @@ TEST_F(AllocatorTest, AnotherStreamWaitsForTheLastUse) {
 }
 
 TEST_F(AllocatorTest, TheHostWaitsForEveryStream) {
-    Allocator allocator(scheduler_, streams_);
+    Allocator allocator(device_, 0, streams_);
     Block* first = allocator.allocate(64, MemorySpace::pinned, Stream::host);
     use_until_released(allocator, first, Stream::compute);
     allocator.free(first);
@@ -70,7 +72,7 @@ TEST_F(AllocatorTest, TheHostWaitsForEveryStream) {
 }
 
 TEST_F(AllocatorTest, DoesNotWasteMuchOfABlock) {
-    Allocator allocator(scheduler_, streams_);
+    Allocator allocator(device_, 0, streams_);
     Block* large = allocator.allocate(8192, MemorySpace::device, Stream::compute);
     allocator.free(large);
     EXPECT_NE(allocator.allocate(1024, MemorySpace::device, Stream::compute), large);
@@ -78,7 +80,7 @@ TEST_F(AllocatorTest, DoesNotWasteMuchOfABlock) {
 }
 
 TEST_F(AllocatorTest, KeepsSpacesApart) {
-    Allocator allocator(scheduler_, streams_);
+    Allocator allocator(device_, 0, streams_);
     Block* device = allocator.allocate(512, MemorySpace::device, Stream::compute);
     allocator.free(device);
     EXPECT_NE(allocator.allocate(512, MemorySpace::pinned, Stream::compute), device);
@@ -88,7 +90,7 @@ TEST_F(AllocatorTest, KeepsSpacesApart) {
 
 // Allocated follows the host, active the streams, reserved the system.
 TEST_F(AllocatorTest, CountsAllocatedActiveAndReservedBytesApart) {
-    Allocator allocator(scheduler_, streams_);
+    Allocator allocator(device_, 0, streams_);
     const auto expect = [&](std::int64_t allocated, std::int64_t active, std::int64_t reserved) {
         allocator.settle();
         EXPECT_EQ(allocator.allocated_bytes(MemorySpace::device), allocated);
@@ -112,7 +114,7 @@ TEST_F(AllocatorTest, CountsAllocatedActiveAndReservedBytesApart) {
 }
 
 TEST_F(AllocatorTest, ABlockThatIsUsedAgainIsActiveOnce) {
-    Allocator allocator(scheduler_, streams_);
+    Allocator allocator(device_, 0, streams_);
     Block* block = allocator.allocate(1000, MemorySpace::device, Stream::compute);
     use_until_released(allocator, block, Stream::compute);
     allocator.free(block);
@@ -124,7 +126,7 @@ TEST_F(AllocatorTest, ABlockThatIsUsedAgainIsActiveOnce) {
 }
 
 TEST_F(AllocatorTest, GivesCachedBlocksBackBeforeItGrowsBeyondItsLimit) {
-    Allocator allocator(scheduler_, streams_, {4096, -1});
+    Allocator allocator(device_, 0, streams_, {4096, -1});
     Block* first = allocator.allocate(3072, MemorySpace::device, Stream::compute);
     allocator.used(first, Stream::compute,
                    scheduler_
@@ -151,7 +153,7 @@ TEST_F(AllocatorTest, ARequestThatNoSystemCanMeetIsRefused) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     GTEST_SKIP() << "sanitizers end the program at such a request";
 #endif
-    Allocator allocator(scheduler_, streams_);
+    Allocator allocator(device_, 0, streams_);
     try {
         allocator.allocate(std::int64_t{1} << 60, MemorySpace::device, Stream::compute);
         FAIL() << "2^60 bytes";
@@ -163,8 +165,8 @@ TEST_F(AllocatorTest, ARequestThatNoSystemCanMeetIsRefused) {
 }
 
 TEST_F(AllocatorTest, PoisonsAFreedBlockOnceItsLastUseIsOver) {
-    const StreamIndex poisoner = scheduler_.add_stream();
-    Allocator allocator(scheduler_, streams_, {0, poisoner});
+    const StreamIndex poisoner = device_.add_stream(0);
+    Allocator allocator(device_, 0, streams_, {0, poisoner});
     Block* block = allocator.allocate(512, MemorySpace::device, Stream::compute);
     EXPECT_EQ(block->data[17], std::byte{0xFF}) << "nothing may count on zeros";
     block->data[17] = std::byte{1};

@@ -11,8 +11,8 @@
 #include "tests/trainer/checkpoint_testing.h"
 #include "trainer/checkpoint/error.h"
 #include "trainer/data/source.h"
-#include "trainer/executor/cpu_executor.h"
 #include "trainer/executor/rank_runner.h"
+#include "trainer/executor/training_run.h"
 
 namespace shardscope::trainer::testing {
 namespace {
@@ -48,7 +48,7 @@ std::vector<double> train(const Job& job) {
             saver->save(rank, steps_done, memory_of(runner));
         };
     }
-    return run_on_cpu(program, *data.train, options).losses;
+    return run_training(program, *data.train, options).losses;
 }
 
 Job small_gpt(int ranks) {

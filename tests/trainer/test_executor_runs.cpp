@@ -156,7 +156,8 @@ TEST(ExecutorHooks, ARunGoesOnFromWhatAnotherLeft) {
         ASSERT_LE(all.size(), 8U);
         for (std::size_t i = 0; i < all.size(); ++i) {
             auto& bytes = kept[static_cast<std::size_t>(rank) * 8 + i];
-            const std::span<std::byte> here = runner.contents(all[i].parameter);
+            const HostView view = runner.contents(all[i].parameter);
+            const std::span<std::byte> here = view.bytes();
             ASSERT_FALSE(here.empty());
             if (out) bytes.assign(here.begin(), here.end());
             if (!out) std::copy(bytes.begin(), bytes.end(), here.begin());

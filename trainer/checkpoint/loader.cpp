@@ -212,7 +212,8 @@ void CheckpointLoader::fill(int rank, const RankMemory& memory) const {
 
 void CheckpointLoader::read(const StatePiece& piece, const RankMemory& memory) const {
     const ManifestParameter& parameter = *parameters_[static_cast<std::size_t>(piece.parameter)];
-    const std::span<std::byte> to = memory(piece.where);
+    HostView view = memory(piece.where);
+    const std::span<std::byte> to = view.bytes();
     if (std::ssize(to) != 4 * piece.elements) {
         throw std::logic_error(
             fmt::format("there is no memory for {}", name_of(piece.state, parameter.path)));
@@ -229,6 +230,7 @@ void CheckpointLoader::read(const StatePiece& piece, const RankMemory& memory) c
             fail_to_read(stored_.file_path(stored.file), error);
         }
     }
+    view.commit();
 }
 
 }  // namespace shardscope::trainer

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/plan/host_view.h"
 #include "trainer/plan/mesh.h"
 #include "trainer/plan/plan.h"
 #include "trainer/sharding/optimizer.h"
@@ -36,7 +37,7 @@ std::int64_t samples_per_step(const Job& job);
 
 // The bytes that an Arg names in one rank's memory, in whichever space; empty while its buffer is not
 // allocated.
-using RankMemory = std::function<std::span<std::byte>(const Arg&)>;
+using RankMemory = std::function<HostView(const Arg&)>;
 
 // The sub-view of `count` elements of fp32 from element `first` of a view on.
 constexpr Arg elements_of(Arg view, std::int64_t first, std::int64_t count) {

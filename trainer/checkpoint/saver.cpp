@@ -181,7 +181,8 @@ std::int64_t CheckpointSaver::write(int place, std::int64_t step, const RankMemo
             file.emplace(
                 File::open_to_write(folder_ / unfinished_folder_name(step) / facts_.files[file_index].name));
         }
-        const std::span<const std::byte> data = memory(owned.piece.where);
+        const HostView view = memory(owned.piece.where);
+        const std::span<const std::byte> data = view.bytes();
         if (std::ssize(data) != 4 * owned.piece.elements) {
             throw std::logic_error(fmt::format("{} of {} is not in memory", owned.piece.state,
                                                layout_.parameters[owned.piece.parameter].path));

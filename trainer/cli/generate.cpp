@@ -15,7 +15,7 @@
 #include "trainer/cli/next_token.h"
 #include "trainer/data/bpe.h"
 #include "trainer/data/tokenizer.h"
-#include "trainer/executor/cpu_executor.h"
+#include "trainer/executor/training_run.h"
 #include "trainer/executor/rank_runner.h"
 #include "trainer/kernels/random.h"
 #include "trainer/model/models.h"

@@ -21,7 +21,7 @@
 #include "trainer/cli/output.h"
 #include "trainer/cli/stop.h"
 #include "trainer/data/source.h"
-#include "trainer/executor/cpu_executor.h"
+#include "trainer/executor/training_run.h"
 #include "trainer/kernels/blas.h"
 #include "trainer/sharding/program.h"
 
@@ -148,7 +148,7 @@ void Training::carry_out() {
     options.control = &control;
     checkpoints_.attach(options);
     try {
-        run_ = run_on_cpu(program_, *data_.train, options);
+        run_ = run_training(program_, *data_.train, options);
     } catch (...) {
         progress_->end();
         // What was recorded until then, and why it ended, is worth reading.

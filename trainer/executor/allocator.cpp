@@ -1,36 +1,23 @@
 #include "trainer/executor/allocator.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
-
-#include <sys/mman.h>
 
 namespace shardscope::trainer {
 
 namespace {
 
 constexpr std::int64_t kGranularity = 512;  // PyTorch's smallest block
-constexpr std::size_t kAlignment = 4096;
-constexpr int kPoison = 0xFF;  // all bits set: a NaN in fp32, bf16 and fp64
 
 // A cached block may be a quarter larger than asked for; beyond that too much would be wasted.
 std::int64_t largest_acceptable(std::int64_t bytes) {
     return bytes + bytes / 4;
 }
 
-void fill(const Block& block, int value) {
-    std::memset(block.data, value, static_cast<std::size_t>(block.capacity));
-}
-
-void give_to_system(const Block& block) {
-    ::operator delete (block.data, std::align_val_t{kAlignment});
-}
-
 }  // namespace
 
 Allocator::~Allocator() {
-    for (const auto& block : blocks_) give_to_system(*block);
+    for (const auto& block : blocks_) device_.give_back(rank_, block->space, block->data);
 }
 
 // Order on the stream itself protects a reuse there; any other stream must be past its last use. A poisoned
@@ -38,9 +25,9 @@ Allocator::~Allocator() {
 bool Allocator::reusable(const Block& block, Stream stream) const {
     for (std::size_t s = 0; s < kStreams; ++s) {
         if (static_cast<int>(s) == static_cast<int>(stream)) continue;
-        if (!scheduler_.happened({streams_[s], block.last_use[s]})) return false;
+        if (!device_.happened({streams_[s], block.last_use[s]})) return false;
     }
-    return scheduler_.happened({options_.poison_stream, block.last_poison});
+    return device_.happened({options_.poison_stream, block.last_poison});
 }
 
 Block* Allocator::allocate(std::int64_t bytes, MemorySpace space, Stream stream) {
@@ -88,36 +75,23 @@ bool Allocator::has_room(std::int64_t size, MemorySpace space) const {
            count(space).reserved + size <= options_.device_limit;
 }
 
-// Null where the system does not give it, or would have too little left.
-std::byte* Allocator::from_system(std::int64_t size) const {
-    const std::align_val_t alignment{kAlignment};
-    void* data = ::operator new(static_cast<std::size_t>(size), alignment, std::nothrow);
-    if (data && options_.headroom > 0) {
-        const auto bytes = static_cast<std::size_t>(options_.headroom);
-        void* probe = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (probe == MAP_FAILED) {
-            ::operator delete(data, alignment);
-            return nullptr;
-        }
-        ::munmap(probe, bytes);
-    }
-    return static_cast<std::byte*>(data);
+// Null where the system does not give it.
+std::byte* Allocator::from_system(std::int64_t size, MemorySpace space) const {
+    return device_.take(rank_, space, size, options_.poison_stream >= 0);
 }
 
 Block* Allocator::grow(std::int64_t size, MemorySpace space) {
     if (!has_room(size, space)) give_back_cached(space, size);
     if (!has_room(size, space)) throw PoolExhausted(true);
     auto block = std::make_unique<Block>();
-    block->data = from_system(size);
+    block->data = from_system(size, space);
     if (!block->data) {
         give_back_cached(space, 0);
-        block->data = from_system(size);
+        block->data = from_system(size, space);
     }
     if (!block->data) throw PoolExhausted(false);
     block->capacity = size;
     block->space = space;
-    fill(*block, options_.poison_stream >= 0 ? kPoison : 0);  // touch the pages here, not inside a kernel
     block->index = blocks_.size();
     blocks_.push_back(std::move(block));
     Counts& counts = count(space);
@@ -133,8 +107,8 @@ void Allocator::give_back_cached(MemorySpace space, std::int64_t size) {
     while (!cached.empty() && (size == 0 || !has_room(size, space))) {
         const auto largest = std::prev(cached.end());
         Block* block = largest->second;
-        for (std::size_t s = 0; s < kStreams; ++s) scheduler_.wait({streams_[s], block->last_use[s]});
-        scheduler_.wait({options_.poison_stream, block->last_poison});
+        for (std::size_t s = 0; s < kStreams; ++s) device_.wait({streams_[s], block->last_use[s]});
+        device_.wait({options_.poison_stream, block->last_poison});
         settle();  // no lingerer of this block is left
         cached.erase(largest);
         release(block);
@@ -143,7 +117,7 @@ void Allocator::give_back_cached(MemorySpace space, std::int64_t size) {
 
 void Allocator::release(Block* block) {
     count(block->space).reserved -= block->capacity;
-    give_to_system(*block);
+    device_.give_back(rank_, block->space, block->data);
     const std::size_t index = block->index;
     std::swap(blocks_[index], blocks_.back());
     blocks_[index]->index = index;
@@ -156,7 +130,7 @@ void Allocator::release(Block* block) {
 // other.
 void Allocator::linger(Block* block, std::size_t first_stream) {
     for (std::size_t s = first_stream; s < kStreams; ++s) {
-        if (scheduler_.happened({streams_[s], block->last_use[s]})) continue;
+        if (device_.happened({streams_[s], block->last_use[s]})) continue;
         block->lingering = true;
         lingering_[s].push({block->last_use[s], block->turn, block});
         return;
@@ -168,7 +142,7 @@ void Allocator::linger(Block* block, std::size_t first_stream) {
 void Allocator::settle() {
     for (std::size_t s = 0; s < kStreams; ++s) {
         Lingerers& lingerers = lingering_[s];
-        while (!lingerers.empty() && scheduler_.happened({streams_[s], lingerers.top().sequence})) {
+        while (!lingerers.empty() && device_.happened({streams_[s], lingerers.top().sequence})) {
             const Lingerer first = lingerers.top();
             lingerers.pop();
             if (first.turn == first.block->turn && first.block->lingering) linger(first.block, s + 1);
@@ -179,10 +153,7 @@ void Allocator::settle() {
 void Allocator::poison(Block* block) {
     Waits waits;
     for (std::size_t s = 0; s < kStreams; ++s) waits.add({streams_[s], block->last_use[s]});
-    block->last_poison =
-        scheduler_
-            .enqueue(options_.poison_stream, Priority::copy, waits, [block](int) { fill(*block, kPoison); })
-            .sequence;
+    block->last_poison = device_.poison(options_.poison_stream, waits, block->data, block->capacity).sequence;
 }
 
 }  // namespace shardscope::trainer

@@ -15,7 +15,7 @@
 #include <queue>
 #include <vector>
 
-#include "trainer/executor/scheduler.h"
+#include "trainer/executor/device.h"
 #include "trainer/plan/plan.h"
 
 namespace shardscope::trainer {
@@ -48,14 +48,14 @@ class PoolExhausted : public std::bad_alloc {
 struct AllocatorOptions {
     std::int64_t device_limit = 0;   // most device bytes that are reserved; 0: no limit
     StreamIndex poison_stream = -1;  // >= 0: see TestSettings::poison; a stream of its own
-    std::int64_t headroom = 0;       // bytes of address space to leave to others
 };
 
 class Allocator {
   public:
     // `streams`: the rank's streams, in the order of Stream.
-    Allocator(Scheduler& scheduler, std::array<StreamIndex, kStreams> streams, AllocatorOptions options = {})
-        : scheduler_(scheduler), streams_(streams), options_(options) {}
+    Allocator(Device& device, int rank, std::array<StreamIndex, kStreams> streams,
+              AllocatorOptions options = {})
+        : device_(device), rank_(rank), streams_(streams), options_(options) {}
     ~Allocator();
     Allocator(const Allocator&) = delete;
     Allocator& operator=(const Allocator&) = delete;
@@ -98,13 +98,14 @@ class Allocator {
     Block* take_cached(std::int64_t size, MemorySpace space, Stream stream);
     Block* grow(std::int64_t size, MemorySpace space);
     bool has_room(std::int64_t size, MemorySpace space) const;
-    std::byte* from_system(std::int64_t size) const;
+    std::byte* from_system(std::int64_t size, MemorySpace space) const;
     void give_back_cached(MemorySpace space, std::int64_t size);
     void release(Block* block);
     void linger(Block* block, std::size_t first_stream);
     void poison(Block* block);
 
-    Scheduler& scheduler_;
+    Device& device_;
+    int rank_;
     std::array<StreamIndex, kStreams> streams_;
     AllocatorOptions options_;
     std::vector<std::unique_ptr<Block>> blocks_;

@@ -7,6 +7,7 @@
 #include "trainer/executor/cpu_segments.h"
 #include "trainer/kernels/activation.h"
 #include "trainer/kernels/attention.h"
+#include "trainer/kernels/attention_fused.h"
 #include "trainer/kernels/bf16.h"
 #include "trainer/kernels/dropout.h"
 #include "trainer/kernels/elementwise.h"
@@ -161,6 +162,10 @@ void run_typed(const Operands& o, const KernelContext& context) {
             return k::attention_forward(in(2), t(0), t(1), attention_shape(o));
         case Kernel::attention_backward:
             return k::attention_backward(in(2), in(3), in(4), t(0), o.f(1), attention_shape(o));
+        case Kernel::fused_attention_forward:
+            return k::fused_attention_forward(in(2), t(0), o.f(1), attention_shape(o));
+        case Kernel::fused_attention_backward:
+            return k::fused_attention_backward(in(2), in(3), in(4), o.f(5), t(0), o.f(1), attention_shape(o));
         case Kernel::embedding_forward:
             return k::embedding_forward(o.tokens(1), in(2), t(0), d(0), d(1));
         case Kernel::embedding_backward:

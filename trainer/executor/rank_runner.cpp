@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "trainer/executor/cpu_executor.h"
+#include "trainer/executor/run.h"
 #include "trainer/executor/runtime_call.h"
 #include "trainer/job/job.h"
 #include "trainer/job/learning_rate.h"
@@ -20,21 +20,16 @@ using profiler::ticks;
 
 namespace {
 
-std::array<StreamIndex, kStreams> add_streams(Scheduler& scheduler, int rank) {
+std::array<StreamIndex, kStreams> add_streams(Device& device, int rank) {
     std::array<StreamIndex, kStreams> streams{};
-    for (StreamIndex& stream : streams) stream = scheduler.add_stream(rank);
+    for (StreamIndex& stream : streams) stream = device.add_stream(rank);
     return streams;
 }
 
-// OpenBLAS takes a work buffer (128 MiB of address space and a little) for each of its concurrent callers at
-// the first large product, and spins for ever where the system does not give it.
-constexpr std::int64_t kBlasBuffer = std::int64_t{136} << 20;
-
 AllocatorOptions allocator_options(Shared& shared, int rank) {
     AllocatorOptions options;
-    options.headroom = kBlasBuffer * worker_count(shared.job);
     options.device_limit = shared.job.run.memory_limit;
-    if (shared.poison) options.poison_stream = shared.scheduler.add_stream(rank);
+    if (shared.poison) options.poison_stream = shared.device.add_stream(rank);
     return options;
 }
 
@@ -48,13 +43,13 @@ RankRunner::RankRunner(int rank, Shared& shared, HostCalls calls)
     : rank_(rank),
       shared_(shared),
       calls_(std::move(calls)),
-      streams_(add_streams(shared.scheduler, rank)),
-      allocator_(shared.scheduler, streams_, allocator_options(shared, rank)) {
+      streams_(add_streams(shared.device, rank)),
+      allocator_(shared.device, rank, streams_, allocator_options(shared, rank)) {
     for (const Group group : {Group::world, Group::shard, Group::replicate}) {
         Communicator& communicator = communicators_[static_cast<std::size_t>(group)];
         communicator.id = shared.mesh.id(group, rank);
-        communicator.group = &shared.groups.of(communicator.id);
         communicator.place = shared.mesh.place(group, rank);
+        communicator.members = shared.mesh.size(group);
     }
 }
 
@@ -119,12 +114,12 @@ void RankRunner::run(const Plan& plan, std::int64_t step) {
 }
 
 void RankRunner::drain() {
-    for (const StreamEvent event : last_) shared_.scheduler.wait(event);
+    for (const StreamEvent event : last_) shared_.device.wait(event);
     allocator_.settle();
     if (log_) record_counters();
 }
 
-std::span<std::byte> RankRunner::contents(const Arg& arg) {
+HostView RankRunner::contents(const Arg& arg) {
     const auto id = static_cast<std::size_t>(arg.buffer);
     if (arg.buffer < 0 || id >= blocks_.size() || !blocks_[id]) return {};
     std::byte* data = address(arg);
@@ -132,7 +127,13 @@ std::span<std::byte> RankRunner::contents(const Arg& arg) {
     if (data < block.data || arg.bytes < 0 || data + arg.bytes > block.data + block.capacity) {
         throw std::logic_error("a view reaches beyond its buffer");
     }
-    return {data, static_cast<std::size_t>(arg.bytes)};
+    const auto size = static_cast<std::size_t>(arg.bytes);
+    if (shared_.device.host_reads(block.space)) return HostView({data, size});
+    std::vector<std::byte> copy(size);
+    shared_.device.copy(rank_, copy.data(), data, arg.bytes);
+    return {std::move(copy), [this, data](std::span<const std::byte> bytes) {
+                shared_.device.copy(rank_, data, bytes.data(), std::ssize(bytes));
+            }};
 }
 
 std::byte* RankRunner::address(const Arg& arg) const {
@@ -224,16 +225,16 @@ void RankRunner::out_of_memory(const Plan& plan, const Op& op, const PoolExhaust
         moment += fmt::format(", {} unit {} ({})", gathering ? "gathering" : "in", op.unit, unit);
     }
     const std::int64_t limit = shared_.job.run.memory_limit;
-    throw OutOfMemory(fmt::format(
-        "step {}, rank {}: out of memory: {} bytes for {} ({}) do not fit {}; allocated are {} "
-        "bytes ({}) of {} "
-        "reserved; {}make the units (fsdp.wrap), the batch (data.batch) or the model smaller",
-        step_, rank_, buffer.bytes, buffer.name, moment,
-        reason.by_limit() ? fmt::format("into the {} bytes of run.memory_limit", limit)
-                          : std::string("into the memory that the system gives this process (ulimit -v)"),
-        counter_.live_bytes(), held.empty() ? "nothing" : held,
-        allocator_.reserved_bytes(MemorySpace::device),
-        reason.by_limit() ? "raise run.memory_limit, or " : ""));
+    throw OutOfMemory(
+        fmt::format("step {}, rank {}: out of memory: {} bytes for {} ({}) do not fit {}; allocated are {} "
+                    "bytes ({}) of {} "
+                    "reserved; {}make the units (fsdp.wrap), the batch (data.batch) or the model smaller",
+                    step_, rank_, buffer.bytes, buffer.name, moment,
+                    reason.by_limit() ? fmt::format("into the {} bytes of run.memory_limit", limit)
+                                      : shared_.device.out_of_memory_place(),
+                    counter_.live_bytes(), held.empty() ? "nothing" : held,
+                    allocator_.reserved_bytes(MemorySpace::device),
+                    reason.by_limit() ? "raise run.memory_limit, or " : ""));
 }
 
 // --- calls and waits -------------------------------------------------------------------------------------
@@ -271,7 +272,7 @@ void RankRunner::host_wait(const Op& op) {
     const StreamEvent event = events_[static_cast<std::size_t>(op.event)];
     const std::uint64_t start = log_ ? ticks() : 0;
     shared_.delays.maybe_sleep();
-    shared_.scheduler.wait(event);
+    shared_.device.wait(event);
     allocator_.settle();
     if (!log_) return;
     const std::uint64_t end = ticks();
@@ -284,14 +285,14 @@ void RankRunner::host_wait(const Op& op) {
 // Work on Stream::host: the Plan has waited for what it needs.
 void RankRunner::do_at_once(const Plan& plan, const Op& op) {
     shared_.delays.maybe_sleep();
-    prepare(plan, op, host_launch_);
+    prepare(plan, op, launch_);
     if (log_) {
         const Instruments& names = *shared_.instruments;
         log_->push(op.kind == OpKind::kernel   ? names_->names[static_cast<std::size_t>(op.name)]
                    : op.kind == OpKind::memcpy ? names.host_copy
                                                : names.host_zero);
     }
-    carry_out(host_launch_);
+    carry_out(launch_);
     if (log_) log_->pop();
 }
 

@@ -1,5 +1,5 @@
-// Carries out Plans for one rank on the CPU: the rank's host thread walks the operations in program order,
-// does the host's part at once and enqueues the rest on the rank's streams. Knows nothing of FSDP.
+// Carries out Plans for one rank: the rank's host thread walks the operations in program order, does the
+// host's part at once and enqueues the rest on the rank's streams of a device. Knows nothing of FSDP.
 #pragma once
 
 #include <array>
@@ -12,11 +12,10 @@
 
 #include "trainer/executor/allocator.h"
 #include "trainer/executor/delays.h"
+#include "trainer/executor/device.h"
 #include "trainer/executor/instruments.h"
-#include "trainer/executor/launch.h"
-#include "trainer/executor/local_group.h"
-#include "trainer/executor/scheduler.h"
 #include "trainer/plan/account.h"
+#include "trainer/plan/host_view.h"
 #include "trainer/plan/mesh.h"
 #include "trainer/plan/plan.h"
 
@@ -26,15 +25,13 @@ struct Job;
 
 // What all ranks of the process share.
 struct Shared {
-    Scheduler& scheduler;
-    LocalGroups& groups;
+    Device& device;
     Delays& delays;
     Mesh mesh;
     const Job& job;
-    bool poison = false;                            // see TestSettings
-    std::vector<std::string> unit_names;            // by unit, for messages
-    Instruments* instruments = nullptr;             // null: nothing is recorded
-    std::vector<profiler::ThreadLog*> worker_logs;  // by worker, once they have started
+    bool poison = false;                  // see TestSettings
+    std::vector<std::string> unit_names;  // by unit, for messages
+    Instruments* instruments = nullptr;   // null: nothing is recorded
 };
 
 // What a Plan's host calls reach, on the rank's host thread.
@@ -48,7 +45,7 @@ struct HostCalls {
 
 class RankRunner {
   public:
-    // Adds the rank's streams to the scheduler: before any thread enqueues.
+    // Adds the rank's streams to the device: before any thread enqueues.
     RankRunner(int rank, Shared& shared, HostCalls calls);
 
     // Called on the rank's host thread. `step` 0 is the first of all; set-up and finish use the step they
@@ -57,7 +54,7 @@ class RankRunner {
     void drain();  // waits for the rank's streams
 
     // What a view holds, in any space, between Plans and after drain(); empty while it is not allocated.
-    std::span<std::byte> contents(const Arg& arg);
+    HostView contents(const Arg& arg);
 
     const MemoryPeak& peak() const { return counter_.peak(); }
     const Allocator& allocator() const { return allocator_; }
@@ -66,8 +63,7 @@ class RankRunner {
     using NameId = profiler::NameId;
     // One in-order queue per communicator, as NCCL has.
     struct Communicator {
-        LocalGroup* group = nullptr;
-        int id = 0, place = 0;
+        int id = 0, place = 0, members = 1;
         StreamEvent last;           // collective
         std::int64_t sequence = 0;  // of the next one
     };
@@ -80,6 +76,7 @@ class RankRunner {
     void do_at_once(const Plan& plan, const Op& op);
     void enqueue(const Plan& plan, const Op& op);
     void enqueue_collective(const Op& op);
+    void describe_collective(const Op& op, CollectiveLaunch& launch);
     void describe_work(const Plan& plan, const Op& op, profiler::DeviceWork& work);
     void prepare(const Plan& plan, const Op& op, Launch& launch);
     StreamEvent record(Stream stream);
@@ -104,8 +101,7 @@ class RankRunner {
     std::vector<StreamEvent> events_;         // by event slot
     std::array<StreamEvent, kStreams> last_;  // latest item of each stream
     std::array<Waits, kStreams> waits_;       // that the next item of a stream takes along
-    std::array<Launches, kStreams> launches_;
-    Launch host_launch_;
+    Launch launch_;                           // the latest
     std::array<Communicator, kGroupNames.size()> communicators_;  // by Group; those that are the world: its
     std::int64_t correlation_ = 0;
     std::int64_t step_ = 0;

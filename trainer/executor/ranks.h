@@ -1,13 +1,13 @@
-// The ranks of a run: one RankRunner and one host thread each, with the scheduler and the process groups that
-// they share. Nothing outlives the object.
+// The ranks of a run: one RankRunner and one host thread each, with the device that they share. Nothing
+// outlives the object.
 #pragma once
 
 #include <functional>
-#include <latch>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "trainer/executor/devices.h"
 #include "trainer/executor/gates.h"
 #include "trainer/executor/rank_runner.h"
 #include "trainer/executor/run.h"
@@ -17,9 +17,10 @@ namespace shardscope::trainer {
 
 class Ranks {
   public:
-    // `calls_of(rank)`: what the rank's host calls reach. `recorder` may be null.
+    // `calls_of(rank)`: what the rank's host calls reach. `recorder` may be null. `make`: the device; empty:
+    // the one that the job asks for.
     Ranks(const Program& program, profiler::Recorder* recorder, const TestSettings& test,
-          const std::function<HostCalls(int rank)>& calls_of);
+          const std::function<HostCalls(int rank)>& calls_of, const MakeDevice& make = {});
     ~Ranks();
     Ranks(const Ranks&) = delete;
     Ranks& operator=(const Ranks&) = delete;
@@ -37,11 +38,8 @@ class Ranks {
     profiler::ThreadLog* attach_host(int rank);
 
     profiler::Recorder* recorder_;
-    std::vector<profiler::ThreadLog*> worker_logs_;
-    std::latch workers_ready_;
-    Scheduler scheduler_;
     Delays delays_;
-    LocalGroups groups_;
+    std::unique_ptr<Device> device_;
     std::optional<Instruments> instruments_;
     Shared shared_;
     HostBarrier barrier_;

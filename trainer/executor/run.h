@@ -1,4 +1,4 @@
-// What a run of the cpu executor is given and what it returns, beside the Program.
+// What a run is given and what it returns, beside the Program.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trainer/data/dataset.h"
+#include "trainer/executor/devices.h"
 #include "trainer/plan/account.h"
 
 namespace shardscope::profiler {
@@ -62,22 +63,6 @@ struct RunHooks {
     std::function<void(int rank, std::int64_t steps_done, RankRunner&)> at_step_end;
 };
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kPoisonByDefault = true;
-#else
-inline constexpr bool kPoisonByDefault = false;
-#endif
-
-// For tests: none of it may change a bit of any result.
-struct TestSettings {
-    std::uint64_t delay_seed =
-        0;  // not 0: short pseudo-random sleeps in streams, at collectives, waits and frees
-    int transfer_delay_us = 0;  // every collective's data takes this much longer; no worker waits for it
-    // Blocks hold NaNs (all bits set) from the system, and again once the last stream use after their free is
-    // over.
-    bool poison = kPoisonByDefault;
-};
-
 struct RunOptions {
     profiler::Recorder* recorder = nullptr;  // null: nothing is recorded
     const Dataset* validation = nullptr;     // what is held out; null: no validation
@@ -89,6 +74,7 @@ struct RunOptions {
     std::int64_t first_step = 0;
     std::int64_t first_sample = 0;
     TestSettings test;
+    MakeDevice make_device;  // empty: the device that the job asks for
 };
 
 struct RunResult {

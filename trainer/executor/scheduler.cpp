@@ -8,17 +8,6 @@
 
 namespace shardscope::trainer {
 
-void Waits::add(StreamEvent event) {
-    if (event.stream < 0 || event.sequence == 0) return;
-    for (std::size_t i = 0; i < count_; ++i) {
-        if (events_[i].stream != event.stream) continue;
-        events_[i].sequence = std::max(events_[i].sequence, event.sequence);
-        return;
-    }
-    if (count_ == kCapacity) throw std::logic_error("an item waits for events of too many streams");
-    events_[count_++] = event;
-}
-
 Scheduler::Scheduler(int workers, const std::function<void(int worker)>& on_worker_start) {
     home_of_worker_.assign(static_cast<std::size_t>(workers), -1);
     at_work_.assign(static_cast<std::size_t>(workers), false);

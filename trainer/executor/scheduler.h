@@ -19,38 +19,14 @@
 #include <deque>
 #include <exception>
 #include <functional>
-#include <initializer_list>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <thread>
 #include <vector>
 
+#include "trainer/executor/stream_event.h"
+
 namespace shardscope::trainer {
-
-using StreamIndex = std::int32_t;  // over all ranks of the process
-
-struct StreamEvent {
-    StreamIndex stream = -1;
-    std::uint64_t sequence = 0;  // happened when the stream has completed this many items; 0: at once
-};
-
-// Events of at most kCapacity streams; of one stream the latest counts.
-class Waits {
-  public:
-    static constexpr std::size_t kCapacity = 6;
-    Waits() = default;
-    Waits(std::initializer_list<StreamEvent> events) {
-        for (const StreamEvent& event : events) add(event);
-    }
-    void add(StreamEvent event);  // std::logic_error beyond the capacity
-    std::span<const StreamEvent> events() const { return {events_.data(), count_}; }
-    bool empty() const { return count_ == 0; }
-
-  private:
-    std::array<StreamEvent, kCapacity> events_;
-    std::size_t count_ = 0;
-};
 
 enum class Priority : std::uint8_t { communication = 0, copy = 1, compute = 2 };
 inline constexpr std::size_t kPriorities = 3;

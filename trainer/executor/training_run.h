@@ -1,5 +1,4 @@
-// The cpu executor: a job's ranks as threads of this process, their streams carried out by one pool of
-// workers.
+// A job's ranks as threads of this process, trained on the device that the job asks for.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +12,15 @@ namespace shardscope::trainer {
 
 // Trains from options.first_step to run.steps. Throws what a rank threw first: RunError (a loss that is not
 // finite, no memory), DataError; then the recorder holds all that was recorded, with the reason as a
-// diagnostic, and can be finished as after a good run.
-RunResult run_on_cpu(const Program& program, const Dataset& dataset, const RunOptions& options = {});
+// diagnostic, and can be finished as after a good run. DeviceError: the device cannot be used.
+RunResult run_training(const Program& program, const Dataset& dataset, const RunOptions& options = {});
 
 // The forward of a Program made for Purpose::generate, again and again until `on_logits` returns false.
 // `source` fills the input (int32 tokens of one sample), `on_logits` gets the logits [tokens, vocabulary]
 // (fp32, row by row) of that input, good until it returns. `after_setup` fills the parameters. All three are
-// called on one thread. Throws as run_on_cpu does.
+// called on one thread. Throws as run_training does.
 void run_forward(const Program& program, const std::function<void(int rank, RankRunner&)>& after_setup,
                  const std::function<void(std::span<std::byte> input)>& source,
                  const std::function<bool(std::span<const float> logits)>& on_logits);
-
-// How many workers a job gets: what it asks for, else the cores.
-int worker_count(const Job& job);
 
 }  // namespace shardscope::trainer

@@ -1,4 +1,4 @@
-#include "trainer/executor/cpu_executor.h"
+#include "trainer/executor/training_run.h"
 
 #include <algorithm>
 #include <chrono>
@@ -95,7 +95,9 @@ Training::Training(const Program& program, const Dataset& dataset, const RunOpti
       validation_(job_.run.ranks, [this](const BoardLoss& loss) { on_validation(loss); }),
       gate_(options.control ? &options.control->stop : nullptr, options.first_step),
       ranks_state_(static_cast<std::size_t>(job_.run.ranks)),
-      ranks_(program, options.recorder, options.test, [this](int rank) { return calls_of(rank); }) {
+      ranks_(
+          program, options.recorder, options.test, [this](int rank) { return calls_of(rank); },
+          options.make_device) {
     if (options_.recorder) describe_program(*options_.recorder, program_);
 }
 
@@ -257,12 +259,7 @@ void tell_why(profiler::Recorder& recorder, const std::exception& error) {
 
 }  // namespace
 
-int worker_count(const Job& job) {
-    if (job.run.workers > 0) return job.run.workers;
-    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
-RunResult run_on_cpu(const Program& program, const Dataset& dataset, const RunOptions& options) {
+RunResult run_training(const Program& program, const Dataset& dataset, const RunOptions& options) {
     if (options.first_step >= program.job().run.steps) {
         throw RunError(fmt::format("{} steps are done already and run.steps is {}; raise run.steps to go on",
                                    options.first_step, program.job().run.steps));

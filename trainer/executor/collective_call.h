@@ -1,0 +1,23 @@
+// What one rank brings to a collective, whoever carries it out.
+#pragma once
+
+#include <cstdint>
+
+#include "trainer/plan/plan.h"
+
+namespace shardscope::trainer {
+
+// A member's buffers may be in place (all_reduce; all_gather whose input is its own piece of the output;
+// reduce_scatter whose output is its own piece of the input; broadcast). Where the elements of an all_gather
+// or reduce_scatter do not divide by the members, pieces are of the next whole number and the last ones
+// shorter or empty.
+struct CollectiveCall {
+    Operation operation = Operation::barrier;
+    DType dtype = DType::fp32;  // sums: fp32, bf16 (in fp32, rounded once) or fp64; anything can be moved
+    void* output = nullptr;
+    const void* input = nullptr;
+    std::int64_t full_elements = 0;  // all_gather: of the output; reduce_scatter: of the input; else of both
+    std::int32_t divisor = 1;        // sums are divided by this
+};
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,169 @@
+#include "trainer/executor/cpu_device.h"
+
+#include <cstring>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include "profiler/recorder.h"
+#include "trainer/executor/processor.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+using profiler::ticks;
+
+constexpr std::align_val_t kAlignment{4096};
+constexpr int kPoison = 0xFF;  // all bits set: a NaN in fp32, bf16 and fp64
+
+}  // namespace
+
+void carry_out(const Launch& launch) {
+    const Op& op = *launch.op;
+    const auto bytes = static_cast<std::size_t>(op.args.empty() ? 0 : op.args[0].bytes);
+    switch (op.kind) {
+        case OpKind::kernel:
+            return run_kernel(op, launch.data, launch.context);
+        case OpKind::memcpy:
+            std::memcpy(launch.data[0], launch.data[1], bytes);
+            return;
+        case OpKind::memset:
+            std::memset(launch.data[0], static_cast<int>(op.dims[0]), bytes);
+            return;
+        default:
+            throw std::logic_error("an operation that is no work was enqueued");
+    }
+}
+
+CpuDevice::CpuDevice(const Mesh& mesh, const CpuDeviceOptions& options)
+    : options_(options),
+      groups_(mesh, options.transfer_delay, options.delays),
+      worker_logs_(static_cast<std::size_t>(options.workers), nullptr),
+      workers_ready_(options.workers),
+      scheduler_(options.workers, [this](int worker) {
+          if (options_.recorder) {
+              worker_logs_[static_cast<std::size_t>(worker)] =
+                  options_.recorder->attach_thread(fmt::format("worker {}", worker), -1);
+          }
+          workers_ready_.count_down();
+      }) {
+    workers_ready_.wait();
+}
+
+// --- streams ---------------------------------------------------------------------------------------------
+
+StreamIndex CpuDevice::add_stream(int rank) {
+    launches_.emplace_back();
+    return scheduler_.add_stream(rank);
+}
+
+// One that no worker uses any more; its launch is an earlier one.
+CpuDevice::InFlight& CpuDevice::in_flight(StreamIndex stream) {
+    Launches& launches = launches_[static_cast<std::size_t>(stream)];
+    if (launches.empty() || !scheduler_.happened(launches.front()->event)) {
+        return *launches.emplace_back(std::make_unique<InFlight>());
+    }
+    launches.push_back(std::move(launches.front()));
+    launches.pop_front();
+    return *launches.back();
+}
+
+StreamEvent CpuDevice::enqueue(StreamIndex stream, const Waits& waits, const Launch& launch) {
+    InFlight& own = in_flight(stream);
+    own.launch = launch;
+    const Priority priority = launch.op->kind == OpKind::kernel ? Priority::compute : Priority::copy;
+    own.event =
+        scheduler_.enqueue(stream, priority, waits, [this, &own](int worker) { run(own.launch, worker); });
+    return own.event;
+}
+
+// On a worker.
+void CpuDevice::run(const Launch& launch, int worker) {
+    if (options_.delays) options_.delays->maybe_sleep();
+    if (!options_.recorder) return carry_out(launch);
+    const std::uint64_t start = ticks();
+    carry_out(launch);
+    const std::uint64_t end = ticks();
+    switch (launch.op->kind) {
+        case OpKind::kernel:
+            return log_of(worker).kernel(start, end, launch.work);
+        case OpKind::memcpy:
+            return log_of(worker).memcpy(start, end, launch.work);
+        default:
+            return log_of(worker).memset(start, end, launch.work);
+    }
+}
+
+StreamEvent CpuDevice::enqueue(StreamIndex stream, const Waits& waits, const CollectiveLaunch& collective) {
+    const auto part = static_cast<std::size_t>(collective.place);
+    auto meeting =
+        groups_.of(collective.communicator).join(collective.place, collective.sequence, collective.call);
+    if (collective.log) {
+        // The kernel's time is from this rank's arrival to its own data in place; an all_reduce's is in place
+        // when all parts are done, because each part writes to every rank.
+        const Operation operation = collective.call.operation;
+        const bool ends_together = operation == Operation::all_reduce || operation == Operation::barrier;
+        meeting->on_part_complete(
+            part, [this, kernel = collective.kernel, row = collective.row, ends_together](
+                      std::uint64_t arrived, std::uint64_t own_end, std::uint64_t last_end, int worker) {
+                log_of(worker).kernel(arrived, ends_together ? last_end : own_end, kernel);
+                log_of(worker).collective(row);
+            });
+    }
+    return scheduler_.enqueue_arrival(stream, waits, std::move(meeting), part);
+}
+
+StreamEvent CpuDevice::mark(StreamIndex stream, const Waits& waits) {
+    return scheduler_.enqueue(stream, Priority::communication, waits, [](int) {});
+}
+
+StreamEvent CpuDevice::poison(StreamIndex stream, const Waits& waits, std::byte* data, std::int64_t bytes) {
+    return scheduler_.enqueue(stream, Priority::copy, waits, [data, bytes](int) {
+        std::memset(data, kPoison, static_cast<std::size_t>(bytes));
+    });
+}
+
+// --- memory ----------------------------------------------------------------------------------------------
+
+std::byte* CpuDevice::take(int /*rank*/, MemorySpace /*space*/, std::int64_t bytes, bool poisoned) {
+    const auto size = static_cast<std::size_t>(bytes);
+    void* data = ::operator new(size, kAlignment, std::nothrow);
+    if (data && options_.headroom > 0) {
+        const auto headroom = static_cast<std::size_t>(options_.headroom);
+        void* probe = ::mmap(nullptr, headroom, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (probe == MAP_FAILED) {
+            ::operator delete(data, kAlignment);
+            return nullptr;
+        }
+        ::munmap(probe, headroom);
+    }
+    // Touches the pages here, not inside a kernel.
+    if (data) std::memset(data, poisoned ? kPoison : 0, size);
+    return static_cast<std::byte*>(data);
+}
+
+void CpuDevice::give_back(int /*rank*/, MemorySpace /*space*/, std::byte* data) noexcept {
+    ::operator delete(data, kAlignment);
+}
+
+void CpuDevice::copy(int /*rank*/, std::byte* to, const std::byte* from, std::int64_t bytes) {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+// --- the run ---------------------------------------------------------------------------------------------
+
+void CpuDevice::describe(traces::RankRow& row) const {
+    row.device_name = processor_name();
+    row.device_memory = physical_memory();
+}
+
+std::string CpuDevice::out_of_memory_place() const {
+    return "into the memory that the system gives this process (ulimit -v)";
+}
+
+}  // namespace shardscope::trainer

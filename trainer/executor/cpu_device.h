@@ -1,0 +1,80 @@
+// The CPU as a device: the streams of all ranks are carried out by one pool of workers, collectives are the
+// `local` process group's, and every space is the process's own memory.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <latch>
+#include <memory>
+#include <vector>
+
+#include "trainer/executor/delays.h"
+#include "trainer/executor/device.h"
+#include "trainer/executor/local_group.h"
+#include "trainer/executor/scheduler.h"
+
+namespace shardscope::profiler {
+class Recorder;
+}
+
+namespace shardscope::trainer {
+
+struct CpuDeviceOptions {
+    int workers = 1;
+    profiler::Recorder* recorder = nullptr;      // null: nothing is recorded
+    std::chrono::microseconds transfer_delay{};  // see TestSettings
+    Delays* delays = nullptr;                    // null: none
+    // Bytes of address space that a buffer must leave to others: a BLAS that gets none for its own buffers
+    // spins for ever.
+    std::int64_t headroom = 0;
+};
+
+class CpuDevice final : public Device {
+  public:
+    // Returns when the workers run.
+    CpuDevice(const Mesh& mesh, const CpuDeviceOptions& options);
+    ~CpuDevice() override { stop(); }
+
+    StreamIndex add_stream(int rank) override;
+    StreamEvent enqueue(StreamIndex stream, const Waits& waits, const Launch& launch) override;
+    StreamEvent enqueue(StreamIndex stream, const Waits& waits, const CollectiveLaunch& collective) override;
+    StreamEvent mark(StreamIndex stream, const Waits& waits) override;
+    StreamEvent poison(StreamIndex stream, const Waits& waits, std::byte* data, std::int64_t bytes) override;
+    bool happened(StreamEvent event) override { return scheduler_.happened(event); }
+    void wait(StreamEvent event) override { scheduler_.wait(event); }
+
+    std::byte* take(int rank, MemorySpace space, std::int64_t bytes, bool poisoned) override;
+    void give_back(int rank, MemorySpace space, std::byte* data) noexcept override;
+    bool host_reads(MemorySpace) const override { return true; }
+    void copy(int rank, std::byte* to, const std::byte* from, std::int64_t bytes) override;
+
+    void describe(traces::RankRow& row) const override;
+    std::string out_of_memory_place() const override;
+    void fail(std::exception_ptr error) override { scheduler_.fail(std::move(error)); }
+    void stop() override { scheduler_.stop(); }
+
+    Scheduler& scheduler() { return scheduler_; }  // for tests
+
+  private:
+    // A launch that a worker has or will have.
+    struct InFlight {
+        Launch launch;
+        StreamEvent event;
+    };
+    // Records are used again, in the order of their stream, so that enqueuing allocates nothing once a run is
+    // warm. One stream's, used by its rank's host thread.
+    using Launches = std::deque<std::unique_ptr<InFlight>>;  // the oldest first
+
+    InFlight& in_flight(StreamIndex stream);
+    void run(const Launch& launch, int worker);
+    profiler::ThreadLog& log_of(int worker) { return *worker_logs_[static_cast<std::size_t>(worker)]; }
+
+    CpuDeviceOptions options_;
+    LocalGroups groups_;
+    std::vector<profiler::ThreadLog*> worker_logs_;  // by worker, once they have started
+    std::deque<Launches> launches_;                  // by stream; a deque: add_stream moves none
+    std::latch workers_ready_;
+    Scheduler scheduler_;
+};
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,85 @@
+// What carries out a run's work: the streams, the memory and the communicators of a device, for all ranks of
+// this process. The rank's host thread (RankRunner) walks the Plan and hands each operation to it; nothing
+// here knows of Plans of steps, modules or sharding. One device is the CPU's pool of workers (cpu_device.h),
+// another CUDA's (a module that is opened at run time, see trainer/cuda).
+//
+// An event is a (stream, sequence) pair: it has happened when the stream has completed that many of the items
+// that were put on it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <string>
+
+#include "profiler/thread_log.h"
+#include "traces/store/rows.h"
+#include "trainer/executor/collective_call.h"
+#include "trainer/executor/launch.h"
+#include "trainer/executor/stream_event.h"
+#include "trainer/plan/plan.h"
+
+namespace shardscope::trainer {
+
+// One rank's part in one collective.
+struct CollectiveLaunch {
+    int communicator = 0;        // Mesh::id
+    int place = 0, members = 1;  // of the rank among the communicator's ranks
+    std::int64_t sequence = 0;   // of the communicator's collectives, 0 the first
+    CollectiveCall call;
+    // For the recorder; used where `log` is there. `kernel`: the work that the device times.
+    profiler::ThreadLog* log = nullptr;  // of the calling host thread
+    profiler::DeviceWork kernel;
+    profiler::CollectiveWork row;
+};
+
+class Device {
+  public:
+    Device() = default;
+    virtual ~Device() = default;
+    Device(const Device&) = delete;
+    Device& operator=(const Device&) = delete;
+
+    // --- streams ---------------------------------------------------------------------------------------
+    // A stream of the rank. Before any thread enqueues.
+    virtual StreamIndex add_stream(int rank) = 0;
+
+    // These append an item that waits for `waits` at the head of its stream and return its event. One thread
+    // at a time for each stream: its rank's host thread. What `launch` and `collective` name must stay until
+    // the event has happened; they themselves need not.
+    virtual StreamEvent enqueue(StreamIndex stream, const Waits& waits, const Launch& launch) = 0;
+    virtual StreamEvent enqueue(StreamIndex stream, const Waits& waits,
+                                const CollectiveLaunch& collective) = 0;
+    // Nothing but the waits.
+    virtual StreamEvent mark(StreamIndex stream, const Waits& waits) = 0;
+    // Sets all bits of a piece of memory.
+    virtual StreamEvent poison(StreamIndex stream, const Waits& waits, std::byte* data,
+                               std::int64_t bytes) = 0;
+
+    // Whether an event has happened; never blocks. Of events that were never enqueued: yes.
+    virtual bool happened(StreamEvent event) = 0;
+    // Blocks the host thread. Rethrows the first failure of any work of the run.
+    virtual void wait(StreamEvent event) = 0;
+
+    // --- memory ----------------------------------------------------------------------------------------
+    // `bytes` of a space for a rank, all bits cleared or set (`poisoned`); null where the system has no more.
+    virtual std::byte* take(int rank, MemorySpace space, std::int64_t bytes, bool poisoned) = 0;
+    // No work uses it any more.
+    virtual void give_back(int rank, MemorySpace space, std::byte* data) noexcept = 0;
+    // Whether host threads read and write memory of this space in place.
+    virtual bool host_reads(MemorySpace space) const = 0;
+    // Between any two spaces, done when it returns. The rank's streams are idle.
+    virtual void copy(int rank, std::byte* to, const std::byte* from, std::int64_t bytes) = 0;
+
+    // --- the run ---------------------------------------------------------------------------------------
+    // What the device is, for the trace: device_name, device_memory, and what else RankRow tells of it.
+    virtual void describe(traces::RankRow& row) const = 0;
+    // One sentence for a buffer that does not fit, after "do not fit ": "into the memory that ...".
+    virtual std::string out_of_memory_place() const = 0;
+    // Stops everything because of `error`; every waiting host gets it.
+    virtual void fail(std::exception_ptr error) = 0;
+    // Finishes what was enqueued, unless something failed. What work refers to may go after that. Idempotent.
+    virtual void stop() = 0;
+};
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,41 @@
+// Which device carries out a job.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <stdexcept>
+
+#include "trainer/executor/delays.h"
+#include "trainer/executor/device.h"
+#include "trainer/executor/test_settings.h"
+
+namespace shardscope::profiler {
+class Recorder;
+}
+
+namespace shardscope::trainer {
+
+class Program;
+struct Job;
+
+// The device that the job asks for cannot be had; the message is one sentence: what is missing, what to do.
+class DeviceError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+struct DeviceRequest {
+    const Program& program;
+    profiler::Recorder* recorder;  // null: nothing is recorded
+    const TestSettings& test;
+    Delays& delays;
+};
+using MakeDevice = std::function<std::unique_ptr<Device>(const DeviceRequest&)>;
+
+// By run.device. Throws DeviceError.
+std::unique_ptr<Device> make_device(const DeviceRequest& request);
+
+// How many workers a job gets on the CPU: what it asks for, else the cores.
+int worker_count(const Job& job);
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,47 @@
+// How the host names what a stream has been given: a stream, an event, and events to wait for.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <stdexcept>
+
+namespace shardscope::trainer {
+
+using StreamIndex = std::int32_t;  // over all ranks of the process
+
+struct StreamEvent {
+    StreamIndex stream = -1;
+    std::uint64_t sequence = 0;  // happened when the stream has completed this many items; 0: at once
+};
+
+// Events of at most kCapacity streams; of one stream the latest counts.
+class Waits {
+  public:
+    static constexpr std::size_t kCapacity = 6;
+    Waits() = default;
+    Waits(std::initializer_list<StreamEvent> events) {
+        for (const StreamEvent& event : events) add(event);
+    }
+    void add(StreamEvent event) {  // std::logic_error beyond the capacity
+        if (event.stream < 0 || event.sequence == 0) return;
+        for (StreamEvent& own : std::span(events_.data(), count_)) {
+            if (own.stream != event.stream) continue;
+            own.sequence = std::max(own.sequence, event.sequence);
+            return;
+        }
+        if (count_ == kCapacity) throw std::logic_error("an item waits for events of too many streams");
+        events_[count_++] = event;
+    }
+    std::span<const StreamEvent> events() const { return {events_.data(), count_}; }
+    bool empty() const { return count_ == 0; }
+
+  private:
+    std::array<StreamEvent, kCapacity> events_;
+    std::size_t count_ = 0;
+};
+
+}  // namespace shardscope::trainer
