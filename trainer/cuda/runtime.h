@@ -50,7 +50,9 @@ void launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shared_byte
 #ifdef SHARDSCOPE_PLAYED_CUDA
     played_cuda::launch(kernel, grid, block, shared_bytes, stream, std::forward<A>(args)...);
 #else
-    kernel<<<grid, block, shared_bytes, stream> > >(std::forward<A>(args)...);
+    // clang-format off
+    kernel<<<grid, block, shared_bytes, stream>>>(std::forward<A>(args)...);
+    // clang-format on
 #endif
     check(cudaGetLastError(), "the launch of a kernel");
 }

@@ -1,0 +1,64 @@
+// Sums and maxima over the threads of a warp or a block, for blocks of one dimension and whole warps. The
+// order is a fixed tree: the same values give the same bits. Device code.
+#pragma once
+
+#include "trainer/cuda/runtime.h"
+
+namespace shardscope::trainer::cuda {
+
+inline constexpr int kWarpLanes = 32;
+inline constexpr unsigned kAllLanes = 0xffffffffu;
+
+// Every lane gets the sum: at each level two lanes add the same two numbers.
+template <class T>
+__device__ inline T warp_sum(T value) {
+#pragma unroll
+    for (int lanes = kWarpLanes / 2; lanes > 0; lanes /= 2) value += __shfl_xor_sync(kAllLanes, value, lanes);
+    return value;
+}
+
+// A NaN may be passed over.
+__device__ inline float warp_max(float value) {
+#pragma unroll
+    for (int lanes = kWarpLanes / 2; lanes > 0; lanes /= 2) {
+        value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, lanes));
+    }
+    return value;
+}
+
+// Every thread gets the sum. All threads of the block must call.
+template <class T>
+__device__ inline T block_sum(T value) {
+    __shared__ T sums[kWarpLanes];
+    const unsigned lane = threadIdx.x % kWarpLanes, warps = blockDim.x / kWarpLanes;
+    value = warp_sum(value);
+    if (warps == 1) return value;
+    __syncthreads();  // whoever summed before has read the sums
+    if (lane == 0) sums[threadIdx.x / kWarpLanes] = value;
+    __syncthreads();
+    return warp_sum(lane < warps ? sums[lane] : T{});
+}
+
+__device__ inline float block_max(float value) {
+    __shared__ float largest[kWarpLanes];
+    const unsigned lane = threadIdx.x % kWarpLanes, warps = blockDim.x / kWarpLanes;
+    value = warp_max(value);
+    if (warps == 1) return value;
+    __syncthreads();
+    if (lane == 0) largest[threadIdx.x / kWarpLanes] = value;
+    __syncthreads();
+    return warp_max(largest[lane < warps ? lane : 0]);
+}
+
+// Blocks of `part` that n takes; a count beyond what a grid has is refused where it is launched.
+inline unsigned blocks_for(std::size_t n, std::size_t part) {
+    return static_cast<unsigned>((n + part - 1) / part);
+}
+
+// Threads for `items`, in whole warps, `most` at most.
+inline unsigned threads_for(std::size_t items, unsigned most) {
+    const std::size_t warps = (items + kWarpLanes - 1) / kWarpLanes;
+    return warps * kWarpLanes < most ? static_cast<unsigned>(warps == 0 ? 1 : warps) * kWarpLanes : most;
+}
+
+}  // namespace shardscope::trainer::cuda

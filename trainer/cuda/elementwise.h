@@ -1,0 +1,33 @@
+// Element-wise sums, products and conversions on a CUDA device: trainer/kernels/elementwise.h, bit for bit.
+// T is float or Bf16; n elements; outputs may be one of the inputs exactly. Limit: memory; bytes per element
+// in units of T: add 3, accumulate 3, scale 2; a cast moves 6 bytes.
+#pragma once
+
+#include <cstddef>
+
+#include "trainer/cuda/device.h"
+#include "trainer/cuda/types.h"
+
+namespace shardscope::trainer::cuda {
+
+// y = a + b
+template <class T>
+void add(const DeviceContext& device, const T* a, const T* b, T* y, std::size_t n);
+
+// y += x
+template <class T>
+void accumulate(const DeviceContext& device, const T* x, T* y, std::size_t n);
+
+// x *= factor
+template <class T>
+void scale(const DeviceContext& device, T* x, float factor, std::size_t n);
+
+// x *= *factor, which is on the device
+template <class T>
+void scale_by(const DeviceContext& device, T* x, const float* factor, std::size_t n);
+
+// y = x, rounded to the nearest; and exactly.
+void cast(const DeviceContext& device, const float* x, Bf16* y, std::size_t n);
+void cast(const DeviceContext& device, const Bf16* x, float* y, std::size_t n);
+
+}  // namespace shardscope::trainer::cuda
