@@ -76,7 +76,7 @@ struct Memory {
     std::vector<T> db = b, gamma = b, probabilities = std::vector<T>(kSquares);
     std::vector<T> table = std::vector<T>(kContext * kWidth / kHeads);
     Floats mean = Floats(kRows), rstd = Floats(kRows, 1.0f);
-    Floats scratch = Floats(attention_backward_scratch(kContext));
+    Floats scratch = Floats(attention_backward_scratch(kAttention));
     Tokens tokens = testing::tokens(kRows, kVocabulary, "tokens");
     Floats logits = normals(static_cast<std::size_t>(kRows) * kVocabulary, "logits"), softmax = logits;
     Floats param = normals(parameters(), "param"), grad = param, m = Floats(parameters()), v = m;

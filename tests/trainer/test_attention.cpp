@@ -32,7 +32,7 @@ void expect_the_plain_form(const Shape& s) {
     const auto qkv = as<T>(normals(s.qkv(), "qkv")), dout = as<T>(normals(s.elements(), "dout"));
     auto out = unwritten<T>(s.elements()), probabilities = unwritten<T>(s.squares());
     auto dqkv = unwritten<T>(s.qkv());
-    Floats scratch(kernels::attention_backward_scratch(s.context), NAN);
+    Floats scratch(kernels::attention_backward_scratch(s.shape()), NAN);
     kernels::attention_forward(qkv.data(), out.data(), probabilities.data(), s.shape());
     kernels::attention_backward(dout.data(), qkv.data(), probabilities.data(), dqkv.data(), scratch.data(),
                                 s.shape());

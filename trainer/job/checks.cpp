@@ -20,6 +20,7 @@ class Checks {
     void run() {
         shape();
         model();
+        attention();
         data();
         strategy();
         precision();
@@ -40,6 +41,7 @@ class Checks {
 
     void shape();
     void model() const;
+    void attention();
     void data() const;
     void strategy();
     void precision();
@@ -112,6 +114,26 @@ void Checks::model() const {
         refuse("model.width", "model.heads",
                fmt::format("a head of {} features cannot be rotated in pairs; choose width / heads even",
                            model.width / model.heads));
+    }
+}
+
+// A head of more features than the fused kernels hold in a GPU's registers keeps its probabilities.
+void Checks::attention() {
+    ModelSection& model = job_.model;
+    if (model.type == ModelType::mlp) {
+        if (model.attention != AttentionKind::automatic) {
+            refuse("model.attention", "model.type", "an mlp has none; leave the key out or set model.type");
+        }
+        return;
+    }
+    if (model.attention == AttentionKind::automatic) model.attention = AttentionKind::plain;
+    const int head_width = model.width / model.heads;
+    if (model.attention == AttentionKind::fused && head_width > kMostFusedHeadWidth) {
+        refuse("model.attention", "model.heads",
+               fmt::format(
+                   "\"fused\" takes heads of up to {} features, not {}; set it to \"plain\" or choose more "
+                   "heads",
+                   kMostFusedHeadWidth, head_width));
     }
 }
 

@@ -24,6 +24,9 @@ class JobError : public std::runtime_error {
 };
 
 enum class ModelType : std::uint8_t { mlp, gpt, llama };
+// How attention is computed. load_job resolves `automatic`.
+enum class AttentionKind : std::uint8_t { automatic, plain, fused };
+inline constexpr int kMostFusedHeadWidth = 256;
 enum class DataType : std::uint8_t { synthetic, text };
 enum class ParallelMode : std::uint8_t { fsdp, ddp, none };
 // The last three are names that load_job resolves: ZERO_3 is FULL_SHARD, ZERO_2 SHARD_GRAD_OP, and ZERO_1 ddp
@@ -94,6 +97,7 @@ struct ModelSection {
     int vocabulary = 0;  // tokens; 0: bytes (256). More with text: a byte-pair vocabulary trained on it
     double dropout = 0;
     bool tied_embeddings = false;
+    AttentionKind attention = AttentionKind::automatic;
 };
 
 struct DataSection {

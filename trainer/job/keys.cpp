@@ -174,6 +174,10 @@ std::vector<Key> make_keys() {
                "gpt, llama: share of activations set to 0 in training"),
         boolean("model", "tied_embeddings", &Job::model, &ModelSection::tied_embeddings,
                 "gpt, llama: the head uses the token embedding's weight"),
+        choice(
+            "model", "attention", &Job::model, &ModelSection::attention, {"auto", "plain", "fused"},
+            "gpt, llama: plain keeps the probabilities of every pair of tokens, fused computes them again; "
+            "auto: plain"),
 
         choice("data", "type", &Job::data, &DataSection::type, {"synthetic", "text"},
                "synthetic: made from the seed (mlp); text: from data.path (gpt, llama)"),

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "trainer/kernels/attention_heads.h"
 #include "trainer/kernels/bf16.h"
 #include "trainer/kernels/blas.h"
 #include "trainer/kernels/vectorize.h"
@@ -41,16 +42,6 @@ void softmax_backward_strip(const float* probabilities, float* gradient, int fir
         std::memset(g + seen, 0, (static_cast<std::size_t>(last) - seen) * sizeof(float));
     }
 }
-
-// A matrix inside a larger one: `stride` floats from row to row.
-template <class T>
-struct View {
-    T* data;
-    int stride;
-    T* row(int i) const { return data + static_cast<std::ptrdiff_t>(i) * stride; }
-};
-using Matrix = View<float>;
-using ConstMatrix = View<const float>;
 
 // Rows [first, last) of one head: p = softmax(q kᵀ / sqrt(d)), o = p v. `rounded` is what is done to the
 // strip of p before it is used (float: nothing; Bf16: stored and read back, so that the backward sees the
@@ -97,25 +88,9 @@ void backward_head(ConstMatrix q, ConstMatrix k, ConstMatrix v, ConstMatrix go, 
     }
 }
 
-// Where head h of sequence b starts.
-struct HeadPlaces {
-    std::size_t query, key, value;  // in qkv
-    std::size_t out, square;        // in out; in the probabilities
-};
-HeadPlaces places_of(const AttentionShape& shape, int b, int h) {
-    const std::size_t d = static_cast<std::size_t>(shape.head_width());
-    const std::size_t context = static_cast<std::size_t>(shape.context);
-    const std::size_t sequence = static_cast<std::size_t>(b) * context;
-    const std::size_t query =
-        sequence * static_cast<std::size_t>(shape.row()) + static_cast<std::size_t>(h) * d;
-    const std::size_t key = sequence * static_cast<std::size_t>(shape.row()) +
-                            static_cast<std::size_t>(shape.width) +
-                            static_cast<std::size_t>(h / shape.group()) * d;
-    return {
-        query, key, key + static_cast<std::size_t>(shape.kv_heads) * d,
-        sequence * static_cast<std::size_t>(shape.width) + static_cast<std::size_t>(h) * d,
-        (static_cast<std::size_t>(b) * static_cast<std::size_t>(shape.heads) + static_cast<std::size_t>(h)) *
-            context * context};
+// Where a head's probabilities start.
+std::size_t square_of(const AttentionShape& shape, const HeadPlaces& at) {
+    return at.row * static_cast<std::size_t>(shape.context);
 }
 
 void forward_head(const float* qkv, float* out, float* probabilities, const AttentionShape& shape,
@@ -123,21 +98,9 @@ void forward_head(const float* qkv, float* out, float* probabilities, const Atte
     const int stride = shape.row();
     for (int first = 0; first < shape.context; first += kStrip) {
         forward_strip({qkv + at.query, stride}, {qkv + at.key, stride}, {qkv + at.value, stride},
-                      {probabilities + at.square, shape.context}, {out + at.out, shape.width}, first,
-                      std::min(first + kStrip, shape.context), shape.head_width(), [](int, int) {});
+                      {probabilities + square_of(shape, at), shape.context}, {out + at.out, shape.width},
+                      first, std::min(first + kStrip, shape.context), shape.head_width(), [](int, int) {});
     }
-}
-
-// Copies of a head's matrix as floats, `width` to a row, and back.
-SHARDSCOPE_VECTOR_CLONES
-void read_rows(View<const Bf16> from, float* to, int rows, int width) {
-    const std::size_t n = static_cast<std::size_t>(width);
-    for (int i = 0; i < rows; ++i) floats_of(from.row(i), n, to + static_cast<std::size_t>(i) * n);
-}
-SHARDSCOPE_VECTOR_CLONES
-void write_rows(const float* from, View<Bf16> to, int rows, int width) {
-    const std::size_t n = static_cast<std::size_t>(width);
-    for (int i = 0; i < rows; ++i) put(to.row(i), from + static_cast<std::size_t>(i) * n, n);
 }
 
 void forward_head(const Bf16* qkv, Bf16* out, Bf16* probabilities, const AttentionShape& shape,
@@ -154,7 +117,7 @@ void forward_head(const Bf16* qkv, Bf16* out, Bf16* probabilities, const Attenti
     for (int first = 0; first < context; first += kStrip) {
         const auto rounded = [&](int begin, int end) {
             const std::size_t from = static_cast<std::size_t>(begin) * static_cast<std::size_t>(context);
-            const View<Bf16> stored{probabilities + at.square + from, context};
+            const View<Bf16> stored{probabilities + square_of(shape, at) + from, context};
             write_rows(p + from, stored, end - begin, context);
             read_rows({stored.data, context}, p + from, end - begin, context);
         };
@@ -182,7 +145,7 @@ void backward_head(const Bf16* dout, const Bf16* qkv, const Bf16* probabilities,
         read_rows({qkv + at.value, stride}, v, context, d);
     }
     read_rows({dout + at.out, shape.width}, go, context, d);
-    read_rows({probabilities + at.square, context}, p, context, context);
+    read_rows({probabilities + square_of(shape, at), context}, p, context, context);
     backward_head({q, d}, {k, d}, {v, d}, {go, d}, {p, context}, {dq, d}, {dk, d}, {dv, d}, scratch, context,
                   d, !first_of_group);
     write_rows(dq, {dqkv + at.query, stride}, context, d);
@@ -197,7 +160,7 @@ void backward_head(const float* dout, const float* qkv, const float* probabiliti
                    bool) {
     const int stride = shape.row();
     backward_head({qkv + at.query, stride}, {qkv + at.key, stride}, {qkv + at.value, stride},
-                  {dout + at.out, shape.width}, {probabilities + at.square, shape.context},
+                  {dout + at.out, shape.width}, {probabilities + square_of(shape, at), shape.context},
                   {dqkv + at.query, stride}, {dqkv + at.key, stride}, {dqkv + at.value, stride}, scratch,
                   shape.context, shape.head_width(), !first_of_group);
 }
@@ -213,8 +176,9 @@ void attention_forward(const T* qkv, T* out, T* probabilities, const AttentionSh
     }
 }
 
-std::size_t attention_backward_scratch(int context) {
-    return static_cast<std::size_t>(context) * static_cast<std::size_t>(context);
+std::size_t attention_backward_scratch(const AttentionShape& shape) {
+    return static_cast<std::size_t>(shape.context) *
+           static_cast<std::size_t>(std::max(shape.context, shape.group()));
 }
 
 template <class T>

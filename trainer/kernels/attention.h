@@ -23,8 +23,9 @@ struct AttentionShape {
 template <class T>
 void attention_forward(const T* qkv, T* out, T* probabilities, const AttentionShape& shape);
 
-// Floats of scratch that the backward needs: one head's gradient of its probabilities, T*T.
-std::size_t attention_backward_scratch(int context);
+// Floats of scratch that the backward needs: one head's gradient of its probabilities, T*T (here), or a
+// number for each position of the H/G heads that share a key head (a GPU's kernels): T*max(T,H/G).
+std::size_t attention_backward_scratch(const AttentionShape& shape);
 
 // Overwrites dqkv, and scratch with nothing of use. probabilities are the forward's.
 template <class T>

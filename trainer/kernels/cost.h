@@ -125,6 +125,18 @@ constexpr Cost attention_backward_cost(Count batch, Count context, Count width, 
             4 * batch * (7 * context * width + heads * context * context)};
 }
 
+// The same products, but one number per row instead of the square of probabilities. The backward makes each
+// score again: 2d more for it, and 3 for scale, difference and exp.
+constexpr Cost fused_attention_forward_cost(Count batch, Count context, Count width, Count heads) {
+    return {attention_forward_cost(batch, context, width, heads).flops,
+            4 * batch * (4 * context * width + heads * context)};
+}
+constexpr Cost fused_attention_backward_cost(Count batch, Count context, Count width, Count heads) {
+    const Count pairs = causal_pairs(context);
+    return {batch * pairs * (10 * width + 7 * heads) + 2 * batch * context * width,
+            4 * batch * (8 * context * width + 3 * heads * context)};
+}
+
 constexpr Cost embedding_forward_cost(Count rows, Count width) {
     return {0, 4 * (rows + 2 * rows * width)};
 }

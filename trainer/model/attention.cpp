@@ -78,7 +78,7 @@ Tensor CausalSelfAttention::forward(Graph& graph, const Tensor& x) {
         qkv = shape_.rotary->turn(graph, path + ".qkv", qkv, shape_.heads + shape_.kv_heads,
                                   shape_.heads + 2 * shape_.kv_heads);
     }
-    Tensor y = attend(graph, qkv, batch);
+    Tensor y = shape_.fused ? attend_fused(graph, qkv, batch) : attend(graph, qkv, batch);
     qkv = {};
     y = call(graph, child(1), y);
     return shape_.dropout > 0 ? call(graph, child(2), y) : y;
@@ -98,7 +98,8 @@ Tensor CausalSelfAttention::attend(Graph& graph, const Tensor& qkv, std::int64_t
         "ScaledDotProductAttentionBackward0", [this, &graph, qkv, probabilities, dims, value = y.value] {
             Tensor dy = graph.tape.take_gradient(value);
             Tensor dqkv = graph.activation(path + ".qkv.grad", qkv.elements());
-            const std::size_t floats = kernels::attention_backward_scratch(shape_.context);
+            const std::size_t floats = kernels::attention_backward_scratch(
+                {static_cast<int>(dims[0]), shape_.context, shape_.width, shape_.heads, shape_.kv_heads});
             Tensor scratch =
                 graph.activation(path + ".scores.grad", static_cast<std::int64_t>(floats), DType::fp32);
             graph.kernel(Kernel::attention_backward, "attention_backward",
@@ -107,6 +108,29 @@ Tensor CausalSelfAttention::attend(Graph& graph, const Tensor& qkv, std::int64_t
             scratch = {};
             graph.tape.accumulate(qkv.value, std::move(dqkv));
         });
+    return y;
+}
+
+// The names are those of PyTorch's flash attention.
+Tensor CausalSelfAttention::attend_fused(Graph& graph, const Tensor& qkv, std::int64_t batch) {
+    const std::int64_t context = shape_.context, heads = shape_.heads, width = shape_.width;
+    const std::array<std::int64_t, 6> dims = {batch, context, heads, width, shape_.kv_heads};
+    Tensor y = output_of(graph, path + ".attention", batch * context * width, wants(graph, qkv));
+    const PlanBuilder::Range range(graph.builder, "aten::_scaled_dot_product_flash_attention");
+    Tensor lse = graph.activation(path + ".logsumexp", batch * heads * context, DType::fp32);
+    check_output(graph,
+                 graph.kernel(Kernel::fused_attention_forward, "flash_forward", {y, lse, qkv}, dims,
+                              kernels::fused_attention_forward_cost(batch, context, width, heads).flops));
+    if (y.value < 0) return y;
+    graph.tape.node("ScaledDotProductFlashAttentionBackward0", [this, &graph, qkv, lse, dims, saved = y] {
+        Tensor dy = graph.tape.take_gradient(saved.value);
+        Tensor dqkv = graph.activation(path + ".qkv.grad", qkv.elements());
+        Tensor delta = graph.activation(path + ".delta", dims[0] * dims[1] * dims[2], DType::fp32);
+        graph.kernel(Kernel::fused_attention_backward, "flash_backward", {dqkv, delta, dy, qkv, saved, lse},
+                     dims, kernels::fused_attention_backward_cost(dims[0], dims[1], dims[3], dims[2]).flops);
+        delta = {};
+        graph.tape.accumulate(qkv.value, std::move(dqkv));
+    });
     return y;
 }
 

@@ -37,13 +37,15 @@ struct AttentionShape {
     bool bias = true;
     float projection_std = 0;  // of the weight of the projection behind the attention
     double dropout = 0;        // behind that projection
+    bool fused = false;        // scores are never held as a whole (model.attention)
     Rotary* rotary = nullptr;  // owned by the model; null: positions are not turned
 };
 
 // softmax(q k^T / sqrt(head width)) v for each head; each position sees itself and what stands before it.
 // One Linear makes queries, keys and values, [batch * context, (heads + 2 kv heads) * head width]; with fewer
 // heads of keys and values than of queries each serves heads / kv heads of them (grouped-query attention,
-// Ainslie et al.: arXiv 2305.13245). Keeps the probabilities [batch, heads, context, context].
+// Ainslie et al.: arXiv 2305.13245). Keeps the probabilities [batch, heads, context, context], or, fused, its
+// output and one fp32 number per row, [batch, heads, context].
 class CausalSelfAttention final : public Module {
   public:
     CausalSelfAttention(std::string attribute, const AttentionShape& shape);
@@ -51,6 +53,7 @@ class CausalSelfAttention final : public Module {
 
   private:
     Tensor attend(Graph& graph, const Tensor& qkv, std::int64_t batch);
+    Tensor attend_fused(Graph& graph, const Tensor& qkv, std::int64_t batch);
 
     AttentionShape shape_;
 };

@@ -36,12 +36,14 @@ Tensor FeedForward::forward(Graph& graph, const Tensor& input) {
 Block::Block(std::string attribute, const GptShape& shape) : Module("Block", std::move(attribute)) {
     const float std = residual_std(shape.layers);
     add_child(std::make_unique<LayerNorm>("norm_1", shape.width));
-    add_child(std::make_unique<CausalSelfAttention>("attention", AttentionShape{.context = shape.context,
-                                                                                .heads = shape.heads,
-                                                                                .kv_heads = shape.heads,
-                                                                                .width = shape.width,
-                                                                                .projection_std = std,
-                                                                                .dropout = shape.dropout}));
+    add_child(
+        std::make_unique<CausalSelfAttention>("attention", AttentionShape{.context = shape.context,
+                                                                          .heads = shape.heads,
+                                                                          .kv_heads = shape.heads,
+                                                                          .width = shape.width,
+                                                                          .projection_std = std,
+                                                                          .dropout = shape.dropout,
+                                                                          .fused = shape.fused_attention}));
     add_child(std::make_unique<LayerNorm>("norm_2", shape.width));
     add_child(std::make_unique<FeedForward>("feed_forward", shape.width, std, shape.dropout));
 }

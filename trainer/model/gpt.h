@@ -12,7 +12,8 @@ namespace shardscope::trainer {
 struct GptShape {
     int layers = 0, heads = 0, width = 0, context = 0, vocabulary = 0;
     double dropout = 0;
-    bool tied = false;  // the head's weight is the token embedding's
+    bool tied = false;             // the head's weight is the token embedding's
+    bool fused_attention = false;  // scores are never held as a whole
 };
 
 // The deviation of projections that feed the residual, two in each layer.

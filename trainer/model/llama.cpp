@@ -48,6 +48,7 @@ LlamaBlock::LlamaBlock(std::string attribute, const LlamaShape& shape, Rotary& r
                                     .bias = false,
                                     .projection_std = residual_std(shape.layers),
                                     .dropout = shape.dropout,
+                                    .fused = shape.fused_attention,
                                     .rotary = &rotary}));
     add_child(std::make_unique<RMSNorm>("norm_2", shape.width));
     add_child(std::make_unique<SwiGLU>("feed_forward", shape));

@@ -14,7 +14,8 @@ struct LlamaShape {
     int feed_forward = 0;  // features between w1 and w2
     double rotary_base = 10000;
     double dropout = 0;
-    bool tied = false;  // the head's weight is the token embedding's
+    bool tied = false;             // the head's weight is the token embedding's
+    bool fused_attention = false;  // scores are never held as a whole
 };
 
 // Two thirds of the 4 widths of a plain feed-forward part, as three matrices replace two, rounded up to a

@@ -23,7 +23,8 @@ LlamaShape llama_shape(const Job& job) {
                      .vocabulary = vocabulary(job),
                      .feed_forward = llama_feed_forward(m.width),
                      .dropout = m.dropout,
-                     .tied = m.tied_embeddings};
+                     .tied = m.tied_embeddings,
+                     .fused_attention = m.attention == AttentionKind::fused};
     if (const NamedShape* published = find_shape(m.name)) {
         if (published->width == m.width) shape.feed_forward = published->feed_forward;
         shape.rotary_base = published->rotary_base;
@@ -41,7 +42,8 @@ std::unique_ptr<Module> make_shape(const Job& job) {
                                                   .context = m.context,
                                                   .vocabulary = vocabulary(job),
                                                   .dropout = m.dropout,
-                                                  .tied = m.tied_embeddings});
+                                                  .tied = m.tied_embeddings,
+                                                  .fused_attention = m.attention == AttentionKind::fused});
         case ModelType::llama:
             return std::make_unique<Llama>(llama_shape(job));
         case ModelType::mlp:
