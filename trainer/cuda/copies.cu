@@ -1,0 +1,123 @@
+// See copies.h. The table of components travels as a kernel argument (up to 32,764 bytes since CUDA 12.1 on
+// sm_70 and later: CUDA C++ Programming Guide, __global__ function argument processing), so there is nothing
+// to allocate, to copy or to keep.
+#include <algorithm>
+
+#include "trainer/cuda/blocks.h"
+#include "trainer/cuda/copies.h"
+#include "trainer/cuda/types.h"
+
+namespace shardscope::trainer::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr std::int64_t kChunk = 16384;  // bytes that a block moves: 4 words of 16 for each thread
+constexpr int kFew = 16, kMany = 640;   // components of one launch: 0.8 and 31 KB of arguments
+
+struct Entry {
+    Component component;
+    std::int64_t chunks = 0;       // of one piece
+    std::int64_t first_block = 0;  // of the component's
+};
+
+template <int kMost>
+struct Table {
+    Entry at[kMost];
+};
+
+// n words from one place to another by the whole block; all loads of a round before its stores.
+template <class Word>
+__device__ void copy_words(const std::byte* from, std::byte* to, std::int64_t n) {
+    constexpr int kRound = 4;
+    const auto* in = reinterpret_cast<const Word*>(from);
+    auto* out = reinterpret_cast<Word*>(to);
+    for (std::int64_t begin = 0; begin < n; begin += kRound * kThreads) {
+        Word words[kRound];
+#pragma unroll
+        for (int r = 0; r < kRound; ++r) {
+            const std::int64_t i = begin + r * kThreads + threadIdx.x;
+            if (i < n) words[r] = in[i];
+        }
+#pragma unroll
+        for (int r = 0; r < kRound; ++r) {
+            const std::int64_t i = begin + r * kThreads + threadIdx.x;
+            if (i < n) out[i] = words[r];
+        }
+    }
+}
+
+__device__ void copy_bytes(const std::byte* from, std::byte* to, std::int64_t bytes) {
+    const auto places = reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to);
+    std::int64_t done = 0;
+    if (places % 16 == 0) {
+        done = bytes / 16 * 16;
+        copy_words<uint4>(from, to, bytes / 16);
+    } else if (places % 4 == 0) {
+        done = bytes / 4 * 4;
+        copy_words<std::uint32_t>(from, to, bytes / 4);
+    } else if (places % 2 == 0) {
+        done = bytes / 2 * 2;
+        copy_words<std::uint16_t>(from, to, bytes / 2);
+    }
+    copy_words<std::uint8_t>(from + done, to + done, bytes - done);
+}
+
+template <int kMost>
+__global__ void __launch_bounds__(kThreads)
+    move_kernel(std::byte* whole, std::int64_t part_bytes, const __grid_constant__ Table<kMost> table,
+                int entries, bool gather) {
+    const std::int64_t block = blockIdx.x;
+    int low = 0;  // the last entry that begins at this block or before
+    for (int high = entries; high - low > 1;) {
+        const int middle = (low + high) / 2;
+        (table.at[middle].first_block <= block ? low : high) = middle;
+    }
+    const Entry& entry = table.at[low];
+    const Component& component = entry.component;
+    const std::int64_t part = (block - entry.first_block) / entry.chunks;
+    const std::int64_t begin = (block - entry.first_block) % entry.chunks * kChunk;
+    const std::int64_t end = begin + kChunk < component.piece ? begin + kChunk : component.piece;
+    // Of [begin, end) of the piece the component has what is before `held`.
+    const std::int64_t left = component.bytes - part * component.piece;
+    const std::int64_t held = left < begin ? begin : (left < end ? left : end);
+    std::byte* in_part = whole + part * part_bytes + component.first;
+    std::byte* in_piece = component.data + part * component.piece;
+    if (!gather) {
+        if (held > begin) copy_bytes(in_part + begin, in_piece + begin, held - begin);
+        return;
+    }
+    if (held > begin) copy_bytes(in_piece + begin, in_part + begin, held - begin);
+    for (std::int64_t i = held + threadIdx.x; i < end; i += kThreads) in_part[i] = std::byte{0};
+}
+
+template <int kMost>
+void move_some(const DeviceContext& device, std::byte* whole, std::int64_t parts, std::int64_t part_bytes,
+               const Component* components, std::size_t count, bool gather) {
+    Table<kMost> table;
+    int entries = 0;
+    std::int64_t blocks = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::int64_t chunks = (components[i].piece + kChunk - 1) / kChunk;
+        if (chunks == 0) continue;
+        table.at[entries++] = {components[i], chunks, blocks};
+        blocks += parts * chunks;
+    }
+    launch(&move_kernel<kMost>, static_cast<unsigned>(blocks), kThreads, 0, device.stream, whole, part_bytes,
+           table, entries, gather);
+}
+
+}  // namespace
+
+void move_pieces(const DeviceContext& device, std::byte* whole, std::int64_t parts, std::int64_t part_bytes,
+                 const std::vector<Component>& components, bool gather) {
+    if (components.size() <= kFew) {
+        return move_some<kFew>(device, whole, parts, part_bytes, components.data(), components.size(),
+                               gather);
+    }
+    for (std::size_t first = 0; first < components.size(); first += kMany) {
+        move_some<kMany>(device, whole, parts, part_bytes, components.data() + first,
+                         std::min<std::size_t>(kMany, components.size() - first), gather);
+    }
+}
+
+}  // namespace shardscope::trainer::cuda

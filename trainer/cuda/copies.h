@@ -1,0 +1,28 @@
+// Pieces of buffers put together and taken apart on a CUDA device: cat, split, chunk_cat and chunk_split of a
+// Plan, one launch for all pieces. Bytes move in the widest words that the addresses allow (16 … 1). Limit:
+// memory, twice the bytes of the whole buffer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "trainer/cuda/device.h"
+
+namespace shardscope::trainer::cuda {
+
+// One of the buffers that make up the whole. It is cut into pieces of `piece` bytes; piece r lies in part r
+// of the whole, `first` bytes behind that part's begin. The last pieces may be short of `bytes`.
+struct Component {
+    std::byte* data = nullptr;
+    std::int64_t bytes = 0;
+    std::int64_t piece = 0;
+    std::int64_t first = 0;
+};
+
+// The whole has `parts` parts of `part_bytes` each. gather: components to whole, what a component is short of
+// its pieces filled with zeros; else whole to components.
+void move_pieces(const DeviceContext& device, std::byte* whole, std::int64_t parts, std::int64_t part_bytes,
+                 const std::vector<Component>& components, bool gather);
+
+}  // namespace shardscope::trainer::cuda
