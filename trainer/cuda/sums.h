@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 
 #include "trainer/cuda/blocks.h"
 #include "trainer/cuda/device.h"
@@ -20,7 +21,7 @@ void sum_parts(const DeviceContext& device, const double* parts, std::size_t cou
 template <class F, class... X>
 __global__ void __launch_bounds__(kSumThreads)
     sum_kernel(double* parts, std::size_t n, bool packed, F f, const X*... x) {
-    constexpr int kCount = (kPackOf<X>, ...);
+    constexpr int kCount = kPackOf<std::common_type_t<X...>>;
     const std::size_t block = std::size_t{blockIdx.x} * (kSumThreads * kSumPacks * kCount);
     float in[kSumPacks][sizeof...(X)][kCount];
 #pragma unroll
@@ -57,7 +58,7 @@ __global__ void __launch_bounds__(kSumThreads)
 // zeros.
 template <class F, class... X>
 void sum(const DeviceContext& device, std::size_t n, F f, double divisor, double* total, const X*... x) {
-    constexpr std::size_t kPart = std::size_t{kSumThreads} * kSumPacks * (kPackOf<X>, ...);
+    constexpr std::size_t kPart = std::size_t{kSumThreads} * kSumPacks * kPackOf<std::common_type_t<X...>>;
     const std::size_t count = (n + kPart - 1) / kPart;
     double* parts = device.workspace.take_of<double>(count);
     launch(&sum_kernel<F, X...>, blocks_for(n, kPart), kSumThreads, 0, device.stream, parts, n,

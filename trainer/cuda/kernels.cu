@@ -1,0 +1,340 @@
+// The dispatch; see kernels.h. The order of args and dims is in trainer/plan/plan.h.
+#include <algorithm>
+#include <stdexcept>
+
+#include "trainer/cuda/activation.h"
+#include "trainer/cuda/attention.h"
+#include "trainer/cuda/copies.h"
+#include "trainer/cuda/dropout.h"
+#include "trainer/cuda/elementwise.h"
+#include "trainer/cuda/embedding.h"
+#include "trainer/cuda/gemm.h"
+#include "trainer/cuda/initialize.h"
+#include "trainer/cuda/kernels.h"
+#include "trainer/cuda/loss.h"
+#include "trainer/cuda/norms.h"
+#include "trainer/cuda/optimizer.h"
+#include "trainer/cuda/reductions.h"
+#include "trainer/cuda/rotary.h"
+#include "trainer/cuda/types.h"
+
+namespace shardscope::trainer::cuda {
+
+namespace {
+
+constexpr float kNormEps = 1e-5F;  // torch.nn.LayerNorm's; Llama's
+
+// An Op's args and dims, by the types that kernels take.
+struct Operands {
+    const Op& op;
+    const std::vector<std::byte*>& data;
+    const KernelContext& context;
+    const DeviceContext& device;
+    std::size_t count;  // of args that are the kernel's own
+
+    template <class T>
+    T* as(std::size_t arg) const {
+        return reinterpret_cast<T*>(data[arg]);
+    }
+    float* f(std::size_t arg) const { return as<float>(arg); }
+    double* f64(std::size_t arg) const { return as<double>(arg); }
+    const std::int32_t* tokens(std::size_t arg) const { return as<const std::int32_t>(arg); }
+    int d(std::size_t dim) const { return static_cast<int>(op.dims[dim]); }
+    std::size_t n() const { return static_cast<std::size_t>(op.dims[0]); }
+    double scalar(std::size_t i) const { return op.scalars[i]; }
+};
+
+// --- what works on a rank's part of a sequence of elements -------------------------------------------------
+
+// Elements that the rank holds; a buffer's first element is `begin`.
+struct Held {
+    std::int64_t begin = 0, end = 0;
+
+    // The part of [first, first + elements) that is held, by the buffer's own elements.
+    Range part(std::int64_t first, std::int64_t elements) const {
+        const std::int64_t from = std::max(begin, first);
+        return {from - begin, std::max(from, std::min(end, first + elements)) - begin};
+    }
+};
+
+void initialize(const Operands& o) {
+    const std::int64_t key = o.op.dims[0], first = o.op.dims[1], elements = o.op.dims[2],
+                       per_rank = o.op.dims[3];
+    const Held held = per_rank > 0 ? Held{o.context.place * per_rank, (o.context.place + 1) * per_rank}
+                                   : Held{0, first + elements};
+    const Range part = held.part(first, elements);
+    if (part.begin >= part.end) return;
+    const auto n = static_cast<std::size_t>(part.end - part.begin);
+    float* out = o.f(0) + part.begin;
+    const Sequence sequence{static_cast<std::uint64_t>(o.context.seed), static_cast<std::uint64_t>(key),
+                            static_cast<std::uint64_t>(held.begin + part.begin - first)};
+    const auto a = static_cast<float>(o.scalar(0)), b = static_cast<float>(o.scalar(1));
+    switch (o.op.kernel) {
+        case Kernel::init_normal:
+            return fill_normal(o.device, out, n, sequence, a, b);
+        case Kernel::init_uniform:
+            return fill_uniform(o.device, out, n, sequence, a, b);
+        default:
+            return fill_constant(o.device, out, n, a);
+    }
+}
+
+void step_segments(const Operands& o) {
+    const std::int64_t elements = o.op.dims[0], per_rank = o.op.dims[1];
+    const std::int64_t begin = per_rank > 0 ? o.context.place * per_rank : 0;
+    const Held held{begin, begin + elements};
+    std::vector<Range> ranges;
+    for (std::size_t i = 0; i < o.context.segments.size(); ++i) {
+        const Segment& segment = o.context.segments[i];
+        Range range = held.part(segment.first, segment.elements);
+        if (!segment.trained || range.begin >= range.end) continue;
+        range.segment = static_cast<std::int32_t>(i);
+        range.adapted = segment.adapted;
+        ranges.push_back(range);
+    }
+    const std::size_t segments = o.context.segments.size();
+    const double lr = o.context.lr;
+    const AdamSettings adam_settings{lr,          o.scalar(0), o.scalar(1),
+                                     o.scalar(2), o.scalar(3), o.context.step + 1};
+    const DeviceContext& device = o.device;
+    switch (o.op.kernel) {
+        case Kernel::sgd:
+            return sgd(device, ranges, o.f(0), o.f(1), o.count > 2 ? o.f(2) : nullptr, lr, o.scalar(0),
+                       o.scalar(2) != 0, o.scalar(1));
+        case Kernel::adam:
+        case Kernel::adamw:
+            return adam(device, ranges, o.f(0), o.f(1), o.f(2), o.f(3), adam_settings,
+                        o.op.kernel == Kernel::adamw);
+        case Kernel::lars_norms:
+            return squared_norms(device, ranges, o.f64(0), segments, o.f(1), o.f(2));
+        case Kernel::lars:  // the buffer is there only with momentum; the norms are last
+            return lars(device, ranges, o.f(0), o.f(1), o.count > 3 ? o.f(2) : nullptr, o.f64(o.count - 1),
+                        lr, o.scalar(0), o.scalar(3) != 0, o.scalar(1), o.scalar(2));
+        case Kernel::lamb_update:
+            return lamb_update(device, ranges, o.f64(0), segments, o.f(1), o.f(2), o.f(3), o.f(4),
+                               adam_settings);
+        default:
+            return lamb(device, ranges, o.f(0), o.f(1), o.f64(2), lr);
+    }
+}
+
+// --- copies ------------------------------------------------------------------------------------------------
+
+void cat_or_split(const Operands& o) {
+    std::vector<Component> components;
+    std::int64_t at = 0;
+    for (std::size_t i = 1; i < o.count; ++i) {
+        const std::int64_t bytes = o.op.args[i].bytes;
+        components.push_back({o.data[i], bytes, bytes, at});
+        at += bytes;
+    }
+    move_pieces(o.device, o.data[0], 1, at, components, o.op.kernel == Kernel::cat);
+}
+
+void chunk_cat_or_split(const Operands& o) {
+    const std::int64_t ranks = o.op.dims[0], size = size_of(o.op.dtype);
+    if (o.context.segments.size() + 1 < o.count) {
+        throw std::logic_error("a Plan cuts a buffer into pieces without saying where each is");
+    }
+    std::vector<Component> components;
+    for (std::size_t i = 1; i < o.count; ++i) {
+        const Segment& segment = o.context.segments[i - 1];
+        components.push_back({o.data[i], o.op.args[i].bytes, segment.elements * size, segment.first * size});
+    }
+    move_pieces(o.device, o.data[0], ranks, o.op.args[0].bytes / ranks, components,
+                o.op.kernel == Kernel::chunk_cat);
+}
+
+// --- kernels by element type -------------------------------------------------------------------------------
+
+template <class T>
+void turn(const Operands& o) {
+    const RotaryShape shape{o.d(0), o.d(1), o.d(2), o.d(3), o.d(4)};
+    const bool backward = o.op.kernel == Kernel::rotary_backward;
+    if (static_cast<DType>(o.op.dims[5]) == DType::bf16) {
+        rotate(o.device, o.as<const T>(1), o.as<const Bf16>(2), o.as<T>(0), shape, backward);
+    } else {
+        rotate(o.device, o.as<const T>(1), o.as<const float>(2), o.as<T>(0), shape, backward);
+    }
+}
+
+// The elements of a step's dropout are counted as the cpu executor does: by micro-batch, whoever does it.
+template <class T>
+void drop(const Operands& o) {
+    const KernelContext& context = o.context;
+    const auto micro_batch = static_cast<std::uint64_t>(context.micro_step * context.ranks + context.rank);
+    dropout(o.device, o.as<const T>(1), o.as<T>(0), o.n(), static_cast<float>(o.scalar(0)),
+            {static_cast<std::uint64_t>(context.seed), static_cast<std::uint64_t>(o.op.dims[1]),
+             micro_batch * o.n()});
+}
+
+// The parameters' first: dx may be dy.
+template <class T>
+void layer_norm_backward(const Operands& o) {
+    const T *dy = o.as<const T>(3), *x = o.as<const T>(4);
+    if (o.data[1]) {
+        layer_norm_backward_parameters(o.device, dy, x, o.f(6), o.f(7), o.as<T>(1), o.as<T>(2), o.d(0),
+                                       o.d(1));
+    }
+    if (o.data[0]) {
+        layer_norm_backward_input(o.device, dy, x, o.as<const T>(5), o.f(6), o.f(7), o.as<T>(0), o.d(0),
+                                  o.d(1));
+    }
+}
+
+template <class T>
+void rms_norm_backward(const Operands& o) {
+    const T *dy = o.as<const T>(2), *x = o.as<const T>(3);
+    if (o.data[1]) rms_norm_backward_parameters(o.device, dy, x, o.f(5), o.as<T>(1), o.d(0), o.d(1));
+    if (o.data[0]) {
+        rms_norm_backward_input(o.device, dy, x, o.as<const T>(4), o.f(5), o.as<T>(0), o.d(0), o.d(1));
+    }
+}
+
+template <class T>
+void launch_typed(const Operands& o) {
+    const DeviceContext& device = o.device;
+    const auto t = [&](std::size_t arg) { return o.as<T>(arg); };
+    const auto in = [&](std::size_t arg) { return o.as<const T>(arg); };
+    const auto d = [&](std::size_t dim) { return o.d(dim); };
+    const std::size_t n = o.n();
+    switch (o.op.kernel) {
+        case Kernel::relu_forward:
+            return relu_forward(device, in(1), t(0), n);
+        case Kernel::relu_backward:
+            return relu_backward(device, in(1), in(2), t(0), n);
+        case Kernel::gelu_forward:
+            return gelu_forward(device, in(1), t(0), n);
+        case Kernel::gelu_backward:
+            return gelu_backward(device, in(1), in(2), t(0), n);
+        case Kernel::silu_mul_forward:
+            return silu_mul_forward(device, in(1), in(2), t(0), n);
+        case Kernel::silu_mul_backward:
+            return silu_mul_backward(device, in(2), in(3), in(4), t(0), t(1), n);
+        case Kernel::dropout_forward:
+        case Kernel::dropout_backward:
+            return drop<T>(o);
+        case Kernel::add:
+            return add(device, in(1), in(2), t(0), n);
+        case Kernel::accumulate:
+            return accumulate(device, in(1), t(0), n);
+        case Kernel::scale:
+            return scale(device, t(0), static_cast<float>(o.scalar(0)), n);
+        case Kernel::scale_by:
+            return scale_by(device, t(0), o.f(1), n);
+        case Kernel::sum_of_squares:
+            return sum_of_squares(device, in(1), n, o.f64(0));
+        case Kernel::layer_norm_forward:
+            return layer_norm_forward(device, in(3), in(4), in(5), t(0), o.f(1), o.f(2), d(0), d(1),
+                                      kNormEps);
+        case Kernel::layer_norm_backward:
+            return layer_norm_backward<T>(o);
+        case Kernel::rms_norm_forward:
+            return rms_norm_forward(device, in(2), in(3), t(0), o.f(1), d(0), d(1), kNormEps);
+        case Kernel::rms_norm_backward:
+            return rms_norm_backward<T>(o);
+        case Kernel::rotary_table:
+            return rotary_table(device, t(0), d(0), d(1), o.scalar(0));
+        case Kernel::rotary_forward:
+        case Kernel::rotary_backward:
+            return turn<T>(o);
+        case Kernel::embedding_forward:
+            return embedding_forward(device, o.tokens(1), in(2), t(0), d(0), d(1));
+        case Kernel::embedding_backward:
+            return embedding_backward(device, in(1), o.tokens(2), t(0), d(0), d(2), d(1));
+        case Kernel::position_forward:
+            return position_forward(device, in(1), in(2), t(0), d(0) * d(1), d(1), d(2));
+        case Kernel::position_backward:
+            return position_backward(device, in(1), t(0), d(0) * d(1), d(1), d(3), d(2));
+        default:
+            throw std::logic_error("a Plan names a kernel that the cuda device does not have");
+    }
+}
+
+// Kernels whose element types are fixed, or the business of others; false: it is none of them.
+bool launch_untyped(const Operands& o) {
+    const DeviceContext& device = o.device;
+    const std::size_t n = o.n();
+    switch (o.op.kernel) {
+        case Kernel::none:
+            return true;
+        case Kernel::init_normal:
+        case Kernel::init_uniform:
+        case Kernel::init_constant:
+            return initialize(o), true;
+        case Kernel::linear_forward:
+        case Kernel::linear_backward_input:
+        case Kernel::linear_backward_weight:
+        case Kernel::linear_backward_bias:
+            return device.gemm.launch(o.op, o.data, device.stream), true;
+        case Kernel::attention_forward:
+        case Kernel::attention_backward:
+        case Kernel::fused_attention_forward:
+        case Kernel::fused_attention_backward:
+            return launch_attention(o.op, o.data, device.stream), true;
+        case Kernel::cast_to_bf16:
+            return cast(device, o.as<const float>(1), o.as<Bf16>(0), n), true;
+        case Kernel::cast_to_fp32:
+            return cast(device, o.as<const Bf16>(1), o.f(0), n), true;
+        case Kernel::mse_forward:
+            return mse_forward(device, o.f(1), o.f(2), o.f64(0), n), true;
+        case Kernel::mse_backward:
+            return mse_backward(device, o.f(1), o.f(2), o.f(0), n), true;
+        case Kernel::cross_entropy_forward:
+            return cross_entropy_forward(device, o.f(2), o.tokens(3), o.f(1), o.f64(0), o.d(0), o.d(1)), true;
+        case Kernel::cross_entropy_backward:
+            return cross_entropy_backward(device, o.f(1), o.tokens(2), o.f(0), o.d(0), o.d(1)), true;
+        case Kernel::cat:
+        case Kernel::split:
+            return cat_or_split(o), true;
+        case Kernel::chunk_cat:
+        case Kernel::chunk_split:
+            return chunk_cat_or_split(o), true;
+        case Kernel::clip_factor:
+            return clip_factor(device, o.f64(2), n, o.scalar(0), o.f64(1), o.f(0)), true;
+        case Kernel::sgd:
+        case Kernel::adam:
+        case Kernel::adamw:
+        case Kernel::lars_norms:
+        case Kernel::lars:
+        case Kernel::lamb_update:
+        case Kernel::lamb:
+            return step_segments(o), true;
+        default:
+            return false;
+    }
+}
+
+// Looks through the kernel's first arg.
+void check_output(const Operands& o) {
+    const Op& op = o.op;
+    auto* flag = o.as<std::int32_t>(o.count);
+    if (op.kernel == Kernel::mse_forward || op.kernel == Kernel::cross_entropy_forward) {
+        return flag_not_finite(o.device, o.f64(0), op.module, flag);
+    }
+    const bool narrow =
+        op.kernel == Kernel::cast_to_bf16 || (op.kernel != Kernel::cast_to_fp32 && op.dtype == DType::bf16);
+    const auto bytes = static_cast<std::size_t>(op.args[0].bytes);
+    if (narrow) {
+        flag_not_finite(o.device, o.as<const Bf16>(0), bytes / sizeof(Bf16), op.module, flag);
+    } else {
+        flag_not_finite(o.device, o.as<const float>(0), bytes / sizeof(float), op.module, flag);
+    }
+}
+
+}  // namespace
+
+void launch_kernel(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context,
+                   const DeviceContext& device) {
+    const Operands operands{op, data, context, device, data.size() - (op.checks_output ? 1 : 0)};
+    if (!launch_untyped(operands)) {
+        if (op.dtype == DType::bf16) {
+            launch_typed<Bf16>(operands);
+        } else {
+            launch_typed<float>(operands);
+        }
+    }
+    if (op.checks_output) check_output(operands);
+}
+
+}  // namespace shardscope::trainer::cuda

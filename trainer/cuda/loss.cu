@@ -1,0 +1,108 @@
+// See loss.h. Cross-entropy: one block per row. Each thread keeps the largest logit that it has seen and the
+// sum of e^(logit - largest), which it scales when the largest grows (Milakov, Gimelshein: "Online normalizer
+// calculation for softmax", arXiv:1805.02867, 2018), so the logits are read once for both.
+#include "trainer/cuda/loss.h"
+#include "trainer/cuda/map.h"
+#include "trainer/cuda/rows.h"
+#include "trainer/cuda/sums.h"
+
+namespace shardscope::trainer::cuda {
+namespace {
+
+constexpr int kThreads = 1024;
+constexpr int kCount = kPackOf<float>;
+constexpr float kLowest = -3.40282347e38f;  // the largest of nothing; not -infinity, whose difference is NaN
+
+unsigned threads_of_row(int classes) {
+    return threads_for((static_cast<std::size_t>(classes) + kCount - 1) / kCount, kThreads);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    cross_entropy_kernel(const float* logits, const std::int32_t* targets, float* probabilities,
+                         double* losses, int classes, bool packed) {
+    const std::size_t begin = std::size_t{blockIdx.x} * static_cast<std::size_t>(classes);
+    const float* row = logits + begin;
+    const float logit = row[targets[blockIdx.x]];  // before probabilities may overwrite it
+    float largest = kLowest, sum = 0.0f;
+    each_pack<0, kCount>(classes, [&](int, int first) {
+        float in[kCount];
+        load_part(row, first, classes, packed, in);
+        float most = largest;
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) most = first + i < classes ? fmaxf(most, in[i]) : most;
+        float more = 0.0f;
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) more += first + i < classes ? expf(in[i] - most) : 0.0f;
+        sum = sum * expf(largest - most) + more;
+        largest = most;
+    });
+    const float of_row = block_max(largest);
+    sum = block_sum(sum * expf(largest - of_row));
+    const float scale = 1.0f / sum;
+    each_pack<0, kCount>(classes, [&](int, int first) {
+        float in[kCount];
+        load_part(row, first, classes, packed, in);
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) in[i] = expf(in[i] - of_row) * scale;
+        store_part(probabilities + begin, first, classes, packed, in);
+    });
+    if (threadIdx.x == 0) {
+        losses[blockIdx.x] =
+            log(static_cast<double>(sum)) + static_cast<double>(of_row) - static_cast<double>(logit);
+    }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    cross_entropy_backward_kernel(const float* probabilities, const std::int32_t* targets, float* dlogits,
+                                  int classes, float share, bool packed) {
+    const std::size_t begin = std::size_t{blockIdx.x} * static_cast<std::size_t>(classes);
+    const int target = targets[blockIdx.x];
+    each_pack<0, kCount>(classes, [&](int, int first) {
+        float p[kCount];
+        load_part(probabilities + begin, first, classes, packed, p);
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) p[i] = (first + i == target ? p[i] - 1.0f : p[i]) * share;
+        store_part(dlogits + begin, first, classes, packed, p);
+    });
+}
+
+struct SquaredDistance {
+    __device__ double operator()(float y, float target) const {
+        const double distance = static_cast<double>(y) - static_cast<double>(target);
+        return distance * distance;
+    }
+};
+struct Distance {
+    float factor;
+    __device__ float operator()(float y, float target) const { return (y - target) * factor; }
+};
+
+}  // namespace
+
+void cross_entropy_forward(const DeviceContext& device, const float* logits, const std::int32_t* targets,
+                           float* probabilities, double* mean, int rows, int classes) {
+    auto* losses = device.workspace.take_of<double>(static_cast<std::size_t>(rows));
+    const bool packed = classes % kCount == 0 && is_aligned(logits) && is_aligned(probabilities);
+    launch(&cross_entropy_kernel, static_cast<unsigned>(rows), threads_of_row(classes), 0, device.stream,
+           logits, targets, probabilities, losses, classes, packed);
+    sum_parts(device, losses, static_cast<std::size_t>(rows), rows, mean);
+}
+
+void cross_entropy_backward(const DeviceContext& device, const float* probabilities,
+                            const std::int32_t* targets, float* dlogits, int rows, int classes) {
+    const bool packed = classes % kCount == 0 && is_aligned(probabilities) && is_aligned(dlogits);
+    launch(&cross_entropy_backward_kernel, static_cast<unsigned>(rows), threads_of_row(classes), 0,
+           device.stream, probabilities, targets, dlogits, classes, 1.0f / static_cast<float>(rows), packed);
+}
+
+void mse_forward(const DeviceContext& device, const float* y, const float* target, double* mean,
+                 std::size_t n) {
+    sum(device, n, SquaredDistance{}, static_cast<double>(n), mean, y, target);
+}
+
+void mse_backward(const DeviceContext& device, const float* y, const float* target, float* dy,
+                  std::size_t n) {
+    map(device, dy, n, Distance{static_cast<float>(2.0 / static_cast<double>(n))}, y, target);
+}
+
+}  // namespace shardscope::trainer::cuda

@@ -1,0 +1,27 @@
+// The two losses on a CUDA device: trainer/kernels/loss.h, sums in another fixed order. fp32 in, the mean in
+// fp64 on the device. Limit: memory; bytes per element: cross_entropy_forward 8 (the logits' second read
+// finds them in the second cache), backward 8, mse_forward 8, backward 12.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "trainer/cuda/device.h"
+
+namespace shardscope::trainer::cuda {
+
+// probabilities may be logits.
+void cross_entropy_forward(const DeviceContext& device, const float* logits, const std::int32_t* targets,
+                           float* probabilities, double* mean, int rows, int classes);
+
+// dlogits may be probabilities.
+void cross_entropy_backward(const DeviceContext& device, const float* probabilities,
+                            const std::int32_t* targets, float* dlogits, int rows, int classes);
+
+void mse_forward(const DeviceContext& device, const float* y, const float* target, double* mean,
+                 std::size_t n);
+
+// dy may be y.
+void mse_backward(const DeviceContext& device, const float* y, const float* target, float* dy, std::size_t n);
+
+}  // namespace shardscope::trainer::cuda
