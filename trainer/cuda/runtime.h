@@ -35,6 +35,9 @@ inline void check(cudaError_t result, const char* what) {
 // Dynamic shared memory that a kernel gets without asking for more.
 inline constexpr std::size_t kSharedWithoutAsking = 48 * 1024;
 
+// Both below are for CUDA sources alone: a C++ compiler beside them gets the rest of this header.
+#if defined(__CUDACC__) || defined(SHARDSCOPE_PLAYED_CUDA)
+
 // Enqueues grid.x * grid.y * grid.z blocks of the kernel; an empty grid is no launch. Throws CudaError where
 // the launch itself is refused (a fault inside a kernel shows at a later call).
 template <class... P, class... A>
@@ -67,5 +70,7 @@ __device__ inline T* dynamic_shared() {
     return reinterpret_cast<T*>(shared_bytes);
 #endif
 }
+
+#endif
 
 }  // namespace shardscope::trainer::cuda
