@@ -1,0 +1,182 @@
+// See attention_plain.h. Where a warp's lanes are positions, each makes a whole product of two rows; where
+// they are features, all lanes take the same position and one share each has made is passed around.
+#include <algorithm>
+#include <cmath>
+
+#include "trainer/cuda/attention_plain.h"
+
+namespace shardscope::trainer::cuda {
+namespace {
+
+constexpr unsigned kAll = 0xffffffffu;
+constexpr int kThreads = 128;
+constexpr int kWarps = kThreads / 32;
+
+template <class T>
+__device__ inline float product(const T* a, const T* b, int d) {
+    float sum = 0.0f;
+    for (int e = 0; e < d; ++e) sum = fmaf(to_float(a[e]), to_float(b[e]), sum);
+    return sum;
+}
+
+template <class F>
+__device__ inline float combine(float value, F f) {
+    for (int lanes = 16; lanes > 0; lanes /= 2) value = f(value, __shfl_xor_sync(kAll, value, lanes));
+    return value;
+}
+
+// The row that this warp owns, counted over the launch; < 0: none.
+__device__ inline std::int64_t own_row(std::int64_t rows) {
+    const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
+    return row < rows ? row : -1;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    attention_forward_plain(const T* qkv, T* out, T* probabilities, AttentionSizes s) {
+    const std::int64_t row = own_row(static_cast<std::int64_t>(s.batch) * s.heads * s.context);
+    if (row < 0) return;
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    const int here = static_cast<int>(row % s.context);
+    const int head = static_cast<int>(row / s.context);
+    const HeadOffsets at = offsets_of(s, head / s.heads, head % s.heads);
+    const T *q = qkv + at.query + here * s.row, *k = qkv + at.key, *v = qkv + at.value;
+    T* const p = probabilities + row * s.context;
+
+    float largest = -INFINITY;
+    for (int j = lane; j <= here; j += 32) largest = fmaxf(largest, product(q, k + j * s.row, s.d) * s.scale);
+    largest = combine(largest, [](float a, float b) { return fmaxf(a, b); });
+    float sum = 0.0f;
+    for (int j = lane; j <= here; j += 32) sum += expf(product(q, k + j * s.row, s.d) * s.scale - largest);
+    const float inverse = 1.0f / combine(sum, [](float a, float b) { return a + b; });
+    for (int j = lane; j < s.context; j += 32) {
+        const float score = j <= here ? product(q, k + j * s.row, s.d) * s.scale : 0.0f;
+        p[j] = rounded<T>(j <= here ? expf(score - largest) * inverse : 0.0f);
+    }
+    __syncwarp();  // what the warp's lanes stored is read by all of them
+    for (int e = lane; e < s.d; e += 32) {
+        float total = 0.0f;
+        for (int j = 0; j <= here; ++j) total = fmaf(to_float(p[j]), to_float(v[j * s.row + e]), total);
+        out[at.out + static_cast<std::int64_t>(here) * s.width + e] = rounded<T>(total);
+    }
+}
+
+// dq of heads [first, first + heads) of all B H, and for each of their rows delta = sum of p dp.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    attention_backward_queries_plain(const T* dout, const T* qkv, const T* probabilities, T* dqkv,
+                                     float* deltas, int first, int heads, AttentionSizes s) {
+    const std::int64_t local = own_row(static_cast<std::int64_t>(heads) * s.context);
+    if (local < 0) return;
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    const int here = static_cast<int>(local % s.context);
+    const int head = first + static_cast<int>(local / s.context);
+    const HeadOffsets at = offsets_of(s, head / s.heads, head % s.heads);
+    const T* const go = dout + at.out + static_cast<std::int64_t>(here) * s.width;
+    const T *k = qkv + at.key, *v = qkv + at.value;
+    const T* const p = probabilities + (at.row + here) * s.context;
+
+    float delta = 0.0f;
+    for (int j = lane; j <= here; j += 32) {
+        delta = fmaf(to_float(p[j]), product(go, v + j * s.row, s.d), delta);
+    }
+    delta = combine(delta, [](float a, float b) { return a + b; });
+    if (lane == 0) deltas[local] = delta;
+    for (int e = lane; e - lane < s.d; e += 32) {  // all lanes come along: each makes some of the shares
+        float total = 0.0f;
+        for (int j = 0; j <= here; j += 32) {
+            const int mine = j + lane;
+            const float share =
+                mine <= here ? to_float(p[mine]) * (product(go, v + mine * s.row, s.d) - delta) : 0.0f;
+            for (int other = 0; other < 32 && j + other <= here; ++other) {
+                const float ds = __shfl_sync(kAll, share, other);
+                if (e < s.d) total = fmaf(ds, to_float(k[(j + other) * s.row + e]), total);
+            }
+        }
+        if (e < s.d) dqkv[at.query + here * s.row + e] = rounded<T>(total * s.scale);
+    }
+}
+
+// dk and dv of key heads [first, first + heads) of all B G; deltas of their query heads are there.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    attention_backward_keys_plain(const T* dout, const T* qkv, const T* probabilities, T* dqkv,
+                                  const float* deltas, int first, int heads, AttentionSizes s) {
+    const std::int64_t local = own_row(static_cast<std::int64_t>(heads) * s.context);
+    if (local < 0) return;
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    const int key = static_cast<int>(local % s.context);
+    const int key_head = first + static_cast<int>(local / s.context);
+    const int b = key_head / s.kv_heads, first_head = key_head % s.kv_heads * s.group;
+    const HeadOffsets at = offsets_of(s, b, first_head);
+    const T* const own_value = qkv + at.value + key * s.row;
+    const float* const own_deltas = deltas + (local / s.context) * s.group * s.context;
+
+    for (int e = lane; e - lane < s.d; e += 32) {  // all lanes come along: each makes some of the shares
+        float dk = 0.0f, dv = 0.0f;
+        for (int member = 0; member < s.group; ++member) {
+            const HeadOffsets from = offsets_of(s, b, first_head + member);
+            const T *q = qkv + from.query, *go = dout + from.out;
+            const T* const p = probabilities + from.row * s.context + key;  // of query i at i * context
+            for (int i = key; i < s.context; i += 32) {
+                const int mine = i + lane;
+                const bool there = mine < s.context;
+                const std::int64_t place = static_cast<std::int64_t>(mine);
+                const float share = there ? to_float(p[place * s.context]) : 0.0f;
+                const float ds =
+                    there ? share * (product(go + place * s.width, own_value, s.d) -
+                                     own_deltas[static_cast<std::int64_t>(member) * s.context + mine])
+                          : 0.0f;
+                for (int other = 0; other < 32 && i + other < s.context; ++other) {
+                    const float p_other = __shfl_sync(kAll, share, other);
+                    const float ds_other = __shfl_sync(kAll, ds, other);
+                    if (e >= s.d) continue;
+                    const std::int64_t query = i + other;
+                    dk = fmaf(ds_other, to_float(q[query * s.row + e]), dk);
+                    dv = fmaf(p_other, to_float(go[query * s.width + e]), dv);
+                }
+            }
+        }
+        if (e >= s.d) continue;
+        dqkv[at.key + key * s.row + e] = rounded<T>(dk * s.scale);
+        dqkv[at.value + key * s.row + e] = rounded<T>(dv);
+    }
+}
+
+dim3 grid_of(std::int64_t rows) {
+    return dim3(static_cast<unsigned>((rows + kWarps - 1) / kWarps));
+}
+
+}  // namespace
+
+template <class T>
+void launch_plain_forward(const T* qkv, T* out, T* probabilities, const AttentionSizes& s,
+                          cudaStream_t stream) {
+    launch(attention_forward_plain<T>, grid_of(std::int64_t{s.batch} * s.heads * s.context), dim3(kThreads),
+           0, stream, qkv, out, probabilities, s);
+}
+
+template <class T>
+void launch_plain_backward(const T* dout, const T* qkv, const T* probabilities, T* dqkv, float* scratch,
+                           const AttentionSizes& s, cudaStream_t stream) {
+    // The scratch holds max(T, H/G) heads' numbers: as many key heads at a time as their groups fit in.
+    const int key_heads = s.batch * s.kv_heads;
+    const int at_once = std::max(s.context, s.group) / s.group;
+    for (int first = 0; first < key_heads; first += at_once) {
+        const int heads = std::min(at_once, key_heads - first);
+        launch(attention_backward_queries_plain<T>, grid_of(std::int64_t{heads} * s.group * s.context),
+               dim3(kThreads), 0, stream, dout, qkv, probabilities, dqkv, scratch, first * s.group,
+               heads * s.group, s);
+        launch(attention_backward_keys_plain<T>, grid_of(std::int64_t{heads} * s.context), dim3(kThreads), 0,
+               stream, dout, qkv, probabilities, dqkv, static_cast<const float*>(scratch), first, heads, s);
+    }
+}
+
+template void launch_plain_forward(const float*, float*, float*, const AttentionSizes&, cudaStream_t);
+template void launch_plain_forward(const Bf16*, Bf16*, Bf16*, const AttentionSizes&, cudaStream_t);
+template void launch_plain_backward(const float*, const float*, const float*, float*, float*,
+                                    const AttentionSizes&, cudaStream_t);
+template void launch_plain_backward(const Bf16*, const Bf16*, const Bf16*, Bf16*, float*,
+                                    const AttentionSizes&, cudaStream_t);
+
+}  // namespace shardscope::trainer::cuda

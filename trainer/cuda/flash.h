@@ -1,0 +1,33 @@
+// Fused causal attention on a CUDA device, tile by tile: the launches. FlashAttention-2 (Dao, 2023,
+// arXiv:2307.08691) with the backward cut in two so that every gradient has one owner: a kernel over blocks
+// of queries makes dq, one over blocks of keys dk and dv, and both make the scores again (7 products of tiles
+// where a backward that gathers dq by atomics has 5). Heads of up to 256 features. Internal to trainer/cuda.
+#pragma once
+
+#include "trainer/cuda/attention_shape.h"
+#include "trainer/cuda/types.h"
+
+namespace shardscope::trainer::cuda {
+
+template <class T>
+struct FlashForward {
+    const T* qkv;  // [B,T,C+2Gd]
+    T* out;        // [B,T,C]
+    float* lse;    // [B,H,T]
+};
+
+template <class T>
+struct FlashBackward {
+    const T *qkv, *dout;
+    const float *lse, *delta;  // [B,H,T]
+    T* dqkv;
+};
+
+// On tensor cores, products of Bf16 with fp32 sums.
+void launch_flash(const FlashForward<Bf16>& tensors, const AttentionSizes& sizes, cudaStream_t stream);
+void launch_flash(const FlashBackward<Bf16>& tensors, const AttentionSizes& sizes, cudaStream_t stream);
+// In fp32 throughout.
+void launch_flash(const FlashForward<float>& tensors, const AttentionSizes& sizes, cudaStream_t stream);
+void launch_flash(const FlashBackward<float>& tensors, const AttentionSizes& sizes, cudaStream_t stream);
+
+}  // namespace shardscope::trainer::cuda
