@@ -3,10 +3,10 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <system_error>
 
 #include <fmt/format.h>
 
+#include "profiler/beside_tool.h"
 #include "profiler/inject/session_format.h"
 
 namespace shardscope::profiler {
@@ -19,16 +19,7 @@ constexpr const char* kLibrary = "libshardscope_inject.so";
 }  // namespace
 
 std::string find_injection_library() {
-    std::error_code error;
-    const fs::path tool = fs::read_symlink("/proc/self/exe", error);
-    if (error) return {};
-    const fs::path prefix = tool.parent_path().parent_path();
-    for (const char* folder :
-         {SHARDSCOPE_LIBDIR "/shardscope", "lib/shardscope", "lib64/shardscope", "lib"}) {
-        const fs::path candidate = prefix / folder / kLibrary;
-        if (fs::exists(candidate, error)) return candidate.string();
-    }
-    return {};
+    return find_beside_tool(kLibrary);
 }
 
 Injection make_injection(const std::string& library, const std::string& session_directory,

@@ -14,7 +14,7 @@ namespace {
 class AllocatorTest : public ::testing::Test {
   protected:
     AllocatorTest() : device_({}, {.workers = 2}), scheduler_(device_.scheduler()) {
-        for (StreamIndex& stream : streams_) stream = device_.add_stream(0);
+        for (StreamIndex& stream : streams_) stream = device_.add_stream(0, Stream::compute);
     }
     ~AllocatorTest() override { release_ = true; }
 
@@ -165,7 +165,7 @@ TEST_F(AllocatorTest, ARequestThatNoSystemCanMeetIsRefused) {
 }
 
 TEST_F(AllocatorTest, PoisonsAFreedBlockOnceItsLastUseIsOver) {
-    const StreamIndex poisoner = device_.add_stream(0);
+    const StreamIndex poisoner = device_.add_stream(0, Stream::compute);
     Allocator allocator(device_, 0, streams_, {0, poisoner});
     Block* block = allocator.allocate(512, MemorySpace::device, Stream::compute);
     EXPECT_EQ(block->data[17], std::byte{0xFF}) << "nothing may count on zeros";

@@ -56,7 +56,7 @@ CpuDevice::CpuDevice(const Mesh& mesh, const CpuDeviceOptions& options)
 
 // --- streams ---------------------------------------------------------------------------------------------
 
-StreamIndex CpuDevice::add_stream(int rank) {
+StreamIndex CpuDevice::add_stream(int rank, Stream /*use*/) {
     launches_.emplace_back();
     return scheduler_.add_stream(rank);
 }
@@ -102,7 +102,7 @@ StreamEvent CpuDevice::enqueue(StreamIndex stream, const Waits& waits, const Col
     const auto part = static_cast<std::size_t>(collective.place);
     auto meeting =
         groups_.of(collective.communicator).join(collective.place, collective.sequence, collective.call);
-    if (collective.log) {
+    if (collective.recorded) {
         // The kernel's time is from this rank's arrival to its own data in place; an all_reduce's is in place
         // when all parts are done, because each part writes to every rank.
         const Operation operation = collective.call.operation;
@@ -162,7 +162,7 @@ void CpuDevice::describe(traces::RankRow& row) const {
     row.device_memory = physical_memory();
 }
 
-std::string CpuDevice::out_of_memory_place() const {
+std::string CpuDevice::out_of_memory_place(int /*rank*/, MemorySpace /*space*/) {
     return "into the memory that the system gives this process (ulimit -v)";
 }
 

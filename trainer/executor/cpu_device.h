@@ -35,11 +35,12 @@ class CpuDevice final : public Device {
     CpuDevice(const Mesh& mesh, const CpuDeviceOptions& options);
     ~CpuDevice() override { stop(); }
 
-    StreamIndex add_stream(int rank) override;
+    StreamIndex add_stream(int rank, Stream use) override;
     StreamEvent enqueue(StreamIndex stream, const Waits& waits, const Launch& launch) override;
     StreamEvent enqueue(StreamIndex stream, const Waits& waits, const CollectiveLaunch& collective) override;
     StreamEvent mark(StreamIndex stream, const Waits& waits) override;
     StreamEvent poison(StreamIndex stream, const Waits& waits, std::byte* data, std::int64_t bytes) override;
+    void hold(StreamEvent) override {}
     bool happened(StreamEvent event) override { return scheduler_.happened(event); }
     void wait(StreamEvent event) override { scheduler_.wait(event); }
 
@@ -47,9 +48,12 @@ class CpuDevice final : public Device {
     void give_back(int rank, MemorySpace space, std::byte* data) noexcept override;
     bool host_reads(MemorySpace) const override { return true; }
     void copy(int rank, std::byte* to, const std::byte* from, std::int64_t bytes) override;
+    void use_product_workspaces(int, std::byte*, std::int64_t) override {}  // OpenBLAS has its own
 
     void describe(traces::RankRow& row) const override;
-    std::string out_of_memory_place() const override;
+    bool records_collectives() const override { return true; }
+    std::int64_t bytes_in_use(int) override { return -1; }
+    std::string out_of_memory_place(int rank, MemorySpace space) override;
     void fail(std::exception_ptr error) override { scheduler_.fail(std::move(error)); }
     void stop() override { scheduler_.stop(); }
 

@@ -27,8 +27,8 @@ struct CollectiveLaunch {
     int place = 0, members = 1;  // of the rank among the communicator's ranks
     std::int64_t sequence = 0;   // of the communicator's collectives, 0 the first
     CollectiveCall call;
-    // For the recorder; used where `log` is there. `kernel`: the work that the device times.
-    profiler::ThreadLog* log = nullptr;  // of the calling host thread
+    // For the recorder; meant where `recorded`. `kernel`: the work that the device times.
+    bool recorded = false;
     profiler::DeviceWork kernel;
     profiler::CollectiveWork row;
 };
@@ -41,8 +41,8 @@ class Device {
     Device& operator=(const Device&) = delete;
 
     // --- streams ---------------------------------------------------------------------------------------
-    // A stream of the rank. Before any thread enqueues.
-    virtual StreamIndex add_stream(int rank) = 0;
+    // A stream of the rank, for such work. Before any thread enqueues.
+    virtual StreamIndex add_stream(int rank, Stream use) = 0;
 
     // These append an item that waits for `waits` at the head of its stream and return its event. One thread
     // at a time for each stream: its rank's host thread. What `launch` and `collective` name must stay until
@@ -56,6 +56,9 @@ class Device {
     virtual StreamEvent poison(StreamIndex stream, const Waits& waits, std::byte* data,
                                std::int64_t bytes) = 0;
 
+    // The event is its stream's latest, and may be waited for: also when the stream has been given more by
+    // then, a wait is for no more than what it stands for.
+    virtual void hold(StreamEvent event) = 0;
     // Whether an event has happened; never blocks. Of events that were never enqueued: yes.
     virtual bool happened(StreamEvent event) = 0;
     // Blocks the host thread. Rethrows the first failure of any work of the run.
@@ -71,11 +74,19 @@ class Device {
     // Between any two spaces, done when it returns. The rank's streams are idle.
     virtual void copy(int rank, std::byte* to, const std::byte* from, std::int64_t bytes) = 0;
 
+    // Device memory that the rank's matrix products may use while they run: `bytes` for those of the forward
+    // and behind them as many for those of the backward. It stays until the run ends.
+    virtual void use_product_workspaces(int rank, std::byte* both, std::int64_t bytes) = 0;
+
     // --- the run ---------------------------------------------------------------------------------------
     // What the device is, for the trace: device_name, device_memory, and what else RankRow tells of it.
     virtual void describe(traces::RankRow& row) const = 0;
-    // One sentence for a buffer that does not fit, after "do not fit ": "into the memory that ...".
-    virtual std::string out_of_memory_place() const = 0;
+    // Whether it records the collectives' rows itself, with the work that it times.
+    virtual bool records_collectives() const = 0;
+    // Bytes that the device itself says are in use, by whomever; -1 where it does not say.
+    virtual std::int64_t bytes_in_use(int rank) = 0;
+    // Where a buffer of the rank does not fit: "into the memory that ...".
+    virtual std::string out_of_memory_place(int rank, MemorySpace space) = 0;
     // Stops everything because of `error`; every waiting host gets it.
     virtual void fail(std::exception_ptr error) = 0;
     // Finishes what was enqueued, unless something failed. What work refers to may go after that. Idempotent.

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "trainer/executor/cpu_device.h"
+#include "trainer/executor/cuda_module.h"
 #include "trainer/job/job.h"
 #include "trainer/kernels/blas.h"
 #include "trainer/sharding/program.h"
@@ -36,6 +37,12 @@ int worker_count(const Job& job) {
 }
 
 std::unique_ptr<Device> make_device(const DeviceRequest& request) {
+    switch (request.program.job().run.device) {
+        case DeviceKind::cuda:
+            return open_cuda_device(request, nullptr);
+        case DeviceKind::cpu:
+            break;
+    }
     return make_cpu_device(request);
 }
 

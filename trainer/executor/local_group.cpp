@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "trainer/executor/pieces.h"
 #include "trainer/kernels/bf16.h"
 #include "trainer/kernels/elementwise.h"
 
@@ -17,19 +18,6 @@ namespace {
 
 using Calls = std::vector<CollectiveCall>;
 
-struct Range {
-    std::int64_t begin = 0, end = 0;  // elements
-    std::int64_t count() const { return end - begin; }
-};
-
-// What falls to `place` when `elements` are cut into as many equal pieces as there are members.
-Range piece(std::int64_t elements, std::size_t members, std::size_t place) {
-    const auto n = static_cast<std::int64_t>(members);
-    const std::int64_t each = (elements + n - 1) / n;
-    const std::int64_t begin = std::min(elements, static_cast<std::int64_t>(place) * each);
-    return {begin, std::min(elements, begin + each)};
-}
-
 void move_bytes(const void* from, void* to, std::int64_t bytes) {
     if (from != to && bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
@@ -38,7 +26,7 @@ void all_gather(const Calls& calls, std::size_t place) {
     const CollectiveCall& own = calls[place];
     const std::int64_t size = size_of(own.dtype);
     for (std::size_t from = 0; from < calls.size(); ++from) {
-        const Range range = piece(own.full_elements, calls.size(), from);
+        const ElementRange range = piece_of(own.full_elements, calls.size(), from);
         move_bytes(calls[from].input, static_cast<std::byte*>(own.output) + range.begin * size,
                    range.count() * size);
     }
@@ -57,7 +45,7 @@ void sum(const Calls& calls, std::int64_t first, std::int64_t count, T* out, std
 template <class T>
 void reduce_scatter(const Calls& calls, std::size_t place) {
     const CollectiveCall& own = calls[place];
-    const Range range = piece(own.full_elements, calls.size(), place);
+    const ElementRange range = piece_of(own.full_elements, calls.size(), place);
     sum(calls, range.begin, range.count(), static_cast<T*>(own.output), own.divisor);
 }
 
@@ -68,7 +56,7 @@ void all_reduce(const Calls& calls, std::size_t place) {
     constexpr std::int64_t kBlock = 4096;
     std::array<T, kBlock> block;
     const CollectiveCall& own = calls[place];
-    const Range range = piece(own.full_elements, calls.size(), place);
+    const ElementRange range = piece_of(own.full_elements, calls.size(), place);
     for (std::int64_t first = range.begin; first < range.end; first += kBlock) {
         const std::int64_t count = std::min(kBlock, range.end - first);
         sum(calls, first, count, block.data(), own.divisor);
@@ -110,16 +98,6 @@ void carry_out(const Calls& calls, std::size_t place) {
         default:
             throw std::logic_error("the local process group has no such collective");
     }
-}
-
-bool agree(const CollectiveCall& a, const CollectiveCall& b) {
-    return a.operation == b.operation && a.dtype == b.dtype && a.full_elements == b.full_elements &&
-           a.divisor == b.divisor;
-}
-
-std::string describe(const CollectiveCall& call) {
-    return fmt::format("{} of {} {} elements over {}", traces::name(call.operation), call.full_elements,
-                       kDTypeNames[static_cast<std::size_t>(call.dtype)], call.divisor);
 }
 
 }  // namespace

@@ -22,14 +22,16 @@ namespace {
 
 std::array<StreamIndex, kStreams> add_streams(Device& device, int rank) {
     std::array<StreamIndex, kStreams> streams{};
-    for (StreamIndex& stream : streams) stream = device.add_stream(rank);
+    for (std::size_t s = 0; s < streams.size(); ++s) {
+        streams[s] = device.add_stream(rank, static_cast<Stream>(s));
+    }
     return streams;
 }
 
 AllocatorOptions allocator_options(Shared& shared, int rank) {
     AllocatorOptions options;
     options.device_limit = shared.job.run.memory_limit;
-    if (shared.poison) options.poison_stream = shared.device.add_stream(rank);
+    if (shared.poison) options.poison_stream = shared.device.add_stream(rank, Stream::compute);
     return options;
 }
 
@@ -158,6 +160,9 @@ void RankRunner::allocate(const Plan& plan, const Op& op) {
     }
     blocks_[id] = block;
     counter_.allocated(plan, op);
+    if (op.args[0].buffer == shared_.product_workspaces) {
+        shared_.device.use_product_workspaces(rank_, block->data, buffer.bytes / 2);
+    }
     if (!log_) return;
     if (allocator_.grew()) {
         const Instruments& names = *shared_.instruments;
@@ -231,7 +236,7 @@ void RankRunner::out_of_memory(const Plan& plan, const Op& op, const PoolExhaust
                     "reserved; {}make the units (fsdp.wrap), the batch (data.batch) or the model smaller",
                     step_, rank_, buffer.bytes, buffer.name, moment,
                     reason.by_limit() ? fmt::format("into the {} bytes of run.memory_limit", limit)
-                                      : shared_.device.out_of_memory_place(),
+                                      : shared_.device.out_of_memory_place(rank_, buffer.space),
                     counter_.live_bytes(), held.empty() ? "nothing" : held,
                     allocator_.reserved_bytes(MemorySpace::device),
                     reason.by_limit() ? "raise run.memory_limit, or " : ""));

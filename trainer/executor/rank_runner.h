@@ -30,6 +30,7 @@ struct Shared {
     Mesh mesh;
     const Job& job;
     bool poison = false;                  // see TestSettings
+    BufferId product_workspaces = -1;     // of each rank; -1: there are none
     std::vector<std::string> unit_names;  // by unit, for messages
     Instruments* instruments = nullptr;   // null: nothing is recorded
 };

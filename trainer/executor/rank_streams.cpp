@@ -101,12 +101,16 @@ void RankRunner::enqueue_collective(const Op& op) {
                                launch.row.correlation);
         communicator.last = shared_.device.enqueue(index(op.stream), waits, launch);
     }
-    if (log_) log_->pop();
+    shared_.device.hold(communicator.last);
+    if (log_) {
+        log_->pop();
+        if (!shared_.device.records_collectives()) log_->collective(launch.row);
+    }
     use(op, communicator.last);
 }
 
 void RankRunner::describe_collective(const Op& op, CollectiveLaunch& launch) {
-    launch.log = log_;
+    launch.recorded = true;
     profiler::CollectiveWork& row = launch.row;
     row.rank = rank_;
     row.correlation = next_correlation();
@@ -139,6 +143,7 @@ StreamEvent RankRunner::record(Stream stream) {
     if (!waits_[s].empty()) {
         last_[s] = shared_.device.mark(index(stream), take_waits(stream));
     }
+    shared_.device.hold(last_[s]);
     return last_[s];
 }
 

@@ -29,7 +29,8 @@ void describe_rank(profiler::Recorder& recorder, const Device& device, const Mes
 }
 
 Shared make_shared_state(Device& device, Delays& delays, const Program& program, const TestSettings& test) {
-    Shared shared{device, delays, program.mesh(), program.job(), test.poison, {}, nullptr};
+    Shared shared{device, delays, program.mesh(), program.job(), test.poison, program.product_workspaces(),
+                  {},     nullptr};
     for (const UnitInfo& unit : program.units()) shared.unit_names.push_back(unit.name);
     return shared;
 }

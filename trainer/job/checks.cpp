@@ -18,6 +18,7 @@ class Checks {
         : job_(job), file_(file), origins_(origins) {}
 
     void run() {
+        device();
         shape();
         model();
         attention();
@@ -39,6 +40,7 @@ class Checks {
             fmt::format("{}: {}: {}", origin == origins_.end() ? file_ : origin->second, key, why));
     }
 
+    void device() const;
     void shape();
     void model() const;
     void attention();
@@ -126,14 +128,26 @@ void Checks::attention() {
         }
         return;
     }
-    if (model.attention == AttentionKind::automatic) model.attention = AttentionKind::plain;
     const int head_width = model.width / model.heads;
+    if (model.attention == AttentionKind::automatic) {
+        const bool fused = job_.run.device == DeviceKind::cuda && head_width <= kMostFusedHeadWidth;
+        model.attention = fused ? AttentionKind::fused : AttentionKind::plain;
+    }
     if (model.attention == AttentionKind::fused && head_width > kMostFusedHeadWidth) {
         refuse("model.attention", "model.heads",
                fmt::format(
                    "\"fused\" takes heads of up to {} features, not {}; set it to \"plain\" or choose more "
                    "heads",
                    kMostFusedHeadWidth, head_width));
+    }
+}
+
+void Checks::device() const {
+    const RunSection& run = job_.run;
+    if (run.comm == CommKind::nccl && run.device != DeviceKind::cuda) {
+        refuse("run.comm", "run.device",
+               "NCCL carries collectives between GPUs only; set run.device to \"cuda\", or run.comm to "
+               "\"local\"");
     }
 }
 
@@ -235,6 +249,10 @@ void Checks::precision() {
     PrecisionSection& precision = job_.precision;
     if (!given("precision.reduce")) precision.reduce = precision.param;
     if (!given("precision.buffer")) precision.buffer = precision.param;
+    if (precision.tf32 && job_.run.device != DeviceKind::cuda) {
+        refuse("precision.tf32", "run.device",
+               "TF32 is a GPU's; set run.device to \"cuda\" or leave the key out");
+    }
     if (job_.parallel.mode == ParallelMode::fsdp) return;
     for (const auto& [key, value] :
          {std::pair{"precision.param", precision.param}, std::pair{"precision.reduce", precision.reduce}}) {

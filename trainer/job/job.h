@@ -73,10 +73,16 @@ std::string to_text(const ModuleClasses& classes);
 Wrap parse_wrap(const std::string& text);
 std::string to_text(const Wrap& wrap);
 
+enum class DeviceKind : std::uint8_t { cpu, cuda };
+enum class CommKind : std::uint8_t { automatic, local, nccl };
+
 struct RunSection {
     std::int64_t steps = 20;
     std::int64_t seed = 1;
     int ranks = 1;
+    DeviceKind device = DeviceKind::cpu;
+    CommKind comm = CommKind::automatic;
+    double timeout = 600;  // seconds that a collective may take on a GPU; 0: for ever
     int workers = 0;  // threads that carry out the ranks' streams; 0: one per core
     int blas_threads = 1;
     std::int64_t memory_limit = 0;  // bytes of device memory that a rank may reserve; 0: no limit
@@ -142,6 +148,7 @@ struct TrainSection {
 
 struct PrecisionSection {
     Precision param = Precision::fp32, reduce = Precision::fp32, buffer = Precision::fp32;
+    bool tf32 = false;  // products of fp32 on a GPU round their operands to 10 bits of fraction
 };
 
 struct MemorySection {

@@ -145,6 +145,14 @@ std::vector<Key> make_keys() {
         integer("run", "seed", &Job::run, &RunSection::seed, 0, kMaxInteger,
                 "of the weights and the samples"),
         integer("run", "ranks", &Job::run, &RunSection::ranks, 1, 256, "ranks, as threads of this process"),
+        choice("run", "device", &Job::run, &RunSection::device, {"cpu", "cuda"},
+               "what carries the job out: this machine's processor, or its NVIDIA GPUs"),
+        choice(
+            "run", "comm", &Job::run, &RunSection::comm, {"auto", "local", "nccl"},
+            "collectives: local (ranks are threads, and may share a GPU), nccl (a GPU for each rank); auto: "
+            "nccl where each has one"),
+        number("run", "timeout", &Job::run, &RunSection::timeout, 0, 1e6,
+               "seconds after which a collective that does not end on a GPU ends the job; 0: never"),
         integer("run", "workers", &Job::run, &RunSection::workers, 0, 1024,
                 "threads that do the ranks' work; 0: one per core"),
         integer("run", "blas_threads", &Job::run, &RunSection::blas_threads, 1, 1024,
@@ -245,6 +253,8 @@ std::vector<Key> make_keys() {
         choice(
             "precision", "buffer", &Job::precision, &PrecisionSection::buffer, {"fp32", "bf16"},
             "of tables that are no parameters (llama: rotary); follows precision.param unless it is given"),
+        boolean("precision", "tf32", &Job::precision, &PrecisionSection::tf32,
+                "on a GPU: products of fp32 in TF32, which rounds their operands to 10 bits of fraction"),
 
         module_classes("memory", "activation_checkpointing", &Job::memory,
                        &MemorySection::activation_checkpointing,

@@ -64,6 +64,8 @@ class Program {
     std::vector<StatePiece> state_pieces(int place) const { return optimizer().pieces(place); }
 
     BufferId persistent_buffers() const;
+    // Device memory for the matrix products (memory.gemm_workspace_bytes, twice); -1: none.
+    BufferId product_workspaces() const { return workspace_; }
 
   private:
     struct Batch {

@@ -1,0 +1,256 @@
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "trainer/cuda/cuda_device.h"
+#include "trainer/cuda/groups.h"
+#include "trainer/cuda/kernels.h"
+
+namespace shardscope::trainer::cuda {
+
+namespace {
+
+constexpr int kPoison = 0xFF;  // all bits set: a NaN in fp32, bf16 and fp64
+
+// Tells `marks`, which may be null, of a piece of work from construction to the end of the scope.
+class Marked {
+  public:
+    Marked(WorkMarks* marks, const profiler::DeviceWork& work) : marks_(marks) {
+        if (marks_) marks_->begin(work);
+    }
+    ~Marked() {
+        if (marks_) marks_->end();
+    }
+    Marked(const Marked&) = delete;
+    Marked& operator=(const Marked&) = delete;
+
+  private:
+    WorkMarks* marks_;
+};
+
+}  // namespace
+
+CudaDevice::CudaDevice(const DeviceSettings& settings) : settings_(settings), gpus_(find_gpus()) {
+    for (int rank = 0; rank < settings_.mesh.ranks; ++rank) {
+        Rank& own = ranks_.emplace_back();
+        own.gpu = &gpus_[static_cast<std::size_t>(rank) % gpus_.size()];
+        enter(rank);
+        own.gemm = std::make_unique<Gemm>(settings_.tf32);
+        check(cudaStreamCreateWithFlags(&own.aside, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    }
+    std::vector<int> ordinals;
+    for (const Rank& rank : ranks_) ordinals.push_back(rank.gpu->ordinal);
+    groups_ = make_groups(settings_, ordinals);
+}
+
+CudaDevice::~CudaDevice() {
+    stop();
+    groups_.clear();
+    streams_.clear();
+    for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
+        Rank& own = ranks_[static_cast<std::size_t>(rank)];
+        cudaSetDevice(own.gpu->ordinal);
+        own.gemm.reset();
+        if (own.aside) cudaStreamDestroy(own.aside);
+    }
+}
+
+CudaDevice::Rank& CudaDevice::enter(int rank) {
+    Rank& own = ranks_[static_cast<std::size_t>(rank)];
+    thread_local int current = -1;
+    if (current != own.gpu->ordinal) {
+        check(cudaSetDevice(own.gpu->ordinal), "cudaSetDevice");
+        current = own.gpu->ordinal;
+    }
+    return own;
+}
+
+// --- streams ---------------------------------------------------------------------------------------------
+
+StreamIndex CudaDevice::add_stream(int rank, Stream use) {
+    StreamOf& own = streams_.emplace_back();
+    own.rank = &enter(rank);
+    // As in PyTorch's FSDP, whose streams but the default one have a high priority.
+    own.stream = std::make_unique<CountedStream>(use != Stream::compute);
+    own.workspace = std::make_unique<Workspace>(own.stream->get());
+    return static_cast<StreamIndex>(streams_.size()) - 1;
+}
+
+CudaDevice::StreamOf& CudaDevice::enter_stream(StreamIndex stream, const Waits& waits) {
+    throw_if_failed();
+    StreamOf& own = streams_[static_cast<std::size_t>(stream)];
+    enter(static_cast<int>(own.rank - &ranks_.front()));
+    for (const StreamEvent& event : waits.events()) {
+        if (event.stream == stream) continue;
+        cudaEvent_t happens =
+            streams_[static_cast<std::size_t>(event.stream)].stream->event_of(event.sequence);
+        if (happens) check(cudaStreamWaitEvent(own.stream->get(), happens, 0), "cudaStreamWaitEvent");
+    }
+    return own;
+}
+
+StreamEvent CudaDevice::appended(StreamIndex stream) {
+    return {stream, streams_[static_cast<std::size_t>(stream)].stream->appended()};
+}
+
+StreamEvent CudaDevice::enqueue(StreamIndex stream, const Waits& waits, const Launch& launch) {
+    const StreamOf& own = enter_stream(stream, waits);
+    const Marked marked(settings_.marks, launch.work);
+    launch_work(own, launch);
+    return appended(stream);
+}
+
+void CudaDevice::launch_work(const StreamOf& own, const Launch& launch) {
+    const Op& op = *launch.op;
+    const auto bytes = static_cast<std::size_t>(op.args.empty() ? 0 : op.args[0].bytes);
+    const cudaStream_t stream = own.stream->get();
+    switch (op.kind) {
+        case OpKind::kernel: {
+            const DeviceContext context{stream, *own.workspace, *own.rank->gemm,
+                                        own.rank->gpu->multiprocessors, own.rank->gpu->compute_capability};
+            return launch_kernel(op, launch.data, launch.context, context);
+        }
+        case OpKind::memcpy:
+            return check(cudaMemcpyAsync(launch.data[0], launch.data[1], bytes, cudaMemcpyDefault, stream),
+                         "cudaMemcpyAsync");
+        case OpKind::memset:
+            return check(cudaMemsetAsync(launch.data[0], static_cast<int>(op.dims[0]), bytes, stream),
+                         "cudaMemsetAsync");
+        default:
+            throw std::logic_error("an operation that is no work was enqueued");
+    }
+}
+
+StreamEvent CudaDevice::enqueue(StreamIndex stream, const Waits& waits, const CollectiveLaunch& collective) {
+    const StreamOf& own = enter_stream(stream, waits);
+    const Marked marked(collective.recorded ? settings_.marks : nullptr, collective.kernel);
+    groups_[static_cast<std::size_t>(collective.communicator)]->enqueue(collective, *own.stream);
+    return appended(stream);
+}
+
+StreamEvent CudaDevice::mark(StreamIndex stream, const Waits& waits) {
+    enter_stream(stream, waits);
+    return appended(stream);
+}
+
+StreamEvent CudaDevice::poison(StreamIndex stream, const Waits& waits, std::byte* data, std::int64_t bytes) {
+    const StreamOf& own = enter_stream(stream, waits);
+    check(cudaMemsetAsync(data, kPoison, static_cast<std::size_t>(bytes), own.stream->get()),
+          "cudaMemsetAsync");
+    return appended(stream);
+}
+
+void CudaDevice::hold(StreamEvent event) {
+    if (event.stream < 0) return;
+    streams_[static_cast<std::size_t>(event.stream)].stream->hold(event.sequence);
+}
+
+bool CudaDevice::happened(StreamEvent event) {
+    if (event.stream < 0 || event.sequence == 0) return true;
+    return streams_[static_cast<std::size_t>(event.stream)].stream->happened(event.sequence);
+}
+
+// Not cudaEventSynchronize: a failure elsewhere must end the wait.
+void CudaDevice::wait(StreamEvent event) {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point begin = Clock::now();
+    while (true) {
+        throw_if_failed();
+        if (happened(event)) return;
+        // A step's end is awaited with little delay, a long one without a busy core.
+        if (Clock::now() - begin < std::chrono::microseconds(200)) continue;
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+}
+
+// --- memory ----------------------------------------------------------------------------------------------
+
+std::byte* CudaDevice::take(int rank, MemorySpace space, std::int64_t bytes, bool poisoned) {
+    Rank& own = enter(rank);
+    const auto size = static_cast<std::size_t>(bytes);
+    void* data = nullptr;
+    // Buffers of the host alone are pinned too: batches wait there for their copy to the device.
+    const cudaError_t result = space == MemorySpace::device
+                                   ? cudaMalloc(&data, size)
+                                   : cudaHostAlloc(&data, size, cudaHostAllocPortable);
+    if (result == cudaErrorMemoryAllocation) {
+        (void)cudaGetLastError();
+        return nullptr;
+    }
+    check(result, space == MemorySpace::device ? "cudaMalloc" : "cudaHostAlloc");
+    if (poisoned) {
+        check(cudaMemsetAsync(data, kPoison, size, own.aside), "cudaMemsetAsync");
+        check(cudaStreamSynchronize(own.aside), "cudaStreamSynchronize");
+    }
+    return static_cast<std::byte*>(data);
+}
+
+void CudaDevice::give_back(int rank, MemorySpace space, std::byte* data) noexcept {
+    cudaSetDevice(ranks_[static_cast<std::size_t>(rank)].gpu->ordinal);
+    if (space == MemorySpace::device) {
+        cudaFree(data);
+    } else {
+        cudaFreeHost(data);
+    }
+}
+
+void CudaDevice::copy(int rank, std::byte* to, const std::byte* from, std::int64_t bytes) {
+    const Rank& own = enter(rank);
+    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, own.aside),
+          "cudaMemcpyAsync");
+    check(cudaStreamSynchronize(own.aside), "cudaStreamSynchronize");
+}
+
+void CudaDevice::use_product_workspaces(int rank, std::byte* both, std::int64_t bytes) {
+    enter(rank).gemm->use_workspaces(both, bytes);
+}
+
+std::int64_t CudaDevice::bytes_in_use(int rank) {
+    enter(rank);
+    std::size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    return static_cast<std::int64_t>(total - free);
+}
+
+std::string CudaDevice::out_of_memory_place(int rank, MemorySpace space) {
+    const Gpu& gpu = *ranks_[static_cast<std::size_t>(rank)].gpu;
+    if (space != MemorySpace::device) return "into the memory of the host that can be pinned (ulimit -l)";
+    return fmt::format("into the {} bytes of GPU {} ({}), of which {} are in use", gpu.memory, gpu.ordinal,
+                       gpu.name, bytes_in_use(rank));
+}
+
+// --- the run ---------------------------------------------------------------------------------------------
+
+void CudaDevice::describe(traces::RankRow& row) const {
+    const Gpu& gpu = *ranks_[static_cast<std::size_t>(row.rank)].gpu;
+    row.device_name = gpu.name;
+    row.device_memory = gpu.memory;
+}
+
+void CudaDevice::fail(std::exception_ptr error) {
+    {
+        const std::lock_guard lock(error_mutex_);
+        if (!error_) error_ = error;
+        failed_ = true;
+    }
+    for (const auto& group : groups_) group->fail(error);
+}
+
+void CudaDevice::throw_if_failed() {
+    if (!failed_) return;
+    const std::lock_guard lock(error_mutex_);
+    std::rethrow_exception(error_);
+}
+
+void CudaDevice::stop() {
+    if (std::exchange(stopped_, true)) return;
+    // After a failure groups have given up what would never end; what remains ends, or has failed itself.
+    for (const StreamOf& each : streams_) {
+        cudaSetDevice(each.rank->gpu->ordinal);
+        cudaStreamSynchronize(each.stream->get());
+    }
+}
+
+}  // namespace shardscope::trainer::cuda

@@ -1,0 +1,81 @@
+// CUDA devices as a Device: each rank's streams are CUDA streams of one GPU, its memory is that GPU's and
+// pinned memory of the host, its collectives are a Group's. Work is enqueued by the rank's own host thread as
+// it walks the Plan; nothing here runs on a thread of its own.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "trainer/cuda/device.h"
+#include "trainer/cuda/gemm.h"
+#include "trainer/cuda/gpus.h"
+#include "trainer/cuda/group.h"
+#include "trainer/cuda/module.h"
+#include "trainer/cuda/stream.h"
+
+namespace shardscope::trainer::cuda {
+
+class CudaDevice final : public Device {
+  public:
+    // Rank r is on GPU r modulo their number. Throws CudaError where there is none or it cannot be used as
+    // asked.
+    explicit CudaDevice(const DeviceSettings& settings);
+    ~CudaDevice() override;
+
+    StreamIndex add_stream(int rank, Stream use) override;
+    StreamEvent enqueue(StreamIndex stream, const Waits& waits, const Launch& launch) override;
+    StreamEvent enqueue(StreamIndex stream, const Waits& waits, const CollectiveLaunch& collective) override;
+    StreamEvent mark(StreamIndex stream, const Waits& waits) override;
+    StreamEvent poison(StreamIndex stream, const Waits& waits, std::byte* data, std::int64_t bytes) override;
+    void hold(StreamEvent event) override;
+    bool happened(StreamEvent event) override;
+    void wait(StreamEvent event) override;
+
+    std::byte* take(int rank, MemorySpace space, std::int64_t bytes, bool poisoned) override;
+    void give_back(int rank, MemorySpace space, std::byte* data) noexcept override;
+    bool host_reads(MemorySpace space) const override { return space != MemorySpace::device; }
+    void copy(int rank, std::byte* to, const std::byte* from, std::int64_t bytes) override;
+    void use_product_workspaces(int rank, std::byte* both, std::int64_t bytes) override;
+
+    void describe(traces::RankRow& row) const override;
+    bool records_collectives() const override { return false; }
+    std::int64_t bytes_in_use(int rank) override;
+    std::string out_of_memory_place(int rank, MemorySpace space) override;
+    void fail(std::exception_ptr error) override;
+    void stop() override;
+
+  private:
+    // A rank's own; what is not const is used by its host thread.
+    struct Rank {
+        const Gpu* gpu = nullptr;
+        std::unique_ptr<Gemm> gemm;
+        cudaStream_t aside = nullptr;  // for what the host waits for: copies, first contents
+    };
+    struct StreamOf {
+        Rank* rank = nullptr;
+        std::unique_ptr<CountedStream> stream;
+        std::unique_ptr<Workspace> workspace;
+    };
+
+    Rank& enter(int rank);  // makes its GPU the thread's
+    StreamOf& enter_stream(StreamIndex stream, const Waits& waits);
+    StreamEvent appended(StreamIndex stream);
+    void launch_work(const StreamOf& stream, const Launch& launch);
+    void throw_if_failed();
+
+    DeviceSettings settings_;
+    std::vector<Gpu> gpus_;
+    std::deque<Rank> ranks_;                      // by rank
+    std::deque<StreamOf> streams_;                // by StreamIndex
+    std::vector<std::unique_ptr<Group>> groups_;  // by Mesh::id
+    std::atomic<bool> failed_ = false;
+    std::mutex error_mutex_;
+    std::exception_ptr error_;
+    bool stopped_ = false;
+};
+
+}  // namespace shardscope::trainer::cuda

@@ -1,0 +1,26 @@
+// The GPUs of this machine that CUDA can use.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/cuda/module.h"
+#include "trainer/cuda/runtime.h"
+
+namespace shardscope::trainer::cuda {
+
+struct Gpu {
+    int ordinal = 0;
+    std::string name;
+    std::int64_t memory = 0;  // bytes
+    int multiprocessors = 0;
+    int compute_capability = 0;  // 10 * major + minor
+};
+
+// At least one, by ordinal. Throws CudaError: no driver, one that is too old, no GPU.
+std::vector<Gpu> find_gpus();
+
+Gpus describe_gpus(const std::vector<Gpu>& gpus);
+
+}  // namespace shardscope::trainer::cuda

@@ -1,0 +1,29 @@
+// The collectives of one communicator on CUDA devices.
+#pragma once
+
+#include <exception>
+#include <string>
+
+#include "trainer/cuda/stream.h"
+#include "trainer/executor/device.h"
+
+namespace shardscope::trainer::cuda {
+
+class Group {
+  public:
+    Group() = default;
+    virtual ~Group() = default;
+    Group(const Group&) = delete;
+    Group& operator=(const Group&) = delete;
+
+    // Enqueues a member's part on its stream, on its host thread, whose device is current. All members call
+    // for the same collectives in the same order. Throws CudaError, and std::logic_error where members
+    // disagree on a collective.
+    virtual void enqueue(const CollectiveLaunch& collective, const CountedStream& stream) = 0;
+    // Nobody waits for a member any more: those that do get `error`.
+    virtual void fail(std::exception_ptr error) = 0;
+    // One sentence on who is missing where a collective does not go on; empty: nobody known.
+    virtual std::string missing() { return {}; }
+};
+
+}  // namespace shardscope::trainer::cuda

@@ -1,0 +1,92 @@
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "trainer/cuda/groups.h"
+#include "trainer/cuda/local_group.h"
+#include "trainer/cuda/nccl_group.h"
+
+namespace shardscope::trainer::cuda {
+
+namespace {
+
+// The ranks of each communicator, by Mesh::id: the world, then the shard groups by replica, then the
+// replicate groups by place.
+std::vector<std::vector<int>> members_of(const Mesh& mesh) {
+    const auto count = static_cast<std::size_t>(1 + mesh.replicas() + mesh.shard);
+    std::vector<std::vector<int>> members(count);
+    for (int rank = 0; rank < mesh.ranks; ++rank) {
+        members[0].push_back(rank);
+        members[static_cast<std::size_t>(1 + mesh.replica(rank))].push_back(rank);
+        members[static_cast<std::size_t>(1 + mesh.replicas() + mesh.shard_index(rank))].push_back(rank);
+    }
+    return members;
+}
+
+// Two ranks on one GPU, as a clause; empty: each has its own.
+std::string shared_gpu(const std::vector<int>& ordinals) {
+    for (std::size_t rank = 0; rank < ordinals.size(); ++rank) {
+        const auto first = std::find(ordinals.begin(), ordinals.end(), ordinals[rank]);
+        const auto other = static_cast<std::size_t>(first - ordinals.begin());
+        if (other < rank) return fmt::format("ranks {} and {} share GPU {}", other, rank, ordinals[rank]);
+    }
+    return {};
+}
+
+// Ranks on different GPUs read each other's buffers.
+void reach_peers(const std::vector<int>& ordinals) {
+    const std::set<int> gpus(ordinals.begin(), ordinals.end());
+    for (const int from : gpus) {
+        check(cudaSetDevice(from), "cudaSetDevice");
+        for (const int to : gpus) {
+            if (from == to) continue;
+            int can = 0;
+            check(cudaDeviceCanAccessPeer(&can, from, to), "cudaDeviceCanAccessPeer");
+            if (!can) {
+                throw CudaError(
+                    fmt::format("GPU {} cannot read the memory of GPU {}, which the local process "
+                                "group needs; use run.comm = \"nccl\", or fewer GPUs "
+                                "(CUDA_VISIBLE_DEVICES)",
+                                from, to));
+            }
+            const cudaError_t result = cudaDeviceEnablePeerAccess(to, 0);
+            if (result == cudaErrorPeerAccessAlreadyEnabled) {
+                (void)cudaGetLastError();
+            } else {
+                check(result, "cudaDeviceEnablePeerAccess");
+            }
+        }
+    }
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<Group>> make_groups(const DeviceSettings& settings,
+                                                const std::vector<int>& ordinals) {
+    const std::string shared = shared_gpu(ordinals);
+    if (settings.group == GroupKind::nccl && !shared.empty()) {
+        throw CudaError(
+            fmt::format("run.comm = \"nccl\": {}, which NCCL refuses; use run.comm = \"local\", whose "
+                        "ranks may share one, or no more ranks than GPUs",
+                        shared));
+    }
+    const auto members = members_of(settings.mesh);
+    const bool alone = settings.mesh.ranks == 1 && settings.group == GroupKind::automatic;
+    if (settings.group != GroupKind::local && shared.empty() && !alone) {
+        std::string why;
+        if (const NcclLibrary* nccl = NcclLibrary::open(why)) {
+            return make_nccl_groups(*nccl, members, ordinals, settings.timeout_s);
+        }
+        if (settings.group == GroupKind::nccl) throw CudaError("run.comm = \"nccl\": " + why);
+    }
+    reach_peers(ordinals);
+    std::vector<std::unique_ptr<Group>> groups;
+    for (const std::vector<int>& ranks : members) {
+        groups.push_back(std::make_unique<LocalGroup>(ranks, settings.timeout_s));
+    }
+    return groups;
+}
+
+}  // namespace shardscope::trainer::cuda

@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "trainer/cuda/local_group.h"
+#include "trainer/cuda/member_sums.h"
+#include "trainer/executor/pieces.h"
+
+namespace shardscope::trainer::cuda {
+
+namespace {
+
+using Calls = std::vector<CollectiveCall>;
+
+void copy(void* to, const void* from, std::int64_t bytes, cudaStream_t stream) {
+    if (to == from || bytes <= 0) return;
+    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream),
+          "cudaMemcpyAsync for a collective");
+}
+
+void all_gather(const Calls& calls, std::size_t place, cudaStream_t stream) {
+    const CollectiveCall& own = calls[place];
+    const std::int64_t size = size_of(own.dtype);
+    for (std::size_t from = 0; from < calls.size(); ++from) {
+        const ElementRange range = piece_of(own.full_elements, calls.size(), from);
+        copy(static_cast<std::byte*>(own.output) + range.begin * size, calls[from].input,
+             range.count() * size, stream);
+    }
+}
+
+// Each member sums its piece: a reduce_scatter keeps it, an all_reduce writes it to everybody.
+template <class T>
+void reduce(const Calls& calls, std::size_t place, cudaStream_t stream) {
+    const CollectiveCall& own = calls[place];
+    const bool everybody = own.operation == Operation::all_reduce;
+    MemberBuffers buffers;
+    buffers.members = static_cast<int>(calls.size());
+    for (std::size_t m = 0; m < calls.size(); ++m) {
+        buffers.in[m] = calls[m].input;
+        buffers.out[m] = calls[m].output;
+    }
+    buffers.outputs = everybody ? buffers.members : 1;
+    if (!everybody) buffers.out[0] = own.output;
+    const ElementRange range = piece_of(own.full_elements, calls.size(), place);
+    sum_members<T>(buffers, static_cast<std::size_t>(range.begin), static_cast<std::size_t>(range.count()),
+                   1.0 / own.divisor, stream);
+}
+
+void carry_out(const Calls& calls, std::size_t place, cudaStream_t stream) {
+    const CollectiveCall& own = calls[place];
+    switch (own.operation) {
+        case Operation::all_gather:
+            return all_gather(calls, place, stream);
+        case Operation::reduce_scatter:
+        case Operation::all_reduce:
+            switch (own.dtype) {
+                case DType::fp32:
+                    return reduce<float>(calls, place, stream);
+                case DType::bf16:
+                    return reduce<Bf16>(calls, place, stream);
+                case DType::fp64:
+                    return reduce<double>(calls, place, stream);
+                case DType::int32:
+                    break;
+            }
+            throw std::logic_error("the local process group does not sum integers");
+        case Operation::broadcast:
+            return copy(own.output, calls[0].input, own.full_elements * size_of(own.dtype), stream);
+        case Operation::barrier:
+            return;
+        default:
+            throw std::logic_error("the local process group has no such collective");
+    }
+}
+
+}  // namespace
+
+LocalGroup::LocalGroup(std::vector<int> ranks, double timeout_s)
+    : ranks_(std::move(ranks)), timeout_s_(timeout_s), members_(ranks_.size()) {
+    if (ranks_.size() > kMostMembers) {
+        throw CudaError(
+            fmt::format("run.ranks: {} ranks are more than the {} that the local process group "
+                        "takes on CUDA; use fewer",
+                        ranks_.size(), kMostMembers));
+    }
+}
+
+void LocalGroup::fail(std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::move(error);
+    changed_.notify_all();
+}
+
+// Until `met`, all members have come that far; `passed` says which have.
+void LocalGroup::meet(std::unique_lock<std::mutex>& lock, const CollectiveLaunch& collective,
+                      const std::vector<bool>& passed) {
+    const auto met = [&] {
+        return error_ || std::all_of(passed.begin(), passed.end(), [](bool each) { return each; });
+    };
+    if (timeout_s_ <= 0) {
+        changed_.wait(lock, met);
+    } else if (!changed_.wait_for(lock, std::chrono::duration<double>(timeout_s_), met)) {
+        std::string missing;
+        for (std::size_t m = 0; m < passed.size(); ++m) {
+            if (!passed[m]) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", ranks_[m]);
+        }
+        error_ = std::make_exception_ptr(
+            CudaError(fmt::format("rank {} did not come to {} {} of communicator {} within the {} s of "
+                                  "run.timeout; raise run.timeout "
+                                  "if it is only slow",
+                                  missing, traces::name(collective.call.operation), collective.sequence,
+                                  collective.communicator, timeout_s_)));
+        changed_.notify_all();
+    }
+    if (error_) std::rethrow_exception(error_);
+}
+
+void LocalGroup::enqueue(const CollectiveLaunch& collective, const CountedStream& stream) {
+    const auto place = static_cast<std::size_t>(collective.place);
+    std::unique_lock lock(mutex_);
+    if (error_) std::rethrow_exception(error_);
+    Member& own = members_[place];
+    if (!own.ready) {
+        own.ready.emplace();
+        own.over.emplace();
+    }
+    check(cudaEventRecord(own.ready->get(), stream.get()), "cudaEventRecord");
+    Open& open = open_[collective.sequence];
+    if (open.calls.empty()) {
+        open.calls.resize(members_.size());
+        open.here.resize(members_.size());
+        open.issued.resize(members_.size());
+        open.first = collective.call;
+    } else if (!agree(open.first, collective.call)) {
+        throw std::logic_error(fmt::format("collective {}: rank {} calls {}, another calls {}",
+                                           collective.sequence, ranks_[place], describe(collective.call),
+                                           describe(open.first)));
+    }
+    open.calls[place] = collective.call;
+    open.here[place] = true;
+    changed_.notify_all();
+    meet(lock, collective, open.here);
+
+    // Every member's inputs are named, and the event of their being ready is recorded.
+    lock.unlock();
+    for (std::size_t m = 0; m < members_.size(); ++m) {
+        if (m == place) continue;
+        check(cudaStreamWaitEvent(stream.get(), members_[m].ready->get(), 0), "cudaStreamWaitEvent");
+    }
+    carry_out(open.calls, place, stream.get());
+    check(cudaEventRecord(own.over->get(), stream.get()), "cudaEventRecord");
+    lock.lock();
+    open.issued[place] = true;
+    changed_.notify_all();
+    meet(lock, collective, open.issued);
+
+    // A member's buffers are its own again when all parts are over.
+    for (std::size_t m = 0; m < members_.size(); ++m) {
+        if (m == place) continue;
+        check(cudaStreamWaitEvent(stream.get(), members_[m].over->get(), 0), "cudaStreamWaitEvent");
+    }
+    if (++open.left == static_cast<int>(members_.size())) open_.erase(collective.sequence);
+}
+
+}  // namespace shardscope::trainer::cuda

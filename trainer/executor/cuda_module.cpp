@@ -1,0 +1,84 @@
+#include "trainer/executor/cuda_module.h"
+
+#include <string>
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <shardscope/version.h>
+
+#include "profiler/beside_tool.h"
+#include "trainer/job/job.h"
+#include "trainer/sharding/program.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+constexpr const char* kModule = "libshardscope_cuda.so";
+
+// Stays open: device memory, streams and the driver's own threads outlive any one run.
+void* open_module() {
+    const std::string path = profiler::find_beside_tool(kModule);
+    if (path.empty()) {
+        throw DeviceError(fmt::format(
+            "run.device = \"cuda\": {} is missing beside shardscope-train; build it where the CUDA "
+            "Toolkit is installed, or use run.device = \"cpu\"",
+            kModule));
+    }
+    void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (module) return module;
+    const char* reason = ::dlerror();
+    throw DeviceError(
+        fmt::format("run.device = \"cuda\": {} cannot be opened ({}); install it again, or use "
+                    "run.device = \"cpu\"",
+                    path, reason ? reason : "no reason given"));
+}
+
+template <class Function>
+Function find(const char* symbol) {
+    static void* const module = open_module();
+    void* const found = ::dlsym(module, symbol);
+    if (!found) {
+        throw DeviceError(fmt::format("run.device = \"cuda\": {} has no {}; install it again from one build",
+                                      kModule, symbol));
+    }
+    return reinterpret_cast<Function>(found);
+}
+
+cuda::GroupKind kind_of(CommKind comm) {
+    switch (comm) {
+        case CommKind::automatic:
+            return cuda::GroupKind::automatic;
+        case CommKind::local:
+            return cuda::GroupKind::local;
+        case CommKind::nccl:
+            return cuda::GroupKind::nccl;
+    }
+    return cuda::GroupKind::automatic;
+}
+
+}  // namespace
+
+cuda::Gpus find_gpus() {
+    cuda::Gpus gpus;
+    std::string why;
+    if (!find<cuda::FindGpus>(cuda::kFindGpusSymbol)(kVersion, gpus, why)) throw DeviceError(why);
+    return gpus;
+}
+
+std::unique_ptr<Device> open_cuda_device(const DeviceRequest& request, cuda::WorkMarks* marks) {
+    const Job& job = request.program.job();
+    cuda::DeviceSettings settings;
+    settings.version = kVersion;
+    settings.mesh = request.program.mesh();
+    settings.group = kind_of(job.run.comm);
+    settings.tf32 = job.precision.tf32;
+    settings.timeout_s = job.run.timeout;
+    settings.marks = marks;
+    std::string why;
+    std::unique_ptr<Device> device(find<cuda::OpenDevice>(cuda::kOpenDeviceSymbol)(settings, why));
+    if (!device) throw DeviceError(why);
+    return device;
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,18 @@
+// The CUDA module, libshardscope_cuda.so, opened at run time: shardscope-train starts without CUDA, without a
+// driver and without a GPU, and needs them only for run.device = "cuda".
+#pragma once
+
+#include <memory>
+
+#include "trainer/cuda/module.h"
+#include "trainer/executor/devices.h"
+
+namespace shardscope::trainer {
+
+// What run.device = "cuda" would use. Throws DeviceError: no module, no driver, no GPU.
+cuda::Gpus find_gpus();
+
+// `marks` may be null: nothing is recorded. Throws DeviceError.
+std::unique_ptr<Device> open_cuda_device(const DeviceRequest& request, cuda::WorkMarks* marks);
+
+}  // namespace shardscope::trainer
