@@ -24,13 +24,15 @@ endif()
 
 add_library(shardscope_options INTERFACE)
 target_include_directories(shardscope_options INTERFACE "${PROJECT_SOURCE_DIR}")
-target_compile_options(shardscope_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers)
+# Of C and C++; what nvcc is told is in trainer/cuda.
+target_compile_options(shardscope_options INTERFACE
+    $<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # GCC 12 warns falsely about "literal" + std::string (its bug 105651).
-    target_compile_options(shardscope_options INTERFACE -Wno-restrict)
+    target_compile_options(shardscope_options INTERFACE $<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-Wno-restrict>)
 endif()
 if(SHARDSCOPE_WERROR)
-    target_compile_options(shardscope_options INTERFACE -Werror)
+    target_compile_options(shardscope_options INTERFACE $<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-Werror>)
 endif()
 if(SHARDSCOPE_SANITIZE STREQUAL "address")
     add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)

@@ -1,0 +1,7 @@
+# CUDA sources of the trainer: nvcc compiles them for the module, and a C++ compiler for the tests that play
+# CUDA on the CPU (tests/trainer/played_cuda).
+set(SHARDSCOPE_CUDA_KERNELS
+    activation.cu copies.cu device.cu dropout.cu elementwise.cu embedding.cu initialize.cu kernels.cu loss.cu
+    norm_parameters.cu norms.cu optimizer.cu reductions.cu rotary.cu)
+# Of these the results have the CPU's bits: nothing is contracted to FMA.
+set(SHARDSCOPE_CUDA_EXACT dropout.cu initialize.cu optimizer.cu rotary.cu)
