@@ -29,6 +29,8 @@ struct Product {
 // Of linear_forward, linear_backward_input or linear_backward_weight; std::logic_error for another kernel.
 Product describe(const Op& op);
 
+class ProductLibrary;
+
 class Gemm {
   public:
     // tf32: products of fp32 may round their operands to 10 bits of fraction (precision.tf32). Throws
@@ -49,8 +51,9 @@ class Gemm {
     void launch(const Op& op, const std::vector<std::byte*>& data, cudaStream_t stream);
 
   private:
-    struct Library;
-    std::unique_ptr<Library> library_;
+    std::unique_ptr<ProductLibrary> library_;
+    std::byte* workspaces_ = nullptr;
+    std::int64_t workspace_bytes_ = 0;  // of each of the two
 };
 
 }  // namespace shardscope::trainer::cuda

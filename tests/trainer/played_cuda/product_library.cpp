@@ -1,0 +1,49 @@
+// The ProductLibrary, played: products of column-major matrices as cuBLAS defines them, C = op(A) op(B) +
+// bias with sums in double and one rounding.
+#include "trainer/cuda/product_library.h"
+
+#include "tests/trainer/played_cuda/runtime_api.h"
+#include "trainer/cuda/types.h"
+
+namespace shardscope::trainer::cuda {
+
+struct ProductLibrary::State {};
+
+ProductLibrary::ProductLibrary(bool) {}
+ProductLibrary::~ProductLibrary() = default;
+
+namespace {
+
+template <class T>
+void column_major_product(const ProductCall& call) {
+    const Product& p = call.product;
+    const auto* a = reinterpret_cast<const T*>(call.a);
+    const auto* b = reinterpret_cast<const T*>(call.b);
+    const auto* bias = reinterpret_cast<const T*>(call.bias);
+    auto* c = reinterpret_cast<T*>(call.c);
+    for (std::int64_t column = 0; column < p.n; ++column) {
+        for (std::int64_t row = 0; row < p.m; ++row) {
+            double sum = bias ? to_float(bias[row]) : 0.0;
+            for (std::int64_t k = 0; k < p.k; ++k) {
+                const T x = a[p.transpose_a ? k + row * p.lda : row + k * p.lda];
+                const T y = b[p.transpose_b ? column + k * p.ldb : k + column * p.ldb];
+                sum += static_cast<double>(to_float(x)) * static_cast<double>(to_float(y));
+            }
+            c[row + column * p.ldc] = rounded<T>(static_cast<float>(sum));
+        }
+    }
+}
+
+}  // namespace
+
+void ProductLibrary::multiply(const ProductCall& call, cudaStream_t stream) {
+    played_cuda::enqueue(stream, [call] {
+        if (call.dtype == DType::bf16) {
+            column_major_product<Bf16>(call);
+        } else {
+            column_major_product<float>(call);
+        }
+    });
+}
+
+}  // namespace shardscope::trainer::cuda

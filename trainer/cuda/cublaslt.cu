@@ -1,0 +1,282 @@
+// cuBLASLt as the ProductLibrary: opened at run time, the algorithm that its heuristics name for a product
+// kept for all later ones of the same shape and alignment. Source: NVIDIA, cuBLAS documentation, "Using the
+// cuBLASLt API". Only its header's types are used here; the header of one major version serves libraries of
+// the one before, as the numbers of attributes stay.
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <cublasLt.h>
+#include <dlfcn.h>
+
+#include "trainer/cuda/product_library.h"
+#include "trainer/cuda/row_sums.h"
+
+namespace shardscope::trainer::cuda {
+
+namespace {
+
+// --- the library -----------------------------------------------------------------------------------------
+
+struct Functions {
+    decltype(&cublasLtCreate) create = nullptr;
+    decltype(&cublasLtDestroy) destroy = nullptr;
+    decltype(&cublasLtGetStatusString) status_string = nullptr;
+    decltype(&cublasLtMatmul) multiply = nullptr;
+    decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic = nullptr;
+    decltype(&cublasLtMatmulDescCreate) desc_create = nullptr;
+    decltype(&cublasLtMatmulDescDestroy) desc_destroy = nullptr;
+    decltype(&cublasLtMatmulDescSetAttribute) desc_set = nullptr;
+    decltype(&cublasLtMatrixLayoutCreate) layout_create = nullptr;
+    decltype(&cublasLtMatrixLayoutDestroy) layout_destroy = nullptr;
+    decltype(&cublasLtMatmulPreferenceCreate) preference_create = nullptr;
+    decltype(&cublasLtMatmulPreferenceDestroy) preference_destroy = nullptr;
+    decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set = nullptr;
+
+    void check(cublasStatus_t status, const std::string& what) const {
+        if (status == CUBLAS_STATUS_SUCCESS) return;
+        throw CudaError(what + " failed: " + status_string(status));
+    }
+};
+
+// The first that can be opened; `why` takes what was wrong with each.
+void* open_one_of(const std::vector<std::string>& names, std::string& opened, std::string& why) {
+    for (const std::string& name : names) {
+        if (void* handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+            opened = name;
+            return handle;
+        }
+        const char* reason = ::dlerror();
+        why += (why.empty() ? "" : "; ") + std::string(reason ? reason : name.c_str());
+    }
+    return nullptr;
+}
+
+// SHARDSCOPE_CUBLASLT, else the major version of this build's header, else the one before. It stays open.
+Functions open_functions() {
+    const char* wanted = std::getenv("SHARDSCOPE_CUBLASLT");
+    std::vector<std::string> names;
+    if (wanted && *wanted) {
+        names = {wanted};
+    } else {
+        for (const int major : {CUBLAS_VER_MAJOR, CUBLAS_VER_MAJOR - 1}) {
+            names.push_back("libcublasLt.so." + std::to_string(major));
+        }
+    }
+    std::string name, why;
+    void* handle = open_one_of(names, name, why);
+    if (!handle) {
+        throw CudaError(
+            "cuBLASLt, which multiplies matrices, cannot be opened (" + why +
+            "); install CUDA's cuBLAS, or name the library by LD_LIBRARY_PATH or SHARDSCOPE_CUBLASLT");
+    }
+    Functions functions;
+    const auto find = [&](auto& function, const char* symbol) {
+        function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(handle, symbol));
+        if (!function) throw CudaError(name + " has no " + symbol + "; install cuBLAS 12 or later");
+    };
+    find(functions.create, "cublasLtCreate");
+    find(functions.destroy, "cublasLtDestroy");
+    find(functions.status_string, "cublasLtGetStatusString");
+    find(functions.multiply, "cublasLtMatmul");
+    find(functions.heuristic, "cublasLtMatmulAlgoGetHeuristic");
+    find(functions.desc_create, "cublasLtMatmulDescCreate");
+    find(functions.desc_destroy, "cublasLtMatmulDescDestroy");
+    find(functions.desc_set, "cublasLtMatmulDescSetAttribute");
+    find(functions.layout_create, "cublasLtMatrixLayoutCreate");
+    find(functions.layout_destroy, "cublasLtMatrixLayoutDestroy");
+    find(functions.preference_create, "cublasLtMatmulPreferenceCreate");
+    find(functions.preference_destroy, "cublasLtMatmulPreferenceDestroy");
+    find(functions.preference_set, "cublasLtMatmulPreferenceSetAttribute");
+    return functions;
+}
+
+const Functions& lt() {
+    static const Functions functions = open_functions();  // tried again where it threw
+    return functions;
+}
+
+// --- what it keeps for a kind of product -----------------------------------------------------------------
+
+struct Destroy {
+    void operator()(cublasLtMatmulDesc_t desc) const { lt().desc_destroy(desc); }
+    void operator()(cublasLtMatrixLayout_t layout) const { lt().layout_destroy(layout); }
+    void operator()(cublasLtMatmulPreference_t preference) const { lt().preference_destroy(preference); }
+    void operator()(cublasLtHandle_t handle) const { lt().destroy(handle); }
+};
+template <class Pointer>
+using Owned = std::unique_ptr<std::remove_pointer_t<Pointer>, Destroy>;
+
+Owned<cublasLtMatrixLayout_t> layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns,
+                                     std::int64_t leading) {
+    cublasLtMatrixLayout_t made = nullptr;
+    lt().check(lt().layout_create(&made, type, static_cast<std::uint64_t>(rows),
+                                  static_cast<std::uint64_t>(columns), leading),
+               "cublasLtMatrixLayoutCreate");
+    return Owned<cublasLtMatrixLayout_t>(made);
+}
+
+// The largest power of two up to 256, which is all that matters, that the address is a multiple of.
+std::uint32_t alignment(const void* address) {
+    const auto bits = reinterpret_cast<std::uintptr_t>(address) | 256;
+    return static_cast<std::uint32_t>(bits & (~bits + 1));
+}
+
+// Products that one algorithm serves.
+using ProductKind = std::array<std::int64_t, 14>;
+ProductKind kind_of(const ProductCall& call) {
+    const Product& p = call.product;
+    return {p.m,
+            p.n,
+            p.k,
+            p.transpose_a ? 1 : 0,
+            p.transpose_b ? 1 : 0,
+            p.lda,
+            p.ldb,
+            p.ldc,
+            static_cast<std::int64_t>(call.dtype) * 2 + (call.bias ? 1 : 0),
+            call.workspace_bytes,
+            alignment(call.a),
+            alignment(call.b),
+            alignment(call.c),
+            alignment(call.bias)};
+}
+
+std::string shape(std::int64_t rows, std::int64_t columns) {
+    std::string text = "[";
+    text += std::to_string(rows);
+    text += ", ";
+    text += std::to_string(columns);
+    return text += "]";
+}
+
+// How products of one kind are carried out.
+struct Way {
+    Owned<cublasLtMatmulDesc_t> desc;
+    Owned<cublasLtMatrixLayout_t> a, b, c;
+    cublasLtMatmulAlgo_t algorithm = {};
+    std::size_t workspace_bytes = 0;
+    bool adds_bias = false;  // in the product itself
+};
+
+}  // namespace
+
+struct ProductLibrary::State {
+    Owned<cublasLtHandle_t> handle;
+    bool tf32 = false;
+    std::map<ProductKind, Way> ways;
+
+    Way make_way(const ProductCall& call) const;
+    bool find_algorithm(Way& way, const ProductCall& call) const;
+};
+
+// Nothing is found where the bias, say, is not aligned as its algorithms want it.
+bool ProductLibrary::State::find_algorithm(Way& way, const ProductCall& call) const {
+    cublasLtMatmulPreference_t made = nullptr;
+    lt().check(lt().preference_create(&made), "cublasLtMatmulPreferenceCreate");
+    const Owned<cublasLtMatmulPreference_t> preference(made);
+    const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+        lt().check(lt().preference_set(preference.get(), attribute, &value, sizeof value),
+                   "cublasLtMatmulPreferenceSetAttribute");
+    };
+    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(call.workspace_bytes));
+    // Split sums are added in fp32 and rounded once.
+    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+        static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(call.a));
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(call.b));
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(call.c));
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::min(alignment(call.c), alignment(call.bias)));
+    cublasLtMatmulHeuristicResult_t result = {};
+    int found = 0;
+    const cublasStatus_t status =
+        lt().heuristic(handle.get(), way.desc.get(), way.a.get(), way.b.get(), way.c.get(), way.c.get(),
+                       preference.get(), 1, &result, &found);
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED) lt().check(status, "cublasLtMatmulAlgoGetHeuristic");
+    if (status != CUBLAS_STATUS_SUCCESS || found == 0 || result.state != CUBLAS_STATUS_SUCCESS) return false;
+    way.algorithm = result.algo;
+    way.workspace_bytes = result.workspaceSize;
+    return true;
+}
+
+Way ProductLibrary::State::make_way(const ProductCall& call) const {
+    const Product& p = call.product;
+    const bool bf16 = call.dtype == DType::bf16;
+    const cudaDataType_t type = bf16 ? CUDA_R_16BF : CUDA_R_32F;
+    Way way;
+    way.a = p.transpose_a ? layout(type, p.k, p.m, p.lda) : layout(type, p.m, p.k, p.lda);
+    way.b = p.transpose_b ? layout(type, p.n, p.k, p.ldb) : layout(type, p.k, p.n, p.ldb);
+    way.c = layout(type, p.m, p.n, p.ldc);
+    cublasLtMatmulDesc_t made = nullptr;
+    const bool rounds = tf32 && !bf16;
+    lt().check(
+        lt().desc_create(&made, rounds ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        "cublasLtMatmulDescCreate");
+    way.desc.reset(made);
+    const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
+        lt().check(lt().desc_set(way.desc.get(), attribute, &value, sizeof value),
+                   "cublasLtMatmulDescSetAttribute");
+    };
+    set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+    if (call.bias) {
+        set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+        set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(call.bias));
+        way.adds_bias = true;
+    }
+    if (find_algorithm(way, call)) return way;
+    if (call.bias) {
+        set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
+        way.adds_bias = false;
+        if (find_algorithm(way, call)) return way;
+    }
+    throw CudaError("cuBLASLt has no algorithm for a product of " + shape(p.m, p.k) + " and " +
+                    shape(p.k, p.n) + " in " + (bf16 ? "bf16" : "fp32") + " with " +
+                    std::to_string(call.workspace_bytes) +
+                    " bytes of workspace; set memory.gemm_workspace_bytes higher");
+}
+
+ProductLibrary::ProductLibrary(bool tf32) : state_(std::make_unique<State>()) {
+    cublasLtHandle_t handle = nullptr;
+    lt().check(lt().create(&handle), "starting cuBLASLt");
+    state_->handle.reset(handle);
+    state_->tf32 = tf32;
+}
+ProductLibrary::~ProductLibrary() = default;
+
+void ProductLibrary::multiply(const ProductCall& call, cudaStream_t stream) {
+    const ProductKind kind = kind_of(call);
+    auto found = state_->ways.find(kind);
+    if (found == state_->ways.end()) found = state_->ways.emplace(kind, state_->make_way(call)).first;
+    const Way& way = found->second;
+
+    const float one = 1.0f, zero = 0.0f;
+    float keep = zero;
+    if (call.bias && way.adds_bias) {
+        const void* bias = call.bias;
+        lt().check(lt().desc_set(way.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias),
+                   "cublasLtMatmulDescSetAttribute");
+    } else if (call.bias) {  // the product is added to the bias; a column of C is a row of y
+        const auto start = [&]<class T>(T*) {
+            launch_repeat_row(reinterpret_cast<const T*>(call.bias), reinterpret_cast<T*>(call.c),
+                              call.product.n, call.product.m, stream);
+        };
+        if (call.dtype == DType::bf16) {
+            start(static_cast<Bf16*>(nullptr));
+        } else {
+            start(static_cast<float*>(nullptr));
+        }
+        keep = one;
+    }
+    lt().check(lt().multiply(state_->handle.get(), way.desc.get(), &one, call.a, way.a.get(), call.b,
+                             way.b.get(), &keep, call.c, way.c.get(), call.c, way.c.get(), &way.algorithm,
+                             call.workspace, way.workspace_bytes, stream),
+               "cublasLtMatmul");
+}
+
+}  // namespace shardscope::trainer::cuda

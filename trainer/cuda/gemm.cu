@@ -1,0 +1,72 @@
+// See gemm.h.
+#include <stdexcept>
+
+#include "trainer/cuda/gemm.h"
+#include "trainer/cuda/product_library.h"
+#include "trainer/cuda/row_sums.h"
+
+namespace shardscope::trainer::cuda {
+
+Product describe(const Op& op) {
+    const std::int64_t rows = op.dims[0], in = op.dims[1], out = op.dims[2];
+    Product p;
+    switch (op.kernel) {
+        case Kernel::linear_forward: {  // y = x wᵀ + b:  y [out,rows] = (w [in,out])ᵀ x [in,rows]
+            p.m = out, p.n = rows, p.k = in;
+            p.a = 2, p.transpose_a = true, p.lda = in;
+            p.b = 1, p.ldb = in;
+            p.ldc = out;
+            const std::size_t own = op.args.size() - (op.checks_output ? 1 : 0);
+            p.bias = own > 3 ? 3 : 0;
+            return p;
+        }
+        case Kernel::linear_backward_input:  // dx = dy w:  dx [in,rows] = w [in,out] dy [out,rows]
+            p.m = in, p.n = rows, p.k = out;
+            p.a = 2, p.lda = in;
+            p.b = 1, p.ldb = out;
+            p.ldc = in;
+            return p;
+        case Kernel::linear_backward_weight:  // dw = dyᵀ x:  dw [in,out] = x [in,rows] (dy [out,rows])ᵀ
+            p.m = in, p.n = out, p.k = rows;
+            p.a = 2, p.lda = in;
+            p.b = 1, p.transpose_b = true, p.ldb = out;
+            p.ldc = in;
+            return p;
+        default:
+            throw std::logic_error("Gemm was given a kernel that is no product");
+    }
+}
+
+Gemm::Gemm(bool tf32) : library_(std::make_unique<ProductLibrary>(tf32)) {}
+Gemm::~Gemm() = default;
+
+void Gemm::use_workspaces(std::byte* both, std::int64_t bytes) {
+    workspaces_ = both;
+    workspace_bytes_ = both ? bytes : 0;
+}
+
+void Gemm::launch(const Op& op, const std::vector<std::byte*>& data, cudaStream_t stream) {
+    if (op.kernel == Kernel::linear_backward_bias) {
+        const auto sums = [&]<class T>(T*) {
+            launch_row_sums(reinterpret_cast<const T*>(data[1]), reinterpret_cast<T*>(data[0]), op.dims[0],
+                            op.dims[1], stream);
+        };
+        if (op.dtype == DType::bf16) return sums(static_cast<Bf16*>(nullptr));
+        return sums(static_cast<float*>(nullptr));
+    }
+    ProductCall call;
+    call.product = describe(op);
+    call.dtype = op.dtype;
+    call.a = data[call.product.a];
+    call.b = data[call.product.b];
+    call.c = data[call.product.c];
+    if (call.product.bias > 0) call.bias = data[call.product.bias];
+    if (workspace_bytes_ > 0) {
+        const bool second = op.phase == Phase::backward;
+        call.workspace = workspaces_ + (second ? workspace_bytes_ : 0);
+        call.workspace_bytes = workspace_bytes_;
+    }
+    library_->multiply(call, stream);
+}
+
+}  // namespace shardscope::trainer::cuda

@@ -1,0 +1,40 @@
+// Who multiplies for Gemm: cuBLASLt (cublaslt.cu), and in the tests without a device a column-major product
+// that is played on the CPU. Internal to trainer/cuda.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "trainer/cuda/gemm.h"
+#include "trainer/plan/dtype.h"
+
+namespace shardscope::trainer::cuda {
+
+// One product with everything that it needs: device addresses, `bias` null for none.
+struct ProductCall {
+    Product product;
+    DType dtype = DType::fp32;  // of all operands; sums are fp32
+    const std::byte *a = nullptr, *b = nullptr, *bias = nullptr;
+    std::byte* c = nullptr;
+    std::byte* workspace = nullptr;
+    std::int64_t workspace_bytes = 0;
+};
+
+// One per device and thread.
+class ProductLibrary {
+  public:
+    // Throws CudaError where there is no library, or none that can be used.
+    explicit ProductLibrary(bool tf32);
+    ~ProductLibrary();
+    ProductLibrary(const ProductLibrary&) = delete;
+    ProductLibrary& operator=(const ProductLibrary&) = delete;
+
+    void multiply(const ProductCall& call, cudaStream_t stream);
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace shardscope::trainer::cuda

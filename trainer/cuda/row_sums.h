@@ -1,0 +1,19 @@
+// The gradient of a bias: the sum of a matrix's rows. Reads the matrix once, so memory is its limit.
+#pragma once
+
+#include <cstdint>
+
+#include "trainer/cuda/types.h"
+
+namespace shardscope::trainer::cuda {
+
+// sums[j] = x[0,j] + … + x[rows-1,j], row-major, in fp32 and rounded once; the order of the sum depends on
+// the shape alone.
+template <class T>
+void launch_row_sums(const T* x, T* sums, std::int64_t rows, std::int64_t columns, cudaStream_t stream);
+
+// rows x [rows, columns], each the same.
+template <class T>
+void launch_repeat_row(const T* row, T* x, std::int64_t rows, std::int64_t columns, cudaStream_t stream);
+
+}  // namespace shardscope::trainer::cuda
