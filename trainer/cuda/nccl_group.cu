@@ -107,9 +107,8 @@ void NcclGroup::start() {
     nccl_.check(nccl_.GroupStart(), "ncclGroupStart");
     for (std::size_t m = 0; m < members_.size(); ++m) {
         check(cudaSetDevice(members_[m].gpu), "cudaSetDevice");
-        nccl_.check(
-            nccl_.CommInitRank(&members_[m].comm, static_cast<int>(members_.size()), id, static_cast<int>(m)),
-            fmt::format("ncclCommInitRank of rank {}", ranks_[m]));
+        nccl_.check(nccl_.CommInitRank(&comms[m], static_cast<int>(members_.size()), id, static_cast<int>(m)),
+                    fmt::format("ncclCommInitRank of rank {}", ranks_[m]));
     }
     nccl_.check(nccl_.GroupEnd(), fmt::format("starting NCCL among {} ranks", members_.size()));
     for (std::size_t m = 0; m < members_.size(); ++m) members_[m].comm = comms[m];

@@ -1,0 +1,43 @@
+// Small jobs, carried out by the CUDA device over the played CUDA (tests/trainer/played_cuda).
+#pragma once
+
+#include <memory>
+
+#include "jobs.h"
+#include "tests/trainer/played_cuda/runtime_api.h"
+#include "trainer/cuda/cuda_device.h"
+#include "trainer/sharding/program.h"
+
+namespace shardscope::trainer::testing {
+
+struct PlayedOptions {
+    cuda::GroupKind group = cuda::GroupKind::automatic;
+    double timeout_s = 0;
+    cuda::WorkMarks* marks = nullptr;
+};
+
+inline MakeDevice played_device(const PlayedOptions& options = {}) {
+    return [options](const DeviceRequest& request) -> std::unique_ptr<Device> {
+        cuda::DeviceSettings settings;
+        settings.mesh = request.program.mesh();
+        settings.group = options.group;
+        settings.timeout_s = options.timeout_s;
+        settings.marks = options.marks;
+        return std::make_unique<cuda::CudaDevice>(settings);
+    };
+}
+
+inline RunResult run_played(const Job& job, RunOptions options = {}, const PlayedOptions& played = {}) {
+    options.make_device = played_device(played);
+    return run(job, options);
+}
+
+// Puts the machine back as it is when nobody asks for another.
+struct PlayedMachine {
+    explicit PlayedMachine(const played_cuda::Machine& machine) { played_cuda::set_machine(machine); }
+    ~PlayedMachine() { played_cuda::set_machine({}); }
+    PlayedMachine(const PlayedMachine&) = delete;
+    PlayedMachine& operator=(const PlayedMachine&) = delete;
+};
+
+}  // namespace shardscope::trainer::testing

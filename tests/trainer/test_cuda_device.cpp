@@ -1,0 +1,203 @@
+// Parts of the CUDA device without a Program, over the played CUDA: streams that are counted, and the local
+// process group whose members are host threads.
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/trainer/played_cuda/runtime_api.h"
+#include "trainer/cuda/local_group.h"
+#include "trainer/cuda/member_sums.h"
+#include "trainer/cuda/stream.h"
+#include "trainer/kernels/bf16.h"
+
+namespace shardscope::trainer::cuda {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Work that a stream does until it is told to go on.
+class Gate {
+  public:
+    void hold(cudaStream_t stream) {
+        played_cuda::enqueue(stream, [this] {
+            while (!open_) std::this_thread::sleep_for(std::chrono::microseconds(50));
+        });
+    }
+    void open() { open_ = true; }
+    ~Gate() { open(); }
+
+  private:
+    std::atomic<bool> open_ = false;
+};
+
+void drain(const CountedStream& stream) {
+    check(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
+}
+
+TEST(CountedStreams, AnEventHappensWithTheItemsThatItStandsFor) {
+    CountedStream stream(false);
+    Gate first, second;
+    first.hold(stream.get());
+    const std::uint64_t one = stream.appended();
+    stream.hold(one);
+    second.hold(stream.get());
+    const std::uint64_t two = stream.appended();
+    EXPECT_TRUE(stream.happened(0)) << "what was never enqueued";
+    EXPECT_FALSE(stream.happened(one));
+    const cudaEvent_t event = stream.event_of(one);
+    ASSERT_NE(event, nullptr);
+    first.open();
+    EXPECT_EQ(cudaEventSynchronize(event), cudaSuccess) << "does not wait for the second item";
+    EXPECT_TRUE(stream.happened(one));
+    EXPECT_EQ(stream.event_of(one), nullptr);
+    EXPECT_FALSE(stream.happened(two));
+    second.open();
+    drain(stream);
+    EXPECT_TRUE(stream.happened(two));
+}
+
+TEST(CountedStreams, ManyHeldEventsAreUsedAgain) {
+    CountedStream stream(true);
+    for (int i = 0; i < 1000; ++i) stream.hold(stream.appended());
+    drain(stream);
+    EXPECT_TRUE(stream.happened(1000));
+}
+
+TEST(CountedStreams, AQuestionLeavesNoErrorForTheNextLaunch) {
+    CountedStream stream(false);
+    Gate gate;
+    gate.hold(stream.get());
+    EXPECT_FALSE(stream.happened(stream.appended()));
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+    gate.open();
+    drain(stream);
+}
+
+class LocalGroupTest : public ::testing::Test {
+  protected:
+    // Each member calls on a thread of its own; what it threw.
+    template <class Call>
+    std::vector<std::string> all(int members, const Call& call) {
+        std::vector<std::string> thrown(static_cast<std::size_t>(members));
+        std::vector<std::thread> threads;
+        for (int place = 0; place < members; ++place) {
+            threads.emplace_back([&, place] {
+                try {
+                    CountedStream stream(true);
+                    call(place, stream);
+                    drain(stream);
+                } catch (const std::exception& error) {
+                    thrown[static_cast<std::size_t>(place)] = error.what();
+                }
+            });
+        }
+        for (std::thread& thread : threads) thread.join();
+        return thrown;
+    }
+    static CollectiveLaunch launch(int place, int members, std::int64_t sequence, Operation operation,
+                                   void* output, const void* input, std::int64_t elements, int divisor = 1) {
+        CollectiveLaunch collective;
+        collective.place = place;
+        collective.members = members;
+        collective.sequence = sequence;
+        collective.call = {operation, DType::fp32, output, input, elements, divisor};
+        return collective;
+    }
+};
+
+// Three ranks, seven elements: pieces of 3, 3 and 1.
+TEST_F(LocalGroupTest, GathersReducesAndBroadcasts) {
+    LocalGroup group({0, 1, 2}, 0);
+    std::array<std::array<float, 7>, 3> gathered{}, reduced{}, everybody{}, sent{};
+    std::array<std::array<float, 7>, 3> input{};
+    for (std::size_t r = 0; r < 3; ++r) {
+        for (std::size_t i = 0; i < 7; ++i) {
+            input[r][i] = static_cast<float>(10 * r + i);
+            sent[r][i] = input[r][i];
+        }
+    }
+    const played_cuda::Machine slow{.gpus = 1, .memory = std::size_t{1} << 30, .delay_seed = 3};
+    played_cuda::set_machine(slow);
+    const auto thrown = all(3, [&](int place, CountedStream& stream) {
+        const auto p = static_cast<std::size_t>(place);
+        group.enqueue(launch(place, 3, 0, Operation::all_gather, gathered[p].data(), input[p].data(), 7),
+                      stream);
+        group.enqueue(
+            launch(place, 3, 1, Operation::reduce_scatter, reduced[p].data(), input[p].data(), 7, 3), stream);
+        group.enqueue(launch(place, 3, 2, Operation::all_reduce, everybody[p].data(), input[p].data(), 7),
+                      stream);
+        group.enqueue(launch(place, 3, 3, Operation::broadcast, sent[p].data(), sent[p].data(), 7), stream);
+        group.enqueue(launch(place, 3, 4, Operation::barrier, nullptr, nullptr, 0), stream);
+    });
+    played_cuda::set_machine({});
+    EXPECT_THAT(thrown, ::testing::Each(""));
+    for (std::size_t r = 0; r < 3; ++r) {
+        // Pieces begin at 0, 3 and 6; each rank's input begins with its own piece.
+        EXPECT_THAT(gathered[r], ::testing::ElementsAre(0, 1, 2, 10, 11, 12, 20)) << r;
+        EXPECT_EQ(sent[r], input[0]) << r;
+        for (std::size_t i = 0; i < 7; ++i) {
+            const float sum = static_cast<float>(30 + 3 * i);  // (i) + (10 + i) + (20 + i)
+            EXPECT_EQ(everybody[r][i], sum) << r;
+            if (i / 3 == r) {
+                EXPECT_EQ(reduced[r][i - 3 * r], sum * static_cast<float>(1.0 / 3)) << r;
+            }
+        }
+    }
+}
+
+TEST_F(LocalGroupTest, AMemberThatDoesNotComeIsNamed) {
+    LocalGroup group({4, 6}, 0.05);
+    std::array<float, 2> buffer{};
+    const auto thrown = all(2, [&](int place, CountedStream& stream) {
+        if (place == 1) return;
+        group.enqueue(launch(place, 2, 0, Operation::all_reduce, buffer.data(), buffer.data(), 2), stream);
+    });
+    EXPECT_THAT(thrown[0], HasSubstr("rank 6 did not come to all_reduce 0"));
+    EXPECT_THAT(thrown[0], HasSubstr("run.timeout"));
+}
+
+TEST_F(LocalGroupTest, MembersThatCallForDifferentThingsAreTold) {
+    LocalGroup group({0, 1}, 0.05);
+    std::array<float, 4> buffer{};
+    const auto thrown = all(2, [&](int place, CountedStream& stream) {
+        group.enqueue(launch(place, 2, 0, Operation::all_reduce, buffer.data(), buffer.data(), 2 + place),
+                      stream);
+    });
+    EXPECT_THAT(thrown[0] + thrown[1], HasSubstr("all_reduce of 2 fp32 elements"));
+    EXPECT_THAT(thrown[0] + thrown[1], HasSubstr("all_reduce of 3 fp32 elements"));
+}
+
+TEST_F(LocalGroupTest, AFailureElsewhereEndsTheWait) {
+    LocalGroup group({0, 1}, 0);
+    std::array<float, 2> buffer{};
+    const auto thrown = all(2, [&](int place, CountedStream& stream) {
+        if (place == 1) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            return group.fail(std::make_exception_ptr(CudaError("the other has failed")));
+        }
+        group.enqueue(launch(place, 2, 0, Operation::all_reduce, buffer.data(), buffer.data(), 2), stream);
+    });
+    EXPECT_EQ(thrown[0], "the other has failed");
+}
+
+// bf16 is summed in fp32 and rounded once: 1 + 2^-8 + 2^-8 is 1.0078125, which bf16 holds; rounded after each
+// sum it would be 1.
+TEST(MemberSums, RoundBFloat16Once) {
+    const std::array<kernels::Bf16, 1> one{kernels::to_bf16(1.0F)}, small{kernels::to_bf16(0.00390625F)};
+    std::array<kernels::Bf16, 1> out{};
+    MemberBuffers buffers;
+    buffers.members = 3;
+    buffers.outputs = 1;
+    buffers.in[0] = one.data();
+    buffers.in[1] = buffers.in[2] = small.data();
+    buffers.out[0] = out.data();
+    sum_members<Bf16>(buffers, 0, 1, 1.0, nullptr);
+    EXPECT_EQ(kernels::to_float(out[0]), 1.0078125F);
+}
+
+}  // namespace
+}  // namespace shardscope::trainer::cuda

@@ -1,0 +1,174 @@
+// Whole jobs on the CUDA device, played on the CPU: the same Plans, whatever the strategy, give the CPU's
+// losses and memory, and the same bits as each other; in whatever order the streams run.
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "parity_grid.h"
+#include "played_job.h"
+#include "trainer/executor/rank_runner.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::played_device;
+using testing::PlayedMachine;
+using testing::Point;
+using testing::run;
+using testing::run_played;
+
+// A point of the grid, three steps of it, with fused attention at every second one.
+Job job_of(const Point& p, const testing::SampleText& text, std::size_t number) {
+    Job job = testing::job_at(p, text);
+    job.run.steps = 3;
+    if (number % 2 == 1 && job.model.type != ModelType::mlp) job.model.attention = AttentionKind::fused;
+    return job;
+}
+
+void expect_near(const std::vector<double>& losses, const std::vector<double>& expected, double relative,
+                 const std::string& what) {
+    ASSERT_EQ(losses.size(), expected.size()) << what;
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+        EXPECT_NEAR(losses[i] / expected[i], 1.0, relative) << what << ", step " << i;
+    }
+}
+
+TEST(CudaRuns, GiveTheLossesAndTheMemoryOfTheCpu) {
+    const testing::SampleText text;
+    const std::vector<Point> points = testing::every_pair();
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        const Job job = job_of(points[i], text, i);
+        const RunResult cpu = run(job), cuda = run_played(job);
+        const std::string what = testing::describe(points[i]);
+        expect_near(cuda.losses, cpu.losses, 2e-5, what);
+        ASSERT_EQ(cuda.peaks.size(), cpu.peaks.size());
+        for (std::size_t r = 0; r < cpu.peaks.size(); ++r) {
+            EXPECT_EQ(cuda.peaks[r].bytes, cpu.peaks[r].bytes) << what << ", rank " << r;
+            EXPECT_EQ(cuda.peaks[r].at_peak, cpu.peaks[r].at_peak) << what << ", rank " << r;
+        }
+    }
+    EXPECT_EQ(played_cuda::allocated(), 0U) << "device memory that nobody gave back";
+}
+
+TEST(CudaRuns, StrategiesGiveTheSameBits) {
+    const testing::SampleText text;
+    const std::vector<Point> points = testing::every_pair();
+    for (std::size_t i = 0; i < points.size(); i += 3) {
+        if (!testing::same_bits(points[i])) continue;
+        Job job = testing::job_at(points[i], text), alone = testing::reference_job(points[i], text);
+        job.run.steps = alone.run.steps = 3;
+        EXPECT_EQ(run_played(job).losses, run_played(alone).losses) << testing::describe(points[i]);
+    }
+}
+
+TEST(CudaRuns, DelaysInStreamsAndPoisonChangeNoBit) {
+    const testing::SampleText text;
+    const std::vector<Point> points = testing::every_pair();
+    std::uint64_t seed = 1;
+    for (std::size_t i = 0; i < points.size(); i += 5) {
+        const Job job = job_of(points[i], text, i);
+        const std::vector<double> calm = run_played(job).losses;
+        const PlayedMachine slow({.delay_seed = seed++});
+        RunOptions options;
+        options.test.poison = true;
+        EXPECT_EQ(run_played(job, options).losses, calm) << testing::describe(points[i]);
+    }
+}
+
+TEST(CudaRuns, BFloat16IsTheCpusWithinItsPrecision) {
+    const testing::SampleText text;
+    Job job = testing::with_wrap(testing::gpt_job(text, 2, 2), "module:Block");
+    job.model.width = 32;
+    job.model.context = 16;
+    job.precision.param = job.precision.reduce = job.precision.buffer = Precision::bf16;
+    for (const AttentionKind attention : {AttentionKind::plain, AttentionKind::fused}) {
+        job.model.attention = attention;
+        expect_near(run_played(job).losses, run(job).losses, 0.02, "bf16");
+    }
+}
+
+TEST(CudaRuns, RanksOnSeveralGpusReadEachOthersBuffers) {
+    const PlayedMachine two({.gpus = 2});
+    const Job job = testing::with_wrap(testing::mlp_job(3, 12, 2, 4), "module:Linear");
+    expect_near(run_played(job, {}, {.group = cuda::GroupKind::local}).losses, run(job).losses, 2e-5,
+                "4 ranks on 2 GPUs");
+}
+
+TEST(CudaRuns, AFullGpuIsSaidWithWhatHoldsIt) {
+    const PlayedMachine small({.memory = 40'000});
+    const Job job = testing::with_wrap(testing::mlp_job(4, 64, 8, 1), "module:Linear");
+    try {
+        run_played(job);
+        FAIL() << "four layers of 64 x 64 fp32 are 65,536 bytes, of 40,000";
+    } catch (const OutOfMemory& error) {
+        EXPECT_THAT(error.what(), HasSubstr("into the 40000 bytes of GPU 0 (played GPU 0)"));
+        EXPECT_THAT(error.what(), HasSubstr("parameters"));
+    }
+    EXPECT_EQ(played_cuda::allocated(), 0U);
+}
+
+TEST(CudaRuns, NoGpuAtAllIsSaid) {
+    const PlayedMachine none({.gpus = 0});
+    try {
+        run_played(testing::mlp_job(2, 8, 2, 1));
+        FAIL();
+    } catch (const std::exception& error) {
+        EXPECT_THAT(error.what(), HasSubstr("run.device = \"cuda\": no GPU can be used"));
+        EXPECT_THAT(error.what(), HasSubstr("run.device = \"cpu\""));
+    }
+}
+
+TEST(CudaRuns, NcclIsRefusedWhereRanksShareAGpu) {
+    try {
+        run_played(testing::mlp_job(2, 8, 2, 2), {}, {.group = cuda::GroupKind::nccl});
+        FAIL();
+    } catch (const std::exception& error) {
+        EXPECT_THAT(error.what(), HasSubstr("ranks 0 and 1 share GPU 0, which NCCL refuses"));
+        EXPECT_THAT(error.what(), HasSubstr("run.comm = \"local\""));
+    }
+}
+
+// What a checkpoint reads and writes: device memory, by way of a copy.
+TEST(CudaRuns, GoOnFromWhatWasReadOutOfTheDevice) {
+    Job job = testing::with_wrap(testing::mlp_job(3, 12, 2, 2), "module:Linear");
+    job.run.steps = 4;
+    const std::vector<double> whole = run_played(job).losses;
+    const Program program(job);
+    const auto slots = program.optimizer().slots();
+    std::map<std::pair<int, std::size_t>, std::vector<std::byte>> kept;
+    const auto contents = [&](int rank, RankRunner& runner, bool out) {
+        for (std::size_t i = 0; i < slots.size(); ++i) {
+            HostView view = runner.contents(slots[i].parameter);
+            ASSERT_FALSE(view.bytes().empty());
+            static std::mutex mutex;
+            const std::lock_guard lock(mutex);
+            std::vector<std::byte>& bytes = kept[{rank, i}];
+            if (out) {
+                bytes.assign(view.bytes().begin(), view.bytes().end());
+            } else {
+                std::copy(bytes.begin(), bytes.end(), view.bytes().begin());
+                view.commit();
+            }
+        }
+    };
+    Job first = job;
+    first.run.steps = 2;
+    RunOptions saving;
+    saving.hooks.at_step_end = [&](int rank, std::int64_t, RankRunner& runner) {
+        contents(rank, runner, true);
+    };
+    run_played(first, saving);
+    RunOptions loading;
+    loading.first_step = 2;
+    loading.first_sample = 2 * job.data.batch * job.run.ranks;
+    loading.hooks.after_setup = [&](int rank, RankRunner& runner) { contents(rank, runner, false); };
+    EXPECT_EQ(run_played(job, loading).losses, std::vector<double>(whole.begin() + 2, whole.end()));
+}
+
+}  // namespace
+}  // namespace shardscope::trainer
