@@ -69,9 +69,10 @@ TEST(Fold, MoreColumnsThanNanosecondsRepeatTheValue) {
 }
 
 TEST(Fold, EmptyRangesGiveNoColumns) {
-    EXPECT_TRUE(fold_curve({}, 5, 5, 10).empty());
-    EXPECT_TRUE(fold_curve({}, 0, 5, 0).empty());
-    EXPECT_EQ(fold_curve({}, 0, 5, 2)[0].highest, 0) << "no curve: nothing lives";
+    const std::vector<MemoryPoint> none;
+    EXPECT_TRUE(fold_curve(none, 5, 5, 10).empty());
+    EXPECT_TRUE(fold_curve(none, 0, 5, 0).empty());
+    EXPECT_EQ(fold_curve(none, 0, 5, 2)[0].highest, 0) << "no curve: nothing lives";
 }
 
 // Against the slow, obvious way: the value at every nanosecond of the column, and every point in it.
@@ -107,6 +108,88 @@ TEST(Fold, AgreesWithLookingAtEveryNanosecond) {
                 << "round " << round << " column " << i;
         }
     }
+}
+
+// --- with an index, as the viewer folds curves of millions of points: the plain fold is the reference
+
+std::vector<MemoryPoint> random_points(std::size_t count, unsigned seed, unsigned most_gap) {
+    std::mt19937 random(seed);
+    std::vector<MemoryPoint> points;
+    MemoryPoint point;
+    for (std::size_t i = 0; i < count; ++i) {
+        point.time += static_cast<std::int64_t>(random() % most_gap);  // 0: at the same instant
+        const std::size_t category = random() % traces::kMemoryCategories;
+        const std::int64_t change = static_cast<std::int64_t>(random() % 1000) - 450;
+        const std::int64_t now = std::max<std::int64_t>(0, point.bytes[category] + change);
+        point.total += now - point.bytes[category];
+        point.bytes[category] = now;
+        points.push_back(point);
+    }
+    return points;
+}
+
+// The counts lie around the sizes of the index's blocks (16, 256, 4096) and its stride (64).
+TEST(FoldWithAnIndex, IsThePlainFoldAtEveryZoom) {
+    for (const std::size_t count : {0U, 1U, 15U, 16U, 17U, 63U, 64U, 65U, 255U, 4096U, 5000U}) {
+        for (const unsigned gap : {1U, 2U, 5U, 1000U}) {
+            const std::vector<MemoryPoint> points = random_points(count, 7, gap);
+            const CategoryCurve curve = category_curve(points);
+            const std::int64_t end = points.empty() ? 10 : points.back().time + 1;
+            for (const auto& [from, to] : {std::pair<std::int64_t, std::int64_t>{0, end},
+                                           {-50, end + 50},
+                                           {end / 3, end / 2 + 1},
+                                           {end / 2, end / 2 + 3},
+                                           {end + 1, end + 100},
+                                           {5, 5}}) {
+                for (const int columns : {0, 1, 7, 333, 2000}) {
+                    ASSERT_EQ(fold_curve(curve, from, to, columns), fold_curve(points, from, to, columns))
+                        << count << " points, gaps below " << gap << ", " << from << " to " << to << ", "
+                        << columns << " columns";
+                }
+            }
+            for (const std::size_t first : {std::size_t{0}, count / 3}) {
+                const std::size_t part = (count - first) / 2;
+                for (const int columns : {1, 7, 333}) {
+                    ASSERT_EQ(fold_by_order(curve, first, part, columns),
+                              fold_by_order(std::span(points).subspan(first, part), columns))
+                        << count << " points";
+                }
+            }
+        }
+    }
+}
+
+TEST(FoldWithAnIndex, FindsTheExtremesOfAnyStretch) {
+    std::mt19937 random(3);
+    std::vector<std::int64_t> values(5000);
+    for (std::int64_t& value : values) value = static_cast<std::int64_t>(random() % 500);  // many are equal
+    const auto value = [&](std::size_t i) { return values[i]; };
+    const CurveIndex<std::int64_t> index(
+        values.size(), [](std::size_t i) { return static_cast<std::int64_t>(i); }, value);
+    for (int round = 0; round < 2000; ++round) {
+        const std::size_t first = random() % values.size();
+        const std::size_t last = first + 1 + random() % (values.size() - first);
+        const auto [lowest, highest] =
+            std::pair{std::min_element(values.begin() + static_cast<std::ptrdiff_t>(first),
+                                       values.begin() + static_cast<std::ptrdiff_t>(last)),
+                      std::max_element(values.begin() + static_cast<std::ptrdiff_t>(first),
+                                       values.begin() + static_cast<std::ptrdiff_t>(last))};
+        const Extremes<std::int64_t> found = index.of(first, last, value);
+        // Of equal ones the first.
+        ASSERT_EQ(found.at_lowest, lowest - values.begin()) << first << " to " << last;
+        ASSERT_EQ(found.at_highest, highest - values.begin()) << first << " to " << last;
+        ASSERT_EQ(found.lowest, *lowest);
+        ASSERT_EQ(found.highest, *highest);
+    }
+}
+
+TEST(FoldWithAnIndex, TakesLessThanTwoBytesForAPoint) {
+    constexpr std::size_t kPoints = 1'000'000;
+    const auto number = [](std::size_t i) { return static_cast<std::int64_t>(i); };
+    const CurveIndex<std::int64_t> index(kPoints, number, number);
+    // A block of 16 points takes 24 bytes, 16 blocks another 24 and so on: 24/16 + 24/256 + ..., and every
+    // 64th time 8 bytes.
+    EXPECT_LT(static_cast<double>(index.memory()) / kPoints, 2.0);
 }
 
 TEST(FoldByOrder, EveryPointIsEquallyWide) {

@@ -6,6 +6,7 @@
 
 #include "tests/viewer/mlp_sample.h"
 #include "traces/store/column_sink.h"
+#include "viewer/panels/allocation_table.h"
 #include "viewer/panels/memory_fold.h"
 #include "viewer/panels/memory_tables.h"
 #include "viewer/panels/runs_rows.h"
@@ -42,29 +43,6 @@ std::vector<MemoryPoint> random_points(std::size_t count, unsigned seed, int mos
     return points;
 }
 
-// The index must not change what is drawn: the plain fold is the reference.
-TEST(MemoryFold, WithAnIndexIsThePlainFold) {
-    for (const int gap : {1, 2, 5, 1000}) {
-        const std::vector<MemoryPoint> points = random_points(3000, 7, gap);
-        const CategoryCurve curve = category_curve(points);
-        const std::int64_t end = points.back().time + 1;
-        for (const auto& [from, to] : {std::pair<std::int64_t, std::int64_t>{0, end},
-                                       {-50, end + 50},
-                                       {end / 3, end / 2 + 1},
-                                       {end / 2, end / 2 + 3},
-                                       {end + 1, end + 100}}) {
-            for (const int columns : {1, 7, 333, 5000}) {
-                EXPECT_EQ(fold_curve(curve, from, to, columns), fold_curve(points, from, to, columns))
-                    << gap << " " << from << " " << to << " " << columns;
-            }
-        }
-        for (const int columns : {1, 7, 333, 5000}) {
-            EXPECT_EQ(fold_by_order(curve, 100, 2000, columns),
-                      fold_by_order(std::span(points).subspan(100, 2000), columns));
-        }
-    }
-}
-
 TEST(MemoryFold, ALineHasTheTotalsOfTheStack) {
     const std::vector<MemoryPoint> points = random_points(2000, 3, 20);
     traces::ByteCurve totals;
@@ -88,10 +66,6 @@ TEST(MemoryFold, ALineHasTheTotalsOfTheStack) {
 }
 
 TEST(MemoryFold, NothingFoldsToNothing) {
-    const CategoryCurve none = category_curve({});
-    EXPECT_EQ(fold_curve(none, 0, 10, 2), (std::vector<FoldedColumn>(2)));
-    EXPECT_TRUE(fold_curve(none, 10, 10, 2).empty());
-    EXPECT_TRUE(fold_by_order(none, 0, 0, 5).empty());
     EXPECT_EQ(fold_line({}, 0, 10, 1), (std::vector<LineColumn>(1)));
 }
 
@@ -216,8 +190,8 @@ TEST(RunsRows, MarkSettingsThatDifferAndPutThemFirst) {
     EXPECT_EQ(only->text(0, 1), "root");
     EXPECT_EQ(only->text(0, 2), "module:Linear");
     EXPECT_EQ(all->text(0, 0), "fsdp.wrap");
-    EXPECT_NE(all->swatch(0), 0U);
-    EXPECT_EQ(all->swatch(1), 0U);
+    EXPECT_NE(all->ink(0, 1), 0U);
+    EXPECT_EQ(all->ink(1, 1), 0U);
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ void TraceActors::name_process(JsonScalar pid, std::string_view name) {
 }
 
 void TraceActors::name_thread(JsonScalar pid, JsonScalar tid, std::string_view name) {
-    names_.try_emplace({numbers_.of(pid), numbers_.of(tid)}, name);
+    if (!name.empty()) names_.insert_or_assign({numbers_.of(pid), numbers_.of(tid)}, std::string(name));
 }
 
 void TraceActors::know_rank(const RankRow& row, std::int64_t pid, std::int64_t own,

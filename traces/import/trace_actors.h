@@ -48,7 +48,9 @@ class TraceActors {
     Place device_place(int device, int stream);
     int rank_of_device(int device);
 
-    // From metadata events; names of threads that nothing ran on are forgotten.
+    // From metadata events; names of threads that nothing ran on are forgotten. Of several names of a thread
+    // the last counts: it bears its parent's until it has called itself something (Linux: prctl(2),
+    // PR_SET_NAME).
     void name_process(JsonScalar pid, std::string_view name);
     void name_thread(JsonScalar pid, JsonScalar tid, std::string_view name);
 

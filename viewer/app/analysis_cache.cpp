@@ -151,12 +151,19 @@ AnalysisCache::Result<traces::CollectivesReport> AnalysisCache::collectives(
         [selection](const auto& t) { return traces::collectives_report(*t.front(), selection); });
 }
 
+AnalysisCache::Result<CategoryCurve> AnalysisCache::category_curve(const TracePtr& trace, int rank_index,
+                                                                   traces::MemorySpace space) {
+    return get<CategoryCurve>(
+        fmt::format("curve/{}/{}", rank_index, static_cast<int>(space)), {trace}, [=](const auto& t) {
+            return viewer::category_curve(traces::memory_curve(*t.front(), rank_index, space));
+        });
+}
+
 AnalysisCache::Result<std::vector<traces::MemoryPoint>> AnalysisCache::curve(const TracePtr& trace,
                                                                              int rank_index,
                                                                              traces::MemorySpace space) {
-    return get<std::vector<traces::MemoryPoint>>(
-        fmt::format("curve/{}/{}", rank_index, static_cast<int>(space)), {trace},
-        [=](const auto& t) { return traces::memory_curve(*t.front(), rank_index, space); });
+    const auto whole = category_curve(trace, rank_index, space);
+    return whole == nullptr ? nullptr : Result<std::vector<traces::MemoryPoint>>(whole, &whole->points);
 }
 
 AnalysisCache::Result<traces::TraceInfo> AnalysisCache::info(const TracePtr& trace) {

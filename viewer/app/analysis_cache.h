@@ -17,6 +17,7 @@
 #include "traces/analysis/selection.h"
 #include "traces/analysis/summary.h"
 #include "traces/store/trace.h"
+#include "viewer/draw/fold.h"
 
 namespace shardscope::viewer {
 
@@ -37,7 +38,9 @@ class AnalysisCache {
     Result<traces::MemoryReport> memory(const TracePtr& trace, const traces::Selection& selection = {});
     Result<traces::CollectivesReport> collectives(const TracePtr& trace,
                                                   const traces::Selection& selection = {});
-    // `rank_index` is an index into Trace::ranks.
+    // `rank_index` is an index into Trace::ranks. The second is the points of the first.
+    Result<CategoryCurve> category_curve(const TracePtr& trace, int rank_index,
+                                         traces::MemorySpace space = traces::MemorySpace::device);
     Result<std::vector<traces::MemoryPoint>> curve(const TracePtr& trace, int rank_index,
                                                    traces::MemorySpace space = traces::MemorySpace::device);
     Result<traces::TraceInfo> info(const TracePtr& trace);

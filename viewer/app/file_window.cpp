@@ -118,7 +118,9 @@ void FileWindow::take_typed() {
 
 void FileWindow::draw_entries() {
     if (ImGui::Selectable("..")) next_folder_ = fs::path(listing_.path).parent_path().string();
+    items::mark("files.up", "..");
     if (!listing_.error.empty()) note(listing_.error);
+    items::value("files.error", listing_.error);
     for (std::size_t row = 0; row < listing_.entries.size(); ++row) {
         const FolderEntry& entry = listing_.entries[row];
         if (!entry.folder && !is_of_kind(entry.name, kind_)) continue;

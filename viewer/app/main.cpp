@@ -17,6 +17,7 @@
 #include "viewer/app/export.h"
 #include "viewer/app/options.h"
 #include "viewer/app/program.h"
+#include "viewer/app/redraw.h"
 #include "viewer/app/saved_state.h"
 #include "viewer/app/stage.h"
 #include "viewer/backend/headless.h"
@@ -124,16 +125,12 @@ int run_window(Program& program, const Options& options, std::optional<script::S
     std::unique_ptr<script::Runner> runner;
     if (script) runner = std::make_unique<script::Runner>(std::move(*script), program, window);
     Frame frame;
-    bool worked = true;  // in the last round: its outcome is still to be drawn
+    Redraw redraw;
     const auto start = Clock::now();
     while (!window.wants_close()) {
-        // Idle costs nothing: without input nothing is drawn; ten frames a second while work goes on behind,
-        // sixty where a script or a panel moves by itself.
-        const bool busy = program.working(), moving = runner != nullptr || program.session.animating;
-        const bool input = window.wait(moving ? 1.0 / 60 : busy ? 0.1 : 0.5);
-        const bool news = program.session.poll_files();
-        if (!input && !busy && !moving && !worked && !news) continue;
-        worked = busy || news;
+        const Redraw::Doing now{program.working(), runner != nullptr || program.session.animating};
+        const bool input = window.wait(Redraw::patience(now));
+        if (!redraw.due(now, input, program.session.poll_files())) continue;
         frame.seconds = std::chrono::duration<double>(Clock::now() - start).count();
         stage.frame(frame, [&] {
             if (runner) runner->before_frame();

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <exception>
 #include <filesystem>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -31,10 +30,8 @@ std::string write(const std::vector<Subject>& subjects, const std::string& path)
             all.push_back(subject.trace.get());
             selections.push_back(subject.selection);
         }
-        std::optional<traces::Comparison> comparison;
-        if (all.size() > 1) comparison = traces::compare(all, selections);
         traces::TextOutput output(path, true, false);
-        output.buffer() = traces::html_report(runs, comparison);
+        output.buffer() = traces::html_report(runs, traces::reported_comparison(all, selections));
         output.finish();
         return "";
     } catch (const std::exception& error) {

@@ -148,6 +148,7 @@ void SaveWindow::draw(Program& program) {
             if (!failure_.empty()) {
                 ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
                 ImGui::TextWrapped("%s", failure_.c_str());
+                items::mark("save.failure", failure_);
                 ImGui::PopStyleColor();
             }
             if ((go || entered) && !path_.empty()) save(program);

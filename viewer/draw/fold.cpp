@@ -2,6 +2,7 @@
 #include "viewer/draw/fold.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace shardscope::viewer {
 
@@ -11,6 +12,41 @@ const MemoryPoint* point_at(std::span<const MemoryPoint> points, std::int64_t ti
     const auto after = std::upper_bound(points.begin(), points.end(), time,
                                         [](std::int64_t t, const MemoryPoint& p) { return t < p.time; });
     return after == points.begin() ? nullptr : &*(after - 1);
+}
+
+CategoryCurve category_curve(std::vector<MemoryPoint> points) {
+    CategoryCurve curve;
+    curve.index = CurveIndex<std::int64_t>(
+        points.size(), [&](std::size_t i) { return points[i].time; },
+        [&](std::size_t i) { return points[i].total; });
+    for (const MemoryPoint& point : points) {
+        curve.most_total = std::max(curve.most_total, point.total);
+        for (std::size_t c = 0; c < curve.most.size(); ++c)
+            curve.most[c] = std::max(curve.most[c], point.bytes[c]);
+    }
+    curve.points = std::move(points);
+    return curve;
+}
+
+std::vector<FoldedColumn> fold_curve(const CategoryCurve& curve, std::int64_t from, std::int64_t to,
+                                     int columns) {
+    if (columns <= 0 || to <= from) return {};
+    std::vector<FoldedColumn> folded(static_cast<std::size_t>(columns));
+    const std::vector<MemoryPoint>& points = curve.points;
+    const auto take = [&](int i, std::size_t first, std::size_t last, bool carried) {
+        static const MemoryPoint kNothing{};
+        const MemoryPoint& before = first > 0 ? points[first - 1] : kNothing;
+        const MemoryPoint *low = &before, *high = &before;
+        if (first < last) {
+            const auto found = curve.index.of(first, last, [&](std::size_t p) { return points[p].total; });
+            if (!carried || found.lowest < low->total) low = &points[found.at_lowest];
+            if (!carried || found.highest > high->total) high = &points[found.at_highest];
+        }
+        folded[static_cast<std::size_t>(i)] = {low->total, high->total, low->bytes, high->bytes};
+    };
+    walk_columns(
+        curve.index, from, to, columns, [&](std::size_t p) { return points[p].time; }, take);
+    return folded;
 }
 
 std::vector<FoldedColumn> fold_curve(std::span<const MemoryPoint> points, std::int64_t from, std::int64_t to,
@@ -52,6 +88,23 @@ std::vector<FoldedColumn> fold_curve(std::span<const MemoryPoint> points, std::i
             filled = true;
             held = *next;
         }
+    }
+    return folded;
+}
+
+std::vector<FoldedColumn> fold_by_order(const CategoryCurve& curve, std::size_t first, std::size_t count,
+                                        int columns) {
+    if (columns <= 0 || count == 0) return {};
+    const auto width = static_cast<std::size_t>(columns);
+    std::vector<FoldedColumn> folded;
+    folded.reserve(width);
+    for (std::size_t i = 0; i < width; ++i) {
+        const std::size_t from = i * count / width;
+        const std::size_t to = std::max(from + 1, (i + 1) * count / width);
+        const auto found =
+            curve.index.of(first + from, first + to, [&](std::size_t p) { return curve.points[p].total; });
+        const MemoryPoint &low = curve.points[found.at_lowest], &high = curve.points[found.at_highest];
+        folded.push_back({low.total, high.total, low.bytes, high.bytes});
     }
     return folded;
 }

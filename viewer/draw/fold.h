@@ -2,11 +2,13 @@
 // Pure arithmetic, no drawing; any thread. Times in nanoseconds, values in bytes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "traces/analysis/memory.h"
+#include "viewer/draw/curve_index.h"
 
 namespace shardscope::viewer {
 
@@ -17,14 +19,28 @@ struct FoldedColumn {
     bool operator==(const FoldedColumn&) const = default;
 };
 
+// A curve of millions of points, folded in little time.
+struct CategoryCurve {
+    std::vector<traces::MemoryPoint> points;  // sorted by time
+    CurveIndex<std::int64_t> index;           // of their totals
+    traces::CategoryBytes most{};             // of each category, ever
+    std::int64_t most_total = 0;              // 0 at least
+};
+CategoryCurve category_curve(std::vector<traces::MemoryPoint> points);
+
 // Column i covers [from + i*span/columns, from + (i+1)*span/columns). The curve holds its value until the
 // next point and is zero before the first; every point of a column counts, also one that another of the same
-// instant follows, so that the highest column shows the peak exactly. Points must be sorted by time.
+// instant follows, so that the highest column shows the peak exactly.
+std::vector<FoldedColumn> fold_curve(const CategoryCurve& curve, std::int64_t from, std::int64_t to,
+                                     int columns);
+// The same of points sorted by time, by looking at each of them: what the one above is tested against.
 std::vector<FoldedColumn> fold_curve(std::span<const traces::MemoryPoint> points, std::int64_t from,
                                      std::int64_t to, int columns);
 
-// The same with every point equally wide: column i covers the points [i*n/columns, (i+1)*n/columns), one at
-// least.
+// The same with every point equally wide: column i covers the points [i*n/columns, (i+1)*n/columns) of
+// [first, first + count), one at least.
+std::vector<FoldedColumn> fold_by_order(const CategoryCurve& curve, std::size_t first, std::size_t count,
+                                        int columns);
 std::vector<FoldedColumn> fold_by_order(std::span<const traces::MemoryPoint> points, int columns);
 
 // The last point at or before `time`, or nullptr.

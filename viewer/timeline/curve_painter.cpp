@@ -34,11 +34,12 @@ class CurvePainter : private Canvas {
         const double floor = std::min(0.0, counter.least);
         const double span = counter.most - floor;
         if (!(span > 0) || !std::isfinite(span)) return;
-        const int columns = std::max(1, static_cast<int>(p_.area.width() / 2));
-        const float step = p_.area.width() / static_cast<float>(columns);
+        const std::vector<CounterRun>* runs = p_.counters.find(row.track);
+        if (runs == nullptr) return;
+        const float step = p_.area.width() / static_cast<float>(p_.counters.columns());
         const float bottom = y_of(row) + row.height, room = row.height - 2;
         const auto height = [&](double value) { return static_cast<float>((value - floor) / span) * room; };
-        for (const CounterRun& run : fold_counter(counter.points, p_.view, columns)) {
+        for (const CounterRun& run : *runs) {
             const float x0 = p_.area.left() + step * static_cast<float>(run.first);
             const float x1 = x0 + step * static_cast<float>(run.count);
             const float high = bottom - height(run.highest), low = bottom - height(run.lowest);

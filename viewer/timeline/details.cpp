@@ -44,7 +44,9 @@ std::string thread_text(const traces::Trace& trace, std::size_t index) {
     if (index >= trace.threads.size()) return {};
     const traces::HostThread& thread = trace.threads[index];
     const auto tid = thread.global_tid & 0xFFFFFF;
-    return thread.name.empty() ? fmt::format("{}", tid) : fmt::format("{} ({})", thread.name, tid);
+    const std::string number = fmt::format("{}", tid);
+    if (thread.name.find(number) != std::string::npos) return thread.name;  // as Kineto's do
+    return thread.name.empty() ? number : fmt::format("{} ({})", thread.name, number);
 }
 
 const traces::ModuleRow* find_module(const traces::Trace& trace, int id) {

@@ -18,7 +18,8 @@ float reach() {  // pixels within which an edge is caught
 
 }  // namespace
 
-void Gestures::handle(Session& session, TimelinePage& page, const std::vector<std::int64_t>& catches) {
+void Gestures::handle(Session& session, TimelinePage& page, const std::vector<std::int64_t>& catches,
+                      bool covered) {
     page.hovered = {};
     hit_.reset();
     clicked_name_ = nullptr;
@@ -40,11 +41,11 @@ void Gestures::handle(Session& session, TimelinePage& page, const std::vector<st
         page.pan_pixels(entry, -static_cast<double>(io.MouseWheelH * ImGui::GetFontSize()) * 4);
     for (const bool right : {false, true}) {
         if (over && ImGui::IsMouseClicked(right ? ImGuiMouseButton_Right : ImGuiMouseButton_Left))
-            press(entry, page, mouse, right);
+            press(entry, page, mouse, right, covered);
     }
     if (ImGui::IsItemActive()) go_on(entry, page, mouse, io.MouseDelta);
     if (over_time_) entry.cursor = page.time_at(entry, mouse.x);
-    if (over_time_ && mouse.y >= area.top() && (drag_ == Drag::none || drag_ == Drag::pan))
+    if (over_time_ && !covered && mouse.y >= area.top() && (drag_ == Drag::none || drag_ == Drag::pan))
         find_hovered(entry, page, mouse);
     const Drag edge = drag_ == Drag::none && over ? drag_for(entry, page, mouse, false) : drag_;
     if (edge == Drag::limit_from || edge == Drag::limit_to || edge == Drag::measure_from ||
@@ -58,11 +59,11 @@ void Gestures::handle(Session& session, TimelinePage& page, const std::vector<st
     }
 }
 
-void Gestures::press(OpenTrace& entry, TimelinePage& page, ImVec2 mouse, bool right) {
+void Gestures::press(OpenTrace& entry, TimelinePage& page, ImVec2 mouse, bool right, bool covered) {
     moved_ = false;
     right_ = right;
     pressed_at_ = mouse;
-    drag_ = drag_for(entry, page, mouse, right);
+    drag_ = covered && !right ? Drag::other : drag_for(entry, page, mouse, right);
     drag_from_ = drag_ == Drag::measure ? caught(entry, page, mouse) : page.time_at(entry, mouse.x);
     const Row* row = page.row_at(mouse.y);
     pressed_row_ =
@@ -128,6 +129,7 @@ void Gestures::go_on(OpenTrace& entry, TimelinePage& page, ImVec2 mouse, ImVec2 
             page.measure->to = caught(entry, page, inside);
             break;
         case Drag::name:
+        case Drag::other:
         case Drag::none:
             break;
     }
@@ -147,7 +149,7 @@ void Gestures::release(Session& session, TimelinePage& page, bool right) {
         clicked_name_ = page.row_at(mouse.y);
         return;
     }
-    if (drag == Drag::scroll || mouse.y < page.area.top()) return;
+    if (drag == Drag::scroll || drag == Drag::other || mouse.y < page.area.top()) return;
     const Row* row = page.row_at(mouse.y);
     if (row != nullptr && row->kind == Row::Kind::group) {
         clicked_name_ = row;

@@ -19,8 +19,9 @@ class Gestures {
     bool measuring = false;  // a plain drag measures instead of moving
 
     // Takes the area for the mouse and does what it did. `catches`: instants beside events that a measure
-    // snaps to (marks).
-    void handle(Session& session, TimelinePage& page, const std::vector<std::int64_t>& catches);
+    // snaps to (marks). `covered`: something that answers the mouse itself (a mark's tag) lies under it; what
+    // is beneath is not hovered and not chosen.
+    void handle(Session& session, TimelinePage& page, const std::vector<std::int64_t>& catches, bool covered);
 
     // What was asked for in this frame, for the panel to answer.
     bool wants_menu() const { return wants_menu_; }  // right click
@@ -42,10 +43,11 @@ class Gestures {
         measure_from,
         measure_to,
         scroll,
-        name
+        name,
+        other  // pressed on what lies over the rows
     };
 
-    void press(OpenTrace& entry, TimelinePage& page, ImVec2 mouse, bool right);
+    void press(OpenTrace& entry, TimelinePage& page, ImVec2 mouse, bool right, bool covered);
     Drag drag_for(const OpenTrace& entry, const TimelinePage& page, ImVec2 mouse, bool right) const;
     void go_on(OpenTrace& entry, TimelinePage& page, ImVec2 mouse, ImVec2 delta);
     void release(Session& session, TimelinePage& page, bool right);

@@ -66,17 +66,16 @@ void MemoryRows::update(AnalysisCache& analyses, const TracePtr& trace, const st
     const std::size_t most = kMostRectangles / static_cast<std::size_t>(std::max<std::ptrdiff_t>(1, curves));
     for (const Row* row : rows) {
         if (row->kind != Row::Kind::memory) continue;
-        const auto points = analyses.curve(trace, row->rank);
-        if (points == nullptr) continue;
+        const auto curve = analyses.category_curve(trace, row->rank);
+        if (curve == nullptr) continue;
         MemoryRow& memory = rows_[row->rank];
-        if (memory.points != points) {
-            memory.points = points;
-            memory.most = 0;
-            for (const traces::MemoryPoint& point : *points) memory.most = std::max(memory.most, point.total);
+        if (memory.curve != curve) {
+            memory.curve = curve;
+            memory.most = curve->most_total;
             memory.columns.clear();
         }
         if (moved || memory.columns.empty()) {
-            memory.columns = fold_curve(*points, view.from, view.to, static_cast<int>(view.width));
+            memory.columns = fold_curve(*curve, view.from, view.to, static_cast<int>(view.width));
             clear_outside(memory.columns, view, *trace);
             while (memory.columns.size() > 1 && rectangles(memory.columns) > most)
                 memory.columns = widened(memory.columns);

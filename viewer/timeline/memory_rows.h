@@ -15,7 +15,7 @@
 namespace shardscope::viewer {
 
 struct MemoryRow {
-    std::shared_ptr<const std::vector<traces::MemoryPoint>> points;
+    std::shared_ptr<const CategoryCurve> curve;
     std::int64_t most = 0;              // of the whole curve: the row's full height
     std::vector<FoldedColumn> columns;  // of the view; a pixel each, or more where they differ too much
 };

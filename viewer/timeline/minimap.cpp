@@ -54,13 +54,15 @@ class Union {
     std::vector<std::int64_t> until_;
 };
 
-void fill(Minimap& map, const Slices& all, const Slices& work, std::size_t ranks) {
+// `work`: without communication; `kernels`: these alone.
+void fill(Minimap& map, const Slices& all, const Slices& work, const Slices& kernels, std::size_t ranks) {
     const double share = 1 / static_cast<double>(std::max<std::size_t>(1, ranks));
     for (std::size_t i = 0; i < map.slices.size(); ++i) {
         const int slice = static_cast<int>(i);
         const double busy = all.share(slice) * share;
-        map.slices[i] = {static_cast<float>(busy),
-                         static_cast<float>(std::max(0.0, busy - work.share(slice) * share))};
+        const double working = work.share(slice) * share;
+        map.slices[i] = {static_cast<float>(busy), static_cast<float>(std::max(0.0, busy - working)),
+                         static_cast<float>(std::max(0.0, working - kernels.share(slice) * share))};
     }
 }
 
@@ -72,16 +74,18 @@ Minimap make_minimap(const traces::Trace& trace, int count) {
     count = static_cast<int>(std::clamp<std::int64_t>(map.whole.to - map.whole.from, 1, count));
     map.slices.resize(static_cast<std::size_t>(count));
     map.of_devices = trace.device.size() > 0;
-    Slices all(map.whole, count), work(map.whole, count);
+    Slices all(map.whole, count), work(map.whole, count), kernels(map.whole, count);
     if (map.of_devices) {
-        Union any(trace.ranks.size()), working(trace.ranks.size());
+        Union any(trace.ranks.size()), working(trace.ranks.size()), computing(trace.ranks.size());
         const traces::DeviceEvents& d = trace.device;
         for (std::size_t i = 0; i < d.size(); ++i) {
             any.add(all, d.rank[i], d.start[i], d.end[i]);
             if (d.kind[i] != traces::DeviceKind::communication)
                 working.add(work, d.rank[i], d.start[i], d.end[i]);
+            if (d.kind[i] == traces::DeviceKind::kernel)
+                computing.add(kernels, d.rank[i], d.start[i], d.end[i]);
         }
-        fill(map, all, work, trace.ranks.size());
+        fill(map, all, work, kernels, trace.ranks.size());
         return map;
     }
     Union any(trace.threads.size());
@@ -91,7 +95,7 @@ Minimap make_minimap(const traces::Trace& trace, int count) {
         if (r.thread[i] < used.size()) used[r.thread[i]] = true;
         any.add(all, r.thread[i], r.start[i], r.end[i]);
     }
-    fill(map, all, all, static_cast<std::size_t>(std::count(used.begin(), used.end(), true)));
+    fill(map, all, all, all, static_cast<std::size_t>(std::count(used.begin(), used.end(), true)));
     return map;
 }
 

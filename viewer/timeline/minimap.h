@@ -13,6 +13,7 @@ namespace shardscope::viewer {
 struct MinimapSlice {
     float busy = 0;           // 0..1: share of the slice in which a rank had an event, mean over the ranks
     float communication = 0;  // the part of `busy` in which communication alone went on
+    float copies = 0;         // the part of it in which there were copies or fills, and no kernel
     bool operator==(const MinimapSlice&) const = default;
 };
 
@@ -22,7 +23,7 @@ struct Minimap {
     bool of_devices = true;
 };
 
-// Exact: an instant with several events of a rank counts once; copies and fills count as work.
+// Exact: an instant with several events of a rank counts once.
 Minimap make_minimap(const traces::Trace& trace, int slices);
 
 }  // namespace shardscope::viewer

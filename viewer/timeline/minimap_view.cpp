@@ -25,6 +25,7 @@ void paint_slices(ImDrawList& draw, const Minimap& map, ImVec2 min, ImVec2 max) 
     const float height = max.y - min.y - 2;
     const float count = static_cast<float>(map.slices.size());
     const ImU32 work = map.of_devices ? kind_color(traces::DeviceKind::kernel) : runtime_color();
+    const ImU32 copies = kind_color(traces::DeviceKind::memcpy);
     const ImU32 waits = kind_color(traces::DeviceKind::communication);
     // One rectangle a pixel at most: of the slices in a pixel the mean, which keeps the busy time.
     const int pixels = std::max(1, static_cast<int>(max.x - min.x));
@@ -34,21 +35,26 @@ void paint_slices(ImDrawList& draw, const Minimap& map, ImVec2 min, ImVec2 max) 
             map.slices.size() * static_cast<std::size_t>(c) / static_cast<std::size_t>(columns);
         const auto last =
             map.slices.size() * (static_cast<std::size_t>(c) + 1) / static_cast<std::size_t>(columns);
-        float busy = 0, communication = 0;
+        float busy = 0, communication = 0, copied = 0;
         for (std::size_t i = first; i < last; ++i) {
             busy += map.slices[i].busy;
             communication += map.slices[i].communication;
+            copied += map.slices[i].copies;
         }
         const float n = static_cast<float>(last - first);
         busy /= n;
         communication /= n;
+        copied /= n;
         if (busy <= 0) continue;
         const float x0 = min.x + (max.x - min.x) * static_cast<float>(first) / count;
         const float x1 = min.x + (max.x - min.x) * static_cast<float>(last) / count;
         const float top = max.y - 1 - std::max(1.0F, height * busy);
         const float between = max.y - 1 - height * (busy - communication);
+        const float below = max.y - 1 - height * (busy - communication - copied);
         if (communication > 0) draw.AddRectFilled({x0, top}, {x1, between}, waits);
-        if (busy > communication) draw.AddRectFilled({x0, std::max(top, between)}, {x1, max.y - 1}, work);
+        if (copied > 0) draw.AddRectFilled({x0, std::max(top, between)}, {x1, below}, copies);
+        if (busy > communication + copied)
+            draw.AddRectFilled({x0, std::max(top, below)}, {x1, max.y - 1}, work);
     }
 }
 

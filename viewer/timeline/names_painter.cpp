@@ -81,20 +81,25 @@ class NamePainter : private Canvas {
         pin(row, y);
         put(indent(), y + (row.height - font_) / 2, theme::text(), fit_text(label(row), room()));
         if (track.lanes.size() < 2) return;
-        put(indent(), y + row.height + (row.height - font_) / 2, theme::text_dim(), what_is(track));
+        put(indent(), y + row.height + (row.height - font_) / 2, theme::text_dim(),
+            fit_text(what_is(track), room()));
     }
 
-    static std::string what_is(const Track& track) {
+    std::string what_is(const Track& track) const {
         switch (track.kind) {
             case Track::Kind::collectives:
                 return "collectives";
             case Track::Kind::thread:
-                return "host thread";
+                return fmt::format("thread {}", thread_number(track));
             case Track::Kind::stream:
                 return "stream";
             default:
                 return {};
         }
+    }
+
+    std::int64_t thread_number(const Track& track) const {
+        return p_.trace.threads[static_cast<std::size_t>(track.source)].global_tid & 0xFFFFFF;
     }
 
     // A row that stays on top says so by a dot.

@@ -76,8 +76,12 @@ class RowPainter : private Canvas {
         for (const StripRun& run : folded.runs) {
             const float height =
                 (y1 - y0) * static_cast<float>(run.level) / std::max(1.0F, std::round(y1 - y0));
-            draw_.AddRectFilled({at(run.first), std::max(y0, y1 - height)}, {at(run.first + run.count), y1},
-                                paint_color(run.paint));
+            const float x0 = at(run.first), x1 = at(run.first + run.count), top = std::max(y0, y1 - height);
+            if (run.paint == kArrivalPaint) {
+                arrival(x0, x1, top, y1);
+            } else {
+                draw_.AddRectFilled({x0, top}, {x1, y1}, paint_color(run.paint));
+            }
         }
     }
 
@@ -106,7 +110,7 @@ class RowPainter : private Canvas {
     // Nothing is sent yet: a thin line to where the last rank arrives.
     void arrival(float x0, float x1, float y0, float y1) {
         draw_.AddRectFilled({x0, y0}, {x1, y1}, faded(paint_color(kArrivalPaint), 0.25F));
-        draw_.AddRectFilled({x0, y1 - 3}, {x1, y1}, paint_color(kArrivalPaint));
+        draw_.AddRectFilled({x0, std::max(y0, y1 - 3)}, {x1, y1}, paint_color(kArrivalPaint));
     }
 
     void label(SelectedEvent event, float x0, float x1, float y, ImU32 color) {

@@ -14,6 +14,7 @@
 #include "viewer/app/session.h"
 #include "viewer/draw/fold.h"
 #include "viewer/timeline/color_modes.h"
+#include "viewer/timeline/counter_fold.h"
 #include "viewer/timeline/folded_rows.h"
 #include "viewer/timeline/memory_rows.h"
 #include "viewer/timeline/rows.h"
@@ -40,7 +41,8 @@ struct TimelinePicture {
     const RowLayout& layout;
     const FoldedRows& folded;
     const std::map<int, MemoryRow>& memory;  // by index into Trace::ranks
-    const TrackPaints* paints;               // nullptr: by kind
+    const CounterRows& counters;
+    const TrackPaints* paints;  // nullptr: by kind
     const Session& session;
     TimeView view;
     TimelineArea area;

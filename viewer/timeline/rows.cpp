@@ -281,6 +281,20 @@ RowLayout layout_rows(const traces::Trace& trace, const Tracks& tracks, const Ro
     return layout;
 }
 
+void show_track(RowArrangement& arrangement, const traces::Trace& trace, const Tracks& tracks, int track) {
+    for (const CandidateGroup& group : Rows(trace, tracks, arrangement).groups()) {
+        for (const Candidate& c : group.rows) {
+            if (c.row.kind != Row::Kind::lane || c.row.track != track) continue;
+            arrangement.hidden.erase(c.entry.key);
+            if (arrangement.is_pinned(c.entry.key)) return;  // wherever its group is
+            arrangement.hidden.erase(group.group.key);
+            arrangement.collapsed.erase(group.group.key);
+            if (is_filtered_out(arrangement, group, c)) arrangement.filter.clear();
+            return;
+        }
+    }
+}
+
 RowLayout::Span RowLayout::between(float top, float bottom) const {
     const auto first = std::partition_point(rows.begin(), rows.end(),
                                             [top](const Row& row) { return row.y + row.height <= top; });

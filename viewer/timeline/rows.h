@@ -84,6 +84,10 @@ struct RowLayout {
 RowLayout layout_rows(const traces::Trace& trace, const Tracks& tracks, const RowArrangement& arrangement,
                       const RowHeights& heights);
 
+// Changes an arrangement so that the rows of a track are shown: unfolds their group unless they are pinned,
+// takes back that they or it were hidden, and empties the filter where it leaves them out.
+void show_track(RowArrangement& arrangement, const traces::Trace& trace, const Tracks& tracks, int track);
+
 // Keeps the latest layout and makes it anew only where something changed: a frame costs a comparison.
 class KeptLayout {
   public:

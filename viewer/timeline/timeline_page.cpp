@@ -84,6 +84,14 @@ void TimelinePage::bring_into_sight(OpenTrace& entry, SelectedEvent event) {
     reveal = event;  // its row once the page is laid out: the details may take room
 }
 
+bool TimelinePage::unfold_revealed(RowArrangement& arrangement) const {
+    if (!reveal || reveal->kind == EventKind::none) return false;
+    const auto place = find_event(*trace, *tracks, *reveal);
+    if (!place || layout().of_lane(place->track, place->lane) != nullptr) return false;
+    show_track(arrangement, *trace, *tracks, place->track);
+    return true;
+}
+
 void TimelinePage::reveal_row() {
     const Row* row = reveal ? row_of(*reveal) : nullptr;
     reveal.reset();

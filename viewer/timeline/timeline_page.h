@@ -11,6 +11,7 @@
 
 #include "viewer/app/session.h"
 #include "viewer/draw/text.h"
+#include "viewer/timeline/counter_fold.h"
 #include "viewer/timeline/folded_rows.h"
 #include "viewer/timeline/links.h"
 #include "viewer/timeline/measure.h"
@@ -31,6 +32,7 @@ struct TimelinePage {
     TimelineArea area;
     FoldedRows folded_rows;
     MemoryRows memory;
+    CounterRows counters;
     std::shared_ptr<const TrackPaints> paints;  // of the colours that are wanted; nullptr while worked out
     std::vector<LegendItem> legend;             // of `paints`
     std::shared_ptr<const TrackPaints> legend_from;
@@ -74,6 +76,9 @@ struct TimelinePage {
     void pan_pixels(OpenTrace& entry, double pixels) const;
     // Moves the visible time, and the rows, no further than needed to show this.
     void bring_into_sight(OpenTrace& entry, SelectedEvent event);
+    // Of what `reveal` asks for: whether its row is not among those laid out, though the trace has it; then
+    // the arrangement is changed so that it is. After the page is laid out.
+    bool unfold_revealed(RowArrangement& arrangement) const;
     void reveal_row();  // scrolls to what `reveal` asks for; after the page is laid out
 
     // --- choosing ---

@@ -64,12 +64,14 @@ void paint_timeline(ImDrawList& draw, Session& session, TimelinePage& page, cons
     const TimeView view = page.view(entry);
     const RowLayout& layout = page.layout();
     page.memory.update(session.analyses, page.trace, page.rows_in_sight(), view);
+    page.counters.update(*page.tracks, page.rows_in_sight(), view);
     fold(session, page, view);
     const TimelinePicture picture{.trace = *page.trace,
                                   .tracks = *page.tracks,
                                   .layout = layout,
                                   .folded = page.folded_rows,
                                   .memory = page.memory.all(),
+                                  .counters = page.counters,
                                   .paints = page.paints.get(),
                                   .session = session,
                                   .view = view,

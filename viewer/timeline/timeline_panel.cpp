@@ -65,8 +65,10 @@ class TimelinePanel final : public Panel {
         Room room = share_out(session);
         lay_out(page, entry.rows, room);
         parts_.minimap.draw(entry, page, minimap.get(), on_->marks.marks, room.minimap_min, room.minimap_max);
-        parts_.gestures.handle(session, page, on_->marks.marks.edges());
-        answer_mouse(session, page);
+        const int mark =
+            mark_at({entry, page, on_->marks.marks, on_->marks_view.chosen()}, ImGui::GetIO().MousePos);
+        parts_.gestures.handle(session, page, on_->marks.marks.edges(), mark >= 0);
+        answer_mouse(session, page, mark);
         paint(session, page, room);
         const std::string chosen = parts_.row_menu.draw(session, page, parts_.gestures);
         if (!chosen.empty()) act(chosen, session);
@@ -120,14 +122,16 @@ class TimelinePanel final : public Panel {
         return room;
     }
 
-    void lay_out(TimelinePage& page, const RowArrangement& arrangement, Room& room) const {
+    void lay_out(TimelinePage& page, RowArrangement& arrangement, Room& room) const {
         const float font = ImGui::GetFontSize();
-        page.rows = &page.kept.update(*page.trace, page.tracks, arrangement,
-                                      {.rank = std::round(font * 1.5F),
-                                       .memory = std::round(font * 2.8F),
-                                       .lane = std::round(font * 1.35F),
-                                       .counter = std::round(font * 1.8F),
-                                       .gap = std::round(font * 0.3F)});
+        const RowHeights heights{.rank = std::round(font * 1.5F),
+                                 .memory = std::round(font * 2.8F),
+                                 .lane = std::round(font * 1.35F),
+                                 .counter = std::round(font * 1.8F),
+                                 .gap = std::round(font * 0.3F)};
+        page.rows = &page.kept.update(*page.trace, page.tracks, arrangement, heights);
+        if (page.unfold_revealed(arrangement))
+            page.rows = &page.kept.update(*page.trace, page.tracks, arrangement, heights);
         TimelineArea& area = page.area;
         area.names = std::round(font * 11);
         area.ruler = std::round(font * 3.1F);
@@ -159,23 +163,19 @@ class TimelinePanel final : public Panel {
     }
 
     // --- mouse -----------------------------------------------------------------------------------------
-    void answer_mouse(Session& session, TimelinePage& page) {
+    // `mark`: index of the one whose tag is under the mouse, -1 none.
+    void answer_mouse(Session& session, TimelinePage& page, int mark) {
         OpenTrace& entry = *session.current();
         if (const Row* row = parts_.gestures.clicked_name(); row != nullptr && row->kind == Row::Kind::group)
             entry.rows.toggle_collapsed(page.key_of(*row));
-        const OverlayScene scene{entry, page, on_->marks.marks, on_->marks_view.chosen()};
-        if (parts_.gestures.over_time()) {
-            const int at = mark_at(scene, ImGui::GetIO().MousePos);
-            if (at >= 0) {
-                page.hovered = {};
-                mark_tip(on_->marks.marks.all()[static_cast<std::size_t>(at)]);
-                if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) on_->marks_view.choose(on_->marks, at);
-                if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
-                    on_->marks_view.shown = true;
-                    on_->marks_view.choose(on_->marks, at, true);
-                }
-                return;
+        if (mark >= 0 && parts_.gestures.over_time()) {
+            mark_tip(on_->marks.marks.all()[static_cast<std::size_t>(mark)]);
+            if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) on_->marks_view.choose(on_->marks, mark);
+            if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
+                on_->marks_view.shown = true;
+                on_->marks_view.choose(on_->marks, mark, true);
             }
+            return;
         }
         if (page.hovered.kind != EventKind::none && parts_.gestures.hit()) {
             event_tip(*page.trace, page.hovered, *parts_.gestures.hit());
@@ -199,7 +199,7 @@ class TimelinePanel final : public Panel {
         const Row* row = mouse.y >= page.area.top() ? page.row_at(mouse.y) : nullptr;
         if (row == nullptr || row->kind != Row::Kind::memory) return;
         if (const MemoryRow* memory = page.memory.find(row->rank))
-            memory_tip(*memory->points, page.time_at(entry, mouse.x));
+            memory_tip(memory->curve->points, page.time_at(entry, mouse.x));
     }
 
     // --- picture ---------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 #include "viewer/timeline/tracks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -9,6 +10,7 @@
 
 #include "viewer/timeline/collective_tracks.h"
 #include "viewer/timeline/lane_plan.h"
+#include "viewer/timeline/thread_titles.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -64,7 +66,7 @@ void in_order(const traces::HostRanges& ranges, const traces::RuntimeCalls& call
     }
 }
 
-std::vector<Track> thread_tracks(const traces::Trace& trace) {
+std::vector<Track> thread_tracks(const traces::Trace& trace, const std::vector<std::string>& titles) {
     const traces::HostRanges& ranges = trace.ranges;
     const traces::RuntimeCalls& calls = trace.runtime;
     std::vector<LanePlan> plans(trace.threads.size());
@@ -90,8 +92,7 @@ std::vector<Track> thread_tracks(const traces::Trace& trace) {
         tracks[t].kind = Track::Kind::thread;
         tracks[t].rank = thread.rank;
         tracks[t].source = static_cast<int>(t);
-        tracks[t].label =
-            thread.name.empty() ? fmt::format("thread {}", thread.global_tid & 0xFFFFFF) : thread.name;
+        tracks[t].label = titles[t];
         tracks[t].lanes = plans[t].empty_lanes();
     }
     in_order(
@@ -133,7 +134,7 @@ std::vector<Track> wait_tracks(const traces::Trace& trace) {
     return tracks;
 }
 
-std::vector<Track> mark_tracks(const traces::Trace& trace) {
+std::vector<Track> mark_tracks(const traces::Trace& trace, const std::vector<std::string>& titles) {
     const traces::Marks& marks = trace.marks;
     std::vector<Track> tracks(trace.threads.size());
     for (std::size_t i = 0; i < marks.size(); ++i) {
@@ -145,9 +146,14 @@ std::vector<Track> mark_tracks(const traces::Trace& trace) {
         tracks[t].kind = Track::Kind::marks;
         tracks[t].rank = trace.threads[t].rank;
         tracks[t].source = static_cast<int>(t);
-        tracks[t].label = trace.threads[t].name.empty() ? "marks" : "marks of " + trace.threads[t].name;
+        tracks[t].label = "marks of " + titles[t];
     }
     return tracks;
+}
+
+CurveIndex<double> index_of(const std::vector<std::pair<std::int64_t, double>>& points) {
+    return {points.size(), [&](std::size_t i) { return points[i].first; },
+            [&](std::size_t i) { return points[i].second; }};
 }
 
 std::vector<CounterTrack> counter_tracks(const traces::Trace& trace) {
@@ -155,16 +161,21 @@ std::vector<CounterTrack> counter_tracks(const traces::Trace& trace) {
     std::map<std::pair<int, traces::StringId>, std::size_t> known;
     std::vector<CounterTrack> tracks;
     for (std::size_t i = 0; i < all.size(); ++i) {
+        if (std::isnan(all.value[i])) continue;
         const int rank = all.rank[i] < trace.ranks.size() ? all.rank[i] : -1;
         const auto [it, is_new] = known.try_emplace({rank, all.name[i]}, tracks.size());
         if (is_new) {
-            tracks.push_back({.rank = rank, .name = all.name[i], .points = {}});
+            tracks.push_back({.rank = rank, .name = all.name[i], .points = {}, .index = {}});
             tracks.back().least = tracks.back().most = all.value[i];
         }
         CounterTrack& track = tracks[it->second];
         track.points.emplace_back(all.time[i], all.value[i]);
         track.least = std::min(track.least, all.value[i]);
         track.most = std::max(track.most, all.value[i]);
+    }
+    for (CounterTrack& track : tracks) {
+        track.points.shrink_to_fit();
+        track.index = index_of(track.points);
     }
     std::stable_sort(tracks.begin(), tracks.end(), [](const CounterTrack& a, const CounterTrack& b) {
         return static_cast<unsigned>(a.rank) < static_cast<unsigned>(b.rank);
@@ -233,11 +244,12 @@ Tracks make_tracks(const traces::Trace& trace) {
             result.tracks.push_back(std::move(track));
         }
     };
+    const std::vector<std::string> titles = thread_titles(trace);
     take(collective_tracks(trace));
     take(stream_tracks(trace));
-    take(thread_tracks(trace));
+    take(thread_tracks(trace, titles));
     take(wait_tracks(trace));
-    take(mark_tracks(trace));
+    take(mark_tracks(trace, titles));
     std::stable_sort(result.tracks.begin(), result.tracks.end(), [](const Track& a, const Track& b) {
         const bool a_joined = a.kind == Track::Kind::collectives,
                    b_joined = b.kind == Track::Kind::collectives;
@@ -261,7 +273,7 @@ std::size_t Tracks::memory() const {
         for (const Lane& lane : track.lanes) bytes += sizeof(Lane) + lane.memory();
     }
     for (const CounterTrack& counter : counters)
-        bytes += counter.points.capacity() * sizeof(counter.points[0]);
+        bytes += counter.points.capacity() * sizeof(counter.points[0]) + counter.index.memory();
     return bytes;
 }
 

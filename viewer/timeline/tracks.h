@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "traces/store/trace.h"
+#include "viewer/draw/curve_index.h"
 #include "viewer/timeline/lane.h"
 
 namespace shardscope::viewer {
@@ -31,7 +32,8 @@ struct Track {
 struct CounterTrack {  // a counter of a rank over time
     int rank = -1;     // index into Trace::ranks, -1 of a process that is none
     traces::StringId name = traces::StringId::empty;
-    std::vector<std::pair<std::int64_t, double>> points;  // (time, value from then on), by time
+    std::vector<std::pair<std::int64_t, double>> points;  // (time, value from then on), by time; all numbers
+    CurveIndex<double> index;                             // of `points`
     double least = 0, most = 0;
 };
 
