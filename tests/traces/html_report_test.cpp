@@ -89,6 +89,60 @@ TEST(HtmlReport, TellsOfTheSelectedPartAlone) {
                 Not(HasSubstr("Of this run only")));
 }
 
+// A step of `us` microseconds in which `name` runs for half of it.
+std::unique_ptr<Trace> one_kernel(const char* name, std::int64_t us) {
+    RunBuilder run(1);
+    for (int s = 0; s < 3; ++s) {
+        const std::int64_t start = s * us * 1000;
+        run.step(0, s, start, start + us * 1000);
+        run.kernel(0, start + 100, start + 100 + us * 500, start + 50, 7, name);
+    }
+    return run.take();
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+    std::size_t count = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+    return count;
+}
+
+// The words of the first table row after `from` whose first cell is `name`.
+std::string row_of(const std::string& html, std::size_t from, const std::string& name) {
+    const std::size_t begin = html.find(">" + name + "<", from);
+    if (begin == std::string::npos) return "no row " + name;
+    const std::string row = html.substr(begin, html.find("</tr>", begin) - begin);
+    const std::string words = std::regex_replace("<" + row, std::regex("<[^>]*>"), " ");
+    std::string text = std::regex_replace(words, std::regex("\\s+"), " ");
+    text.erase(0, text.find_first_not_of(' '));
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text;
+}
+
+TEST(HtmlReport, ComparesEachOfSeveralRunsWithTheFirst) {
+    const auto first = one_kernel("gemm", 100), second = one_kernel("gemm", 200),
+               third = one_kernel("other", 100);
+    const std::vector<const Trace*> traces = {first.get(), second.get(), third.get()};
+    std::vector<ReportedRun> runs;
+    for (std::size_t i = 0; i < traces.size(); ++i)
+        runs.push_back(reported_run(*traces[i], "run" + std::to_string(i) + ".sqlite", {}));
+    const std::string html = html_report(runs, reported_comparison(traces, std::vector<Selection>(3)));
+    EXPECT_THAT(html, HasSubstr("Side by side"));
+    EXPECT_THAT(html, HasSubstr("Where they differ"));
+    for (const char* name : {"run0.sqlite", "run1.sqlite", "run2.sqlite"})
+        EXPECT_GE(count_of(html, ">" + std::string(name)), 3U) << name << ": in each table and by itself";
+    // Kernel time per step: gemm 50 us, then 100 us (a share of +100 %), then none; other: 50 us in the
+    // third.
+    const std::size_t kernels = html.find("<h3>Kernels</h3>");
+    ASSERT_NE(kernels, std::string::npos);
+    EXPECT_EQ(row_of(html, kernels, "gemm"), "gemm 50.0 100.0 +100.00 % - gone");
+    EXPECT_EQ(row_of(html, kernels, "other"), "other - - 50.0 new");
+}
+
+TEST(HtmlReport, HasNoComparisonOfOneRun) {
+    const auto trace = one_kernel("gemm", 100);
+    EXPECT_FALSE(reported_comparison({trace.get()}, std::vector<Selection>(1)));
+}
+
 TEST(HtmlReport, EscapesEveryNameOfATrace) {
     const auto trace = hostile_trace();
     const std::string html = report_of(*trace, std::string(kScript));

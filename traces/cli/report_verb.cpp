@@ -32,8 +32,7 @@ int run_report(const ReportArguments& arguments) {
         pointers.push_back(traces.back().get());
         runs.push_back(reported_run(*traces.back(), file, selection));
     }
-    std::optional<Comparison> comparison;
-    if (runs.size() > 1) comparison = compare(pointers, selection);
+    const auto comparison = reported_comparison(pointers, std::vector<Selection>(pointers.size(), selection));
     TextOutput output(arguments.output, arguments.overwrite, false);
     output.buffer() = html_report(runs, comparison, {.title = arguments.title, .redact = arguments.redact});
     output.finish();

@@ -17,17 +17,6 @@ struct Value {
     double mean = 0, spread = 0;
 };
 
-// "-12.3 %", coloured as less is better, where the spread of the steps does not explain it.
-std::string difference(const Value& run, const Value& first) {
-    if (run.mean == first.mean) return "=";
-    if (first.mean == 0) return "new";
-    const double part = 100 * (run.mean - first.mean) / std::abs(first.mean);
-    const std::string text = fmt::format("{}{} %", part > 0 ? "+" : "", grouped(part, 2));
-    if (inside_spread(run.mean, run.spread, first.mean, first.spread))
-        return "<span class=\"dim\" title=\"inside the spread of the steps\">~ " + text + "</span>";
-    return fmt::format("<span class=\"{}\">{}</span>", part < 0 ? "good" : "bad", text);
-}
-
 class Rows {
   public:
     Rows(const Comparison& comparison, HtmlTable& table) : comparison_(comparison), table_(table) {}
@@ -42,7 +31,7 @@ class Rows {
         for (std::size_t r = 0; r < comparison_.runs.size(); ++r) {
             const Value value = of(comparison_.runs[r]);
             cells.push_back(print(value.mean));
-            if (r > 0) cells.push_back(difference(value, first));
+            if (r > 0) cells.push_back(html_difference(value.mean, value.spread, first.mean, first.spread));
         }
         table_.row(cells);
     }
@@ -77,6 +66,16 @@ std::string bars(const Comparison& comparison, const std::vector<std::string>& n
 }
 
 }  // namespace
+
+std::string html_difference(double mean, double spread, double first_mean, double first_spread) {
+    if (mean == first_mean) return "=";
+    if (first_mean == 0) return "new";
+    const double part = 100 * (mean - first_mean) / std::abs(first_mean);
+    const std::string text = fmt::format("{}{} %", part > 0 ? "+" : "", grouped(part, 2));
+    if (inside_spread(mean, spread, first_mean, first_spread))
+        return "<span class=\"dim\" title=\"inside the spread of the steps\">~ " + text + "</span>";
+    return fmt::format("<span class=\"{}\">{}</span>", part < 0 ? "good" : "bad", text);
+}
 
 std::string html_comparison(const Comparison& comparison, const std::vector<ReportedRun>& runs,
                             const Redactor& redact) {
@@ -123,6 +122,18 @@ std::string html_comparison(const Comparison& comparison, const std::vector<Repo
         "All communication (us/step)",
         [](const RunColumn& r) {
             return Value{r.communication_us, r.communication_spread.spread};
+        },
+        as_us);
+    rows.add(
+        "Communication outside compute (us/step)",
+        [](const RunColumn& r) {
+            return Value{r.exposed_communication_us, r.exposed_communication_spread.spread};
+        },
+        as_us);
+    rows.add(
+        "Memory copies (us/step)",
+        [](const RunColumn& r) {
+            return Value{r.memcpy_us, r.memcpy_spread.spread};
         },
         as_us);
     rows.add(

@@ -18,6 +18,13 @@ std::string html_modules(const ReportedRun& run, const Redactor& redact);
 std::string html_configuration(const ReportedRun& run, const Redactor& redact);
 std::string html_comparison(const Comparison& comparison, const std::vector<ReportedRun>& runs,
                             const Redactor& redact);
+// A table for each kind of part that any run has: those that differ most, each run's figure and its
+// difference from the first's.
+std::string html_compared_parts(const std::vector<PartsComparison>& comparisons,
+                                const std::vector<ReportedRun>& runs, const Redactor& redact);
+// A run's mean against the first's, each with half the interquartile range of its steps: "-12.3 %", coloured
+// as less is better; "~ -1.2 %" and pale where that lies inside the spread.
+std::string html_difference(double mean, double spread, double first_mean, double first_spread);
 
 // The memory curve of one rank, folded to the picture's pixels: each column stands at the state with the
 // largest total in its time, and a line shows the smallest.

@@ -63,9 +63,13 @@ std::string body_of_one(const ReportedRun& run, const Redactor& redact) {
     return run_line(run, redact) + html_cards(run) + contents(parts) + sections(parts);
 }
 
-std::string body_of_several(const std::vector<ReportedRun>& runs, const Comparison& comparison,
+std::string body_of_several(const std::vector<ReportedRun>& runs, const ReportedComparison& comparison,
                             const Redactor& redact) {
-    std::vector<Part> first = {{"comparison", "Side by side", html_comparison(comparison, runs, redact)}};
+    std::vector<Part> first = {
+        {"comparison", "Side by side", html_comparison(comparison.whole, runs, redact)},
+        {"parts", "Where they differ", html_compared_parts(comparison.parts, runs, redact)}};
+    std::erase_if(first, [](const Part& part) { return part.html.empty(); });
+    const std::string sides = sections(first);
     std::string each;
     for (std::size_t r = 0; r < runs.size(); ++r) {
         const std::string prefix = fmt::format("run{}-", r + 1);
@@ -76,8 +80,7 @@ std::string body_of_several(const std::vector<ReportedRun>& runs, const Comparis
             r + 1, r == 0 ? " open" : "", title, run_line(runs[r], redact), html_cards(runs[r]),
             sections(parts_of(runs[r], redact, prefix)));
     }
-    return contents(first) + section(first[0].id, first[0].title, first[0].html) + "<h2>Each run</h2>\n" +
-           each;
+    return contents(first) + sides + "<h2>Each run</h2>\n" + each;
 }
 
 std::string title_of(const std::vector<ReportedRun>& runs, const HtmlOptions& options,
@@ -90,8 +93,8 @@ std::string title_of(const std::vector<ReportedRun>& runs, const HtmlOptions& op
 
 }  // namespace
 
-std::string html_report(const std::vector<ReportedRun>& runs, const std::optional<Comparison>& comparison,
-                        const HtmlOptions& options) {
+std::string html_report(const std::vector<ReportedRun>& runs,
+                        const std::optional<ReportedComparison>& comparison, const HtmlOptions& options) {
     std::vector<std::string> hosts;
     for (const ReportedRun& run : runs) hosts.insert(hosts.end(), run.hosts.begin(), run.hosts.end());
     // Longer names first: a short one may be within a long one.

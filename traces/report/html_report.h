@@ -10,7 +10,7 @@
 
 #include "traces/analysis/advice.h"
 #include "traces/analysis/collectives.h"
-#include "traces/analysis/compare.h"
+#include "traces/analysis/compare_parts.h"
 #include "traces/analysis/info.h"
 #include "traces/analysis/memory.h"
 #include "traces/analysis/modules.h"
@@ -35,13 +35,18 @@ struct ReportedRun {
     std::vector<std::string> hosts;  // names of the machines, for redaction
 };
 
+struct ReportedComparison {
+    Comparison whole;
+    std::vector<PartsComparison> parts;  // one for each CompareBy
+};
+
 struct HtmlOptions {
     std::string title;    // empty: made from the runs' names
     bool redact = false;  // without names of machines and users, paths, command lines and stack frames
 };
 
 // One or more runs; `comparison` is of them in the same order, where there are several.
-std::string html_report(const std::vector<ReportedRun>& runs, const std::optional<Comparison>& comparison,
-                        const HtmlOptions& options = {});
+std::string html_report(const std::vector<ReportedRun>& runs,
+                        const std::optional<ReportedComparison>& comparison, const HtmlOptions& options = {});
 
 }  // namespace shardscope::traces

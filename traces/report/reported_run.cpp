@@ -66,4 +66,14 @@ ReportedRun reported_run(const Trace& trace, const std::string& path, const Sele
     return run;
 }
 
+std::optional<ReportedComparison> reported_comparison(const std::vector<const Trace*>& traces,
+                                                      const std::vector<Selection>& selections) {
+    if (traces.size() < 2) return std::nullopt;
+    ReportedComparison comparison{.whole = compare(traces, selections), .parts = {}};
+    for (const CompareBy by :
+         {CompareBy::module, CompareBy::unit, CompareBy::collective, CompareBy::operation, CompareBy::kernel})
+        comparison.parts.push_back(compare_parts(traces, by, selections));
+    return comparison;
+}
+
 }  // namespace shardscope::traces

@@ -172,6 +172,36 @@ TEST_F(ViewScripts, AQuerysRowLeadsToTheTimeline) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
+// A rank's part of a job: a product and an all-reduce, as Kineto writes them.
+void write_part(const std::string& path, int rank) {
+    std::ofstream(path) << R"({"schemaVersion": 1, "distributedInfo": {"world_size": 2, "rank": )" << rank
+                        << R"(}, "traceEvents": [
+ {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1000, "dur": 400,
+  "args": {"device": 0, "stream": 7, "correlation": 1}},
+ {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "pid": 0, "tid": 8, "ts": 1500,
+  "dur": 300, "args": {"device": 0, "stream": 8, "correlation": 2}}]})";
+}
+
+TEST_F(ViewScripts, WindowsChooseFilesSaveAndFindCommands) {
+    namespace fs = std::filesystem;
+    fs::create_directory(folder_ / "sub");
+    fs::copy_file(kLinear, folder_ / "linear.sqlite");
+    fs::copy_file(kLinear, folder_ / "sub/deep.sqlite");
+    fs::copy_file(kRoot, folder_ / "root.sqlite");
+    std::ofstream(folder_ / "notes.txt") << "no trace\n";
+    for (const int rank : {0, 1}) write_part(folder_ / ("rank" + std::to_string(rank) + ".json"), rank);
+    const Outcome outcome = run("windows.script", {});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    std::ifstream table(folder_ / "units.json");
+    EXPECT_TRUE(json::parse(table, nullptr, false).is_array());
+    EXPECT_GT(read_png(folder_ / "units.png").colors(), 20U);
+    std::stringstream report;
+    report << std::ifstream(folder_ / "all.html").rdbuf();
+    EXPECT_THAT(report.str(), testing::HasSubstr("Where they differ"));
+    for (const char* name : {"linear.sqlite", "root.sqlite", "deep.sqlite"})
+        EXPECT_THAT(report.str(), testing::HasSubstr(name));
+}
+
 TEST_F(ViewScripts, EveryPanelHasAPicture) {
     const Outcome outcome = run("pictures.script", {});
     ASSERT_EQ(outcome.status, 0) << outcome.err;

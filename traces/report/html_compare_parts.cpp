@@ -1,0 +1,73 @@
+// What differs most between several runs, part by part, in the HTML report.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "traces/report/html_parts.h"
+#include "traces/report/units.h"
+
+namespace shardscope::traces {
+namespace {
+
+constexpr std::size_t kShown = 15;  // of each kind of part
+
+std::string_view title_of(CompareBy by) {
+    switch (by) {
+        case CompareBy::module:
+            return "Modules (device time launched in the module itself)";
+        case CompareBy::kernel:
+            return "Kernels";
+        case CompareBy::collective:
+            return "Collectives, by operation and unit";
+        case CompareBy::unit:
+            return "FSDP units, by phase";
+        case CompareBy::operation:
+            return "Operators (device time launched in the operator itself)";
+    }
+    return "";
+}
+
+std::string part_table(const PartsComparison& comparison, const std::vector<std::string>& names,
+                       const Redactor& redact) {
+    std::vector<std::string> header = {"us/step"};
+    for (std::size_t r = 0; r < names.size(); ++r) {
+        header.push_back(names[r]);
+        if (r > 0) header.emplace_back("against the first");
+    }
+    HtmlTable table(header);
+    for (std::size_t p = 0; p < std::min(kShown, comparison.parts.size()); ++p) {
+        const ComparedPart& part = comparison.parts[p];
+        const PartFigures& first = part.runs.front();
+        std::vector<std::string> cells = {redact.text(part.name)};
+        for (std::size_t r = 0; r < part.runs.size(); ++r) {
+            const PartFigures& run = part.runs[r];
+            cells.push_back(run.present ? us(run.us) : "-");
+            if (r == 0) continue;
+            cells.push_back(!run.present ? first.present ? "gone" : ""
+                            : !first.present
+                                ? "new"
+                                : html_difference(run.us, run.spread.spread, first.us, first.spread.spread));
+        }
+        table.row(cells);
+    }
+    std::string html = fmt::format("<h3>{}</h3>\n", title_of(comparison.by)) + table.html();
+    if (comparison.parts.size() > kShown)
+        html += fmt::format("<p class=\"dim small\">The {} that differ most, of {}.</p>\n", kShown,
+                            grouped(static_cast<std::int64_t>(comparison.parts.size())));
+    return html;
+}
+
+}  // namespace
+
+std::string html_compared_parts(const std::vector<PartsComparison>& comparisons,
+                                const std::vector<ReportedRun>& runs, const Redactor& redact) {
+    std::vector<std::string> names;
+    for (const ReportedRun& run : runs) names.push_back(redact.text(run.name));
+    std::string html;
+    for (const PartsComparison& comparison : comparisons) {
+        if (!comparison.parts.empty()) html += part_table(comparison, names, redact);
+    }
+    return html;
+}
+
+}  // namespace shardscope::traces
