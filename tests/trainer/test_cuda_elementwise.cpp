@@ -191,8 +191,9 @@ TYPED_TEST(CudaElementwise, KeepsWhatIsNotFinite) {
         const Vector result = in_double(kernel->template cuda<T>(0)),
                      expected = in_double(kernel->template cpu<T>(0));
         for (std::size_t i = 0; i < result.size(); ++i) {
-            EXPECT_EQ(std::isnan(result[i]), std::isnan(expected[i])) << i;
-            if (!std::isnan(expected[i])) EXPECT_NEAR(result[i], expected[i], 1e-20) << i;
+            const bool same = std::isnan(expected[i]) ? std::isnan(result[i]) : result[i] == expected[i];
+            // GELU of -infinity is -8 times a share of 1e-21 or less.
+            EXPECT_TRUE(same || std::abs(result[i] - expected[i]) < 1e-19) << i << ": " << result[i];
         }
     }
 }

@@ -1,5 +1,6 @@
 // Fibers and how they take turns; see grid.h. A fiber is begun by makecontext and from then on switched by
-// _setjmp and _longjmp, which save no signal mask and so need no system call.
+// _setjmp and _longjmp, which save no signal mask and so need no system call. It serves one thread after the
+// other, of all blocks and grids; only one that was given up half-way is begun again.
 #undef _FORTIFY_SOURCE  // its longjmp takes a jump to another stack for a fault
 #include "tests/trainer/played_cuda/grid.h"
 
@@ -7,6 +8,7 @@
 #include <csignal>
 #include <exception>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <sys/mman.h>
@@ -28,7 +30,8 @@ enum class State : unsigned char { fresh, running, at_warp, at_block, ended };
 
 struct Fiber {
     State state = State::fresh;
-    unsigned mask = 0;  // at_warp: of its operation
+    bool begun = false;  // it waits in its loop, or in its thread, to go on at `where`
+    unsigned mask = 0;   // at_warp: of its operation
     const char* what = "";
     uint3 thread;
     jmp_buf where;
@@ -72,7 +75,7 @@ class Guarded {
 // One per OS thread, kept: its stacks serve every block.
 class Player {
   public:
-    Player() : stacks_(kMaxThreads), shared_(kMaxShared) {}
+    Player() : stacks_(kMaxThreads), shared_(kMaxShared), fibers_(kMaxThreads) {}
 
     void run(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& thread);
     void wait(State state, const char* what);
@@ -93,7 +96,8 @@ class Player {
     std::vector<std::unique_ptr<Guarded>> stacks_;
     Guarded shared_;
     std::size_t shared_bytes_ = 0, rounded_ = 0;
-    std::vector<Fiber> fibers_;
+    std::vector<Fiber> fibers_;  // of all stacks
+    std::size_t threads_ = 0;    // of a block: the first of them
     const std::function<void()>* thread_ = nullptr;
     std::size_t current_ = 0;
     bool busy_ = false;
@@ -156,9 +160,10 @@ void Player::run(dim3 grid, dim3 block, std::size_t shared_bytes, const std::fun
     thread_ = &thread;
     shared_bytes_ = shared_bytes;
     rounded_ = (shared_bytes + 15) / 16 * 16;
-    fibers_ = std::vector<Fiber>(threads);
+    threads_ = threads;
     for (std::size_t i = 0; i < threads; ++i) {
         if (!stacks_[i]) stacks_[i] = std::make_unique<Guarded>(kStack);
+        fibers_[i].begun = fibers_[i].begun && fibers_[i].state == State::ended;
         fibers_[i].thread = {static_cast<unsigned>(i % block.x), static_cast<unsigned>(i / block.x % block.y),
                              static_cast<unsigned>(i / block.x / block.y)};
     }
@@ -181,18 +186,19 @@ void Player::run(dim3 grid, dim3 block, std::size_t shared_bytes, const std::fun
 
 void Player::run_block() {
     std::memset(shared(), 0xff, rounded_);
-    for (Fiber& fiber : fibers_) fiber.state = State::fresh;
+    const std::span<Fiber> fibers(fibers_.data(), threads_);
+    for (Fiber& fiber : fibers) fiber.state = State::fresh;
     while (true) {
         std::size_t ended = 0;
-        for (std::size_t first = 0; first < fibers_.size(); first += kWarp) {
-            const std::size_t end = std::min(first + kWarp, fibers_.size());
+        for (std::size_t first = 0; first < threads_; first += kWarp) {
+            const std::size_t end = std::min(first + kWarp, threads_);
             while (play_warp(first, end)) {
             }
         }
-        for (const Fiber& fiber : fibers_) ended += fiber.state == State::ended;
-        if (ended == fibers_.size()) return;
+        for (const Fiber& fiber : fibers) ended += fiber.state == State::ended;
+        if (ended == threads_) return;
         check_barrier();
-        for (Fiber& fiber : fibers_) fiber.state = State::running;
+        for (Fiber& fiber : fibers) fiber.state = State::running;
     }
 }
 
@@ -223,13 +229,15 @@ bool Player::release_lanes(std::size_t first, std::size_t end) {
                        fibers_[other].bytes == fibers_[i].bytes;
         }
         if (!complete) continue;
+        const std::size_t bytes = fibers_[i].bytes;
+        unsigned char all[kWarp * kMaxExchange] = {};
+        for (std::size_t from = first; from < end; ++from) {
+            std::memcpy(all + (from - first) * bytes, fibers_[from].value, bytes);
+        }
         for (std::size_t to = first; to < end; ++to) {
             if (((mask >> (to - first)) & 1u) == 0) continue;
-            Fiber& taker = fibers_[to];
-            for (std::size_t from = first; from < end; ++from) {
-                std::memcpy(taker.values + (from - first) * taker.bytes, fibers_[from].value, taker.bytes);
-            }
-            taker.state = State::running;
+            std::memcpy(fibers_[to].values, all, kWarp * bytes);
+            fibers_[to].state = State::running;
         }
         released = true;
     }
@@ -238,8 +246,9 @@ bool Player::release_lanes(std::size_t first, std::size_t end) {
 
 // Every thread must be at the barrier now, and at the same kind of it.
 void Player::check_barrier() {
+    const std::span<const Fiber> fibers(fibers_.data(), threads_);
     const Fiber* waiting = nullptr;
-    for (const Fiber& fiber : fibers_) {
+    for (const Fiber& fiber : fibers) {
         if (fiber.state == State::at_warp) {
             place.thread = fiber.thread;
             throw PlayError("thread " + text(fiber.thread) + " of block " + text(place.block) + " waits at " +
@@ -247,7 +256,7 @@ void Player::check_barrier() {
         }
         if (fiber.state == State::at_block) waiting = &fiber;
     }
-    for (const Fiber& fiber : fibers_) {
+    for (const Fiber& fiber : fibers) {
         if (fiber.state == State::ended || fiber.what != waiting->what) {
             throw PlayError("thread " + text(fiber.thread) + " of block " + text(place.block) +
                             " does not meet " + waiting->what + ", at which thread " + text(waiting->thread) +
@@ -260,8 +269,9 @@ void Player::resume(Fiber& fiber) {
     place.thread = fiber.thread;
     place.lane = static_cast<unsigned>(current_ % kWarp);
     if (_setjmp(scheduler_) == 0) {
-        if (fiber.state == State::running) _longjmp(fiber.where, 1);
         fiber.state = State::running;
+        if (fiber.begun) _longjmp(fiber.where, 1);
+        fiber.begun = true;
         ucontext_t begin;
         getcontext(&begin);
         begin.uc_stack.ss_sp = stacks_[current_]->begin();
@@ -273,15 +283,19 @@ void Player::resume(Fiber& fiber) {
     if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 
+// What a fiber does: one thread, then it waits to be the next.
 void Player::enter() {
     Player& here = player();
-    try {
-        (*here.thread_)();
-    } catch (...) {
-        here.thrown_ = std::current_exception();
+    Fiber& fiber = here.fibers_[here.current_];
+    while (true) {
+        try {
+            (*here.thread_)();
+        } catch (...) {
+            here.thrown_ = std::current_exception();
+        }
+        fiber.state = State::ended;
+        if (_setjmp(fiber.where) == 0) _longjmp(here.scheduler_, 1);
     }
-    here.fibers_[here.current_].state = State::ended;
-    _longjmp(here.scheduler_, 1);
 }
 
 void Player::wait(State state, const char* what) {

@@ -1,0 +1,144 @@
+// Embeddings and rotary embeddings on a CUDA device: the CPU's bits.
+#include "tests/trainer/cuda_testing.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using namespace cuda_testing;
+using testing::Tokens;
+using testing::tokens;
+
+template <class T>
+class CudaEmbedding : public TypedCudaTest<T> {};
+TYPED_TEST_SUITE(CudaEmbedding, Elements, ElementNames);
+
+struct Shape {
+    std::size_t rows, width;
+    int entries;
+};
+// More entries than a block has threads to scan them; widths that are no packs, and more than one block's
+// round.
+constexpr Shape kShapes[] = {{1, 1, 1}, {7, 5, 3}, {300, 33, 50}, {64, 64, 3000}, {10, 5000, 4}};
+
+template <class Check>
+void for_shapes(Check check) {
+    for (const Shape& shape : kShapes) {
+        for (const std::size_t shift : {0, 1}) {
+            SCOPED_TRACE(std::to_string(shape.rows) + " rows, width " + std::to_string(shape.width) +
+                         ", shifted by " + std::to_string(shift));
+            check(shape, shift);
+        }
+    }
+}
+
+std::array<std::int64_t, 6> dims(std::size_t a, std::size_t b, std::size_t c = 0, std::size_t d = 0) {
+    return {static_cast<std::int64_t>(a), static_cast<std::int64_t>(b), static_cast<std::int64_t>(c),
+            static_cast<std::int64_t>(d)};
+}
+
+TYPED_TEST(CudaEmbedding, LooksRowsUp) {
+    using T = TypeParam;
+    for_shapes([](const Shape& shape, std::size_t shift) {
+        const std::size_t table = static_cast<std::size_t>(shape.entries) * shape.width;
+        Comparison(Kernel::embedding_forward, kDType<T>, dims(shape.rows, shape.width))
+            .arg(unwritten<T>(shape.rows * shape.width))
+            .arg(tokens(shape.rows, shape.entries, "tokens"))
+            .arg(as<T>(normals(table, "table")))
+            .shifted(shift)
+            .run()
+            .template expect_same<T>(0);
+    });
+}
+
+template <class T>
+Comparison backward(const Shape& shape, const Tokens& of_rows) {
+    const auto entries = static_cast<std::size_t>(shape.entries);
+    Comparison sums(Kernel::embedding_backward, kDType<T>, dims(shape.rows, shape.width, entries));
+    sums.arg(unwritten<T>(entries * shape.width));
+    sums.arg(as<T>(normals(shape.rows * shape.width, "dy"))).arg(of_rows);
+    return sums;
+}
+
+TYPED_TEST(CudaEmbedding, AddsRowsInTheirOrder) {
+    using T = TypeParam;
+    for_shapes([](const Shape& shape, std::size_t shift) {
+        Comparison sums = backward<T>(shape, tokens(shape.rows, shape.entries, "tokens"));
+        sums.shifted(shift).run().template expect_same<T>(0);
+    });
+}
+
+// All rows of one token, the last of the table: the longest list there is.
+TYPED_TEST(CudaEmbedding, AddsRowsOfOneToken) {
+    using T = TypeParam;
+    const Shape shape{700, 8, 1025};
+    backward<T>(shape, Tokens(shape.rows, 1024)).run().template expect_same<T>(0);
+}
+
+TYPED_TEST(CudaEmbedding, Positions) {
+    using T = TypeParam;
+    struct Case {
+        std::size_t batch, context, width, entries;
+    };
+    for (const Case& c : {Case{1, 1, 1, 1}, Case{3, 5, 33, 8}, Case{4, 16, 64, 16}}) {
+        const std::size_t n = c.batch * c.context * c.width;
+        const auto table = as<T>(normals(c.entries * c.width, "table"));
+        Comparison added(Kernel::position_forward, kDType<T>, dims(c.batch, c.context, c.width));
+        added.arg(unwritten<T>(n)).arg(as<T>(normals(n, "x"))).arg(table).run().template expect_same<T>(0);
+        Comparison alone(Kernel::position_forward, kDType<T>, dims(c.batch, c.context, c.width));
+        alone.arg(unwritten<T>(n)).nothing().arg(table).run().template expect_same<T>(0);
+        Comparison slopes(Kernel::position_backward, kDType<T>, dims(c.batch, c.context, c.width, c.entries));
+        slopes.arg(unwritten<T>(c.entries * c.width)).arg(as<T>(normals(n, "dy")));
+        slopes.run().template expect_same<T>(0);
+    }
+}
+
+// --- rotary ------------------------------------------------------------------------------------------------
+
+template <class T>
+class CudaRotary : public TypedCudaTest<T> {};
+TYPED_TEST_SUITE(CudaRotary, Elements, ElementNames);
+
+struct RotaryCase {
+    std::int64_t batch, context, rotated, heads, width;
+    std::size_t n() const { return static_cast<std::size_t>(batch * context * heads * width); }
+    std::size_t table() const { return static_cast<std::size_t>(context * width); }
+};
+constexpr RotaryCase kRotary[] = {{1, 1, 1, 1, 2}, {2, 3, 2, 4, 6}, {2, 5, 12, 16, 64}, {1, 4, 40, 48, 128}};
+
+template <class T, class Table>
+void expect_turns(const RotaryCase& c, Kernel kernel, bool in_place, std::size_t shift) {
+    Comparison turns(
+        kernel, kDType<T>,
+        {c.batch, c.context, c.rotated, c.heads, c.width, static_cast<std::int64_t>(kDType<Table>)});
+    const auto x = as<T>(normals(c.n(), "x"));
+    if (in_place) {
+        turns.arg(x).again(0);
+    } else {
+        turns.arg(unwritten<T>(c.n())).arg(x);
+    }
+    turns.arg(as<Table>(normals(c.table(), "table"))).shifted(shift).run().template expect_same<T>(0);
+}
+
+TYPED_TEST(CudaRotary, TurnsTheFirstHeadsAndCopiesTheRest) {
+    using T = TypeParam;
+    for (const RotaryCase& c : kRotary) {
+        SCOPED_TRACE(std::to_string(c.heads) + " heads of " + std::to_string(c.width));
+        for (const bool in_place : {false, true}) {
+            expect_turns<T, float>(c, Kernel::rotary_forward, in_place, 0);
+            expect_turns<T, Bf16>(c, Kernel::rotary_backward, in_place, 0);
+            expect_turns<T, T>(c, Kernel::rotary_forward, in_place, 1);
+        }
+    }
+}
+
+TYPED_TEST(CudaRotary, Table) {
+    using T = TypeParam;
+    for (const std::int64_t context : {1, 7, 300}) {
+        Comparison table(Kernel::rotary_table, kDType<T>, {context, 64}, {10000.0});
+        table.arg(unwritten<T>(static_cast<std::size_t>(context * 64))).run();
+        table.template expect_near<T>(0);
+    }
+}
+
+}  // namespace
+}  // namespace shardscope::trainer
