@@ -1,7 +1,10 @@
 # CUDA sources of the trainer: nvcc compiles them for the module, and a C++ compiler for the tests that play
 # CUDA on the CPU (tests/trainer/played_cuda).
 set(SHARDSCOPE_CUDA_KERNELS
-    activation.cu copies.cu device.cu dropout.cu elementwise.cu embedding.cu initialize.cu kernels.cu loss.cu
-    norm_parameters.cu norms.cu optimizer.cu reductions.cu rotary.cu)
+    activation.cu attention.cu attention_plain.cu copies.cu device.cu dropout.cu elementwise.cu embedding.cu
+    flash_backward_bf16.cu flash_forward_bf16.cu flash_fp32.cu gemm.cu initialize.cu kernels.cu loss.cu
+    norm_parameters.cu norms.cu optimizer.cu reductions.cu rotary.cu row_sums.cu)
+# The libraries that they are opened over, which the tests play.
+set(SHARDSCOPE_CUDA_LIBRARIES cublaslt.cu)
 # Of these the results have the CPU's bits: nothing is contracted to FMA.
 set(SHARDSCOPE_CUDA_EXACT dropout.cu initialize.cu optimizer.cu rotary.cu)
