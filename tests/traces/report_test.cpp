@@ -52,12 +52,22 @@ Other                    0.0     0.00
 
 constexpr const char* kModulesTable =
 R"(Rank 0 (MB = 2^20 bytes)
-Module                         Calls  Operators  Host (us)  Host self (us)  Device (us)  Device self (us)  Backward device (us)  Parameters  Gathered (MB)  Reduced (MB)  Peak (MB)
-─────────────────────────────  ─────  ─────────  ─────────  ──────────────  ───────────  ────────────────  ────────────────────  ──────────  ─────────────  ────────────  ─────────
-MLP_0                             20          0    1,200.0           110.0     12,345.3               0.0               8,000.0      65,792           0.00          0.00       4.00
-├─ FullyShardedDataParallel_1     20          0    1,000.0           200.0     12,345.3               0.0               8,000.0      65,792          10.00          5.00       3.00
-│  └─ Linear_0                    20         20      800.0           800.0     12,345.3          12,345.3               8,000.0      65,792           0.00          0.00       0.00
-└─ ReLU_0                         20         20       90.0            90.0          0.0               0.0                   0.0           0           0.00          0.00       0.00
+                                                           Host              Device  Backward
+                                                    Host   self    Device      self    device              Gathered
+Module                         Calls  Operators     (us)   (us)      (us)      (us)      (us)  Parameters      (MB)
+─────────────────────────────  ─────  ─────────  ───────  ─────  ────────  ────────  ────────  ──────────  ────────
+MLP_0                             20          0  1,200.0  110.0  12,345.3       0.0   8,000.0      65,792      0.00
+├─ FullyShardedDataParallel_1     20          0  1,000.0  200.0  12,345.3       0.0   8,000.0      65,792     10.00
+│  └─ Linear_0                    20         20    800.0  800.0  12,345.3  12,345.3   8,000.0      65,792      0.00
+└─ ReLU_0                         20         20     90.0   90.0       0.0       0.0       0.0           0      0.00
+
+                               Reduced  Peak
+Module                            (MB)  (MB)
+─────────────────────────────  ───────  ────
+MLP_0                             0.00  4.00
+├─ FullyShardedDataParallel_1     5.00  3.00
+│  └─ Linear_0                    0.00  0.00
+└─ ReLU_0                         0.00  0.00
 
 Rank 1: no module ranges
 )";
@@ -65,7 +75,8 @@ Rank 1: no module ranges
 constexpr const char* kMemoryTable =
 R"(Allocated device memory; MB = 2^20 bytes
 
-Rank 2: peak 3.00 MB (3,145,728 bytes) at 1,234.500 ms; predicted 3,145,216 bytes (measured +512 bytes), in first step, backward; reserved 4.00 MB
+Rank 2: peak 3.00 MB (3,145,728 bytes) at 1,234.500 ms; predicted 3,145,216 bytes (measured +512 bytes), in first step,
+backward; reserved 4.00 MB
 At the peak             MB      Bytes  Share (%)  Predicted MB  Difference (bytes)
 ────────────────────  ────  ─────────  ─────────  ────────────  ──────────────────
 parameters            1.00  1,048,576      33.33          1.00                   0
@@ -88,7 +99,8 @@ net.0      2.00  2,097,152      66.67
 constexpr const char* kExplanationTable =
 R"(Allocated device memory; MB = 2^20 bytes, difference = measured - predicted, "=" the same
 
-Rank 2: peak 3.00 MB (3,145,728 bytes) at 1,234.500 ms, in step 1, backward; reached by allocating 3.00 MB for "x" (unit net.0, module Linear_0)
+Rank 2: peak 3.00 MB (3,145,728 bytes) at 1,234.500 ms, in step 1, backward; reached by allocating 3.00 MB for "x" (unit
+net.0, module Linear_0)
 Predicted by the memory account: 3.00 MB (3,145,216 bytes), in first step, backward
 
 By category               Bytes    MB  Share (%)  Predicted (bytes)  (MB)  Difference (bytes)  (MB)    (%)
@@ -124,10 +136,12 @@ y                  0  0.00       0.00                512  0.00                -5
 ─────────  ─────────  ────  ─────────  ─────────────────  ────  ──────────────────  ────  ───────
 total      3,145,728  3.00     100.00          3,145,216  3.00                +512  0.00    +0.02
 
-By step  Peak allocated (bytes)  (MB)  Active (MB)  Reserved (MB)  Predicted (bytes)  (MB)  Difference (bytes)  (MB)    (%)  Pool grew (times)
-───────  ──────────────────────  ────  ───────────  ─────────────  ─────────────────  ────  ──────────────────  ────  ─────  ─────────────────
-0                     2,097,152  2.00         2.00           3.00          2,097,152  2.00                   =     =      =                  5
-1 to 2                3,145,728  3.00         3.00           4.00          3,145,216  3.00                +512  0.00  +0.02                  0
+             Peak                                                                       Pool
+By      allocated        Active  Reserved  Predicted        Difference                  grew
+step      (bytes)  (MB)    (MB)      (MB)    (bytes)  (MB)     (bytes)  (MB)    (%)  (times)
+──────  ─────────  ────  ──────  ────────  ─────────  ────  ──────────  ────  ─────  ───────
+0       2,097,152  2.00    2.00      3.00  2,097,152  2.00           =     =      =        5
+1 to 2  3,145,728  3.00    3.00      4.00  3,145,216  3.00        +512  0.00  +0.02        0
 
 Reserved against allocated                        Bytes    MB
 ────────────────────────────────────────────  ─────────  ────
@@ -144,9 +158,10 @@ The pool grew 7 times (cudaMalloc), 5 of them in steps.
 
 constexpr const char* kCollectivesTable =
 R"(MB = 2^20 bytes of the full buffer, GB = 10^9 bytes
-Rank  Operation   Count     MB  Time (us)  Transfer (us)  Waiting (us)  Exposed (us)  algbw (GB/s)  busbw (GB/s)  Count/step  MB/step
-────  ──────────  ─────  ─────  ─────────  ─────────────  ────────────  ────────────  ────────────  ────────────  ──────────  ───────
-   0  all_gather     32  64.00    4,000.0        3,000.0       1,000.0         500.0        22.370        16.777       16.00    32.00
+                                   Time  Transfer  Waiting  Exposed   algbw   busbw
+Rank  Operation   Count     MB     (us)      (us)     (us)     (us)  (GB/s)  (GB/s)  Count/step  MB/step
+────  ──────────  ─────  ─────  ───────  ────────  ───────  ───────  ──────  ──────  ──────────  ───────
+   0  all_gather     32  64.00  4,000.0   3,000.0  1,000.0    500.0  22.370  16.777       16.00    32.00
 2 collectives are without a counterpart on another rank: the whole time counts as transfer.
 )";
 
@@ -180,7 +195,8 @@ Peak memory (MB)                  100.00         40.00  -60.00 (-60.00 %)
 all_gather (count/step)             0.00         16.00             +16.00
 all_gather (MB/step)                0.00         32.00             +32.00
 all_gather (us/step)                 0.0       2,000.0           +2,000.0
-MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the difference lies inside the spread of the steps (half the interquartile range).
+MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the difference lies inside the spread of the steps
+(half the interquartile range).
 )";
 
 constexpr const char* kInfoTable =

@@ -1,6 +1,9 @@
 // Aligned text: widths as a terminal shows them, numbers for people, nothing that could steer a terminal.
 #include "traces/report/text_table.h"
 
+#include <algorithm>
+#include <sstream>
+
 #include <gtest/gtest.h>
 
 namespace shardscope::traces {
@@ -24,6 +27,83 @@ TEST(TextTable, AlignsByDisplayWidth) {
 
 TEST(TextTable, PrintsNothingWithoutRows) {
     EXPECT_EQ(TextTable({Align::left}).text(), "");
+}
+
+// Columns of 30 (a text), 8 and 8 with two gaps of 2: 50. The headers in one line need 30, 15 and 14: 63.
+TextTable wide_table() {
+    TextTable table({Align::left, Align::right, Align::right});
+    table.header({"Name", "Host total (us)", "Host self (us)"});
+    table.row({"abcdefghijklmnopqrstuvwxyz0123", "12,345.6", "-1,234.5"});
+    return table;
+}
+
+std::size_t widest_line(const std::string& text) {
+    std::size_t widest = 0;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) widest = std::max(widest, display_width(line));
+    return widest;
+}
+
+TEST(TextTable, FoldsHeadersOnlyWhereItMust) {
+    EXPECT_EQ(wide_table().text(63),
+              "Name                            Host total (us)  Host self (us)\n"
+              "──────────────────────────────  ───────────────  ──────────────\n"
+              "abcdefghijklmnopqrstuvwxyz0123         12,345.6        -1,234.5\n");
+    EXPECT_EQ(wide_table().text(62),
+              "                                    Host      Host\n"
+              "                                   total      self\n"
+              "Name                                (us)      (us)\n"
+              "──────────────────────────────  ────────  ────────\n"
+              "abcdefghijklmnopqrstuvwxyz0123  12,345.6  -1,234.5\n");
+}
+
+TEST(TextTable, ThenShortensTexts) {
+    EXPECT_EQ(wide_table().text(45),
+              "                               Host      Host\n"
+              "                              total      self\n"
+              "Name                           (us)      (us)\n"
+              "─────────────────────────  ────────  ────────\n"
+              "abcdefghijkl…stuvwxyz0123  12,345.6  -1,234.5\n");
+}
+
+// 20 columns of the name, 2, 8: the last column has no room beside them.
+TEST(TextTable, ThenGoesOnBelowWithTheNamesAgain) {
+    const std::string text = wide_table().text(39);
+    EXPECT_EQ(text,
+              "                          Host\n"
+              "                         total\n"
+              "Name                      (us)\n"
+              "────────────────────  ────────\n"
+              "abcdefghij…vwxyz0123  12,345.6\n"
+              "\n"
+              "                          Host\n"
+              "                          self\n"
+              "Name                      (us)\n"
+              "────────────────────  ────────\n"
+              "abcdefghij…vwxyz0123  -1,234.5\n");
+    // Never a number cut, however narrow.
+    EXPECT_EQ(widest_line(wide_table().text(1)), 30U);
+}
+
+TEST(TextTable, FitsEveryWidthThatItsNumbersLeaveIt) {
+    TextTable table({Align::right, Align::left, Align::right, Align::left, Align::right}, 2);
+    table.header({"Rank", "Kernel of the device", "Time in all (us)", "Annotation around it", "Count"});
+    table.row({"0", std::string(90, 'k'), "123,456,789.0", std::string(70, 'a'), "1,234"});
+    table.rule();
+    table.row({"11", "日本日本日本日本日本日本日本日本", "1.0", "short", "1"});
+    for (std::size_t width = 52; width < 250; ++width) {
+        const std::string text = table.text(width);
+        EXPECT_LE(widest_line(text), width) << text;
+        EXPECT_NE(text.find("123,456,789.0"), std::string::npos);
+        EXPECT_NE(text.find("1,234"), std::string::npos);
+    }
+    EXPECT_EQ(table.text(1000), table.text());
+}
+
+TEST(TextTable, ParagraphsBreakAtBlanks) {
+    EXPECT_EQ(paragraph("one two three", 7), "one two\nthree\n");
+    EXPECT_EQ(paragraph("a-word-that-is-too-long b", 5), "a-word-that-is-too-long\nb\n");
+    EXPECT_EQ(paragraph("", 5), "\n");
 }
 
 TEST(TextTable, WidthIsInTerminalColumns) {

@@ -48,6 +48,21 @@ TEST(TimeReport, OverlapHasItsFixedKeysPerStepOnAverage) {
     EXPECT_EQ(rank["per_step"].size(), 2u);
 }
 
+TEST(TimeReport, WithoutCommunicationNothingIsOverlappedAndThereIsNoPercent) {
+    RunBuilder run;
+    run.step(0, 0, 0, 400);
+    run.kernel(0, 100, 200, 10);
+    const auto trace = run.take();
+    const OverlapReport report = overlap_report(*trace);
+    const Json rank = Json::parse(render(report, Format::json))["ranks"][0];
+    EXPECT_TRUE(rank["overlap_percent"].is_null());
+    EXPECT_TRUE(rank["per_step"][0]["overlap_percent"].is_null());
+    EXPECT_TRUE(rank["device_time"]["overlap_percent"].is_null());
+    EXPECT_EQ(render(report, Format::csv),
+              "rank,step,window_us,computation_us,overlapped_us,exposed_communication_us,other_us,"
+              "overlap_percent\n0,0,0.4,0.1,0,0,0.3,\n");
+}
+
 TEST(TimeReport, FoldedCommunicationHasNoRow) {
     const auto trace = trace_of_two_steps();
     const ExecutionSummary folded = summarize(*trace, {}, CommunicationAs::kernel);

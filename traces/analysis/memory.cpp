@@ -116,6 +116,7 @@ MemoryReport memory_report(const Trace& trace, const Selection& selection, Memor
     const Names modules(trace.modules, "(no module)");
     const auto same = [](const std::string& name) { return name.empty() ? "(no name)" : name; };
     MemoryReport report;
+    report.space = space;
     for (const int r : selected_ranks(trace, selection)) {
         const auto at = static_cast<std::size_t>(r);
         Peak peak = find_peak(memory, rows[at], peak_range(trace, rows[at], steps.ranks[at], selection));

@@ -70,6 +70,7 @@ inline double difference_percent(std::int64_t measured, std::int64_t predicted) 
 
 struct MemoryReport {
     std::vector<RankMemory> ranks;
+    MemorySpace space = MemorySpace::device;
 };
 
 // Allocated device memory; of memory snapshots of PyTorch active memory: until the last stream has used it

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "traces/cli/arguments.h"
+#include "traces/cli/terminal.h"
 #include "traces/cli/verbs.h"
 #include "traces/store/trace.h"
 
@@ -20,7 +21,7 @@ int analyse(const Inputs& inputs, Analysis analysis) {
     const Selection selection = parse_selection(inputs.selection);
     const auto trace = load(inputs);
     check_selection(selection, *trace);
-    print(render(analysis(*trace, selection), inputs.format));
+    print(render(analysis(*trace, selection), inputs.format, table_width()));
     return kDone;
 }
 

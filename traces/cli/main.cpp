@@ -54,12 +54,12 @@ class CommandLine {
                           "Communication counts as Kernel and has no row of its own");
         add_analysis("modules", "Module View: the module tree with host and device time",
                      [this] { return run_modules(inputs_); });
-        CLI::App* memory = add_analysis("memory", "Peak memory of each rank and what lived at the peak",
-                                        [this] { return run_memory(inputs_, explain_); });
-        memory->add_flag(
-            "--explain", explain_,
-            "With the stored prediction and the difference beside each category, FSDP unit, module "
-            "and buffer, the peak of each step, and reserved against allocated memory");
+        CLI::App* memory =
+            add_analysis("memory", "Peak memory of each rank and what lived at the peak", [this] {
+                memory_.top = top_;
+                return run_memory(inputs_, memory_);
+            });
+        add_memory_options(memory);
         add_analysis("collectives", "Collectives by operation: counts, bytes, time, bandwidth",
                      [this] { return run_collectives(inputs_); });
         add_analysis("units", "FSDP units: gathers, reductions, waits, and what hid them",
@@ -185,6 +185,29 @@ class CommandLine {
             "is live at the start is allocated there. docs/merging.md says it exactly.");
     }
 
+    void add_memory_options(CLI::App* command) {
+        CLI::Option* explain = command->add_flag(
+            "--explain", memory_.explain,
+            "With the stored prediction and the difference beside each category, FSDP unit, module "
+            "and buffer, the peak of each step, and reserved against allocated memory");
+        CLI::Option* allocations =
+            command->add_flag("--allocations", memory_.allocations,
+                              "Each allocation that lived in the selected time, largest first: size, time, "
+                              "how long it lived, what it was for");
+        CLI::Option* space = command
+                                 ->add_option("--space", memory_.space,
+                                              "The memory of this space only (device; of allocations all)")
+                                 ->type_name("device|pinned|host");
+        explain->excludes(allocations)->excludes(space);
+        add_top(command)->needs(allocations);
+    }
+
+    CLI::Option* add_top(CLI::App* command) {
+        return command
+            ->add_option("--top", top_, "Rows a rank at most, 0 for all (a table 20, JSON and CSV all)")
+            ->type_name("N");
+    }
+
     void add_time_verbs() {
         add_analysis("steps", "Step by step: how long, where the time went, which was slowest",
                      [this] { return run_steps(inputs_); });
@@ -202,11 +225,7 @@ class CommandLine {
         CLI::App* operators = add_analysis("operators", "Operators by name: calls, host and device time",
                                            [this] { return run_operators(inputs_, by_shape_, top_); });
         operators->add_flag("--by-shape", by_shape_, "By name and the shapes of the inputs");
-        for (CLI::App* command : {kernels, operators}) {
-            command
-                ->add_option("--top", top_, "Rows a rank at most, 0 for all (a table 20, JSON and CSV all)")
-                ->type_name("N");
-        }
+        for (CLI::App* command : {kernels, operators}) add_top(command);
     }
 
     // A verb that writes another trace.
@@ -335,9 +354,10 @@ class CommandLine {
     Inputs inputs_;
     QueryArguments query_;
     ReportArguments report_;
+    MemoryArguments memory_;
     std::string export_to_;
     std::string what_if_, by_;
-    bool overwrite_ = false, explain_ = false, finalize_ = false;
+    bool overwrite_ = false, finalize_ = false;
     double kernel_wait_us_ = 30;
     std::optional<std::size_t> top_;
     bool by_shape_ = false, fold_communication_ = false;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "traces/analysis/allocations_report.h"
 #include "traces/analysis/collectives.h"
 #include "traces/analysis/compare.h"
 #include "traces/analysis/compare_parts.h"
@@ -18,6 +19,17 @@
 #include "traces/query/as_database.h"
 
 namespace shardscope::traces {
+namespace {
+
+std::optional<MemorySpace> parse_space(const std::string& text) {
+    if (text.empty()) return std::nullopt;
+    for (int s = 0; s < kMemorySpaces; ++s) {
+        if (text == kMemorySpaceNames[static_cast<std::size_t>(s)]) return static_cast<MemorySpace>(s);
+    }
+    throw UsageError(fmt::format("--space {} is unknown; use device, pinned or host", text));
+}
+
+}  // namespace
 
 void print(const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
@@ -49,10 +61,19 @@ int run_modules(const Inputs& inputs) {
     return analyse(inputs, [](const Trace& t, const Selection& s) { return module_view(t, s); });
 }
 
-int run_memory(const Inputs& inputs, bool explain) {
-    if (explain)
+int run_memory(const Inputs& inputs, const MemoryArguments& arguments) {
+    const std::optional<MemorySpace> space = parse_space(arguments.space);
+    if (arguments.explain)
         return analyse(inputs, [](const Trace& t, const Selection& s) { return explain_memory(t, s); });
-    return analyse(inputs, [](const Trace& t, const Selection& s) { return memory_report(t, s); });
+    if (arguments.allocations) {
+        const std::size_t most = most_rows(inputs, arguments.top);
+        return analyse(inputs, [=](const Trace& t, const Selection& s) {
+            return allocations_report(t, s, space, most);
+        });
+    }
+    return analyse(inputs, [=](const Trace& t, const Selection& s) {
+        return memory_report(t, s, space.value_or(MemorySpace::device));
+    });
 }
 
 int run_collectives(const Inputs& inputs) {
@@ -79,7 +100,7 @@ int run_compare(const Inputs& inputs, const std::string& by, const std::vector<s
         pointers.push_back(traces.back().get());
     }
     const auto told = [&](const auto& comparison) {
-        print(render(comparison, inputs.format));
+        print(render(comparison, inputs.format, table_width()));
         return failures(conditions, render(comparison, Format::json));
     };
     const auto failed =

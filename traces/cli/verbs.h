@@ -23,8 +23,13 @@ int run_info(const Inputs& inputs);
 // `fold_communication`: as kernels, without a row of its own.
 int run_summary(const Inputs& inputs, bool fold_communication);
 int run_modules(const Inputs& inputs);
-// `explain`: with the prediction beside every part, the steps and the pool.
-int run_memory(const Inputs& inputs, bool explain);
+struct MemoryArguments {
+    bool explain = false;            // with the prediction beside every part, the steps and the pool
+    bool allocations = false;        // each of them, instead of the peak
+    std::string space;               // "device", "pinned" or "host"; empty: the device, of allocations all
+    std::optional<std::size_t> top;  // as below, of allocations
+};
+int run_memory(const Inputs& inputs, const MemoryArguments& arguments);
 int run_collectives(const Inputs& inputs);
 int run_units(const Inputs& inputs);
 int run_distributed(const Inputs& inputs);
@@ -35,6 +40,7 @@ int run_temporal(const Inputs& inputs);
 int run_steps(const Inputs& inputs);
 int run_idle(const Inputs& inputs, double kernel_wait_us);
 // `top`: rows a rank at most, 0 all; none: some in a table, all in JSON and CSV.
+std::size_t most_rows(const Inputs& inputs, const std::optional<std::size_t>& top);
 int run_kernels(const Inputs& inputs, const std::optional<std::size_t>& top);
 int run_operators(const Inputs& inputs, bool by_shape, const std::optional<std::size_t>& top);
 // `what_if`: "communication=0.5,host=2"; empty: nothing.

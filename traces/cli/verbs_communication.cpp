@@ -34,7 +34,7 @@ int run_scaling(const Inputs& inputs) {
         check_selection(selection, *traces.back());
         pointers.push_back(traces.back().get());
     }
-    print(render(scaling_report(pointers, selection), inputs.format));
+    print(render(scaling_report(pointers, selection), inputs.format, table_width()));
     return kDone;
 }
 

@@ -12,15 +12,12 @@
 #include "traces/cli/analyse.h"
 
 namespace shardscope::traces {
-namespace {
 
 // A terminal holds some rows; programs get all.
 std::size_t most_rows(const Inputs& inputs, const std::optional<std::size_t>& top) {
     constexpr std::size_t kRowsOfATable = 20;
     return top.value_or(inputs.format == Format::table ? kRowsOfATable : 0);
 }
-
-}  // namespace
 
 int run_overlap(const Inputs& inputs) {
     return analyse(inputs, [](const Trace& t, const Selection& s) { return overlap_report(t, s); });

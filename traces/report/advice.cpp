@@ -1,10 +1,13 @@
 // Advice as paragraphs for a terminal, JSON and CSV.
 #include "traces/analysis/advice.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/report/formats.h"
+#include "traces/report/table_layout.h"
 #include "traces/report/text_table.h"
 
 namespace shardscope::traces {
@@ -12,36 +15,22 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kWidth = 100, kIndent = 12;
+constexpr std::size_t kMostWidth = 100, kIndent = 12;
 
 // "  label     text", the text wrapped at words and indented.
-std::string labelled(std::string_view label, const std::string& text) {
+std::string labelled(std::string_view label, const std::string& text, std::size_t width) {
     if (text.empty()) return {};
-    const std::string safe = printable(text);
-    std::string result = fmt::format("  {:<{}}", label, kIndent - 2);
-    std::size_t column = kIndent, at = 0;
-    while (at < safe.size()) {
-        const auto space = safe.find(' ', at);
-        const std::string word = safe.substr(at, space == std::string::npos ? space : space - at);
-        const std::size_t width = display_width(word);
-        if (column > kIndent && column + 1 + width > kWidth) {
-            result += "\n" + std::string(kIndent, ' ');
-            column = kIndent;
-        } else if (column > kIndent) {
-            result += ' ';
-            ++column;
-        }
-        result += word;
-        column += width;
-        if (space == std::string::npos) break;
-        at = space + 1;
+    const std::size_t room = std::max(std::min(width, kMostWidth), 2 * kIndent) - kIndent;
+    std::string result;
+    for (const std::string& line : broken_at_blanks(printable(text), room)) {
+        result += fmt::format("  {:<{}}{}\n", result.empty() ? label : std::string_view(), kIndent - 2, line);
     }
-    return result + "\n";
+    return result;
 }
 
 }  // namespace
 
-std::string table_text(const AdviceReport& report) {
+std::string table_text(const AdviceReport& report, std::size_t width) {
     if (report.findings.empty()) {
         return fmt::format("No advice: none of {} rules found its evidence in this trace.\n", report.rules);
     }
@@ -49,11 +38,11 @@ std::string table_text(const AdviceReport& report) {
     std::size_t number = 0;
     for (const Finding& finding : report.findings) {
         text += fmt::format("{}. {} [{}]\n", ++number, finding.title, finding.id);
-        text += labelled("Found", finding.what);
-        text += labelled("Change", finding.change);
-        text += labelled("Job file", finding.job_setting);
-        text += labelled("PyTorch", finding.pytorch);
-        text += labelled("Expected", finding.expected);
+        text += labelled("Found", finding.what, width);
+        text += labelled("Change", finding.change, width);
+        text += labelled("Job file", finding.job_setting, width);
+        text += labelled("PyTorch", finding.pytorch, width);
+        text += labelled("Expected", finding.expected, width);
         text += "\n";
     }
     return text + fmt::format(

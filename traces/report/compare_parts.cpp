@@ -63,7 +63,7 @@ std::string title(CompareBy by) {
 
 }  // namespace
 
-std::string table_text(const PartsComparison& comparison) {
+std::string table_text(const PartsComparison& comparison, std::size_t width) {
     std::string text;
     const std::vector<RunColumn>& runs = comparison.whole.runs;
     for (std::size_t r = 0; r < runs.size(); ++r) {
@@ -95,15 +95,16 @@ std::string table_text(const PartsComparison& comparison) {
         table.row(std::move(cells));
     }
     if (comparison.parts.empty()) return text + "No run has any to compare.\n";
-    text += "\n" + table.text();
+    text += "\n" + table.text(width);
     if (comparison.parts.size() > kShown) {
         text += fmt::format("{} more differ less; --format csv gives all.\n",
                             grouped(static_cast<std::int64_t>(comparison.parts.size() - kShown)));
     }
     return text +
-           "Device time per step, mean of the ranks; largest difference first. ~ the difference lies inside "
-           "the "
-           "spread\nof the steps (half the interquartile range).\n";
+           paragraph(
+               "Device time per step, mean of the ranks; largest difference first. ~ the difference lies "
+               "inside the spread of the steps (half the interquartile range).",
+               width);
 }
 
 std::string json_text(const PartsComparison& comparison) {

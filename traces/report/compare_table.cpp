@@ -150,7 +150,7 @@ void add_rows(TextTable& table, const Comparison& comparison, const std::vector<
 
 }  // namespace
 
-std::string table_text(const Comparison& comparison) {
+std::string table_text(const Comparison& comparison, std::size_t width) {
     if (comparison.runs.empty()) return "No runs to compare.\n";
     const std::vector<std::string> titles = run_titles(comparison);
     std::vector<std::string> header = {"Per rank, mean of the ranks"};
@@ -188,10 +188,11 @@ std::string table_text(const Comparison& comparison) {
     const std::vector<Figure> collectives = collective_figures(comparison);
     if (!collectives.empty()) table.rule();
     add_rows(table, comparison, collectives);
-    return table.text() +
-           "MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the difference lies inside the "
-           "spread "
-           "of the steps (half the interquartile range).\n";
+    return table.text(width) + paragraph(
+                                   "MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the "
+                                   "difference lies inside the "
+                                   "spread of the steps (half the interquartile range).",
+                                   width);
 }
 
 }  // namespace shardscope::traces

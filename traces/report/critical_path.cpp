@@ -44,7 +44,7 @@ std::vector<std::size_t> kinds_shown(const CriticalPathReport& report) {
 constexpr std::array<const char*, kPathKinds> kTitles = {
     "Host", "Launch delay", "Compute", "Communication", "Memcpy", "Waiting", "Earlier step"};
 
-std::string parts_table(const CriticalPathReport& report) {
+std::string parts_table(const CriticalPathReport& report, std::size_t width) {
     const std::vector<std::size_t> kinds = kinds_shown(report);
     std::vector<Align> align(3 + kinds.size(), Align::right);
     align[0] = Align::left;
@@ -64,7 +64,7 @@ std::string parts_table(const CriticalPathReport& report) {
         table.row(std::move(cells));
         table.row(std::move(shares));
     }
-    return table.text();
+    return table.text(width);
 }
 
 std::string ranks_text(const CriticalPathReport& report) {
@@ -84,7 +84,7 @@ std::string ranks_text(const CriticalPathReport& report) {
     return text;
 }
 
-std::string shares_table(const RankPath& path) {
+std::string shares_table(const RankPath& path, std::size_t width) {
     TextTable table({Align::left, Align::left, Align::right, Align::right, Align::right});
     table.header({fmt::format("On the path of {}", path.rank < 0 ? "the job" : "rank " + title(path)), "Kind",
                   "us/step", "%", "times/step"});
@@ -102,17 +102,17 @@ std::string shares_table(const RankPath& path) {
         table.row({fmt::format("({} more)", path.shares.size() - kTopRows), "", us(left),
                    percent(left, path.average_step_us)});
     }
-    return table.text();
+    return table.text(width);
 }
 
-std::string modules_table(const RankPath& path) {
+std::string modules_table(const RankPath& path, std::size_t width) {
     TextTable table({Align::left, Align::right, Align::right});
     table.header({"Module (without those inside it)", "us/step", "%"});
     for (std::size_t i = 0; i < std::min(path.modules.size(), kTopRows); ++i) {
         table.row({shortened(path.modules[i].name, 56), us(path.modules[i].us),
                    percent(path.modules[i].us, path.average_step_us)});
     }
-    return table.text();
+    return table.text(width);
 }
 
 std::string factors_text(const CriticalPathReport& report) {
@@ -124,7 +124,7 @@ std::string factors_text(const CriticalPathReport& report) {
     return text.empty() ? "nothing scaled" : text;
 }
 
-std::string what_if_table(const CriticalPathReport& report) {
+std::string what_if_table(const CriticalPathReport& report, std::size_t width) {
     TextTable table({Align::left, Align::right, Align::right, Align::right, Align::right});
     table.header({fmt::format("What if {}", factors_text(report)), "Step (us)", "Predicted (us)",
                   "Difference (us)", "%"});
@@ -134,7 +134,7 @@ std::string what_if_table(const CriticalPathReport& report) {
                    us(path->predicted_step_us), us(change),
                    grouped(path->whole_step_us > 0 ? 100 * change / path->whole_step_us : 0.0, 2)});
     }
-    return table.text();
+    return table.text(width);
 }
 
 Json parts_json(const std::array<double, kPathKinds>& parts_us, double whole_us) {
@@ -184,23 +184,27 @@ Json path_json(const RankPath& path, bool what_if) {
 
 }  // namespace
 
-std::string table_text(const CriticalPathReport& report) {
+std::string table_text(const CriticalPathReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
-    std::string text = parts_table(report);
+    std::string text = parts_table(report, width);
     if (const std::string ranks = ranks_text(report); !ranks.empty()) text += "\n" + ranks;
     const RankPath& main = report.job ? *report.job : report.ranks.front();
-    text += "\n" + shares_table(main);
-    if (!main.modules.empty()) text += "\n" + modules_table(main);
-    if (report.what_if) text += "\n" + what_if_table(report);
-    text +=
+    text += "\n" + shares_table(main, width);
+    if (!main.modules.empty()) text += "\n" + modules_table(main, width);
+    if (report.what_if) text += "\n" + what_if_table(report, width);
+    text += paragraph(
         "Mean of the kept steps. The parts sum to the step. Launch delay: nothing else held the work back "
         "(CPU "
-        "ranks:\nit waits for a free core). Communication counts once all ranks take part, waiting until "
-        "then.\n";
+        "ranks: it waits for a free core). Communication counts once all ranks take part, waiting until "
+        "then.",
+        width);
     if (report.clocks_disagree > 0) {
-        text += fmt::format(
-            "{} collectives do not overlap on the ranks' clocks; waiting is told by their durations there.\n",
-            grouped(report.clocks_disagree));
+        text += paragraph(
+            fmt::format(
+                "{} collectives do not overlap on the ranks' clocks; waiting is told by their durations "
+                "there.",
+                grouped(report.clocks_disagree)),
+            width);
     }
     return text;
 }

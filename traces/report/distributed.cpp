@@ -56,7 +56,7 @@ class GroupNames {
     std::vector<std::int64_t> groups_;
 };
 
-std::string ranks_table(const DistributedReport& report) {
+std::string ranks_table(const DistributedReport& report, std::size_t width) {
     TextTable table({Align::right, Align::left, Align::right, Align::right, Align::right, Align::right,
                      Align::right, Align::right, Align::right, Align::right});
     table.header({"Rank", "Host", "Computation", "Overlapped", "Exposed", "Other", "Collectives", "MB",
@@ -72,12 +72,13 @@ std::string ranks_table(const DistributedReport& report) {
              grouped(mean(r.collectives), r.collectives % std::max<std::int64_t>(r.steps, 1) == 0 ? 0 : 2),
              mb(mean(r.bytes)), mean_us(r.transfer_ns, r.steps), mean_us(r.ns - r.transfer_ns, r.steps)});
     }
-    return "Mean of a step by rank; times in us, MB = 2^20 bytes of the full buffers\n" + table.text();
+    return "Mean of a step by rank; times in us, MB = 2^20 bytes of the full buffers\n" + table.text(width);
 }
 
-std::string traffic_table(const DistributedReport& report, GroupNames& groups) {
+std::string traffic_table(const DistributedReport& report, GroupNames& groups, std::size_t width) {
     TextTable table({Align::left, Align::right, Align::right, Align::left, Align::left, Align::right,
-                     Align::right, Align::right, Align::right, Align::right, Align::right});
+                     Align::right, Align::right, Align::right, Align::right, Align::right},
+                    2);
     table.header({"Operation", "Group", "Ranks", "Within", "Size", "Count", "MB", "Transfer (us)",
                   "Wait/part", "algbw", "busbw"});
     std::size_t shown = 0;
@@ -92,15 +93,16 @@ std::string traffic_table(const DistributedReport& report, GroupNames& groups) {
     }
     std::string text =
         "\nTraffic: each collective once; wait of one rank's part in us; GB/s = 10^9 bytes/s\n" +
-        table.text();
+        table.text(width);
     if (shown > kShownTraffic)
         text += fmt::format("... and {} more; --format json has all.\n", shown - kShownTraffic);
     return text;
 }
 
-std::string slow_table(const DistributedReport& report, GroupNames& groups) {
+std::string slow_table(const DistributedReport& report, GroupNames& groups, std::size_t width) {
     TextTable table({Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
-                     Align::right, Align::right, Align::right, Align::right});
+                     Align::right, Align::right, Align::right, Align::right},
+                    3);
     table.header({"Operation", "Group", "Number", "Start (ms)", "MB", "Ranks", "Transfer (us)",
                   "Longest (us)", "Waiting (us)", "Last rank"});
     for (std::size_t i = 0; i < std::min(kShownSlow, report.slowest.size()); ++i) {
@@ -110,18 +112,18 @@ std::string slow_table(const DistributedReport& report, GroupNames& groups) {
                    s.bytes > 0 ? mb(s.bytes) : "-", std::to_string(s.ranks), us(micro(s.transfer_ns)),
                    us(micro(s.longest_ns)), us(micro(s.waiting_ns)), std::to_string(s.last_rank)});
     }
-    return "\nWhere ranks waited most: the sum over ranks, and who came last\n" + table.text();
+    return "\nWhere ranks waited most: the sum over ranks, and who came last\n" + table.text(width);
 }
 
 }  // namespace
 
-std::string table_text(const DistributedReport& report) {
+std::string table_text(const DistributedReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     GroupNames groups;
-    std::string text = ranks_table(report);
+    std::string text = ranks_table(report, width);
     if (report.traffic.empty()) return text + "\nNo collectives.\n";
-    text += traffic_table(report, groups);
-    if (!report.slowest.empty()) text += slow_table(report, groups);
+    text += traffic_table(report, groups, width);
+    if (!report.slowest.empty()) text += slow_table(report, groups, width);
     if (report.without_metadata > 0) {
         text += fmt::format(
             "\n{} known by their kernels alone: counterparts by order within the operation, no sizes.\n",
@@ -146,7 +148,8 @@ std::string json_text(const DistributedReport& report) {
                          {"overlapped_us", micro(r.parts.overlapped) / steps},
                          {"exposed_communication_us", micro(r.parts.exposed_communication) / steps},
                          {"other_us", micro(r.parts.other) / steps},
-                         {"overlap_percent", r.parts.overlap_percent()},
+                         {"overlap_percent",
+                          r.parts.communication() > 0 ? Json(r.parts.overlap_percent()) : Json(nullptr)},
                          {"collectives", r.collectives},
                          {"bytes", r.bytes},
                          {"us", micro(r.ns)},

@@ -38,7 +38,7 @@ std::string called(const FlightGroup& group) {
     return group.description.empty() ? group.name : fmt::format("{} ({})", group.name, group.description);
 }
 
-std::string group_table(const FlightReport& report) {
+std::string group_table(const FlightReport& report, std::size_t width) {
     TextTable table({Align::left, Align::left, Align::left, Align::right, Align::right, Align::right,
                      Align::left, Align::left, Align::left});
     table.header({"Group", "Ranks", "No dump", "Recorded", "Done by all", "Stopped at", "Operation",
@@ -51,7 +51,7 @@ std::string group_table(const FlightReport& report) {
                    g.stopped ? std::string(name(g.stop.operation)) : "-", ranks_of(g.stop.missing),
                    ranks_of(g.stop.waiting)});
     }
-    return table.text();
+    return table.text(width);
 }
 
 // Where in the program: the frame that tells most.
@@ -66,7 +66,7 @@ std::string record(const FlightPlace& place) {
 
 constexpr std::size_t kShownPlaces = 24;
 
-std::string stop_table(const FlightGroup& group) {
+std::string stop_table(const FlightGroup& group, std::size_t width) {
     TextTable table({Align::right, Align::left, Align::left, Align::left, Align::left});
     table.header({"Rank", "Here", "Latest record", "Sizes", "At"});
     std::size_t left = 0;
@@ -88,12 +88,12 @@ std::string stop_table(const FlightGroup& group) {
     add(group.stop.completed, "completed", false);
     std::string text = fmt::format("\n{}, collective {}: {}\n", printable("Group " + called(group)),
                                    group.stop.sequence, name(group.stop.operation)) +
-                       table.text();
+                       table.text(width);
     if (left > 0) text += fmt::format("... {} ranks more; --rank or --format csv shows them\n", left);
     return text;
 }
 
-std::string mismatch_table(const FlightGroup& group) {
+std::string mismatch_table(const FlightGroup& group, std::size_t width) {
     TextTable table({Align::right, Align::left, Align::left, Align::left, Align::left});
     table.header({"Collective", "Differs in", "Is", "On ranks", "At"});
     for (const FlightMismatch& mismatch : group.mismatches) {
@@ -105,10 +105,10 @@ std::string mismatch_table(const FlightGroup& group) {
     }
     std::string text = fmt::format("\n{}: ranks disagree {} time{}\n", printable("Group " + called(group)),
                                    group.mismatch_count, group.mismatch_count == 1 ? "" : "s");
-    return text + table.text();
+    return text + table.text(width);
 }
 
-std::string pending_table(const FlightGroup& group) {
+std::string pending_table(const FlightGroup& group, std::size_t width) {
     TextTable table({Align::right, Align::left, Align::right, Align::left, Align::left, Align::left});
     table.header({"Rank", "Send or receive", "Number", "State", "Sizes", "At"});
     for (std::size_t i = 0; i < group.pending.size() && i < kShownPlaces; ++i) {
@@ -118,7 +118,7 @@ std::string pending_table(const FlightGroup& group) {
     }
     std::string text =
         fmt::format("\n{}: {} not completed\n", printable("Group " + called(group)), group.pending.size());
-    return text + table.text();
+    return text + table.text(width);
 }
 
 Json place_json(const FlightPlace& place) {
@@ -186,17 +186,17 @@ Json group_json(const FlightGroup& group) {
 
 }  // namespace
 
-std::string table_text(const FlightReport& report) {
+std::string table_text(const FlightReport& report, std::size_t width) {
     if (report.groups.empty()) return "The flight recorder holds no record of what is selected.\n";
     std::string text = fmt::format("NCCL flight recorder: dumps of {} rank{} ({})\n", report.ranks.size(),
                                    report.ranks.size() == 1 ? "" : "s", number_ranges(report.ranks));
     for (const std::string& sentence : report.verdict) text += printable(sentence) + "\n";
     if (report.verdict.empty()) text += "No collective stopped: what one rank recorded, all completed.\n";
-    text += "\n" + group_table(report);
+    text += "\n" + group_table(report, width);
     for (const FlightGroup& group : report.groups) {
-        if (group.stopped) text += stop_table(group);
-        if (!group.mismatches.empty()) text += mismatch_table(group);
-        if (!group.pending.empty()) text += pending_table(group);
+        if (group.stopped) text += stop_table(group, width);
+        if (!group.mismatches.empty()) text += mismatch_table(group, width);
+        if (!group.pending.empty()) text += pending_table(group, width);
     }
     return text;
 }

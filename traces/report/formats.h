@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "traces/analysis/advice.h"
+#include "traces/analysis/allocations_report.h"
 #include "traces/analysis/collectives.h"
 #include "traces/analysis/compare.h"
 #include "traces/analysis/compare_parts.h"
@@ -32,33 +33,35 @@ namespace shardscope::traces {
 
 inline constexpr std::string_view kNothingSelected = "No rank of this trace is selected.\n";
 
-std::string table_text(const ExecutionSummary& summary);
-std::string table_text(const ModuleView& view);
-std::string table_text(const MemoryReport& report);
-std::string table_text(const MemoryExplanation& explanation);
-std::string table_text(const CollectivesReport& report);
-std::string table_text(const Comparison& comparison);
-std::string table_text(const PartsComparison& comparison);
-std::string table_text(const CriticalPathReport& report);
-std::string table_text(const AdviceReport& report);
-std::string table_text(const FlightReport& report);
-std::string table_text(const TraceInfo& info);
-std::string table_text(const DistributedReport& report);
-std::string table_text(const StragglersReport& report);
-std::string table_text(const ScalingReport& report);
-std::string table_text(const UnitsReport& report);
-std::string table_text(const OverlapReport& report);
-std::string table_text(const TemporalReport& report);
-std::string table_text(const IdleReport& report);
-std::string table_text(const StepsReport& report);
-std::string table_text(const KernelsReport& report);
-std::string table_text(const OperatorsReport& report);
+std::string table_text(const ExecutionSummary& summary, std::size_t width);
+std::string table_text(const ModuleView& view, std::size_t width);
+std::string table_text(const MemoryReport& report, std::size_t width);
+std::string table_text(const MemoryExplanation& explanation, std::size_t width);
+std::string table_text(const AllocationsReport& report, std::size_t width);
+std::string table_text(const CollectivesReport& report, std::size_t width);
+std::string table_text(const Comparison& comparison, std::size_t width);
+std::string table_text(const PartsComparison& comparison, std::size_t width);
+std::string table_text(const CriticalPathReport& report, std::size_t width);
+std::string table_text(const AdviceReport& report, std::size_t width);
+std::string table_text(const FlightReport& report, std::size_t width);
+std::string table_text(const TraceInfo& info, std::size_t width);
+std::string table_text(const DistributedReport& report, std::size_t width);
+std::string table_text(const StragglersReport& report, std::size_t width);
+std::string table_text(const ScalingReport& report, std::size_t width);
+std::string table_text(const UnitsReport& report, std::size_t width);
+std::string table_text(const OverlapReport& report, std::size_t width);
+std::string table_text(const TemporalReport& report, std::size_t width);
+std::string table_text(const IdleReport& report, std::size_t width);
+std::string table_text(const StepsReport& report, std::size_t width);
+std::string table_text(const KernelsReport& report, std::size_t width);
+std::string table_text(const OperatorsReport& report, std::size_t width);
 std::string table_text(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows);
 
 std::string json_text(const ExecutionSummary& summary);
 std::string json_text(const ModuleView& view);
 std::string json_text(const MemoryReport& report);
 std::string json_text(const MemoryExplanation& explanation);
+std::string json_text(const AllocationsReport& report);
 std::string json_text(const CollectivesReport& report);
 std::string json_text(const Comparison& comparison);
 std::string json_text(const PartsComparison& comparison);
@@ -84,6 +87,7 @@ std::string csv_text(const ExecutionSummary& summary);
 std::string csv_text(const ModuleView& view);
 std::string csv_text(const MemoryReport& report);
 std::string csv_text(const MemoryExplanation& explanation);
+std::string csv_text(const AllocationsReport& report);
 std::string csv_text(const CollectivesReport& report);
 std::string csv_text(const Comparison& comparison);
 std::string csv_text(const PartsComparison& comparison);

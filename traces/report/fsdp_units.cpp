@@ -81,12 +81,13 @@ std::string uneven_text(double value) {
 
 }  // namespace
 
-std::string table_text(const UnitsReport& report) {
+std::string table_text(const UnitsReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     if (!report.any_unit) return std::string(kNoUnits);
     const std::int64_t n = report.rank_steps;
     TextTable units({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right,
-                     Align::right, Align::right, Align::right, Align::right, Align::right, Align::left});
+                     Align::right, Align::right, Align::right, Align::right, Align::right, Align::left},
+                    2);
     units.header({"Unit", "Phase", "Gathers", "MB", "Time (us)", "Wait (us)", "Limiter", "Reduces", "MB",
                   "Time (us)", "Exposed", "Hidden mostly by"});
     const auto add = [&](const std::string& unit, std::string_view phase, const UnitCosts& c,
@@ -106,13 +107,15 @@ std::string table_text(const UnitsReport& report) {
     }
     units.rule();
     add("all", "", all, "");
-    std::string text = fmt::format(
-        "Mean of a step of {}. MB = 2^20 bytes of the full buffer; Limiter and Exposed in us.\n"
-        "Wait: compute was ready and the gather was not. Exposed: gathers and reductions outside "
-        "compute.\n",
-        report.ranks.size() == 1 ? fmt::format("rank {}", report.ranks[0].rank)
-                                 : fmt::format("{} ranks", report.ranks.size()));
-    text += units.text();
+    const std::string whose = report.ranks.size() == 1 ? fmt::format("rank {}", report.ranks[0].rank)
+                                                       : fmt::format("{} ranks", report.ranks.size());
+    std::string text = paragraph(
+        fmt::format(
+            "Mean of a step of {}. MB = 2^20 bytes of the full buffer; Limiter and Exposed in us. Wait: "
+            "compute was ready and the gather was not. Exposed: gathers and reductions outside compute.",
+            whose),
+        width);
+    text += units.text(width);
 
     TextTable ranks(std::vector<Align>(10, Align::right));
     ranks.header({"Rank", "Steps", "Gather (us)", "Wait (us)", "Limiter (us)", "Reduce (us)", "Exposed (us)",
@@ -129,7 +132,7 @@ std::string table_text(const UnitsReport& report) {
         ranks.row({"max/mean", "", "", "", "", "", "", uneven_text(report.uneven.shard_bytes),
                    uneven_text(report.uneven.peak_bytes), uneven_text(report.uneven.busy)});
     }
-    text += "\nBy rank, all units, mean of a step\n" + ranks.text();
+    text += "\nBy rank, all units, mean of a step\n" + ranks.text(width);
 
     const std::int64_t padding = all.gather_padding + all.reduce_padding;
     const std::int64_t bytes = all.gather_bytes + all.reduce_bytes;

@@ -66,26 +66,31 @@ Json stream_json(const StreamIdle& idle) {
 
 }  // namespace
 
-std::string table_text(const IdleReport& report) {
+std::string table_text(const IdleReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     const Align l = Align::left, r = Align::right;
-    TextTable gaps({r, l, r, r, r, r, r, r, r, r, r});
+    TextTable gaps({r, l, r, r, r, r, r, r, r, r, r}, 2);
     gaps.header({"Rank", "Stream", "Events", "Span (us)", "Busy (%)", "Host wait (us)", "%",
                  "Kernel wait (us)", "%", "Other (us)", "%"});
     add_all(gaps, report, add_gaps);
-    TextTable launches({r, l, r, r, r, r, r, r, r});
+    TextTable launches({r, l, r, r, r, r, r, r, r}, 2);
     launches.header({"Rank", "Stream", "Launches", "Mean delay (us)", "Median (us)", "p95 (us)", "Max (us)",
                      "Mean queue", "Max queue"});
     add_all(launches, report, add_launches);
-    return fmt::format(
-               "Gaps before device events. Host wait: launched after the work before it had ended; kernel "
-               "wait: launched\nearlier, and at most {} us long; other: the rest, as waiting for other "
-               "streams.\n",
-               grouped(to_us(report.kernel_wait_ns), report.kernel_wait_ns % 1000 == 0 ? 0 : 3)) +
-           gaps.text() +
-           "\nFrom the end of the launching call to the start on the device, and what was launched but had "
-           "not started.\n" +
-           launches.text();
+    const std::string longest =
+        grouped(to_us(report.kernel_wait_ns), report.kernel_wait_ns % 1000 == 0 ? 0 : 3);
+    return paragraph(fmt::format(
+                         "Gaps before device events. Host wait: launched after the work before it had ended; "
+                         "kernel wait: launched earlier, and at most {} us long; other: the rest, as waiting "
+                         "for other streams.",
+                         longest),
+                     width) +
+           gaps.text(width) + "\n" +
+           paragraph(
+               "From the end of the launching call to the start on the device, and what was launched but had "
+               "not started.",
+               width) +
+           launches.text(width);
 }
 
 std::string json_text(const IdleReport& report) {

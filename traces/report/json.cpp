@@ -226,12 +226,17 @@ std::string json_text(const ModuleView& view) {
 }
 
 std::string json_text(const MemoryReport& report) {
-    return ranks_text(report.ranks, memory_json);
+    return ranks_text(report.ranks, [&](const RankMemory& rank) {
+        Json json = memory_json(rank);
+        json["space"] = name(report.space);
+        return json;
+    });
 }
 
 std::string json_text(const MemoryExplanation& explanation) {
     return ranks_text(explanation.ranks, [](const RankExplanation& rank) {
         Json json = memory_json(rank.memory);
+        json["space"] = name(MemorySpace::device);
         json["prediction_applies"] = rank.memory.predicted_peak_bytes >= 0 && rank.memory.prediction_applies;
         json["moment"] = moment_json(rank.moment);
         json["categories"] = explained_categories(rank.memory);

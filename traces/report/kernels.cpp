@@ -15,6 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::size_t kNameWidth = 80;
+
 Json optional_json(const std::optional<double>& value) {
     return value ? Json(*value) : Json(nullptr);
 }
@@ -22,7 +24,7 @@ Cell optional_cell(const std::optional<double>& value) {
     return value ? Cell(*value) : Cell(std::monostate());
 }
 
-std::string rank_table(const RankKernels& rank) {
+std::string rank_table(const RankKernels& rank, std::size_t width) {
     const auto any = [&](auto member) {
         return std::any_of(rank.kernels.begin(), rank.kernels.end(),
                            [&](const KernelStats& k) { return (k.*member).has_value(); });
@@ -36,22 +38,26 @@ std::string rank_table(const RankKernels& rank) {
     align[0] = Align::left;
     TextTable table(align);
     table.header(std::move(header));
-    const std::size_t width = blocks || occupancy ? 36 : 48;
     for (const KernelStats& k : rank.kernels) {
-        std::vector<std::string> cells = {
-            kernel_label(k.name, width), grouped(k.count),    us(to_us(k.total)), grouped(k.share, 2),
-            us(to_us(k.mean)),           us(to_us(k.median)), us(to_us(k.p95)),   us(to_us(k.shortest)),
-            us(to_us(k.longest))};
+        std::vector<std::string> cells = {kernel_label(k.name, kNameWidth),
+                                          grouped(k.count),
+                                          us(to_us(k.total)),
+                                          grouped(k.share, 2),
+                                          us(to_us(k.mean)),
+                                          us(to_us(k.median)),
+                                          us(to_us(k.p95)),
+                                          us(to_us(k.shortest)),
+                                          us(to_us(k.longest))};
         if (blocks) cells.push_back(k.blocks_per_sm ? grouped(*k.blocks_per_sm, 2) : "-");
         if (occupancy) cells.push_back(k.occupancy_percent ? grouped(*k.occupancy_percent, 2) : "-");
         table.row(std::move(cells));
     }
-    return table.text();
+    return table.text(width);
 }
 
 }  // namespace
 
-std::string table_text(const KernelsReport& report) {
+std::string table_text(const KernelsReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     std::string text;
     for (const RankKernels& rank : report.ranks) {
@@ -61,7 +67,7 @@ std::string table_text(const KernelsReport& report) {
         const auto shown = static_cast<std::int64_t>(rank.kernels.size());
         if (shown < rank.distinct) text += fmt::format("; the first {}", grouped(shown));
         text += " (times in us)\n";
-        if (shown > 0) text += rank_table(rank);
+        if (shown > 0) text += rank_table(rank, width);
     }
     return text;
 }

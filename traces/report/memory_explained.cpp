@@ -59,10 +59,10 @@ class PartsTable {
     }
 
     // Closes the table with the sums of its rows.
-    std::string text() {
+    std::string text(std::size_t width) {
         table_.rule();
         row("total", sum_, predicted_sum_);
-        return table_.text();
+        return table_.text(width);
     }
 
   private:
@@ -88,7 +88,8 @@ class PartsTable {
 constexpr std::size_t kShownParts = 16, kNameWidth = 64;
 
 // The largest, and the rest in one row, so that the total is that of all.
-std::string parts_table(std::string_view title, const std::vector<MemoryHolder>& all, std::int64_t peak) {
+std::string parts_table(std::string_view title, const std::vector<MemoryHolder>& all, std::int64_t peak,
+                        std::size_t width) {
     if (all.empty()) return {};
     PartsTable table(title, peak, all.front().predicted.has_value());
     const std::size_t shown = all.size() <= kShownParts + 1 ? all.size() : kShownParts;
@@ -102,23 +103,23 @@ std::string parts_table(std::string_view title, const std::vector<MemoryHolder>&
     if (shown < all.size()) {
         table.add(fmt::format("… {} more", all.size() - shown), rest, predicted_rest);
     }
-    return "\n" + table.text();
+    return "\n" + table.text(width);
 }
 
-std::string category_table(const RankMemory& rank) {
+std::string category_table(const RankMemory& rank, std::size_t width) {
     PartsTable table("By category", rank.peak_bytes,
                      rank.predicted_peak_bytes >= 0 && rank.prediction_applies);
     for (std::size_t c = 0; c < rank.at_peak.size(); ++c) {
         table.add(kMemoryCategoryNames[c], rank.at_peak[c], rank.predicted_at_peak[c]);
     }
-    return "\n" + table.text();
+    return "\n" + table.text(width);
 }
 
 // --- the moment ----------------------------------------------------------------------------------------
 
 constexpr int kShownFrames = 6;
 
-std::string moment_line(const RankMemory& rank, const PeakMoment& moment) {
+std::string moment_line(const RankMemory& rank, const PeakMoment& moment, std::size_t width) {
     std::string line = fmt::format("Rank {}: peak {} MB ({} bytes) at {} ms", rank.rank, mb(rank.peak_bytes),
                                    grouped(rank.peak_bytes), milliseconds(rank.peak_time_ns));
     if (moment.step) line += fmt::format(", in step {}", *moment.step);
@@ -134,7 +135,7 @@ std::string moment_line(const RankMemory& rank, const PeakMoment& moment) {
         }
         if (!owner.empty()) line += " (" + owner + ")";
     }
-    line += "\n";
+    line = paragraph(line, width);
     // The program's frames, innermost first: as many as tell the way to it.
     std::string_view rest = moment.stack;
     for (int shown = 0; shown < kShownFrames && !rest.empty();) {
@@ -148,7 +149,7 @@ std::string moment_line(const RankMemory& rank, const PeakMoment& moment) {
     return line;
 }
 
-std::string prediction_line(const RankMemory& rank) {
+std::string prediction_line(const RankMemory& rank, std::size_t width) {
     if (rank.predicted_peak_bytes < 0) return "No prediction of the memory account is stored.\n";
     std::string line = fmt::format("Predicted by the memory account: {} MB ({} bytes)",
                                    mb(rank.predicted_peak_bytes), grouped(rank.predicted_peak_bytes));
@@ -158,7 +159,7 @@ std::string prediction_line(const RankMemory& rank) {
     } else if (!rank.units.empty() && !rank.units.front().predicted) {
         line += "; stored by category only";
     }
-    return line + "\n";
+    return paragraph(line, width);
 }
 
 // --- steps ---------------------------------------------------------------------------------------------
@@ -169,7 +170,7 @@ bool alike(const StepMemory& a, const StepMemory& b) {
 }
 
 // One row for each run of steps that are alike.
-std::string step_table(const std::vector<StepMemory>& steps) {
+std::string step_table(const std::vector<StepMemory>& steps, std::size_t width) {
     if (steps.empty()) return {};
     const auto any = [&](auto member) {
         return std::any_of(steps.begin(), steps.end(),
@@ -202,12 +203,12 @@ std::string step_table(const std::vector<StepMemory>& steps) {
         cells.push_back(grouped(step.growths));
         table.row(std::move(cells));
     }
-    return "\n" + table.text();
+    return "\n" + table.text(width);
 }
 
 // --- the pool ------------------------------------------------------------------------------------------
 
-std::string pool_text(const RankMemory& rank, const PoolMemory& pool, bool has_steps) {
+std::string pool_text(const RankMemory& rank, const PoolMemory& pool, bool has_steps, std::size_t width) {
     TextTable table({Align::left, Align::right, Align::right});
     table.header({"Reserved against allocated", "Bytes", "MB"});
     const auto add = [&](const std::string& name, std::int64_t bytes) {
@@ -230,7 +231,7 @@ std::string pool_text(const RankMemory& rank, const PoolMemory& pool, bool has_s
         if (pool.active_at_reserved_peak)
             add("most active while reserved is at its peak", *pool.active_at_reserved_peak);
     }
-    std::string text = "\n" + table.text();
+    std::string text = "\n" + table.text(width);
     if (pool.reserved_peak_bytes) {
         text +=
             fmt::format("Fragmentation: {} % of the reserved peak was never {} at once",
@@ -252,7 +253,7 @@ std::string pool_text(const RankMemory& rank, const PoolMemory& pool, bool has_s
 
 }  // namespace
 
-std::string table_text(const MemoryExplanation& explanation) {
+std::string table_text(const MemoryExplanation& explanation, std::size_t width) {
     if (explanation.ranks.empty()) return std::string(kNothingSelected);
     std::string text =
         counted_title(std::any_of(explanation.ranks.begin(), explanation.ranks.end(),
@@ -265,21 +266,22 @@ std::string table_text(const MemoryExplanation& explanation) {
                                 rank.rank);
             continue;
         }
-        text +=
-            '\n' + moment_line(rank, explained.moment) + prediction_line(rank) + spaces_and_failures(rank);
-        text += category_table(rank);
+        text += '\n' + moment_line(rank, explained.moment, width) + prediction_line(rank, width) +
+                spaces_and_failures(rank);
+        text += category_table(rank, width);
         // What is told by annotations and stacks knows no units, and then a table that names nobody says
         // nothing.
         const bool foreign = !rank.annotations.empty() || !rank.stacks.empty();
         for (const auto& [title, holders] : {std::pair("By unit", &rank.units),
                                              {"By module", &rank.modules},
                                              {"By buffer", &rank.buffers}}) {
-            if (!foreign || names_somebody(*holders)) text += parts_table(title, *holders, rank.peak_bytes);
+            if (!foreign || names_somebody(*holders))
+                text += parts_table(title, *holders, rank.peak_bytes, width);
         }
-        text += parts_table("By annotation", rank.annotations, rank.peak_bytes);
-        text += parts_table("By frame of the program", rank.stacks, rank.peak_bytes);
-        text += step_table(explained.steps);
-        text += pool_text(rank, explained.pool, !explained.steps.empty());
+        text += parts_table("By annotation", rank.annotations, rank.peak_bytes, width);
+        text += parts_table("By frame of the program", rank.stacks, rank.peak_bytes, width);
+        text += step_table(explained.steps, width);
+        text += pool_text(rank, explained.pool, !explained.steps.empty(), width);
     }
     return text;
 }

@@ -9,15 +9,15 @@
 
 namespace shardscope::traces {
 
-std::string counted_title(bool until_last_use) {
-    return until_last_use ? "Active device memory (until the last stream has used it)"
-                          : "Allocated device memory";
+std::string counted_title(bool until_last_use, MemorySpace space) {
+    return until_last_use ? fmt::format("Active {} memory (until the last stream has used it)", name(space))
+                          : fmt::format("Allocated {} memory", name(space));
 }
 
 std::string counted_title(const MemoryReport& report) {
     const bool active = std::any_of(report.ranks.begin(), report.ranks.end(),
                                     [](const RankMemory& r) { return r.until_last_use; });
-    return counted_title(active);
+    return counted_title(active, report.space);
 }
 
 std::string fragmentation_line(const RankMemory& rank) {

@@ -11,7 +11,7 @@ namespace shardscope::traces {
 
 // "Allocated device memory" or, where the bytes count until their last use, "Active device memory ...".
 std::string counted_title(const MemoryReport& report);
-std::string counted_title(bool until_last_use);
+std::string counted_title(bool until_last_use, MemorySpace space = MemorySpace::device);
 
 // Fragmentation at the peak; "" where the trace tells no segments.
 std::string fragmentation_line(const RankMemory& rank);

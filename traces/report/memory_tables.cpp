@@ -11,7 +11,7 @@
 namespace shardscope::traces {
 namespace {
 
-std::string memory_headline(const RankMemory& rank) {
+std::string memory_headline(const RankMemory& rank, std::size_t width) {
     std::string line = fmt::format("Rank {}: peak {} MB ({} bytes) at {} ms", rank.rank, mb(rank.peak_bytes),
                                    grouped(rank.peak_bytes), milliseconds(rank.peak_time_ns));
     if (rank.predicted_peak_bytes >= 0) {
@@ -27,10 +27,10 @@ std::string memory_headline(const RankMemory& rank) {
         if (!rank.predicted_where.empty()) line += fmt::format(", in {}", printable(rank.predicted_where));
     }
     if (rank.reserved_bytes > 0) line += fmt::format("; reserved {} MB", mb(rank.reserved_bytes));
-    return line + "\n";
+    return paragraph(line, width);
 }
 
-std::string category_table(const RankMemory& rank) {
+std::string category_table(const RankMemory& rank, std::size_t width) {
     const bool predicted = rank.predicted_peak_bytes >= 0 && rank.prediction_applies;
     std::vector<std::string> header = {"At the peak", "MB", "Bytes", "Share (%)"};
     if (predicted) header.insert(header.end(), {"Predicted MB", "Difference (bytes)"});
@@ -49,13 +49,14 @@ std::string category_table(const RankMemory& rank) {
     }
     table.rule();
     add("total", rank.peak_bytes, rank.predicted_peak_bytes);
-    return table.text();
+    return table.text(width);
 }
 
 constexpr std::size_t kShownHolders = 12, kNameWidth = 64;
 
 // What held something, largest first. A single line that names nobody says nothing.
-std::string holder_table(std::string_view title, const std::vector<MemoryHolder>& all, std::int64_t peak) {
+std::string holder_table(std::string_view title, const std::vector<MemoryHolder>& all, std::int64_t peak,
+                         std::size_t width) {
     std::vector<const MemoryHolder*> holders;
     for (const MemoryHolder& holder : all) {
         if (holder.bytes != 0) holders.push_back(&holder);
@@ -71,12 +72,12 @@ std::string holder_table(std::string_view title, const std::vector<MemoryHolder>
     std::int64_t rest = 0;
     for (std::size_t i = shown; i < holders.size(); ++i) rest += holders[i]->bytes;
     if (shown < holders.size()) add(fmt::format("… {} more", holders.size() - shown), rest);
-    return "\n" + table.text();
+    return "\n" + table.text(width);
 }
 
 }  // namespace
 
-std::string table_text(const MemoryReport& report) {
+std::string table_text(const MemoryReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     std::string text = counted_title(report) + "; MB = 2^20 bytes\n";
     for (const RankMemory& rank : report.ranks) {
@@ -85,15 +86,15 @@ std::string table_text(const MemoryReport& report) {
                                 rank.rank);
             continue;
         }
-        text += '\n' + memory_headline(rank) + fragmentation_line(rank) + spaces_and_failures(rank);
-        text += category_table(rank);
-        text += holder_table("By unit", rank.units, rank.peak_bytes);
-        text += holder_table("By module", rank.modules, rank.peak_bytes);
-        text += holder_table("By annotation", rank.annotations, rank.peak_bytes);
-        text += holder_table("By frame of the program", rank.stacks, rank.peak_bytes);
+        text += '\n' + memory_headline(rank, width) + fragmentation_line(rank) + spaces_and_failures(rank);
+        text += category_table(rank, width);
+        text += holder_table("By unit", rank.units, rank.peak_bytes, width);
+        text += holder_table("By module", rank.modules, rank.peak_bytes, width);
+        text += holder_table("By annotation", rank.annotations, rank.peak_bytes, width);
+        text += holder_table("By frame of the program", rank.stacks, rank.peak_bytes, width);
         // Kineto's traces tell operators, and nothing else that names who allocated.
         if (!names_somebody(rank.units) && !names_somebody(rank.modules) && rank.stacks.empty())
-            text += holder_table("By name", rank.buffers, rank.peak_bytes);
+            text += holder_table("By name", rank.buffers, rank.peak_bytes, width);
     }
     return text;
 }

@@ -12,29 +12,32 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string rank_table(const RankOperators& rank, bool by_shape) {
+constexpr std::size_t kNameWidth = 80;
+
+std::string rank_table(const RankOperators& rank, bool by_shape, std::size_t width) {
     std::vector<std::string> header = {"Operator"};
     if (by_shape) header.emplace_back("Shapes");
-    std::vector<Align> align(header.size(), Align::left);
+    const std::size_t keys = header.size();
+    std::vector<Align> align(keys, Align::left);
     header.insert(header.end(), {"Calls", "Host total (us)", "Host self (us)", "Device total (us)",
                                  "Device self (us)", "Device (%)"});
     align.resize(header.size(), Align::right);
-    TextTable table(align);
+    TextTable table(align, keys);
     table.header(std::move(header));
     for (const OperatorStats& o : rank.operators) {
-        std::vector<std::string> cells = {shortened(o.name, by_shape ? 32 : 44)};
-        if (by_shape) cells.push_back(o.shapes.empty() ? "-" : shortened(o.shapes, 32));
+        std::vector<std::string> cells = {shortened(o.name, kNameWidth)};
+        if (by_shape) cells.push_back(o.shapes.empty() ? "-" : shortened(o.shapes, kNameWidth));
         cells.insert(cells.end(), {grouped(o.calls), us(to_us(o.host_total)), us(to_us(o.host_self)),
                                    us(to_us(o.device_total)), us(to_us(o.device_self)),
                                    percent(o.device_self, rank.device_self)});
         table.row(std::move(cells));
     }
-    return table.text();
+    return table.text(width);
 }
 
 }  // namespace
 
-std::string table_text(const OperatorsReport& report) {
+std::string table_text(const OperatorsReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     std::string text;
     for (const RankOperators& rank : report.ranks) {
@@ -47,7 +50,7 @@ std::string table_text(const OperatorsReport& report) {
                             grouped(rank.distinct));
         const auto shown = static_cast<std::int64_t>(rank.operators.size());
         if (shown < rank.distinct) text += fmt::format("; the first {}", grouped(shown));
-        text += '\n' + rank_table(rank, report.by_shape);
+        text += '\n' + rank_table(rank, report.by_shape, width);
     }
     return text;
 }

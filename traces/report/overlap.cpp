@@ -23,6 +23,11 @@ void add_row(TextTable& table, std::string rank, std::string step, const Overlap
                percent_text(parts)});
 }
 
+// Without communication nothing could have been overlapped.
+Json percent_json(const OverlapParts& parts) {
+    return parts.communication() > 0 ? Json(parts.overlap_percent()) : Json(nullptr);
+}
+
 Json parts_json(const OverlapParts& parts, double steps) {
     return {{"computation_us", to_us(parts.computation) / steps},
             {"overlapped_us", to_us(parts.overlapped) / steps},
@@ -30,7 +35,7 @@ Json parts_json(const OverlapParts& parts, double steps) {
             {"other_us", to_us(parts.other) / steps},
             {"communication_us", to_us(parts.communication()) / steps},
             {"window_us", to_us(parts.whole()) / steps},
-            {"overlap_percent", parts.overlap_percent()}};
+            {"overlap_percent", percent_json(parts)}};
 }
 
 double divisor(const RankOverlap& rank) {
@@ -39,10 +44,11 @@ double divisor(const RankOverlap& rank) {
 
 }  // namespace
 
-std::string table_text(const OverlapReport& report) {
+std::string table_text(const OverlapReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     TextTable table({Align::right, Align::right, Align::right, Align::right, Align::right, Align::right,
-                     Align::right, Align::right});
+                     Align::right, Align::right},
+                    2);
     table.header({"Rank", "Step", "Window (us)", "Computation (us)", "Overlapped (us)", "Exposed comm. (us)",
                   "Other (us)", "Overlap (%)"});
     std::int64_t cut = 0;
@@ -59,7 +65,7 @@ std::string table_text(const OverlapReport& report) {
     }
     std::string text =
         "Mean of the steps; overlap is the share of communication that ran beside compute kernels.\n" +
-        table.text();
+        table.text(width);
     if (cut > 0) text += fmt::format("Left out as cut off: {} at the end.\n", grouped(cut));
     return text;
 }
@@ -91,7 +97,7 @@ std::string csv_text(const OverlapReport& report) {
             const OverlapParts& p = step.parts;
             rows.push_back({std::int64_t(rank.rank), step.number, to_us(p.whole()), to_us(p.computation),
                             to_us(p.overlapped), to_us(p.exposed_communication), to_us(p.other),
-                            p.overlap_percent()});
+                            p.communication() > 0 ? Cell(p.overlap_percent()) : Cell()});
         }
     }
     return csv_text({{"rank"},

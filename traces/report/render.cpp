@@ -8,10 +8,10 @@ namespace shardscope::traces {
 namespace {
 
 template <typename Result>
-std::string render_as(const Result& result, Format format) {
+std::string render_as(const Result& result, Format format, std::size_t width) {
     switch (format) {
         case Format::table:
-            return table_text(result);
+            return table_text(result, width);
         case Format::json:
             return json_text(result);
         case Format::csv:
@@ -22,68 +22,71 @@ std::string render_as(const Result& result, Format format) {
 
 }  // namespace
 
-std::string render(const ExecutionSummary& summary, Format format) {
-    return render_as(summary, format);
+std::string render(const ExecutionSummary& summary, Format format, std::size_t width) {
+    return render_as(summary, format, width);
 }
-std::string render(const ModuleView& view, Format format) {
-    return render_as(view, format);
+std::string render(const ModuleView& view, Format format, std::size_t width) {
+    return render_as(view, format, width);
 }
-std::string render(const MemoryReport& report, Format format) {
-    return render_as(report, format);
+std::string render(const MemoryReport& report, Format format, std::size_t width) {
+    return render_as(report, format, width);
 }
-std::string render(const MemoryExplanation& explanation, Format format) {
-    return render_as(explanation, format);
+std::string render(const MemoryExplanation& explanation, Format format, std::size_t width) {
+    return render_as(explanation, format, width);
 }
-std::string render(const CollectivesReport& report, Format format) {
-    return render_as(report, format);
+std::string render(const AllocationsReport& report, Format format, std::size_t width) {
+    return render_as(report, format, width);
 }
-std::string render(const Comparison& comparison, Format format) {
-    return render_as(comparison, format);
+std::string render(const CollectivesReport& report, Format format, std::size_t width) {
+    return render_as(report, format, width);
 }
-std::string render(const PartsComparison& comparison, Format format) {
-    return render_as(comparison, format);
+std::string render(const Comparison& comparison, Format format, std::size_t width) {
+    return render_as(comparison, format, width);
 }
-std::string render(const CriticalPathReport& report, Format format) {
-    return render_as(report, format);
+std::string render(const PartsComparison& comparison, Format format, std::size_t width) {
+    return render_as(comparison, format, width);
 }
-std::string render(const AdviceReport& report, Format format) {
-    return render_as(report, format);
+std::string render(const CriticalPathReport& report, Format format, std::size_t width) {
+    return render_as(report, format, width);
 }
-std::string render(const FlightReport& report, Format format) {
-    return render_as(report, format);
+std::string render(const AdviceReport& report, Format format, std::size_t width) {
+    return render_as(report, format, width);
 }
-std::string render(const TraceInfo& info, Format format) {
-    return render_as(info, format);
+std::string render(const FlightReport& report, Format format, std::size_t width) {
+    return render_as(report, format, width);
 }
-std::string render(const DistributedReport& report, Format format) {
-    return render_as(report, format);
+std::string render(const TraceInfo& info, Format format, std::size_t width) {
+    return render_as(info, format, width);
 }
-std::string render(const StragglersReport& report, Format format) {
-    return render_as(report, format);
+std::string render(const DistributedReport& report, Format format, std::size_t width) {
+    return render_as(report, format, width);
 }
-std::string render(const ScalingReport& report, Format format) {
-    return render_as(report, format);
+std::string render(const StragglersReport& report, Format format, std::size_t width) {
+    return render_as(report, format, width);
 }
-std::string render(const UnitsReport& report, Format format) {
-    return render_as(report, format);
+std::string render(const ScalingReport& report, Format format, std::size_t width) {
+    return render_as(report, format, width);
 }
-std::string render(const OverlapReport& report, Format format) {
-    return render_as(report, format);
+std::string render(const UnitsReport& report, Format format, std::size_t width) {
+    return render_as(report, format, width);
 }
-std::string render(const TemporalReport& report, Format format) {
-    return render_as(report, format);
+std::string render(const OverlapReport& report, Format format, std::size_t width) {
+    return render_as(report, format, width);
 }
-std::string render(const IdleReport& report, Format format) {
-    return render_as(report, format);
+std::string render(const TemporalReport& report, Format format, std::size_t width) {
+    return render_as(report, format, width);
 }
-std::string render(const StepsReport& report, Format format) {
-    return render_as(report, format);
+std::string render(const IdleReport& report, Format format, std::size_t width) {
+    return render_as(report, format, width);
 }
-std::string render(const KernelsReport& report, Format format) {
-    return render_as(report, format);
+std::string render(const StepsReport& report, Format format, std::size_t width) {
+    return render_as(report, format, width);
 }
-std::string render(const OperatorsReport& report, Format format) {
-    return render_as(report, format);
+std::string render(const KernelsReport& report, Format format, std::size_t width) {
+    return render_as(report, format, width);
+}
+std::string render(const OperatorsReport& report, Format format, std::size_t width) {
+    return render_as(report, format, width);
 }
 
 std::string render_rows(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,

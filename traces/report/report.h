@@ -2,6 +2,7 @@
 // Only printing: every number comes from the result struct. JSON and CSV carry full precision.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -10,6 +11,7 @@
 namespace shardscope::traces {
 
 struct AdviceReport;
+struct AllocationsReport;
 struct CollectivesReport;
 struct Comparison;
 struct PartsComparison;
@@ -33,31 +35,36 @@ struct TraceInfo;
 
 enum class Format { table, json, csv };
 
+// Columns of a terminal that a table may take where nobody says how many there are.
+inline constexpr std::size_t kTableWidth = 120;
+
 // JSON shapes: docs and --help call them by the verb ("summary", "modules" ...). Times in us unless the key
-// says otherwise, sizes in bytes. CSV has one header line and one line per row of the result.
-std::string render(const ExecutionSummary& summary, Format format);
-std::string render(const ModuleView& view, Format format);
-std::string render(const MemoryReport& report, Format format);
+// says otherwise, sizes in bytes. CSV has one header line and one line per row of the result. `width`: the
+// columns that a table may take; headers are folded, texts shortened and columns put below for it.
+std::string render(const ExecutionSummary& summary, Format format, std::size_t width = kTableWidth);
+std::string render(const ModuleView& view, Format format, std::size_t width = kTableWidth);
+std::string render(const MemoryReport& report, Format format, std::size_t width = kTableWidth);
 // JSON: the keys of MemoryReport's and more. CSV: its rows and more, with two more columns.
-std::string render(const MemoryExplanation& explanation, Format format);
-std::string render(const CollectivesReport& report, Format format);
-std::string render(const Comparison& comparison, Format format);
+std::string render(const MemoryExplanation& explanation, Format format, std::size_t width = kTableWidth);
+std::string render(const AllocationsReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const CollectivesReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const Comparison& comparison, Format format, std::size_t width = kTableWidth);
 // JSON: Comparison's keys and more.
-std::string render(const PartsComparison& comparison, Format format);
-std::string render(const CriticalPathReport& report, Format format);
-std::string render(const AdviceReport& report, Format format);
-std::string render(const FlightReport& report, Format format);
-std::string render(const TraceInfo& info, Format format);
-std::string render(const DistributedReport& report, Format format);
-std::string render(const StragglersReport& report, Format format);
-std::string render(const ScalingReport& report, Format format);
-std::string render(const UnitsReport& report, Format format);
-std::string render(const OverlapReport& report, Format format);
-std::string render(const TemporalReport& report, Format format);
-std::string render(const IdleReport& report, Format format);
-std::string render(const StepsReport& report, Format format);
-std::string render(const KernelsReport& report, Format format);
-std::string render(const OperatorsReport& report, Format format);
+std::string render(const PartsComparison& comparison, Format format, std::size_t width = kTableWidth);
+std::string render(const CriticalPathReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const AdviceReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const FlightReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const TraceInfo& info, Format format, std::size_t width = kTableWidth);
+std::string render(const DistributedReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const StragglersReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const ScalingReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const UnitsReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const OverlapReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const TemporalReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const IdleReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const StepsReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const KernelsReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const OperatorsReport& report, Format format, std::size_t width = kTableWidth);
 
 // One value of a free-form result: nothing (NULL), a whole number, a real number or text. Text need not be
 // valid UTF-8 (a blob): bytes that are not are shown as U+FFFD.
@@ -67,7 +74,8 @@ struct Column {
     std::string name;
 };
 
-// A free-form result such as a query's. Table: numbers right-aligned, NULL as an empty cell.
+// A free-form result such as a query's. Table: whole texts however wide, numbers right-aligned, NULL as an
+// empty cell.
 // JSON: {"columns":["a",...],"rows":[[1,"x"],...]}.
 std::string render_rows(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
                         Format format);

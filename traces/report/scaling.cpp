@@ -46,9 +46,10 @@ std::string grown(double value, double base) {
     return value >= base ? "+" + text : text;
 }
 
-std::string runs_table(const ScalingReport& report, bool tokens) {
+std::string runs_table(const ScalingReport& report, bool tokens, std::size_t width) {
     TextTable table({Align::right, Align::left, Align::right, Align::right, Align::right, Align::right,
-                     Align::left, Align::right});
+                     Align::left, Align::right},
+                    2);
     table.header({"Ranks", "Run", "Step (us)", tokens ? "Tokens/s" : "Samples/s", "Speed-up",
                   "Efficiency (%)", "Grew most", "by (us)"});
     for (const ScalingRun& run : report.runs) {
@@ -58,11 +59,11 @@ std::string runs_table(const ScalingReport& report, bool tokens) {
                    run.grew >= 0 ? std::string(kTimeCategoryNames[static_cast<std::size_t>(run.grew)]) : "-",
                    run.grew >= 0 ? grown(run.grew_us, 0) : ""});
     }
-    return table.text();
+    return table.text(width);
 }
 
 // One row for each part of a step, one column for each run and, after the first, its difference.
-std::string parts_table(const ScalingReport& report) {
+std::string parts_table(const ScalingReport& report, std::size_t width) {
     std::vector<Align> align = {Align::left};
     std::vector<std::string> header = {"us of a step"};
     const ScalingRun& base = report.runs[report.baseline];
@@ -98,25 +99,25 @@ std::string parts_table(const ScalingReport& report) {
         add(name(operation), [operation](const ScalingRun& run) { return us_of(run, operation); });
     }
     return "\nCommunication is its exposed part; collectives by operation are whole, on one rank\n" +
-           table.text();
+           table.text(width);
 }
 
 }  // namespace
 
-std::string table_text(const ScalingReport& report) {
+std::string table_text(const ScalingReport& report, std::size_t width) {
     if (report.runs.empty()) return "No run.\n";
     bool all_tokens = true, all_samples = true;
     for (const ScalingRun& run : report.runs) {
         all_tokens = all_tokens && run.tokens_per_step > 0;
         all_samples = all_samples && run.samples_per_step > 0;
     }
-    std::string text =
-        "Mean of a step; efficiency = speed-up / (ranks / fewest ranks)\n" + runs_table(report, all_tokens);
+    std::string text = "Mean of a step; efficiency = speed-up / (ranks / fewest ranks)\n" +
+                       runs_table(report, all_tokens, width);
     if (!all_samples) {
         text +=
             "Not every run's configuration tells its batch: no speed-up can be given for those with \"-\".\n";
     }
-    return text + parts_table(report);
+    return text + parts_table(report, width);
 }
 
 std::string json_text(const ScalingReport& report) {

@@ -44,7 +44,7 @@ Json step_json(const StepDetail& step) {
             {"loss", step.loss ? Json(*step.loss) : Json(nullptr)}};
 }
 
-std::string rank_table(const RankStepDetails& rank, bool loss) {
+std::string rank_table(const RankStepDetails& rank, bool loss, std::size_t width) {
     std::vector<Align> align(13, Align::right);
     std::vector<std::string> header = {"Step", "Time (us)", "Diff (%)"};
     for (const char* name : kShortNames) header.emplace_back(name);
@@ -69,12 +69,12 @@ std::string rank_table(const RankStepDetails& rank, bool loss) {
         cells.emplace_back(slowest ? "slowest" : "");
         table.row(std::move(cells));
     }
-    return table.text();
+    return table.text(width);
 }
 
 }  // namespace
 
-std::string table_text(const StepsReport& report) {
+std::string table_text(const StepsReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     const bool loss = any_loss(report);
     std::string text =
@@ -84,7 +84,7 @@ std::string table_text(const StepsReport& report) {
                             rank.steps.size() == 1 ? "" : "s");
         if (rank.cut_steps > 0)
             text += fmt::format(" ({} at the end cut off and left out)", grouped(rank.cut_steps));
-        text += '\n' + rank_table(rank, loss);
+        text += '\n' + rank_table(rank, loss, width);
     }
     if (report.across.empty()) return text;
     TextTable across({Align::right, Align::right, Align::right, Align::right});
@@ -93,7 +93,7 @@ std::string table_text(const StepsReport& report) {
         across.row({std::to_string(step.number), std::to_string(step.slowest_rank), us(to_us(step.longest)),
                     us(to_us(step.shortest))});
     }
-    return text + "\nAcross ranks\n" + across.text();
+    return text + "\nAcross ranks\n" + across.text(width);
 }
 
 std::string json_text(const StepsReport& report) {

@@ -18,7 +18,7 @@ double micro(std::int64_t ns) {
     return static_cast<double>(ns) * 1e-3;
 }
 
-std::string arrivals_table(const std::vector<Arrivals>& ranks) {
+std::string arrivals_table(const std::vector<Arrivals>& ranks, std::size_t width) {
     TextTable table(std::vector<Align>(8, Align::right));
     table.header({"Rank", "Collectives", "Last", "Last (%)", "Behind the first (us)", "Mean (us)",
                   "Held others (us)", "Waited itself (us)"});
@@ -28,7 +28,7 @@ std::string arrivals_table(const std::vector<Arrivals>& ranks) {
                    us(micro(a.late_ns) / static_cast<double>(std::max<std::int64_t>(a.collectives, 1))),
                    us(micro(a.held_ns)), us(micro(a.waited_ns))});
     }
-    return table.text();
+    return table.text(width);
 }
 
 std::string order_of(const std::vector<Arrivals>& ranks) {
@@ -54,9 +54,9 @@ Json arrivals_json(const std::vector<Arrivals>& ranks) {
 
 }  // namespace
 
-std::string table_text(const StragglersReport& report) {
+std::string table_text(const StragglersReport& report, std::size_t width) {
     std::string text;
-    if (!report.flight.groups.empty()) text = table_text(report.flight) + "\n";
+    if (!report.flight.groups.empty()) text = table_text(report.flight, width) + "\n";
     if (report.trace_ranks < 2) {
         return text + fmt::format(
                           "The trace has {}: who comes late is seen where all ranks are opened together "
@@ -71,11 +71,11 @@ std::string table_text(const StragglersReport& report) {
     text += fmt::format(
         "All {} collectives: by durations (the rank that is in it for the shortest time came last)\n",
         grouped(report.collectives));
-    text += arrivals_table(report.ranks);
+    text += arrivals_table(report.ranks, width);
     for (const KindStragglers& kind : report.kinds) {
         if (report.kinds.size() == 1) break;
         text += fmt::format("\n{}: {}\n", name(kind.operation), grouped(kind.collectives));
-        text += arrivals_table(kind.ranks);
+        text += arrivals_table(kind.ranks, width);
     }
     if (report.unmatched > 0) {
         text += fmt::format("\n{} without a counterpart on another rank and left out.\n",

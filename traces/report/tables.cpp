@@ -79,7 +79,7 @@ std::string pairs_table(const std::vector<std::pair<std::string, std::string>>& 
 
 }  // namespace
 
-std::string table_text(const ExecutionSummary& summary) {
+std::string table_text(const ExecutionSummary& summary, std::size_t width) {
     if (summary.ranks.empty()) return std::string(kNothingSelected);
     std::string text;
     for (const RankSummary& rank : summary.ranks) {
@@ -99,13 +99,13 @@ std::string table_text(const ExecutionSummary& summary) {
             table.row({std::string(kTimeCategoryNames[c]), us(rank.average_us[c]),
                        percent(rank.average_us[c], rank.average_step_us)});
         }
-        text += table.text();
+        text += table.text(width);
     }
     if (!summary.has(TimeCategory::communication)) text += "Kernel holds communication.\n";
     return text;
 }
 
-std::string table_text(const ModuleView& view) {
+std::string table_text(const ModuleView& view, std::size_t width) {
     if (view.ranks.empty()) return std::string(kNothingSelected);
     std::string text;
     for (const RankModules& rank : view.ranks) {
@@ -127,19 +127,19 @@ std::string table_text(const ModuleView& view) {
         TextTable table(align);
         table.header(std::move(header));
         add_modules(table, columns, rank.modules, "", true);
-        text += table.text();
+        text += table.text(width);
     }
     return text;
 }
 
-std::string table_text(const CollectivesReport& report) {
+std::string table_text(const CollectivesReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     const std::vector<std::string> header = {"Rank",         "Operation",     "Count",        "MB",
                                              "Time (us)",    "Transfer (us)", "Waiting (us)", "Exposed (us)",
                                              "algbw (GB/s)", "busbw (GB/s)",  "Count/step",   "MB/step"};
     std::vector<Align> align(header.size(), Align::right);
     align[1] = Align::left;
-    TextTable table(align);
+    TextTable table(align, 2);
     table.header(header);
     std::int64_t rows = 0, unmatched = 0;
     for (const RankCollectives& rank : report.ranks) {
@@ -153,7 +153,7 @@ std::string table_text(const CollectivesReport& report) {
         }
     }
     if (rows == 0) return "No collectives.\n";
-    std::string text = "MB = 2^20 bytes of the full buffer, GB = 10^9 bytes\n" + table.text();
+    std::string text = "MB = 2^20 bytes of the full buffer, GB = 10^9 bytes\n" + table.text(width);
     if (unmatched > 0) {
         text += fmt::format("{} without a counterpart on another rank: the whole time counts as transfer.\n",
                             collectives_are(unmatched));
@@ -161,7 +161,8 @@ std::string table_text(const CollectivesReport& report) {
     return text;
 }
 
-std::string table_text(const TraceInfo& info) {
+// Values and notes stand whole: they are last in their lines.
+std::string table_text(const TraceInfo& info, std::size_t /*width*/) {
     std::vector<std::pair<std::string, std::string>> facts = {
         {"File", info.file},
         {"Schema",

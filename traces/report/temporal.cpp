@@ -40,10 +40,10 @@ Json parts_json(const TemporalParts& parts) {
 
 }  // namespace
 
-std::string table_text(const TemporalReport& report) {
+std::string table_text(const TemporalReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     const Align r = Align::right;
-    TextTable table({r, r, r, r, r, r, r, r, r, r, r});
+    TextTable table({r, r, r, r, r, r, r, r, r, r, r}, 2);
     table.header({"Rank", "Step", "Total (us)", "Idle (us)", "%", "Compute (us)", "%", "Comm. (us)", "%",
                   "Memory (us)", "%"});
     for (const RankTemporal& rank : report.ranks) {
@@ -55,9 +55,12 @@ std::string table_text(const TemporalReport& report) {
         }
         table.row(row(number, "all", rank.whole));
     }
-    return "From the first to the last device event. Communication counts outside compute, memory (copies "
-           "and\nfills) outside both.\n" +
-           table.text();
+    return paragraph(
+               "From the first to the last device event. Communication counts outside compute, memory "
+               "(copies "
+               "and fills) outside both.",
+               width) +
+           table.text(width);
 }
 
 std::string json_text(const TemporalReport& report) {

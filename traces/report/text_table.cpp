@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "traces/report/table_layout.h"
+
 namespace shardscope::traces {
 namespace {
 
@@ -147,44 +149,83 @@ std::string grouped(double value, int decimals) {
     return text;
 }
 
+std::string paragraph(std::string_view text, std::size_t width) {
+    std::string lines;
+    for (const std::string& line : broken_at_blanks(text, width)) lines += line + '\n';
+    return lines;
+}
+
 void TextTable::header(std::vector<std::string> cells) {
     row(std::move(cells));
+    lines_.back().kind = Kind::header;
     rule();
 }
 
 void TextTable::row(std::vector<std::string> cells) {
     for (std::string& cell : cells) cell = printable(cell);
     cells.resize(columns_.size());
-    lines_.push_back({std::move(cells), false});
+    lines_.push_back({std::move(cells), Kind::row});
 }
 
 void TextTable::rule() {
-    lines_.push_back({{}, true});
+    lines_.push_back({{}, Kind::rule});
 }
 
-std::string TextTable::text() const {
-    std::vector<std::size_t> widths(columns_.size(), 0);
+std::string TextTable::text(std::size_t width) const {
+    std::vector<ColumnNeeds> needs(columns_.size());
+    for (std::size_t c = 0; c < columns_.size(); ++c) needs[c].text = columns_[c] == Align::left;
     for (const Line& line : lines_) {
         for (std::size_t c = 0; c < line.cells.size(); ++c) {
-            widths[c] = std::max(widths[c], display_width(line.cells[c]));
-        }
-    }
-    std::string out;
-    for (const Line& line : lines_) {
-        std::string printed;
-        for (std::size_t c = 0; c < columns_.size(); ++c) {
-            if (c > 0) printed += "  ";
-            if (line.rule) {
-                for (std::size_t i = 0; i < widths[c]; ++i) printed += "─";
+            const std::size_t size = display_width(line.cells[c]);
+            if (line.kind == Kind::row) {
+                needs[c].cells = std::max(needs[c].cells, size);
                 continue;
             }
-            const std::string pad(widths[c] - display_width(line.cells[c]), ' ');
-            printed += columns_[c] == Align::right ? pad + line.cells[c] : line.cells[c] + pad;
+            needs[c].header = std::max(needs[c].header, size);
+            for (const std::string& word : broken_at_blanks(line.cells[c], 1))
+                needs[c].word = std::max(needs[c].word, display_width(word));
+        }
+    }
+    const TableLayout layout = lay_out(needs, keys_, width);
+    std::string out;
+    for (const std::vector<std::size_t>& block : layout.blocks) {
+        if (!out.empty()) out += '\n';
+        for (const Line& line : lines_) print(line, block, layout.widths, out);
+    }
+    return out;
+}
+
+// Headers of several lines stand on the rule below them.
+void TextTable::print(const Line& line, const std::vector<std::size_t>& columns,
+                      const std::vector<std::size_t>& widths, std::string& out) const {
+    std::vector<std::vector<std::string>> cells;
+    std::size_t height = 1;
+    for (const std::size_t c : columns) {
+        if (line.kind == Kind::header) {
+            cells.push_back(broken_at_blanks(line.cells[c], widths[c]));
+        } else if (line.kind == Kind::row) {
+            const bool fits = display_width(line.cells[c]) <= widths[c];
+            cells.push_back({fits ? line.cells[c] : shortened(line.cells[c], widths[c])});
+        }
+        if (!cells.empty()) height = std::max(height, cells.back().size());
+    }
+    for (std::size_t row = 0; row < height; ++row) {
+        std::string printed;
+        for (std::size_t i = 0; i < columns.size(); ++i) {
+            const std::size_t c = columns[i];
+            if (i > 0) printed.append(kColumnGap, ' ');
+            if (line.kind == Kind::rule) {
+                for (std::size_t n = 0; n < widths[c]; ++n) printed += "─";
+                continue;
+            }
+            const std::size_t above = height - cells[i].size();
+            const std::string cell = row < above ? std::string() : cells[i][row - above];
+            const std::string pad(widths[c] - display_width(cell), ' ');
+            printed += columns_[c] == Align::right ? pad + cell : cell + pad;
         }
         trim_right(printed);
         out += printed + '\n';
     }
-    return out;
 }
 
 }  // namespace shardscope::traces

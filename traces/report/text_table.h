@@ -1,6 +1,6 @@
 // Aligned text for terminals: columns by display width (wide and combining characters counted right), numbers
 // to the right, no trailing blanks. Cells are made safe: invalid UTF-8 and control characters never reach the
-// terminal.
+// terminal. What is wider than its place is laid out by table_layout.h.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,8 @@
 #include <vector>
 
 namespace shardscope::traces {
+
+inline constexpr std::size_t kAnyWidth = static_cast<std::size_t>(-1);
 
 enum class Align { left, right };
 
@@ -23,6 +25,9 @@ std::string printable(std::string_view text);
 // Printable and at most `width` columns: what is too much goes from the middle, for "…".
 std::string shortened(std::string_view text, std::size_t width);
 
+// A paragraph in lines of at most `width`, broken at blanks, each ending with a newline.
+std::string paragraph(std::string_view text, std::size_t width);
+
 // 1234567 -> "1,234,567".
 std::string grouped(std::int64_t value);
 // Rounded half away from zero to `decimals`: 1234.56 -> "1,234.6". Not a number: "-".
@@ -30,19 +35,29 @@ std::string grouped(double value, int decimals);
 
 class TextTable {
   public:
-    explicit TextTable(std::vector<Align> columns) : columns_(std::move(columns)) {}
+    // `keys`: how many columns from the left name a row. They stand again where a table goes on below because
+    // its place is too narrow.
+    explicit TextTable(std::vector<Align> columns, std::size_t keys = 1)
+        : columns_(std::move(columns)), keys_(keys) {}
 
     void header(std::vector<std::string> cells);  // underlined when printed
     void row(std::vector<std::string> cells);     // missing cells at the end are empty
     void rule();                                  // a line across the table
-    std::string text() const;                     // ends with a newline; "" without any row or header
+    // Ends with a newline; "" without any row or header. Wider than `width` only where it cannot be narrower:
+    // texts (columns to the left) are shortened for it, numbers never.
+    std::string text(std::size_t width = kAnyWidth) const;
 
   private:
+    enum class Kind { header, row, rule };
     struct Line {
         std::vector<std::string> cells;
-        bool rule = false;
+        Kind kind = Kind::row;
     };
+    void print(const Line& line, const std::vector<std::size_t>& columns,
+               const std::vector<std::size_t>& widths, std::string& out) const;
+
     std::vector<Align> columns_;
+    std::size_t keys_;
     std::vector<Line> lines_;
 };
 
