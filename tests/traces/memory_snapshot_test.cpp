@@ -138,6 +138,38 @@ Bytes small_snapshot() {
          annotation("END", "FSDP::post_backward_reduce (layers.0)", kStart + 25)});
 }
 
+// Annotations from 5 us on, the optimizer's steps end at 26 (one around another's) and 45; a third is cut
+// off.
+TEST(MemorySnapshot, StepsEndWithTheOptimizersWhereNoneAreMarked) {
+    const std::vector<Bytes> events = {pickled::list(
+        {event("alloc", kBase, 512, kStart + 10), event("alloc", kBase + 512, 512, kStart + 30)})};
+    std::vector<Bytes> annotations = {annotation("START", "FSDP::pre_forward", kStart + 5),
+                                      annotation("END", "FSDP::pre_forward", kStart + 7),
+                                      annotation("START", "Optimizer.step#Sharded.step", kStart + 20),
+                                      annotation("START", "Optimizer.step#AdamW.step", kStart + 22),
+                                      annotation("END", "Optimizer.step#AdamW.step", kStart + 24),
+                                      annotation("END", "Optimizer.step#Sharded.step", kStart + 26),
+                                      annotation("START", "Optimizer.step#Sharded.step", kStart + 40),
+                                      annotation("END", "Optimizer.step#Sharded.step", kStart + 45),
+                                      annotation("START", "Optimizer.step#Sharded.step", kStart + 60)};
+    const auto trace = load(snapshot({}, events, annotations));
+    ASSERT_EQ(trace->steps.size(), 2U);
+    EXPECT_EQ(trace->steps[0].start, 0);  // time 0 is at 5 us
+    EXPECT_EQ(trace->steps[0].end, 21'000);
+    EXPECT_EQ(trace->steps[1].number, 1);
+    EXPECT_EQ(trace->steps[1].start, 21'000);
+    EXPECT_EQ(trace->steps[1].end, 40'000);
+    EXPECT_EQ(memory_report(*trace, {.last_step = 0}).ranks[0].peak_bytes, 512);
+    EXPECT_EQ(memory_report(*trace, {.first_step = 1}).ranks[0].peak_bytes, 1024);
+
+    annotations.push_back(annotation("START", "ProfilerStep#7", kStart + 8));
+    annotations.push_back(annotation("END", "ProfilerStep#7", kStart + 48));
+    const auto marked = load(snapshot({}, events, annotations));
+    ASSERT_EQ(marked->steps.size(), 1U);
+    EXPECT_EQ(marked->steps[0].number, 7);
+    EXPECT_EQ(marked->steps[0].end, 43'000);
+}
+
 TEST(MemorySnapshot, ThePeakIsThatOfActiveBytesAndWhatLivedBeforeCounts) {
     const auto trace = load(small_snapshot());
     EXPECT_EQ(trace->start_utc_ns, kStart * 1000);
