@@ -43,7 +43,7 @@ enum class RecordKind : std::uint8_t {
     scope,            // ScopeRecord
 
     // Kinds of sources that have a RecordHandler of their own; their structs stand beside the source.
-    cuda_first = 64,  // inject/cuda_records.h
+    cuda_first = 64,  // cupti/records.h
     cuda_last = 95,
     nccl_first = 96,  // inject/nccl_records.h
     nccl_last = 127,

@@ -20,14 +20,19 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "profiler/cupti/buffers.h"
+#include "profiler/cupti/calls.h"
+#include "profiler/cupti/library.h"
+#include "profiler/cupti/subscription.h"
 #include "profiler/inject/cuda_activity.h"
-#include "profiler/inject/cuda_buffers.h"
-#include "profiler/inject/cuda_library.h"
-#include "profiler/inject/old_symbols.h"
 #include "profiler/inject/process_log.h"
 #include "profiler/inject/window.h"
+#include "profiler/old_symbols.h"
 
 namespace shardscope::profiler::inject {
+
+using cupti::CudaBuffers;
+
 namespace {
 
 constexpr std::int64_t kLookNs = 20'000'000;          // how often the worker looks for buffers and orders
@@ -36,11 +41,10 @@ constexpr std::int64_t kLastWaitNs = 10'000'000'000;  // for the worker, when th
 constexpr int kFlushesAfterStop = 2;                  // at once, and a second later
 
 constexpr std::uint32_t kKinds[] = {
-    cupti::kKindDevice,           cupti::kKindContext,   cupti::kKindStream,
+    cupti::kKindDevice,           cupti::kKindContext, cupti::kKindStream,
     cupti::kKindConcurrentKernel,  // not KERNEL, which makes kernels run one after the other
-    cupti::kKindMemcpy,           cupti::kKindMemcpy2,   cupti::kKindMemset,
-    cupti::kKindSynchronization,  cupti::kKindCudaEvent, cupti::kKindMemory2,
-    cupti::kKindMemoryPool,       cupti::kKindOverhead,  cupti::kKindRuntime,
+    cupti::kKindMemcpy,           cupti::kKindMemcpy2, cupti::kKindMemset,     cupti::kKindSynchronization,
+    cupti::kKindCudaEvent,        cupti::kKindMemory2, cupti::kKindMemoryPool, cupti::kKindOverhead,
 };
 
 // Turns of the recording, from whichever thread makes them to the worker.
@@ -103,13 +107,9 @@ void notice(std::uint64_t severity, const char* text) {
 }
 constexpr std::uint64_t kWarning = 2;
 
-// "cuptiSubscribe() failed: CUPTI_ERROR_UNKNOWN (999)"
-void notice_failure(const char* what, cupti::Result result, const char* advice) {
-    const char* name = nullptr;
-    if (cuda.cupti.GetResultString != nullptr) cuda.cupti.GetResultString(result, &name);
-    char text[512];
-    ::snprintf(text, sizeof text, "kernels and copies are not in the trace: %s() failed with %s (%d); %s",
-               what, name != nullptr ? name : "an error", result, advice);
+void notice_missing(const char* why) {
+    char text[600];
+    ::snprintf(text, sizeof text, "kernels and copies are not in the trace: %s", why);
     notice(kWarning, text);
 }
 
@@ -157,60 +157,8 @@ void called(void*, int domain, std::uint32_t number, const void* data) {
 
 // --- starting ----------------------------------------------------------------------------------------------
 
-// CUPTI has one user at a time. False: it has another, or cannot be used; that was said.
-bool subscribe() {
-    cupti::Result result = cupti::kSuccess;
-    char holder[cupti::kSubscriberNameBytes] = {};
-    if (cuda.cupti.Subscribe_v2 != nullptr && cuda.cupti.version >= cupti::kVersion13_0) {
-        cupti::SubscriberParams parameters{sizeof parameters, "Shardscope", holder, sizeof holder};
-        result = cuda.cupti.Subscribe_v2(&cuda.subscriber, &called, nullptr, &parameters);
-        holder[sizeof holder - 1] = '\0';
-    } else {
-        result = cuda.cupti.Subscribe(&cuda.subscriber, &called, nullptr);
-    }
-    if (result == cupti::kSuccess) return true;
-    if (result == cupti::kMultipleSubscribers) {
-        char text[512];
-        ::snprintf(
-            text, sizeof text,
-            "kernels and copies are not in the trace: %s%s%s uses CUPTI in this process, which serves one "
-            "tool at a time; turn it off, or record with --no-cuda",
-            *holder != '\0' ? "\"" : "another profiler", holder, *holder != '\0' ? "\"" : "");
-        notice(kWarning, text);
-    } else {
-        notice_failure("cuptiSubscribe", result, "is there a driver, and may this user profile?");
-    }
-    return false;
-}
-
-std::uint32_t number_of(int domain, const char* name) {
-    for (std::uint32_t number = 0; number < CudaCalls::kMost; ++number) {
-        const CudaCalls::Call* call = cuda.calls.find(domain, number);
-        if (call != nullptr && ::strcmp(call->name, name) == 0) return number;
-    }
-    return 0;
-}
-
 void enable_callback(int domain, std::uint32_t number) {
     if (number != 0) cuda.cupti.EnableCallback(1, cuda.subscriber, domain, number);
-}
-
-// Selected calls only, at the source where CUPTI can (since 12.x); else all of them, of which ours are kept.
-void enable_calls() {
-    const Cupti& cupti = cuda.cupti;
-    if (cupti.ActivityEnableDriverApi != nullptr) {
-        for (std::uint32_t number = 0; number < CudaCalls::kMost; ++number) {
-            const CudaCalls::Call* call = cuda.calls.find(cupti::kDomainDriver, number);
-            if (call != nullptr && call->wanted) cupti.ActivityEnableDriverApi(number, 1);
-        }
-    } else {
-        cupti.ActivityEnable(cupti::kKindDriver);
-    }
-    if (cupti.ActivityEnableRuntimeApi == nullptr) return;
-    for (std::uint32_t number = 1; number < CudaCalls::kMost; ++number) {
-        const CudaCalls::Call* call = cuda.calls.find(cupti::kDomainRuntime, number);
-        if (call != nullptr && !call->wanted) cupti.ActivityEnableRuntimeApi(number, 0);
-    }
 }
 
 bool wants_whole_graphs() {
@@ -223,11 +171,14 @@ void enable() {
         const cupti::Result result = cuda.cupti.ActivityEnable(kind);
         // Without kernels there is nothing to see; what else a library or device lacks is left out.
         if (result != cupti::kSuccess && kind == cupti::kKindConcurrentKernel) {
-            notice_failure("cuptiActivityEnable", result, "may this user profile the GPU?");
+            char why[512];
+            cupti::describe_failure(cuda.cupti, "cuptiActivityEnable", result,
+                                    "may this user profile the GPU?", why);
+            notice_missing(why);
         }
     }
     if (wants_whole_graphs()) cuda.cupti.ActivityEnable(cupti::kKindGraphTrace);
-    enable_calls();
+    cuda.calls.enable(cuda.cupti);
 }
 
 void disable() {
@@ -236,14 +187,7 @@ void disable() {
     cuda.enabled = false;
     for (const std::uint32_t kind : kKinds) cuda.cupti.ActivityDisable(kind);
     if (wants_whole_graphs()) cuda.cupti.ActivityDisable(cupti::kKindGraphTrace);
-    if (cuda.cupti.ActivityEnableDriverApi == nullptr) {
-        cuda.cupti.ActivityDisable(cupti::kKindDriver);
-        return;
-    }
-    for (std::uint32_t number = 0; number < CudaCalls::kMost; ++number) {
-        const CudaCalls::Call* call = cuda.calls.find(cupti::kDomainDriver, number);
-        if (call != nullptr && call->wanted) cuda.cupti.ActivityEnableDriverApi(number, 0);
-    }
+    cuda.calls.disable(cuda.cupti);
 }
 
 // --- the worker --------------------------------------------------------------------------------------------
@@ -363,29 +307,26 @@ void start() {
     if (cuda.started.exchange(true)) return;
     cuda.pid = ::getpid();
     char why[512];
-    if (!open_cupti(cuda.cupti, why)) {
-        char text[600];
-        ::snprintf(text, sizeof text, "kernels and copies are not in the trace: %s", why);
-        return notice(kWarning, text);
+    constexpr const char* kAdvice = "turn it off, or record with --no-cuda";
+    if (!cupti::open_cupti(cuda.cupti, why) ||
+        !cupti::subscribe(cuda.cupti, &called, kAdvice, &cuda.subscriber, why)) {
+        return notice_missing(why);
     }
-    if (!subscribe()) return;
-    cuda.calls.init(cuda.cupti);
+    cuda.calls.init(cuda.cupti, &is_wanted_call);
     cuda.activity.init(cuda.cupti, cuda.calls);
     cuda.activity.launches().begin(recording());
     listen_to_window(&note_turn);
     if (cuda.cupti.SetThreadIdType != nullptr) cuda.cupti.SetThreadIdType(cupti::kThreadIdSystem);
-    std::uint8_t zeroed = 1;
-    std::size_t size = sizeof zeroed;
-    cuda.cupti.ActivitySetAttribute(cupti::kAttributeZeroedBuffers, &size, &zeroed);
+    cupti::promise_zeroed_buffers(cuda.cupti);
     if (cuda.cupti.ActivityEnableCudaEventDeviceTimestamps != nullptr) {
         cuda.cupti.ActivityEnableCudaEventDeviceTimestamps(1);
     }
     cuda.cupti.ActivityRegisterCallbacks(&buffer_requested, &buffer_completed);
-    cuda.runtime_reset = number_of(cupti::kDomainRuntime, "cudaDeviceReset_v3020");
-    cuda.runtime_start = number_of(cupti::kDomainRuntime, "cudaProfilerStart_v4000");
-    cuda.runtime_stop = number_of(cupti::kDomainRuntime, "cudaProfilerStop_v4000");
-    cuda.driver_start = number_of(cupti::kDomainDriver, "cuProfilerStart");
-    cuda.driver_stop = number_of(cupti::kDomainDriver, "cuProfilerStop");
+    cuda.runtime_reset = cuda.calls.number_of(cupti::kDomainRuntime, "cudaDeviceReset_v3020");
+    cuda.runtime_start = cuda.calls.number_of(cupti::kDomainRuntime, "cudaProfilerStart_v4000");
+    cuda.runtime_stop = cuda.calls.number_of(cupti::kDomainRuntime, "cudaProfilerStop_v4000");
+    cuda.driver_start = cuda.calls.number_of(cupti::kDomainDriver, "cuProfilerStart");
+    cuda.driver_stop = cuda.calls.number_of(cupti::kDomainDriver, "cuProfilerStop");
     enable_callback(cupti::kDomainRuntime, cuda.runtime_reset);
     enable_callback(cupti::kDomainRuntime, cuda.runtime_start);
     enable_callback(cupti::kDomainRuntime, cuda.runtime_stop);
@@ -400,7 +341,7 @@ void start() {
     if (!start_worker()) {
         cuda.ended.store(1, std::memory_order_release);
         cuda.cupti.Unsubscribe(cuda.subscriber);
-        return notice(kWarning, "kernels and copies are not in the trace: no thread could be started");
+        return notice_missing("no thread could be started");
     }
     ::atexit(&end);
 }

@@ -5,16 +5,20 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "profiler/cupti/clock_pair.h"
+#include "profiler/cupti/convert.h"
 #include "profiler/inject/process_log.h"
 
 namespace shardscope::profiler::inject {
-namespace {
 
-bool begins_with(const char* name, const char* start) {
-    return ::strncmp(name, start, ::strlen(start)) == 0;
-}
+using cupti::begins_with;
+using cupti::make_record;
+using cupti::read;
+using cupti::signed_time;
+using cupti::small;
+
+namespace {
 
 // Calls that programs make thousands of times and that neither launch nor wait.
 bool is_wanted_runtime(const char* name) {
@@ -54,47 +58,14 @@ void write(const Record& record) {
     thread->writer.publish();
 }
 
-template <typename Record>
-Record make(CudaKind kind, std::uint32_t name = 0, std::uint8_t flags = 0) {
-    Record record{};
-    record.header = {sizeof(Record), record_kind(kind), flags, name};
-    return record;
-}
-
-std::int64_t signed_time(std::uint64_t time) {
-    return static_cast<std::int64_t>(time);
-}
-
-// An id where 32 bits of it were all the room.
-std::int32_t small(std::uint64_t value) {
-    return value <= 0x7FFFFFFF ? static_cast<std::int32_t>(value) : -1;
-}
-
 }  // namespace
 
-void CudaCalls::init(const Cupti& cupti) {
-    for (const int domain : {cupti::kDomainDriver, cupti::kDomainRuntime}) {
-        for (std::uint32_t number = 0; number < kMost; ++number) {
-            const char* name = nullptr;
-            if (cupti.GetCallbackName(domain, number, &name) != cupti::kSuccess) break;
-            if (name == nullptr) continue;
-            Call& call = calls_[domain - 1][number];
-            call.name = name;
-            call.wanted = domain == cupti::kDomainRuntime ? is_wanted_runtime(name) : is_wanted_driver(name);
-        }
-    }
-}
-
-// Older libraries fill less of a record: the rest of it stays zero.
-template <typename Record>
-Record CudaActivity::read(const void* record) const {
-    Record copy{};
-    ::memcpy(&copy, record, cupti::bytes_known<Record>(cupti_->version));
-    return copy;
+bool is_wanted_call(int domain, const char* name) {
+    return domain == cupti::kDomainRuntime ? is_wanted_runtime(name) : is_wanted_driver(name);
 }
 
 bool CudaActivity::is_timed(std::uint64_t start, std::uint64_t end) {
-    if (start != 0 && end >= start) return true;
+    if (cupti::is_timed(start, end)) return true;
     ++untimed_;
     return false;
 }
@@ -178,46 +149,45 @@ void CudaActivity::convert(std::uint8_t* buffer, std::size_t valid) {
 }
 
 void CudaActivity::convert_one(const void* record) {
-    std::uint32_t kind = 0;
-    ::memcpy(&kind, record, sizeof kind);
-    switch (kind) {
+    const std::uint32_t version = cupti_->version;
+    switch (cupti::kind_of(record)) {
         case cupti::kKindRuntime:
-            return convert_api(read<cupti::Api>(record), cupti::kDomainRuntime);
+            return convert_api(read<cupti::Api>(record, version), cupti::kDomainRuntime);
         case cupti::kKindDriver:
-            return convert_api(read<cupti::Api>(record), cupti::kDomainDriver);
+            return convert_api(read<cupti::Api>(record, version), cupti::kDomainDriver);
         case cupti::kKindConcurrentKernel:
-            return convert_kernel(read<cupti::Kernel>(record));
+            return convert_kernel(read<cupti::Kernel>(record, version));
         case cupti::kKindMemcpy:
-            return convert_memcpy(read<cupti::Memcpy>(record));
+            return convert_work(read<cupti::Memcpy>(record, version));
         case cupti::kKindMemcpy2:
-            return convert_peer(read<cupti::MemcpyPeer>(record));
+            return convert_work(read<cupti::MemcpyPeer>(record, version));
         case cupti::kKindMemset:
-            return convert_memset(read<cupti::Memset>(record));
+            return convert_work(read<cupti::Memset>(record, version));
         case cupti::kKindSynchronization:
-            return convert_synchronization(read<cupti::Synchronization>(record));
+            return convert_synchronization(read<cupti::Synchronization>(record, version));
         case cupti::kKindCudaEvent:
-            return convert_event(read<cupti::CudaEvent>(record));
+            return convert_event(read<cupti::CudaEvent>(record, version));
         case cupti::kKindMemory2:
-            return convert_memory(read<cupti::Memory>(record));
+            return convert_memory(read<cupti::Memory>(record, version));
         case cupti::kKindMemoryPool:
-            return convert_pool(read<cupti::MemoryPool>(record));
+            return convert_pool(read<cupti::MemoryPool>(record, version));
         case cupti::kKindOverhead:
-            return convert_overhead(read<cupti::Overhead>(record));
+            return convert_overhead(read<cupti::Overhead>(record, version));
         case cupti::kKindGraphTrace:
-            return convert_graph(read<cupti::GraphTrace>(record));
+            return convert_graph(read<cupti::GraphTrace>(record, version));
         case cupti::kKindDevice:
-            return convert_device(read<cupti::Device>(record));
+            return convert_device(read<cupti::Device>(record, version));
         case cupti::kKindContext: {
-            const auto from = read<cupti::Context>(record);
-            auto r = make<CudaContextRecord>(CudaKind::context);
+            const auto from = read<cupti::Context>(record, version);
+            auto r = make_record<CudaContextRecord>(CudaKind::context);
             r.context = small(from.context);
             r.device = small(from.device);
             r.null_stream = from.null_stream;
             return write(r);
         }
         case cupti::kKindStream: {
-            const auto from = read<cupti::Stream>(record);
-            auto r = make<CudaStreamRecord>(CudaKind::stream);
+            const auto from = read<cupti::Stream>(record, version);
+            auto r = make_record<CudaStreamRecord>(CudaKind::stream);
             r.context = small(from.context);
             r.stream = small(from.stream);
             r.priority = static_cast<std::int32_t>(from.priority);
@@ -235,8 +205,8 @@ void CudaActivity::convert_api(const cupti::Api& api, int domain) {
     if (call != nullptr && !call->wanted) return;
     if (!is_timed(api.start, api.end) || !launches_.was_on(signed_time(api.start))) return;
     if (call != nullptr && call->id == 0) call->id = name_id(narrow_text(call->name));
-    auto r =
-        make<CudaApiRecord>(CudaKind::api, call != nullptr ? call->id : 0, domain == cupti::kDomainDriver);
+    auto r = make_record<CudaApiRecord>(CudaKind::api, call != nullptr ? call->id : 0,
+                                        domain == cupti::kDomainDriver);
     r.start = signed_time(api.start);
     r.end = signed_time(api.end);
     r.tid = api.tid;
@@ -260,97 +230,20 @@ std::uint32_t CudaActivity::kernel_name(const char* name) {
 
 void CudaActivity::convert_kernel(const cupti::Kernel& kernel) {
     if (!is_timed(kernel.start, kernel.end)) return;
-    const std::uint32_t version = cupti_->version;
-    auto r = make<CudaKernelRecord>(CudaKind::kernel, kernel_name(kernel.name));
-    r.start = signed_time(kernel.start);
-    r.end = signed_time(kernel.end);
-    r.correlation = kernel.correlation;
-    r.device = small(kernel.device);
-    r.context = small(kernel.context);
-    r.stream = small(kernel.stream);
-    for (int i = 0; i < 3; ++i) {
-        r.grid[i] = kernel.grid[i];
-        r.block[i] = kernel.block[i];
-        r.cluster[i] = version >= cupti::kVersion11_8 ? small(kernel.cluster[i]) : -1;
-    }
-    r.cluster_policy = version >= cupti::kVersion11_8 ? small(kernel.cluster_policy) : -1;
-    r.max_potential_cluster = version >= cupti::kVersion12_0 ? small(kernel.max_potential_cluster) : -1;
-    r.max_active_clusters = version >= cupti::kVersion12_0 ? small(kernel.max_active_clusters) : -1;
-    r.registers = kernel.registers;
-    r.static_shared = kernel.static_shared;
-    r.dynamic_shared = kernel.dynamic_shared;
-    r.local_per_thread = small(kernel.local_per_thread);
-    r.local_total = version >= cupti::kVersion11_8 ? static_cast<std::int64_t>(kernel.local_total_64)
-                                                   : std::int64_t{kernel.local_total};
-    r.grid_id = kernel.grid_id;
-    r.shared_executed = small(kernel.shared_executed);
-    r.launch_type = kernel.launch_type;
-    r.cache_config = kernel.cache_config >> 4;  // what was executed; the request is in the low half
-    r.shared_limit_config = static_cast<std::uint8_t>(kernel.shared_limit_config);
-    r.graph_node = static_cast<std::int64_t>(kernel.graph_node);
-    r.graph = kernel.graph;
+    const auto r = cupti::to_record(kernel, cupti_->version, kernel_name(kernel.name));
     write_work(r, r.start);
 }
 
-void CudaActivity::convert_memcpy(const cupti::Memcpy& copy) {
-    if (!is_timed(copy.start, copy.end)) return;
-    auto r = make<CudaMemcpyRecord>(CudaKind::memcpy);
-    r.start = signed_time(copy.start);
-    r.end = signed_time(copy.end);
-    r.bytes = static_cast<std::int64_t>(copy.bytes);
-    r.correlation = copy.correlation;
-    r.device = small(copy.device);
-    r.context = small(copy.context);
-    r.stream = small(copy.stream);
-    r.copy_kind = copy.copy_kind;
-    r.src_kind = copy.src_kind;
-    r.dst_kind = copy.dst_kind;
-    r.src_device = r.src_context = r.dst_device = r.dst_context = -1;
-    r.copies = small(copy.copies);
-    r.graph_node = static_cast<std::int64_t>(copy.graph_node);
-    write_work(r, r.start);
-}
-
-void CudaActivity::convert_peer(const cupti::MemcpyPeer& copy) {
-    if (!is_timed(copy.start, copy.end)) return;
-    auto r = make<CudaMemcpyRecord>(CudaKind::memcpy);
-    r.start = signed_time(copy.start);
-    r.end = signed_time(copy.end);
-    r.bytes = static_cast<std::int64_t>(copy.bytes);
-    r.correlation = copy.correlation;
-    r.device = small(copy.device);
-    r.context = small(copy.context);
-    r.stream = small(copy.stream);
-    r.copy_kind = copy.copy_kind;
-    r.src_kind = copy.src_kind;
-    r.dst_kind = copy.dst_kind;
-    r.src_device = small(copy.src_device);
-    r.src_context = small(copy.src_context);
-    r.dst_device = small(copy.dst_device);
-    r.dst_context = small(copy.dst_context);
-    r.graph_node = static_cast<std::int64_t>(copy.graph_node);
-    write_work(r, r.start);
-}
-
-void CudaActivity::convert_memset(const cupti::Memset& set) {
-    if (!is_timed(set.start, set.end)) return;
-    auto r = make<CudaMemsetRecord>(CudaKind::memset);
-    r.start = signed_time(set.start);
-    r.end = signed_time(set.end);
-    r.bytes = static_cast<std::int64_t>(set.bytes);
-    r.correlation = set.correlation;
-    r.device = small(set.device);
-    r.context = small(set.context);
-    r.stream = small(set.stream);
-    r.value = set.value;
-    r.mem_kind = set.mem_kind;
-    r.graph_node = static_cast<std::int64_t>(set.graph_node);
+template <typename Work>
+void CudaActivity::convert_work(const Work& work) {
+    if (!is_timed(work.start, work.end)) return;
+    const auto r = cupti::to_record(work);
     write_work(r, r.start);
 }
 
 void CudaActivity::convert_synchronization(const cupti::Synchronization& sync) {
     if (!is_timed(sync.start, sync.end)) return;
-    auto r = make<CudaSynchronizationRecord>(CudaKind::synchronization);
+    auto r = make_record<CudaSynchronizationRecord>(CudaKind::synchronization);
     r.start = signed_time(sync.start);
     r.end = signed_time(sync.end);
     r.correlation = sync.correlation;
@@ -364,7 +257,7 @@ void CudaActivity::convert_synchronization(const cupti::Synchronization& sync) {
 
 void CudaActivity::convert_event(const cupti::CudaEvent& event) {
     const bool is_complete = cupti_->version >= cupti::kVersion12_8;
-    auto r = make<CudaEventRecord>(CudaKind::event);
+    auto r = make_record<CudaEventRecord>(CudaKind::event);
     r.time = signed_time(event.device_time);
     r.correlation = event.correlation;
     r.device = is_complete ? small(event.device) : -1;
@@ -377,8 +270,8 @@ void CudaActivity::convert_event(const cupti::CudaEvent& event) {
 
 void CudaActivity::convert_memory(const cupti::Memory& memory) {
     if (!is_timed(memory.time, memory.time) || !launches_.was_on(signed_time(memory.time))) return;
-    auto r = make<CudaMemoryRecord>(CudaKind::memory,
-                                    memory.name != nullptr ? name_id(narrow_text(memory.name)) : 0);
+    auto r = make_record<CudaMemoryRecord>(CudaKind::memory,
+                                           memory.name != nullptr ? name_id(narrow_text(memory.name)) : 0);
     r.time = signed_time(memory.time);
     r.address = memory.address;
     r.pc = memory.pc;
@@ -400,7 +293,7 @@ void CudaActivity::convert_memory(const cupti::Memory& memory) {
 
 void CudaActivity::convert_pool(const cupti::MemoryPool& pool) {
     if (!is_timed(pool.time, pool.time) || !launches_.was_on(signed_time(pool.time))) return;
-    auto r = make<CudaPoolRecord>(CudaKind::pool);
+    auto r = make_record<CudaPoolRecord>(CudaKind::pool);
     r.time = signed_time(pool.time);
     r.address = pool.address;
     r.correlation = pool.correlation;
@@ -416,7 +309,7 @@ void CudaActivity::convert_pool(const cupti::MemoryPool& pool) {
 
 void CudaActivity::convert_overhead(const cupti::Overhead& overhead) {
     if (!is_timed(overhead.start, overhead.end) || !launches_.was_on(signed_time(overhead.start))) return;
-    auto r = make<CudaOverheadRecord>(CudaKind::overhead);
+    auto r = make_record<CudaOverheadRecord>(CudaKind::overhead);
     r.start = signed_time(overhead.start);
     r.end = signed_time(overhead.end);
     r.correlation = overhead.correlation;
@@ -427,7 +320,7 @@ void CudaActivity::convert_overhead(const cupti::Overhead& overhead) {
 
 void CudaActivity::convert_graph(const cupti::GraphTrace& graph) {
     if (!is_timed(graph.start, graph.end)) return;
-    auto r = make<CudaGraphRecord>(CudaKind::graph);
+    auto r = make_record<CudaGraphRecord>(CudaKind::graph);
     r.start = signed_time(graph.start);
     r.end = signed_time(graph.end);
     r.correlation = graph.correlation;
@@ -439,8 +332,8 @@ void CudaActivity::convert_graph(const cupti::GraphTrace& graph) {
 }
 
 void CudaActivity::convert_device(const cupti::Device& device) {
-    auto r = make<CudaDeviceRecord>(CudaKind::device,
-                                    device.name != nullptr ? name_id(narrow_text(device.name)) : 0);
+    auto r = make_record<CudaDeviceRecord>(CudaKind::device,
+                                           device.name != nullptr ? name_id(narrow_text(device.name)) : 0);
     r.memory = static_cast<std::int64_t>(device.memory);
     r.memory_bandwidth = static_cast<std::int64_t>(device.memory_bandwidth) * 1000;
     r.clock_hz = std::int64_t{device.clock} * 1000;
@@ -466,19 +359,10 @@ void CudaActivity::convert_device(const cupti::Device& device) {
 // --- clock and counts --------------------------------------------------------------------------------------
 
 void CudaActivity::write_clock() {
-    auto r = make<CudaClockRecord>(CudaKind::clock);
-    std::uint64_t tightest = ~std::uint64_t{0};
-    const SessionHeader* joined = session();
-    for (int i = 0; i < 8; ++i) {
-        timespec now;
-        const std::uint64_t before = read_ticks(joined->clock);
-        ::clock_gettime(CLOCK_REALTIME, &now);
-        const std::uint64_t after = read_ticks(joined->clock);
-        if (after - before >= tightest) continue;
-        tightest = after - before;
-        r.ticks = before + (after - before) / 2;
-        r.realtime = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-    }
+    const cupti::ClockPair pair = cupti::read_clock_pair(session()->clock);
+    auto r = make_record<CudaClockRecord>(CudaKind::clock);
+    r.ticks = pair.ticks;
+    r.realtime = pair.realtime;
     write(r);
 }
 
@@ -488,7 +372,7 @@ void CudaActivity::write_loss(std::uint64_t dropped_by_cupti) {
     told_[0] = dropped_;
     told_[1] = untimed_;
     told_[2] = misplaced_;
-    auto r = make<CudaLossRecord>(CudaKind::loss);
+    auto r = make_record<CudaLossRecord>(CudaKind::loss);
     r.dropped = dropped_;
     r.untimed = untimed_;
     r.misplaced = misplaced_;

@@ -1,4 +1,4 @@
-// Turns CUPTI's records into ours (cuda_records.h) in the log of the calling thread, which is our worker:
+// Turns CUPTI's records into ours (cupti/records.h) in the log of the calling thread, which is our worker:
 // what was launched outside the recorded part of the run is left out, what CUPTI could not time is counted.
 // One thread.
 #pragma once
@@ -6,34 +6,18 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "profiler/cupti/calls.h"
+#include "profiler/cupti/library.h"
+#include "profiler/cupti/records.h"
 #include "profiler/inject/cuda_launches.h"
-#include "profiler/inject/cuda_library.h"
-#include "profiler/inject/cuda_records.h"
 
 namespace shardscope::profiler::inject {
 
-// The calls that CUPTI knows by number, and what is wanted of them.
-class CudaCalls {
-  public:
-    static constexpr std::uint32_t kMost = 2048;  // of each API
+using cupti::CudaCalls;
+using cupti::Cupti;
 
-    // Asks for all names.
-    void init(const Cupti& cupti);
-
-    struct Call {
-        const char* name = nullptr;  // CUPTI's, for ever
-        std::uint32_t id = 0;        // name_id(), once it is used
-        bool wanted = false;
-    };
-    // nullptr: CUPTI has no such call. `domain` is cupti::kDomainDriver or kDomainRuntime.
-    Call* find(int domain, std::uint32_t number) {
-        return number < kMost && calls_[domain - 1][number].name != nullptr ? &calls_[domain - 1][number]
-                                                                            : nullptr;
-    }
-
-  private:
-    Call calls_[2][kMost] = {};
-};
+// Which of the calls to CUDA are worth a record (CudaCalls::IsWanted).
+bool is_wanted_call(int domain, const char* name);
 
 class CudaActivity {
   public:
@@ -65,18 +49,15 @@ class CudaActivity {
     static constexpr std::size_t kMostWaiting = 1u << 15;
 
     template <typename Record>
-    Record read(const void* record) const;
-    template <typename Record>
     void write_work(const Record& record, std::int64_t start);
     void wait(const void* record, std::size_t bytes, std::uint32_t correlation, std::int64_t start);
     bool is_timed(std::uint64_t start, std::uint64_t end);
 
     void convert_one(const void* record);
+    template <typename Work>
+    void convert_work(const Work& work);
     void convert_api(const cupti::Api& api, int domain);
     void convert_kernel(const cupti::Kernel& kernel);
-    void convert_memcpy(const cupti::Memcpy& copy);
-    void convert_peer(const cupti::MemcpyPeer& copy);
-    void convert_memset(const cupti::Memset& set);
     void convert_synchronization(const cupti::Synchronization& sync);
     void convert_event(const cupti::CudaEvent& event);
     void convert_memory(const cupti::Memory& memory);

@@ -11,28 +11,18 @@
 
 #include <fmt/format.h>
 
-#include "profiler/inject/cuda_records.h"
-#include "profiler/inject/cupti_abi.h"
-#include "profiler/record/cuda_clock.h"
+#include "profiler/cuda_clock.h"
+#include "profiler/cuda_rows.h"
+#include "profiler/cupti/abi.h"
+#include "profiler/cupti/records.h"
+#include "profiler/kernel_names.h"
 #include "profiler/record/findings.h"
-#include "profiler/record/kernel_names.h"
 #include "profiler/record_reading.h"
 
 namespace shardscope::profiler {
 namespace {
 
 using traces::StringId;
-
-// ENUM_CUDA_MEM_KIND counts from 0 and has its unknown last.
-int mem_kind(int cupti_kind) {
-    constexpr int kUnknown = 7;
-    return cupti_kind >= 1 && cupti_kind <= kUnknown ? cupti_kind - 1 : kUnknown;
-}
-
-int launch_type(int cupti_type) {
-    constexpr int kUnknown = 0;
-    return cupti_type <= 2 ? cupti_type + 1 : kUnknown;
-}
 
 // ENUM_CUPTI_OVERHEAD_TYPE, and what is to be read in the row. Types that have no number there are unknown.
 struct OverheadKind {
@@ -164,17 +154,10 @@ class CudaHandler final : public RecordHandler {
 
     // Both ends in trace time; false before the first clock record, and for what no clock can have shown.
     bool set_times(std::int64_t start, std::int64_t end, std::int64_t* row_start, std::int64_t* row_end) {
-        const bool is_sane = start > 0 && end >= start && end <= kLatest;
-        const auto from = is_sane ? clock_.to_trace(start) : std::nullopt;
-        if (!from) {
-            ++unplaced_;
-            ++process_.findings->lost;
-            return false;
-        }
-        *row_start = *from;
-        // A length is a length, also where the system's clock was set in between.
-        *row_end = *from + (end - start);
-        return true;
+        if (clock_.place(start, end, row_start, row_end)) return true;
+        ++unplaced_;
+        ++process_.findings->lost;
+        return false;
     }
 
     std::int64_t correlation(std::uint32_t id) const { return std::int64_t{process_.number} << 32 | id; }
@@ -235,15 +218,10 @@ class CudaHandler final : public RecordHandler {
 
     void clock(RecordConverter& to, const CudaClockRecord& r) {
         const std::int64_t now = to.to_trace_ns(r.ticks);
-        if (r.realtime <= 0 || r.realtime > kLatest || now < -kLongest || now > kLongest) return;
+        if (r.realtime <= 0 || r.realtime > CudaClock::kLatest || now < -kLongest || now > kLongest) return;
         const auto step = clock_.add(r.realtime, now);
         if (!step || ++steps_ > kMostSteps) return;
-        say(to, now,
-            fmt::format(
-                "the system's clock was set {:.3f} s {} within the second before {:.3f} s; CUDA events of "
-                "that second may be off by as much",
-                static_cast<double>(*step < 0 ? -*step : *step) / 1e9, *step < 0 ? "back" : "ahead",
-                static_cast<double>(now) / 1e9));
+        say(to, now, CudaClock::describe_step(*step, now));
     }
 
     bool notice(RecordConverter& to, const std::byte* bytes, std::size_t size) {
@@ -337,29 +315,7 @@ class CudaHandler final : public RecordHandler {
         row.short_name = names.base;
         row.demangled_name = names.demangled;
         row.mangled_name = names.mangled;
-        for (int i = 0; i < 3; ++i) {
-            row.grid[i] = r.grid[i];
-            row.block[i] = r.block[i];
-            row.cluster[i] = r.cluster[i];
-        }
-        row.context = r.context;
-        row.launch_type = launch_type(r.launch_type);
-        row.cache_config = r.cache_config;
-        row.registers = r.registers;
-        row.static_shared_memory = r.static_shared;
-        row.dynamic_shared_memory = r.dynamic_shared;
-        row.local_memory_per_thread = r.local_per_thread;
-        row.local_memory_total = r.local_total;
-        row.grid_id = r.grid_id;
-        row.shared_memory_executed = r.shared_executed;
-        row.shared_memory_limit_config = r.shared_limit_config;
-        if (r.graph_node != 0) {
-            row.graph_node = r.graph_node;
-            row.graph = r.graph;
-        }
-        row.cluster_policy = r.cluster_policy;
-        row.max_potential_cluster = r.max_potential_cluster;
-        row.max_active_clusters = r.max_active_clusters;
+        fill_row(r, row);
         to.emit(row);
     }
 
@@ -370,19 +326,13 @@ class CudaHandler final : public RecordHandler {
         row.stream = r.stream;
         row.correlation = correlation(r.correlation);
         row.global_pid = global_pid();
-        row.bytes = r.bytes;
-        row.copy_kind = r.copy_kind;
-        row.src_kind = mem_kind(r.src_kind);
-        row.dst_kind = mem_kind(r.dst_kind);
-        row.context = r.context;
+        fill_row(r, row);
         if (r.src_device >= 0 && r.dst_device >= 0) {
             row.src_device = device_id(to, r.src_device, r.src_context);
             row.src_context = r.src_context;
             row.dst_device = device_id(to, r.dst_device, r.dst_context);
             row.dst_context = r.dst_context;
         }
-        if (r.graph_node != 0) row.graph_node = r.graph_node;
-        if (r.copies != 0) row.copies = r.copies;
         to.emit(row);
     }
 
@@ -393,11 +343,7 @@ class CudaHandler final : public RecordHandler {
         row.stream = r.stream;
         row.correlation = correlation(r.correlation);
         row.global_pid = global_pid();
-        row.bytes = r.bytes;
-        row.value = static_cast<int>(r.value);
-        row.mem_kind = mem_kind(r.mem_kind);
-        row.context = r.context;
-        if (r.graph_node != 0) row.graph_node = r.graph_node;
+        fill_row(r, row);
         to.emit(row);
     }
 
@@ -499,7 +445,6 @@ class CudaHandler final : public RecordHandler {
 
     static constexpr int kMostSteps = 8;                                 // that are told
     static constexpr std::int64_t kLongest = 1'000'000'000'000'000'000;  // of a recording: 31 years
-    static constexpr std::int64_t kLatest = 4'000'000'000'000'000'000;   // in the year 2096
 
     const ProcessFacts process_;
     CudaClock clock_;

@@ -1,4 +1,4 @@
-// Turns the records of what CUDA did (inject/cuda_records.h) in one process into rows: CUPTI's clock into
+// Turns the records of what CUDA did (cupti/records.h) in one process into rows: CUPTI's clock into
 // trace time, CUPTI's enum values into Nsight's, its ids into ids that are unique in the trace. One thread.
 #pragma once
 

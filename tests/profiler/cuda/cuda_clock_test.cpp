@@ -1,5 +1,5 @@
 // The system's clock against trace time, with and without steps.
-#include "profiler/record/cuda_clock.h"
+#include "profiler/cuda_clock.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "profiler/inject/cuda_records.h"
+#include "profiler/cupti/records.h"
 #include "profiler/record/findings.h"
 #include "tests/profiler/memory_sink.h"
 

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "profiler/inject/cupti_abi.h"
+#include "profiler/cupti/abi.h"
 #include "tests/profiler/cuda/fake_cupti.h"
 
 namespace cupti = shardscope::profiler::cupti;

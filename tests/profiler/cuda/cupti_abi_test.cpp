@@ -1,5 +1,5 @@
-// The layouts and numbers of inject/cupti_abi.h are those of the Toolkit's headers.
-#include "profiler/inject/cupti_abi.h"
+// The layouts and numbers of cupti/abi.h are those of the Toolkit's headers.
+#include "profiler/cupti/abi.h"
 
 #include <cupti.h>
 #include <gtest/gtest.h>
@@ -135,6 +135,11 @@ SAME(MemoryPool, used, CUpti_ActivityMemoryPool3, utilizedSize);
 static_assert(sizeof(cupti::MemoryPool) <= sizeof(CUpti_ActivityMemoryPool2));
 static_assert(cupti::bytes_known<cupti::MemoryPool>(cupti::kVersion11_2) <= sizeof(CUpti_ActivityMemoryPool));
 
+SAME(ExternalCorrelation, external_kind, CUpti_ActivityExternalCorrelation, externalKind);
+SAME(ExternalCorrelation, external_id, CUpti_ActivityExternalCorrelation, externalId);
+SAME(ExternalCorrelation, correlation, CUpti_ActivityExternalCorrelation, correlationId);
+static_assert(sizeof(cupti::ExternalCorrelation) == sizeof(CUpti_ActivityExternalCorrelation));
+
 SAME(Overhead, overhead, CUpti_ActivityOverhead3, overheadKind);
 SAME(Overhead, object, CUpti_ActivityOverhead3, objectKind);
 SAME(Overhead, object_id, CUpti_ActivityOverhead3, objectId);
@@ -213,6 +218,8 @@ TEST(CuptiAbi, has_the_toolkits_numbers) {
     EXPECT_EQ(cupti::kKindCudaEvent, CUPTI_ACTIVITY_KIND_CUDA_EVENT);
     EXPECT_EQ(cupti::kKindStream, CUPTI_ACTIVITY_KIND_STREAM);
     EXPECT_EQ(cupti::kKindSynchronization, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
+    EXPECT_EQ(cupti::kKindExternalCorrelation, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
+    EXPECT_EQ(cupti::kExternalCustom0, static_cast<std::uint32_t>(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0));
     EXPECT_EQ(cupti::kKindMemory2, CUPTI_ACTIVITY_KIND_MEMORY2);
     EXPECT_EQ(cupti::kKindMemoryPool, CUPTI_ACTIVITY_KIND_MEMORY_POOL);
     EXPECT_EQ(cupti::kKindGraphTrace, CUPTI_ACTIVITY_KIND_GRAPH_TRACE);

@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-#include "profiler/inject/cupti_abi.h"
+#include "profiler/cupti/abi.h"
 
 namespace cupti = shardscope::profiler::cupti;
 

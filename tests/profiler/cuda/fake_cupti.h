@@ -11,7 +11,7 @@
 
 extern "C" {
 
-// Puts a record of cupti_abi.h into the buffer of a lane (0..15), if its kind is enabled; 1: it did. `name`:
+// Puts a record of cupti/abi.h into the buffer of a lane (0..15), if its kind is enabled; 1: it did. `name`:
 // of an API record's call ("cudaLaunchKernel_v7000"), whose number is filled in; else null.
 int fake_emit(int lane, const void* record, std::size_t size, const char* name);
 

@@ -1,5 +1,5 @@
 // Memory of the buffers: anonymous pages, a header page in front of each.
-#include "profiler/inject/cuda_buffers.h"
+#include "profiler/cupti/buffers.h"
 
 #include <new>
 
@@ -10,7 +10,7 @@
 #define MADV_POPULATE_WRITE 23  // since Linux 5.14; elsewhere it fails and pages are made on first touch
 #endif
 
-namespace shardscope::profiler::inject {
+namespace shardscope::profiler::cupti {
 
 CudaBuffers::Filled* CudaBuffers::make() {
     void* memory =
@@ -54,4 +54,4 @@ void CudaBuffers::provide_spare() {
     }
 }
 
-}  // namespace shardscope::profiler::inject
+}  // namespace shardscope::profiler::cupti

@@ -1,10 +1,12 @@
 // Finding the stretch, and the line between its pairs.
-#include "profiler/record/cuda_clock.h"
+#include "profiler/cuda_clock.h"
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <limits>
+
+#include <fmt/format.h>
 
 namespace shardscope::profiler {
 
@@ -31,6 +33,26 @@ std::optional<std::int64_t> CudaClock::add(std::int64_t realtime, std::int64_t t
                     pairs.begin() + static_cast<std::ptrdiff_t>(half));
     }
     return std::nullopt;
+}
+
+bool CudaClock::place(std::int64_t start, std::int64_t end, std::int64_t* trace_start,
+                      std::int64_t* trace_end) const {
+    const bool is_sane = start > 0 && end >= start && end <= kLatest;
+    const auto from = is_sane ? to_trace(start) : std::nullopt;
+    if (!from) return false;
+    *trace_start = *from;
+    // A length is a length, also where the system's clock was set in between.
+    *trace_end = *from + (end - start);
+    return true;
+}
+
+std::string CudaClock::describe_step(std::int64_t step, std::int64_t trace) {
+    return fmt::format(
+        "the system's clock was set {:.3f} s {} within the second before {:.3f} s; CUDA events of that "
+        "second "
+        "may be off by as much",
+        static_cast<double>(std::abs(step)) / 1e9, step < 0 ? "back" : "ahead",
+        static_cast<double>(trace) / 1e9);
 }
 
 std::int64_t CudaClock::offset_at(const Stretch& stretch, std::int64_t realtime) {

@@ -1,5 +1,5 @@
 // Where CUPTI may be, and its functions by name.
-#include "profiler/inject/cuda_library.h"
+#include "profiler/cupti/library.h"
 
 #include <initializer_list>
 
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profiler/inject/old_symbols.h"
+#include "profiler/old_symbols.h"
 
-namespace shardscope::profiler::inject {
+namespace shardscope::profiler::cupti {
 namespace {
 
 // Newest first; before 12 the minor version was part of the name.
@@ -139,7 +139,9 @@ bool open_cupti(Cupti& cupti, char (&why)[512]) {
     find(library, "cuptiActivityEnableDriverApi", cupti.ActivityEnableDriverApi);
     find(library, "cuptiActivityEnableCudaEventDeviceTimestamps",
          cupti.ActivityEnableCudaEventDeviceTimestamps);
-    if (cupti.GetVersion(&cupti.version) != cupti::kSuccess || cupti.version < cupti::kVersion11_2) {
+    find(library, "cuptiActivityPushExternalCorrelationId", cupti.ActivityPushExternalCorrelationId);
+    find(library, "cuptiActivityPopExternalCorrelationId", cupti.ActivityPopExternalCorrelationId);
+    if (cupti.GetVersion(&cupti.version) != kSuccess || cupti.version < kVersion11_2) {
         ::snprintf(why, sizeof why,
                    "libcupti.so is of version %u, which is older than CUDA 11.2: install a later one",
                    cupti.version);
@@ -148,4 +150,4 @@ bool open_cupti(Cupti& cupti, char (&why)[512]) {
     return true;
 }
 
-}  // namespace shardscope::profiler::inject
+}  // namespace shardscope::profiler::cupti

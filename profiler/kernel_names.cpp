@@ -1,5 +1,5 @@
 // Demangling by the C++ runtime; the base name by walking back over balanced brackets.
-#include "profiler/record/kernel_names.h"
+#include "profiler/kernel_names.h"
 
 #include <cstddef>
 #include <cstdlib>

@@ -1,12 +1,12 @@
 // The buffers that CUPTI fills with records: handed out in the program's threads, given back full or at a
-// flush, emptied by our worker. No lock: CUPTI calls in while it holds its own.
+// flush, emptied by a worker of ours. No lock: CUPTI calls in while it holds its own.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-namespace shardscope::profiler::inject {
+namespace shardscope::profiler::cupti {
 
 class CudaBuffers {
   public:
@@ -76,4 +76,4 @@ class CudaBuffers {
     std::atomic<std::uint32_t> count_{0};
 };
 
-}  // namespace shardscope::profiler::inject
+}  // namespace shardscope::profiler::cupti

@@ -1,5 +1,5 @@
-// The part of CUPTI that the injected library uses, stated here so that a build needs no CUDA Toolkit: the
-// library is found at run time (cuda_library.h). Names, numbers and layouts are those of CUPTI's activity and
+// The part of CUPTI that we use, stated here so that a build needs no CUDA Toolkit: the library is found at
+// run time (library.h). Names, numbers and layouts are those of CUPTI's activity and
 // callback interfaces (NVIDIA's CUPTI documentation; CUDA 11.2 to 13.0); a test compares them with the
 // Toolkit's headers where they are found. Later versions append fields only, so that each struct holds for
 // every version up to the fields that bytes_known() says.
@@ -31,6 +31,7 @@ enum Kind : std::uint32_t {
     kKindCudaEvent = 36,
     kKindStream = 37,
     kKindSynchronization = 38,
+    kKindExternalCorrelation = 39,
     kKindMemory2 = 49,
     kKindMemoryPool = 50,
     kKindGraphTrace = 51,
@@ -148,6 +149,14 @@ struct Overhead {
     std::uint32_t correlation, reserved;  // since CUDA 12.8, or some versions before
 };
 inline constexpr std::uint32_t kObjectThread = 2;
+
+// Comes with the record of each call that was made while its thread had that id pushed.
+struct ExternalCorrelation {
+    std::uint32_t kind, external_kind;
+    std::uint64_t external_id;
+    std::uint32_t correlation, reserved;
+};
+inline constexpr std::uint32_t kExternalCustom0 = 3;
 
 struct GraphTrace {
     std::uint32_t kind, correlation;

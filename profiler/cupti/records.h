@@ -1,4 +1,4 @@
-// The records that the injected library writes for what CUDA did (kinds 64..95 of record.h). All come from
+// The records of what CUDA did (kinds 64..95 of record.h), as the injected library writes them. All come from
 // one thread of ours, so that the thread of a call stands in the record.
 //
 // Times are nanoseconds of CLOCK_REALTIME, as CUPTI gives them: a clock record before them ties that clock to

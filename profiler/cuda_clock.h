@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace shardscope::profiler {
@@ -18,6 +19,16 @@ class CudaClock {
     // A pair, later than all before. The step that lies before it, if there is one: positive where the
     // system's clock was set ahead.
     std::optional<std::int64_t> add(std::int64_t realtime, std::int64_t trace);
+
+    static constexpr std::int64_t kLatest = 4'000'000'000'000'000'000;  // in the year 2096: nothing is later
+
+    // Both ends of something in trace time. False before the first pair, and for times that no clock can have
+    // shown.
+    bool place(std::int64_t start, std::int64_t end, std::int64_t* trace_start,
+               std::int64_t* trace_end) const;
+
+    // A sentence about a step that add() found at that trace time.
+    static std::string describe_step(std::int64_t step, std::int64_t trace);
 
     // No pair yet: std::nullopt.
     std::optional<std::int64_t> to_trace(std::int64_t realtime) const;

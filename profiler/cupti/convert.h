@@ -1,0 +1,54 @@
+// CUPTI's records as ours (records.h), by whichever version of the library filled them. Pure functions: no
+// heap, no exceptions.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "profiler/cupti/abi.h"
+#include "profiler/cupti/records.h"
+
+namespace shardscope::profiler::cupti {
+
+// A record as it lies in a buffer. Older libraries fill less of it: the rest stays zero.
+template <typename Record>
+Record read(const void* record, std::uint32_t version) {
+    Record copy{};
+    std::memcpy(&copy, record, bytes_known<Record>(version));
+    return copy;
+}
+
+inline std::uint32_t kind_of(const void* record) {
+    std::uint32_t kind = 0;
+    std::memcpy(&kind, record, sizeof kind);
+    return kind;
+}
+
+// Whether CUPTI could measure both.
+inline bool is_timed(std::uint64_t start, std::uint64_t end) {
+    return start != 0 && end >= start;
+}
+
+inline std::int64_t signed_time(std::uint64_t time) {
+    return static_cast<std::int64_t>(time);
+}
+
+// An id where 32 bits of it were all the room.
+inline std::int32_t small(std::uint64_t value) {
+    return value <= 0x7FFFFFFF ? static_cast<std::int32_t>(value) : -1;
+}
+
+template <typename Record>
+Record make_record(CudaKind kind, std::uint32_t name = 0, std::uint8_t flags = 0) {
+    Record record{};
+    record.header = {sizeof(Record), record_kind(kind), flags, name};
+    return record;
+}
+
+// What ran on a device. `name`: what header.name shall be.
+CudaKernelRecord to_record(const Kernel& kernel, std::uint32_t version, std::uint32_t name);
+CudaMemcpyRecord to_record(const Memcpy& copy);
+CudaMemcpyRecord to_record(const MemcpyPeer& copy);
+CudaMemsetRecord to_record(const Memset& set);
+
+}  // namespace shardscope::profiler::cupti
