@@ -29,6 +29,15 @@ TEST(Cost, OfAttentionCountsWhatIsSeen) {
     EXPECT_EQ(attention_backward_cost(1, 3, 4, 2).flops, 6 * (32 + 2 * 4));
 }
 
+// The same 6 pairs; the backward makes each score again: 2*2 per head, 8 in all, and 3 per head; a row's
+// delta takes 2 * 4 more. One number per head and row (2 * 3) instead of 2 * 3 * 3 probabilities.
+TEST(Cost, OfFusedAttentionHoldsNoSquare) {
+    EXPECT_EQ(fused_attention_forward_cost(1, 3, 4, 2).flops, attention_forward_cost(1, 3, 4, 2).flops);
+    EXPECT_EQ(fused_attention_forward_cost(1, 3, 4, 2).bytes,
+              attention_forward_cost(1, 3, 4, 2).bytes - 4 * (18 - 6));
+    EXPECT_EQ(fused_attention_backward_cost(1, 3, 4, 2).flops, 6 * (32 + 8 + 2 * (4 + 3)) + 3 * 8);
+}
+
 // Sizes beyond 2^31 must not wrap: 2 * 10^4 * 10^4 * 10^5 = 2e13.
 TEST(Cost, OfLargeLayersDoesNotOverflow) {
     EXPECT_EQ(linear_backward_input_cost(100000, 10000, 10000).flops, 20000000000000);

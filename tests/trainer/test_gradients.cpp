@@ -234,6 +234,30 @@ TEST(Gradients, Gpt) {
     check_gradients(small_gpt(), 2e-3);
 }
 
+Job fused(Job job) {
+    job.model.attention = AttentionKind::fused;
+    return job;
+}
+
+TEST(Gradients, WithFusedAttention) {
+    check_gradients(fused(small_gpt()), 2e-3);
+    check_gradients(fused(small_llama()), 2e-3);
+}
+
+// The same function: sums in another order.
+TEST(Gradients, WithFusedAttentionAreThoseOfThePlain) {
+    for (const Job& job : {small_gpt(), small_llama()}) {
+        OneDevice plain(job), other(fused(job));
+        const std::map<int, Floats> expected = plain.gradients();
+        for (const auto& [id, gradient] : other.gradients()) {
+            Floats difference = gradient;
+            for (std::size_t i = 0; i < difference.size(); ++i) difference[i] -= expected.at(id)[i];
+            EXPECT_LT(norm(difference), 1e-5 * norm(expected.at(id)));
+        }
+        EXPECT_NEAR(other.last_loss(), plain.last_loss(), 1e-6);
+    }
+}
+
 TEST(Gradients, GptTiedWithDropout) {
     check_gradients(tied_with_dropout(small_gpt()), 2e-3);
 }
@@ -253,7 +277,8 @@ TEST(Gradients, StartAtTheLossOfKnowingNothing) {
 
 // The forward computed again has the same bits, dropout's masks too.
 TEST(Gradients, AreTheSameBitsWithCheckpointing) {
-    for (const Job& model : {tied_with_dropout(small_gpt()), tied_with_dropout(small_llama())}) {
+    for (const Job& model : {tied_with_dropout(small_gpt()), tied_with_dropout(small_llama()),
+                             fused(tied_with_dropout(small_llama()))}) {
         OneDevice plain(model);
         const std::map<int, Floats> expected = plain.gradients();
         for (const char* classes : {"Block", "CausalSelfAttention", "Linear", "Dropout"}) {
@@ -293,7 +318,7 @@ TEST(Gradients, AreTheSameBitsBesideFrozenParameters) {
 
 // bf16 keeps 8 bits: a rounding is 2^-9 = 0.2 % of a value; gradients pass some tens of them.
 TEST(Gradients, InBf16AreNearThoseInFp32) {
-    for (Job job : {small_mlp(), small_gpt(), small_llama()}) {
+    for (Job job : {small_mlp(), small_gpt(), small_llama(), fused(small_gpt()), fused(small_llama())}) {
         OneDevice exact(job);
         const std::map<int, Floats> expected = exact.gradients();
         job.precision = {Precision::bf16, Precision::bf16, Precision::bf16};

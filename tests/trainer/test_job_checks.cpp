@@ -52,6 +52,7 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
         {"[train]\nvalidate_every = 5", "job.toml:2: train.validate_every: ", "data.validation"},
         {"[data]\nvalidation = 0.1", "job.toml:2: data.validation: ", "\"text\""},
         {"[model]\ndropout = 0.1", "job.toml:2: model.dropout: ", "an mlp has none"},
+        {"[model]\nattention = 'fused'", "job.toml:2: model.attention: ", "an mlp has none"},
     };
     for (const Mistake& m : strategies)
         EXPECT_THAT(error_of(m.toml), AllOf(StartsWith(m.begins), HasSubstr(m.says)));
@@ -61,6 +62,25 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
                 AllOf(StartsWith("job.toml:4: model.width: "), HasSubstr("cannot be rotated in pairs")));
     EXPECT_THAT(error_of("[model]\ntype = 'gpt'\nvocabulary = 100\n" + text),
                 AllOf(StartsWith("job.toml:3: model.vocabulary: "), HasSubstr("less than the 256 bytes")));
+}
+
+// The CPU's figures stay as they are; a GPU's kernels hold heads of up to 256 features.
+TEST(JobChecks, AttentionFollowsTheDeviceAndTheWidthOfAHead) {
+    const auto kind = [](const std::string& device, const std::string& attention, int width) {
+        return parse_job("[run]\ndevice = '" + device +
+                             "'\n[model]\ntype = 'gpt'\nheads = 1\nwidth = " + std::to_string(width) +
+                             "\nattention = '" + attention + "'\n[data]\ntype = 'text'\npath = 'x'\n",
+                         "job.toml")
+            .model.attention;
+    };
+    EXPECT_EQ(kind("cpu", "auto", 64), AttentionKind::plain);
+    EXPECT_EQ(kind("cuda", "auto", 64), AttentionKind::fused);
+    EXPECT_EQ(kind("cuda", "auto", 257), AttentionKind::plain);
+    EXPECT_EQ(kind("cuda", "plain", 64), AttentionKind::plain);
+    EXPECT_EQ(kind("cpu", "fused", 256), AttentionKind::fused);
+    EXPECT_THAT(error_of("[model]\ntype = 'gpt'\nheads = 2\nwidth = 514\nattention = 'fused'\n[data]\ntype = "
+                         "'text'\npath = 'x'\n"),
+                AllOf(StartsWith("job.toml:5: model.attention: "), HasSubstr("up to 256 features, not 257")));
 }
 
 TEST(JobChecks, ZeroStagesAreNamesOfStrategies) {

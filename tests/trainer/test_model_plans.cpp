@@ -13,6 +13,8 @@
 namespace shardscope::trainer {
 namespace {
 
+using ::testing::EndsWith;
+using ::testing::Not;
 using testing::Pass;
 using testing::PassOptions;
 using testing::small_gpt;
@@ -47,7 +49,9 @@ std::vector<Job> all_models() {
     tied.model.dropout = 0.1;
     Job llama = small_llama();
     llama.model.dropout = 0.1;
-    return {small_mlp(), small_gpt(), tied, small_llama(), llama};
+    Job fused = llama;
+    fused.model.attention = AttentionKind::fused;
+    return {small_mlp(), small_gpt(), tied, small_llama(), llama, fused};
 }
 
 // --- in general ------------------------------------------------------------------------------------------
@@ -102,6 +106,32 @@ TEST(ModelPlans, TakeAnyBatch) {
         const Pass pass = pass_of(job, {.backward = false, .training = false});
         EXPECT_EQ(pass.all(Kernel::attention_forward).front()->dims[0], 1);
     }
+}
+
+// --- attention -------------------------------------------------------------------------------------------
+
+// 2 blocks. Plain keeps the probabilities of each, batch * heads * context^2 = 2 * 2 * 128^2 floats, fused
+// one number per row.
+TEST(ModelPlans, KeepNoProbabilitiesWithFusedAttention) {
+    Job job = small_gpt();
+    job.model.context = 128;  // so that the probabilities are the most of it
+    job.model.attention = AttentionKind::plain;
+    const Pass plain = pass_of(job);
+    job.model.attention = AttentionKind::fused;
+    const Pass fused = pass_of(job);
+    EXPECT_EQ(fused.count(Kernel::attention_forward), 0);
+    EXPECT_EQ(fused.count(Kernel::fused_attention_forward), 2);
+    EXPECT_EQ(fused.count(Kernel::fused_attention_backward), 2);
+    EXPECT_EQ(fused.dangling(), 0);
+    for (const Buffer& buffer : fused.plan.buffers) {
+        EXPECT_THAT(buffer.name, Not(EndsWith("attention.probabilities")));
+        const bool of_rows = buffer.name.ends_with("logsumexp") || buffer.name.ends_with(".delta");
+        EXPECT_TRUE(!of_rows || buffer.bytes == 2 * 2 * 128 * 4) << buffer.name;
+    }
+    // Of each block the square goes, the row's number comes.
+    const std::int64_t saved = 2 * (2 * 2 * 128 * 128 - 2 * 2 * 128) * 4;
+    EXPECT_GE(plain.peak() - fused.peak(), saved / 2);
+    EXPECT_LE(plain.peak() - fused.peak(), saved + 128 * 128 * 4);
 }
 
 // --- dropout ---------------------------------------------------------------------------------------------

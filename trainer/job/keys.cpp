@@ -185,7 +185,7 @@ std::vector<Key> make_keys() {
         choice(
             "model", "attention", &Job::model, &ModelSection::attention, {"auto", "plain", "fused"},
             "gpt, llama: plain keeps the probabilities of every pair of tokens, fused computes them again; "
-            "auto: plain"),
+            "auto: fused on a GPU, plain on the CPU"),
 
         choice("data", "type", &Job::data, &DataSection::type, {"synthetic", "text"},
                "synthetic: made from the seed (mlp); text: from data.path (gpt, llama)"),
