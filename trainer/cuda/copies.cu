@@ -64,8 +64,8 @@ __device__ void copy_bytes(const std::byte* from, std::byte* to, std::int64_t by
 
 template <int kMost>
 __global__ void __launch_bounds__(kThreads)
-    move_kernel(std::byte* whole, std::int64_t part_bytes, const __grid_constant__ Table<kMost> table,
-                int entries, bool gather) {
+    move_kernel(std::byte* whole, std::int64_t part_bytes,
+                const __grid_constant__ GridConstant<Table<kMost>> table, int entries, bool gather) {
     const std::int64_t block = blockIdx.x;
     int low = 0;  // the last entry that begins at this block or before
     for (int high = entries; high - low > 1;) {

@@ -54,8 +54,8 @@ __host__ __device__ inline std::int64_t chunk_of(std::int64_t element) {
 // values of one element.
 template <class Step, int kMost>
 __global__ void __launch_bounds__(kThreads)
-    step_kernel(const __grid_constant__ Table<kMost> table, int entries, Arrays<Step::kArrays> arrays,
-                Step step, const double* norms, double* parts, bool packed) {
+    step_kernel(const __grid_constant__ GridConstant<Table<kMost>> table, int entries,
+                Arrays<Step::kArrays> arrays, Step step, const double* norms, double* parts, bool packed) {
     const Entry& entry = entry_of(table, entries, blockIdx.x);
     const std::int64_t chunk = chunk_of(entry.begin) + (blockIdx.x - entry.first_block);
     const std::int64_t begin = chunk * kChunk > entry.begin ? chunk * kChunk : entry.begin;
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(kThreads)
 // One block per range: the sums of its blocks.
 template <int kMost>
 __global__ void __launch_bounds__(kThreads)
-    norms_kernel(const __grid_constant__ Table<kMost> table, int entries, std::int64_t blocks,
+    norms_kernel(const __grid_constant__ GridConstant<Table<kMost>> table, int entries, std::int64_t blocks,
                  const double* parts, double* norms) {
     const Entry& entry = table.at[blockIdx.x];
     const std::int64_t end =

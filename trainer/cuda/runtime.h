@@ -35,8 +35,20 @@ inline void check(cudaError_t result, const char* what) {
 // Dynamic shared memory that a kernel gets without asking for more.
 inline constexpr std::size_t kSharedWithoutAsking = 48 * 1024;
 
+// A kernel's large parameter, declared `const __grid_constant__ GridConstant<T> x`: all threads read the one
+// copy that the launch made (CUDA C++ Programming Guide, __grid_constant__ parameters).
+#ifdef SHARDSCOPE_PLAYED_CUDA
+template <class T>
+using GridConstant = const T&;
+#else
+template <class T>
+using GridConstant = T;
+#endif
+
 // Both below are for CUDA sources alone: a C++ compiler beside them gets the rest of this header.
 #if defined(__CUDACC__) || defined(SHARDSCOPE_PLAYED_CUDA)
+
+#if defined(__CUDACC__) || defined(SHARDSCOPE_PLAYED_CUDA)  // a C++ compiler knows no <<<>>>
 
 // Enqueues grid.x * grid.y * grid.z blocks of the kernel; an empty grid is no launch. Throws CudaError where
 // the launch itself is refused (a fault inside a kernel shows at a later call).
@@ -70,6 +82,8 @@ __device__ inline T* dynamic_shared() {
     return reinterpret_cast<T*>(shared_bytes);
 #endif
 }
+
+#endif
 
 #endif
 
