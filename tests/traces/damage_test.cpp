@@ -240,7 +240,7 @@ TEST_F(Damage, AnExportsProcessesBecomeRanks) {
     ASSERT_EQ(trace->ranks.size(), 2u);
     ASSERT_EQ(trace->device.size(), 2u);
     EXPECT_EQ(trace->device.rank, (std::vector<std::uint16_t>{0, 1}));
-    EXPECT_EQ(trace->device.launch, (std::vector<std::int32_t>{0, 1}));
+    EXPECT_EQ(trace->device.launch.all(), (std::vector<std::int32_t>{0, 1}));
     EXPECT_EQ(trace->ranges.kind, (std::vector<RangeKind>{RangeKind::communication, RangeKind::annotation}));
     EXPECT_EQ(trace->ranges.module, (std::vector<std::int32_t>{-1, -1}));  // the payload is the program's own
 }

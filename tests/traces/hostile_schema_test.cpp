@@ -126,7 +126,7 @@ TEST_F(HostileSchema, FarIdsAndOddDurations) {
         "7200000000011, 0, 7, 9007199254740993, 0, 0), (12, 12, 0, 7, -9223372036854775808, 0, 0), (13, 14, "
         "0, 7, 9007199254740994, 0, 0)");
     const auto trace = load_trace(path);
-    EXPECT_EQ(trace->device.launch, (std::vector<std::int32_t>{1, 0, 2, -1}));
+    EXPECT_EQ(trace->device.launch.all(), (std::vector<std::int32_t>{1, 0, 2, -1}));
     EXPECT_EQ(trace->last_ns, 7'200'000'000'011);
     (void)summarize(*trace);
 }

@@ -58,14 +58,14 @@ TEST(KinetoVariants, of2022To2024HaveTheirOwnCorrelationForExternalId) {
     const auto read = read_text(kineto(
         R"({"ph": "X", "cat": "cpu_op", "name": "aten::other", "pid": 42, "tid": 43, "ts": 0, "dur": 5, "args": {"External id": 9}},
 {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 130, "dur": 40, "args": {"External id": 9, "device": 0, "stream": 7, "correlation": 9}})"));
-    EXPECT_EQ(read.trace->device.range.at(0), -1);
+    EXPECT_EQ(read.trace->device.range[0], -1);
 }
 
 TEST(KinetoVariants, withoutALaunchRowTheExternalIdNamesTheOperator) {
     const auto read = read_text(kineto(
         R"({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 42, "tid": 43, "ts": 0, "dur": 5, "args": {"External id": 7}},
 {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 130, "dur": 40, "args": {"External id": 7, "device": 0, "stream": 7, "correlation": 9}})"));
-    EXPECT_EQ(read.trace->device.range.at(0), 0);
+    EXPECT_EQ(read.trace->device.range[0], 0);
 }
 
 TEST(KinetoVariants, ofSpring2024LeaveLeadingZerosOfNanosecondsAway) {

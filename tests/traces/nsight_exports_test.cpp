@@ -99,7 +99,7 @@ TEST_F(NsightExports, WholeGraphsAreDeviceWorkWhereTheirKernelsAreNotThere) {
     const auto trace = load();
     ASSERT_EQ(trace->device.size(), 3u);
     EXPECT_EQ(text(*trace, trace->device.name[0]), "CUDA graph 4");
-    EXPECT_EQ(trace->device.launch, (std::vector<std::int32_t>{0, 1, 1}));
+    EXPECT_EQ(trace->device.launch.all(), (std::vector<std::int32_t>{0, 1, 1}));
 }
 
 TEST_F(NsightExports, NamesOfRangesTellOperatorsAndModules) {

@@ -159,7 +159,8 @@ TEST_F(ArrangementTest, JoinsTheRanksOfACollectiveInOneRow) {
     ASSERT_EQ(tracks_.tracks[0].kind, Track::Kind::collectives);
     const Track& joined = tracks_.tracks[0];
     std::size_t parts = 0, transfers = 0;
-    for (const std::int32_t c : trace_->device.collective) parts += c >= 0 ? 1 : 0;
+    for (std::size_t i = 0; i < trace_->device.size(); ++i)
+        parts += trace_->device.collective[i] >= 0 ? 1 : 0;
     for (const Lane& lane : joined.lanes) {
         for (std::size_t i = 0; i < lane.size(); ++i) {
             if (lane.paint(i) != kTransferPaint) continue;

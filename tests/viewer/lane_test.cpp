@@ -398,6 +398,35 @@ TEST(ColorModes, TellUnitsApartWhoseNamesMeetInAHue) {
     EXPECT_NE(paints.legend()[1].paint, paints.legend()[0].paint);
 }
 
+// The fold with an index is the one that looks at every point, at every zoom.
+TEST(FoldCounter, WithAnIndexIsThePlainFold) {
+    std::mt19937 random(5);
+    for (const unsigned gap : {1U, 3U, 500U}) {
+        ColumnSink sink;
+        sink.add(traces::RankRow{.global_pid = traces::global_pid(1)});
+        const traces::StringId name = sink.intern("counter");
+        std::int64_t time = 0;
+        for (int i = 0; i < 3000; ++i) {
+            time += static_cast<std::int64_t>(random() % gap);
+            sink.add(traces::CounterRow{
+                .time = time, .name = name, .value = static_cast<double>(random() % 100) - 30});
+        }
+        const auto trace = sink.take();
+        const Tracks tracks = make_tracks(*trace);
+        ASSERT_EQ(tracks.counters.size(), 1U);
+        const CounterTrack& counter = tracks.counters.front();
+        for (int round = 0; round < 100; ++round) {
+            const std::int64_t from = static_cast<std::int64_t>(random() % 2000) - 500;
+            const std::int64_t length =
+                1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(time + 10));
+            const TimeView view{from, from + length, 800};
+            for (const int columns : {1, 40, 800})
+                ASSERT_EQ(fold_counter(counter, view, columns), fold_counter(counter.points, view, columns))
+                    << gap << ": " << from << " + " << length << ", " << columns << " columns";
+        }
+    }
+}
+
 TEST(FoldCounter, KeepsTheExtremesOfEveryColumn) {
     // Ten columns of 10 ns; the value 5 from 12 on, up to 9 and back within [30, 40).
     const auto runs = fold_counter({{12, 5}, {31, 9}, {33, 5}}, {0, 100, 10}, 10);

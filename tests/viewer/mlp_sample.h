@@ -26,6 +26,13 @@ struct MlpSample {
 // Feeds every row of the run to a sink (a database writer or columns).
 void write_mlp_sample(const MlpSample& sample, traces::EventSink& sink);
 
+// The first row of a trace's column that has a value; its size where none has.
+inline std::size_t first_with_value(const traces::IndexColumn& column) {
+    std::size_t row = 0;
+    while (row < column.size() && column[row] == traces::IndexColumn::kNone) ++row;
+    return row;
+}
+
 // The same as columns in memory, named `path`.
 std::shared_ptr<const traces::Trace> mlp_sample(const MlpSample& sample, const char* path);
 

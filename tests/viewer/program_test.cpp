@@ -14,6 +14,7 @@
 #include "viewer/app/actions.h"
 #include "viewer/app/folder_listing.h"
 #include "viewer/app/options.h"
+#include "viewer/app/redraw.h"
 #include "viewer/app/session.h"
 #include "viewer/app/theme.h"
 
@@ -332,6 +333,40 @@ TEST(FolderListing, ShowsFoldersFirstAndFilesThatMayBeTraces) {
                 ElementsAre("zoo", "a.db", "b.sqlite", "c.json.gz", "notes.txt"));
     EXPECT_EQ(list_folder(folder.path(), false).entries[1].bytes, 5);
     EXPECT_THAT(list_folder(folder / "absent", false).error, HasSubstr("absent"));
+}
+
+// --- when a frame is drawn
+// -----------------------------------------------------------------------------------------------
+
+TEST(Redraw, AnIdleWindowDrawsNoFrame) {
+    Redraw redraw;
+    EXPECT_TRUE(redraw.due({}, false, false));  // the first
+    int frames = 0;
+    // An hour without input: looks every half second, and not one frame.
+    EXPECT_EQ(Redraw::patience({}), 0.5);
+    for (int look = 0; look < 7200; ++look) frames += redraw.due({}, false, false) ? 1 : 0;
+    EXPECT_EQ(frames, 0);
+    EXPECT_TRUE(redraw.due({}, true, false));
+    EXPECT_FALSE(redraw.due({}, false, false));
+}
+
+TEST(Redraw, WorkDrawsItsProgressAndOnceMoreWhatItCameTo) {
+    Redraw redraw;
+    (void)redraw.due({}, false, false);
+    for (int look = 0; look < 5; ++look) EXPECT_TRUE(redraw.due({.working = true}, false, false));
+    EXPECT_TRUE(redraw.due({}, false, false));
+    EXPECT_FALSE(redraw.due({}, false, false));
+    EXPECT_TRUE(redraw.due({}, false, true));  // a file has changed
+    EXPECT_TRUE(redraw.due({}, false, false));
+    EXPECT_FALSE(redraw.due({}, false, false));
+    EXPECT_LE(Redraw::patience({.working = true}), 0.1);
+}
+
+TEST(Redraw, WhatMovesByItselfIsDrawnSixtyTimesASecond) {
+    Redraw redraw;
+    EXPECT_EQ(Redraw::patience({.working = true, .moving = true}), 1.0 / 60);
+    for (int look = 0; look < 60; ++look) EXPECT_TRUE(redraw.due({.moving = true}, false, false));
+    EXPECT_FALSE(redraw.due({}, false, false));
 }
 
 // --- colours

@@ -96,6 +96,14 @@ class GesturesTest : public testing::Test {
         settle();
     }
     void click(ImVec2 at) { press(left_, at); }
+    void press_twice(ImVec2 at) {
+        move(at);
+        for (const bool down : {true, false, true, false}) {
+            left_ = down;
+            frame();
+        }
+        settle();
+    }
     void drag(bool& button, ImVec2 from, ImVec2 to) {
         move(from);
         button = true;
@@ -301,22 +309,20 @@ TEST_F(GesturesTest, FindGoesFromMatchToMatch) {
 
 TEST_F(GesturesTest, LinksGoFromADeviceEventToItsLaunchAndBack) {
     const traces::Trace& trace = *session().trace();
-    const auto launched = std::find_if(trace.device.launch.begin(), trace.device.launch.end(),
-                                       [](std::int32_t call) { return call >= 0; });
-    ASSERT_NE(launched, trace.device.launch.end());
-    session().selected = {EventKind::device, launched - trace.device.launch.begin()};
+    const std::size_t launched = first_with_value(trace.device.launch);
+    ASSERT_LT(launched, trace.device.size());
+    session().selected = {EventKind::device, static_cast<std::int64_t>(launched)};
     settle();
     act("follow_launch");
-    EXPECT_EQ(session().selected, (SelectedEvent{EventKind::runtime, *launched}));
+    EXPECT_EQ(session().selected, (SelectedEvent{EventKind::runtime, trace.device.launch[launched]}));
     act("follow_launch");
     EXPECT_EQ(session().selected.kind, EventKind::device);
 }
 
 TEST_F(GesturesTest, NextPartGoesRoundTheRanksOfACollective) {
     const traces::Trace& trace = *session().trace();
-    const auto part = std::find_if(trace.device.collective.begin(), trace.device.collective.end(),
-                                   [](std::int32_t row) { return row >= 0; });
-    const SelectedEvent first{EventKind::device, part - trace.device.collective.begin()};
+    const SelectedEvent first{EventKind::device,
+                              static_cast<std::int64_t>(first_with_value(trace.device.collective))};
     session().selected = first;
     settle();
     act("next_part");
@@ -355,6 +361,104 @@ TEST_F(GesturesTest, ARowsMenuHidesItAndItsNameIsDraggedToAnotherPlace) {
     ASSERT_GT(second.y, first.y);
     drag(left_, middle("timeline.row.rank 1"), {first.x, item("timeline.row.rank 0").min.y + 1});
     EXPECT_LT(middle("timeline.row.rank 1").y, middle("timeline.row.rank 0").y);
+}
+
+// Wherever its row is: in a folded group, hidden, in a hidden group, filtered away, or all of that.
+TEST_F(GesturesTest, AnEventThatAnotherPanelLeadsToIsShownWhateverBecameOfItsRow) {
+    const traces::Trace& trace = *session().trace();
+    const SelectedEvent event{EventKind::device, 5};
+    const int rank = trace.device.rank[5];
+    const std::string group = "rank " + std::to_string(trace.ranks[static_cast<std::size_t>(rank)].number);
+    const std::string row = group + "/stream " + std::to_string(trace.streams[trace.device.stream[5]].id);
+    ASSERT_TRUE(items::find("timeline.row." + row)) << row;
+    RowArrangement folded, hidden, hidden_group, filtered, all;
+    folded.collapsed = {group};
+    hidden.hidden = {row};
+    hidden_group.hidden = {group};
+    filtered.filter = "no row is called so";
+    all.collapsed = {group};
+    all.hidden = {row, group};
+    all.filter = "no row is called so";
+    for (const RowArrangement& before : {folded, hidden, hidden_group, filtered, all}) {
+        session().selected = {};
+        entry().rows = before;
+        settle();
+        EXPECT_FALSE(items::find("timeline.row." + row)) << to_json(before);
+        session().go_to({trace.device.start[5], trace.device.end[5]}, rank, event);
+        settle();
+        EXPECT_TRUE(items::find("timeline.row." + row)) << to_json(before);
+        EXPECT_EQ(session().selected, event);
+    }
+    // What is not in its way stays as it was.
+    RowArrangement others = folded;
+    others.hidden = {"rank 1/memory"};
+    others.collapsed = {"rank 0", "rank 1"};
+    others.filter = "rank";
+    session().selected = {};
+    entry().rows = others;
+    settle();
+    session().go_to({trace.device.start[5], trace.device.end[5]}, rank, event);
+    settle();
+    others.collapsed.erase(group);
+    EXPECT_EQ(entry().rows, others);
+    // Afterwards the person folds it again, and it stays folded.
+    entry().rows.collapsed = {group};
+    settle();
+    EXPECT_FALSE(items::find("timeline.row." + row));
+}
+
+TEST_F(GesturesTest, AClickOnAMarksTagChoosesNothingBeneathIt) {
+    // The event's row lies at the top, and the tag of a mark at its start upon the event.
+    const traces::Trace& trace = *session().trace();
+    session().go_to({trace.device.start[5], trace.device.end[5]}, {}, {EventKind::device, 5});
+    settle();
+    act("mark");
+    const auto rank = static_cast<std::size_t>(trace.device.rank[5]);
+    entry().rows.pinned = {"rank " + std::to_string(trace.ranks[rank].number) + "/stream " +
+                           std::to_string(trace.streams[trace.device.stream[5]].id)};
+    session().selected = {};
+    settle();
+    const TimeRange seen = entry().visible;
+    click(middle("timeline.mark.mark 1"));
+    EXPECT_EQ(session().selected.kind, EventKind::none);
+    press_twice(middle("timeline.mark.mark 1"));
+    EXPECT_EQ(session().selected.kind, EventKind::none);
+    EXPECT_EQ(entry().visible, seen);
+    drag(left_, middle("timeline.mark.mark 1"), on_ruler(0.9F));
+    EXPECT_EQ(entry().visible, seen) << "a tag is no handle of the timeline";
+}
+
+TEST_F(GesturesTest, MenusOfRowsGroupsAndEventsDoWhatTheySay) {
+    const std::string row = "rank 0/memory";
+    press(right_, middle("timeline.row." + row));
+    EXPECT_TRUE(items::find("timeline.menu.pin_row"));
+    EXPECT_FALSE(items::find("timeline.menu.fold_row")) << "a row has nothing to fold";
+    click(middle("timeline.menu.pin_row"));
+    EXPECT_TRUE(entry().rows.is_pinned(row));
+    press(right_, middle("timeline.row." + row));
+    EXPECT_EQ(item("timeline.menu.pin_row").text, "Let go");
+    click(middle("timeline.menu.pin_row"));
+    EXPECT_FALSE(entry().rows.is_pinned(row));
+
+    press(right_, middle("timeline.row.rank 1"));
+    click(middle("timeline.menu.row_up"));
+    EXPECT_LT(middle("timeline.row.rank 1").y, middle("timeline.row.rank 0").y);
+    press(right_, middle("timeline.row.rank 1"));
+    click(middle("timeline.menu.fold_row"));
+    EXPECT_TRUE(entry().rows.collapsed.contains("rank 1"));
+    press(right_, middle("timeline.row.rank 1"));
+    click(middle("timeline.menu.group_rows"));
+    EXPECT_EQ(entry().rows.grouping, RowArrangement::Grouping::kind);
+    press(right_, middle("timeline.row.kind memory"));
+    click(middle("timeline.menu.show_rows"));
+    EXPECT_TRUE(entry().rows.collapsed.empty());
+
+    const std::string event = widest_event();
+    press(right_, middle(event));
+    EXPECT_NE(session().selected.kind, EventKind::none);
+    const EventTime time = time_of(*session().trace(), session().selected);
+    click(middle("timeline.menu.limit_selected"));
+    EXPECT_EQ(entry().limit, (TimeRange{time.start, time.end}));
 }
 
 TEST_F(GesturesTest, TheFilterLeavesOnlyRowsThatHoldItsText) {

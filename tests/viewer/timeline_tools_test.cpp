@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "tests/viewer/mlp_sample.h"
+#include "traces/store/column_sink.h"
 #include "viewer/timeline/event_fields.h"
 #include "viewer/timeline/find_text.h"
 #include "viewer/timeline/finder.h"
@@ -255,10 +256,9 @@ TEST_F(FindTest, DoesNotMindTheCaseOfLetters) {
 }
 
 TEST_F(FindTest, FindsCollectivesByWhatTheirBarsSay) {
-    const auto c = std::find_if(trace_->device.collective.begin(), trace_->device.collective.end(),
-                                [](std::int32_t i) { return i >= 0; });
-    ASSERT_NE(c, trace_->device.collective.end());
-    const SelectedEvent event{EventKind::device, c - trace_->device.collective.begin()};
+    const std::size_t c = first_with_value(trace_->device.collective);
+    ASSERT_LT(c, trace_->device.size());
+    const SelectedEvent event{EventKind::device, static_cast<std::int64_t>(c)};
     EXPECT_TRUE(find_text(*trace_, bar_label(*trace_, event), cancel_).place_of(*trace_, event));
 }
 
@@ -440,6 +440,36 @@ TEST(Minimap, HoldsTheExactBusyTimeOfTheRanksInHoweverManySlices) {
         // Slices are floats: seven digits.
         EXPECT_NEAR(sum * static_cast<double>(trace->ranks.size()), busy, busy * 1e-5) << slices;
     }
+}
+
+TEST(Minimap, TellsKernelsCopiesAndCommunicationApart) {
+    // A kernel in [0, 400), a copy in [200, 600) of which the kernel covers half, and a collective in
+    // [500, 1000) of which the copy covers a fifth: 40 % kernels, 20 % copies alone, 40 % communication
+    // alone.
+    traces::ColumnSink sink;
+    sink.add(traces::RankRow{.global_pid = traces::global_pid(1)});
+    const auto kernel = [&](const char* name, std::int64_t start, std::int64_t end, int stream) {
+        traces::KernelRow row;
+        row.start = start;
+        row.end = end;
+        row.stream = stream;
+        row.global_pid = traces::global_pid(1);
+        row.short_name = row.demangled_name = sink.intern(name);
+        sink.add(row);
+    };
+    kernel("gemm", 0, 400, 7);
+    kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 500, 1000, 9);
+    traces::MemcpyRow copy;
+    copy.start = 200;
+    copy.end = 600;
+    copy.stream = 8;
+    copy.global_pid = traces::global_pid(1);
+    sink.add(copy);
+    const Minimap map = make_minimap(*sink.take(), 1);
+    ASSERT_EQ(map.slices.size(), 1U);
+    EXPECT_FLOAT_EQ(map.slices[0].busy, 1);
+    EXPECT_FLOAT_EQ(map.slices[0].communication, 0.4F);
+    EXPECT_FLOAT_EQ(map.slices[0].copies, 0.2F);
 }
 
 TEST(Minimap, OfAnEmptyTraceHoldsNothing) {

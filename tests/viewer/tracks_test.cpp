@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,11 +13,13 @@
 #include "traces/store/column_sink.h"
 #include "viewer/timeline/details.h"
 #include "viewer/timeline/rows.h"
+#include "viewer/timeline/thread_titles.h"
 
 namespace shardscope::viewer {
 namespace {
 
 using namespace traces;
+using testing::ElementsAre;
 
 // One rank with one stream on which two kernels overlap, and a thread: step > module > call, a mark of a
 // start/end range across both.
@@ -106,7 +110,7 @@ TEST(Tracks, ShowEveryEventOfARunExactlyOnce) {
 
 TEST(Tracks, TieACallToWhatItLaunched) {
     const auto trace = small_trace();
-    EXPECT_THAT(launched_by(*trace, 0), testing::ElementsAre(0));
+    EXPECT_THAT(launched_by(*trace, 0), ElementsAre(0));
 }
 
 TEST(Details, NameEveryFieldOfAKernelWithUnits) {
@@ -144,6 +148,45 @@ TEST(Details, CallAModuleByItsName) {
     EXPECT_EQ(value_of(describe(*trace, {EventKind::range, 1}), "kind"), "Module forward");
     EXPECT_EQ(value_of(describe(*trace, {EventKind::runtime, 0}), "inside"), "nn.Module: Linear_0");
     EXPECT_EQ(describe(*trace, {}).title, "");
+}
+
+// --- names of threads
+
+std::vector<std::string> titles_of(const std::vector<std::tuple<int, std::int64_t, const char*>>& threads,
+                                   std::int64_t backward = 0) {
+    ColumnSink sink;
+    sink.add(RankRow{.rank = 0, .global_pid = global_pid(100)});
+    sink.add(RankRow{.rank = 1, .device = 1, .global_pid = global_pid(200)});
+    for (const auto& [rank, tid, name] : threads)
+        sink.add(ThreadRow{global_tid(rank == 0 ? 100 : 200, tid), name, rank});
+    if (backward != 0) {
+        RangeRow row;
+        row.start = 0;
+        row.end = 10;
+        row.text = sink.intern("autograd::engine::evaluate_function: AddmmBackward0");
+        row.global_tid = global_tid(100, backward);
+        sink.add(row);
+    }
+    return thread_titles(*sink.take());
+}
+
+TEST(ThreadTitles, TellKinetosThreadsApart) {
+    EXPECT_THAT(titles_of({{0, 100, "thread 100 (python3)"},
+                           {0, 105, "thread 105 (python3)"},
+                           {0, 106, "thread 106 (pt_autograd_0)"},
+                           {1, 200, "thread 200 (pt_main_thread)"},
+                           {1, 205, "thread 205 (python3)"}},
+                          105),
+                ElementsAre("main thread", "autograd", "pt_autograd_0", "main thread", "python3"));
+}
+
+TEST(ThreadTitles, AddNumbersOnlyToThoseThatAreCalledAlike) {
+    EXPECT_THAT(
+        titles_of({{0, 100, "python3"}, {0, 101, "python3"}, {0, 102, "worker"}, {1, 201, "python3"}}),
+        ElementsAre("python3 100", "python3 101", "worker", "python3"));
+    EXPECT_THAT(titles_of({{0, 101, ""}, {0, 102, ""}}), ElementsAre("thread 101", "thread 102"));
+    EXPECT_THAT(titles_of({{0, 101, "thread (odd)"}, {0, 102, "thread 1"}}),
+                ElementsAre("thread (odd)", "thread 1"));
 }
 
 TEST(Rows, LieBelowEachOtherWithoutOverlap) {

@@ -69,15 +69,15 @@ void build_device(PendingDevice& rows, const std::vector<StreamRow>& stream_rows
     const std::vector<Lane> lanes = lanes_of(rows, stream_rows, ranks, calls, trace);
     d.rank.resize(size);
     d.stream.resize(size);
-    d.launch.resize(size);
+    d.launch.reset(size);
     for (std::size_t i = 0; i < size; ++i) {
         const Lane& lane = lanes[rows.lane[i]];
         d.rank[i] = lane.rank;
         d.stream[i] = lane.stream;
-        d.launch[i] = calls.find(d.correlation[i], lane.calls);
+        d.launch.set(i, calls.find(d.correlation[i], lane.calls));
     }
-    d.collective.assign(size, -1);
-    d.range.assign(size, -1);
+    d.collective.reset(size);
+    d.range.reset(size);
 }
 
 void build_collectives(const std::vector<CollectiveRow>& rows, const RankIndex& ranks, Trace& trace) {
@@ -115,7 +115,7 @@ void build_collectives(const std::vector<CollectiveRow>& rows, const RankIndex& 
         const auto i = static_cast<std::size_t>(found);
         c.event[i] = static_cast<std::int32_t>(e);
         d.kind[e] = DeviceKind::communication;
-        d.collective[e] = found;
+        d.collective.set(e, found);
         d.bytes[e] = c.bytes[i];
     }
 }

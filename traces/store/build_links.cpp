@@ -66,7 +66,7 @@ void build_launch_ranges(const PendingRows& rows, Trace& trace) {
     bool named = false;
     for (std::size_t i = 0; i < d.size(); ++i) {
         if (d.launch[i] >= 0) {
-            d.range[i] = trace.runtime.range[static_cast<std::size_t>(d.launch[i])];
+            d.range.set(i, trace.runtime.range[static_cast<std::size_t>(d.launch[i])]);
         } else {
             named = named || (!ids.empty() && ids[i] != 0);
         }
@@ -75,7 +75,7 @@ void build_launch_ranges(const PendingRows& rows, Trace& trace) {
     const ExternalIds operators(rows);
     for (std::size_t i = 0; i < d.size(); ++i) {
         if (d.launch[i] >= 0 || ids[i] == 0 || ids[i] == d.correlation[i]) continue;
-        d.range[i] = operators.find(ids[i], rows.device.lanes[rows.device.lane[i]].a);
+        d.range.set(i, operators.find(ids[i], rows.device.lanes[rows.device.lane[i]].a));
     }
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "traces/schema/enums.h"
+#include "traces/store/index_column.h"
 #include "traces/store/rows.h"
 
 namespace shardscope::traces {
@@ -56,15 +57,15 @@ struct DeviceEvents {
     std::vector<std::int64_t> correlation;  // of the launch; 0 none
     std::vector<std::int64_t> bytes;        // memcpy, memset and collectives; 0 otherwise
     std::vector<StringId> name;             // kernel's short name, or "Memcpy HtoD", "Memset"
-    std::vector<std::int32_t> launch;       // index into RuntimeCalls, -1 none
-    std::vector<std::int32_t> collective;   // index into Collectives, -1 none
+    IndexColumn launch;                     // index into RuntimeCalls, -1 none
+    IndexColumn collective;                 // index into Collectives, -1 none
     std::vector<std::uint16_t> rank;
     std::vector<std::uint16_t> stream;  // index into Trace::streams
     std::vector<DeviceKind> kind;
     std::vector<std::uint8_t> copy_kind;  // ENUM_CUDA_MEMCPY_OPER for memcpys, else 0
     // The host range that launched it: the innermost one around the launching call or, where no call is
     // known, the operator that the source names. -1 none.
-    std::vector<std::int32_t> range;
+    IndexColumn range;
     // Empty where no event of the trace has them; negative: not known for this one.
     std::vector<float> blocks_per_sm, occupancy;  // occupancy in percent
     std::size_t size() const { return start.size(); }
