@@ -23,6 +23,7 @@
 
 #include "traces/store/open.h"
 #include "traces/store/sqlite.h"
+#include "viewer/bench/curves.h"
 #include "viewer/bench/frames.h"
 #include "viewer/bench/made_trace.h"
 #include "viewer/bench/measure.h"
@@ -87,6 +88,20 @@ void measure_opening(const std::string& path) {
     fmt::print("resident, open               {:>8.1f} bytes an event (bar 64)\n", stays / rows);
     fmt::print("resident, at most while it opens {:>4.1f} bytes an event, the file's own pages included\n\n",
                most / rows);
+}
+
+// A trace of devices alone, in a temporary file: what stays in memory for each event.
+void measure_devices(std::int64_t events) {
+    const std::string path =
+        (fs::temp_directory_path() / fmt::format("bench_viewer_devices_{}.sqlite", ::getpid())).string();
+    (void)in_child([&] {
+        make_device_trace(path, events);
+        return std::vector<double>{};
+    });
+    const auto open = in_child([&] { return open_once(path); });
+    fs::remove(path);
+    fmt::print("{} device events alone: resident, open {:.1f} bytes an event (bar 64)\n\n", events,
+               open[1] / static_cast<double>(events));
 }
 
 struct Zoom {
@@ -214,8 +229,13 @@ int main(int argc, char** argv) {
             });
         }
         measure_opening(path);
+        measure_devices(events / 5);
         (void)in_child([&] {
             measure_frames(path);
+            return std::vector<double>{};
+        });
+        (void)in_child([&] {
+            measure_curves(static_cast<std::size_t>(events));
             return std::vector<double>{};
         });
         measure_tables(static_cast<std::size_t>(events));

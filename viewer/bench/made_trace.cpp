@@ -1,6 +1,7 @@
 // See made_trace.h.
 #include "viewer/bench/made_trace.h"
 
+#include <algorithm>
 #include <array>
 #include <random>
 #include <vector>
@@ -84,6 +85,51 @@ void make_trace(const std::string& path, std::int64_t events) {
         if (round % 1000 == 0) to.commit();
     }
     to.finish(written * 100, 0);
+}
+
+void make_device_trace(const std::string& path, std::int64_t events) {
+    DatabaseWriter to({.path = path, .overwrite = true});
+    std::vector<StringId> names;
+    for (int n = 0; n < kNames; ++n) names.push_back(to.intern(fmt::format("gemm_{}_kernel", n)));
+    for (int r = 0; r < kRanks; ++r) {
+        const std::int64_t pid = 1000 + r;
+        to.add(RankRow{.rank = r,
+                       .device = r,
+                       .global_pid = global_pid(pid),
+                       .global_tid = global_tid(pid, pid),
+                       .host = "host",
+                       .device_name = "GPU"});
+    }
+    std::mt19937 random(1);
+    std::array<std::int64_t, kRanks> times{};
+    for (std::int64_t i = 0; i < events; ++i) {
+        const auto r = static_cast<std::size_t>(i % kRanks);
+        const std::int64_t start = times[r] + random() % 500, end = start + 500 + random() % 9000;
+        times[r] = end;
+        if (i % 10 == 9) {
+            MemcpyRow row;
+            row.start = start;
+            row.end = end;
+            row.device = static_cast<int>(r);
+            row.stream = 9;
+            row.correlation = i + 1;
+            row.global_pid = global_pid(1000 + static_cast<std::int64_t>(r));
+            row.bytes = 1 << 20;
+            to.add(row);
+        } else {
+            KernelRow row;
+            row.start = start;
+            row.end = end;
+            row.device = static_cast<int>(r);
+            row.stream = i % 3 == 0 ? 7 : 8;
+            row.correlation = i + 1;
+            row.global_pid = global_pid(1000 + static_cast<std::int64_t>(r));
+            row.short_name = row.demangled_name = names[random() % names.size()];
+            to.add(row);
+        }
+        if (i % 1'000'000 == 0) to.commit();
+    }
+    to.finish(*std::max_element(times.begin(), times.end()), 0);
 }
 
 }  // namespace shardscope::viewer::bench

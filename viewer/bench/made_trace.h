@@ -1,4 +1,5 @@
-// The trace that the viewer is measured with: 8 ranks of 4 host threads whose ranges nest 4 deep. Not a test.
+// The traces that the viewer is measured with: 8 ranks of 4 host threads whose ranges nest 4 deep; 8 ranks'
+// devices and nothing else. Not a test.
 #pragma once
 
 #include <cstdint>
@@ -8,5 +9,7 @@ namespace shardscope::viewer::bench {
 
 // Writes `events` ranges, or a few more, with the store's writer.
 void make_trace(const std::string& path, std::int64_t events);
+// Writes `events` kernels and copies of 3 streams a rank: what a profiler of devices alone leaves.
+void make_device_trace(const std::string& path, std::int64_t events);
 
 }  // namespace shardscope::viewer::bench
