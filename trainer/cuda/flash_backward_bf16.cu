@@ -31,6 +31,32 @@ __device__ __forceinline__ void products(float (&c)[kTiles][2][4], const Bf16* l
     }
 }
 
+// The same with A operands that are held in registers.
+template <int D, int kTiles>
+__device__ __forceinline__ void products(float (&c)[kTiles][2][4],
+                                         const std::uint32_t (&left)[kTiles][D / 16][4], const Bf16* right,
+                                         const Lane& lane) {
+#pragma unroll
+    for (int k = 0; k < D / 16; ++k) {
+        std::uint32_t b[4];
+        load_b_transposed<D>(b, right, k, lane);
+#pragma unroll
+        for (int t = 0; t < kTiles; ++t) {
+            multiply_add(c[t][0], left[t][k], b[0], b[1]);
+            multiply_add(c[t][1], left[t][k], b[2], b[3]);
+        }
+    }
+}
+template <int D, int kTiles>
+__device__ __forceinline__ void hold(std::uint32_t (&held)[kTiles][D / 16][4], const Bf16* rows,
+                                     const Lane& lane) {
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+#pragma unroll
+        for (int k = 0; k < D / 16; ++k) load_a<D>(held[t][k], rows + 16 * t * kPitch<D>, k, lane);
+    }
+}
+
 // sums += a [16 kTiles, 16] x [16 rows of `right`], D columns.
 template <int D, int kTiles>
 __device__ __forceinline__ void add_products(float (&sums)[kTiles][D / 8][4],
@@ -95,6 +121,10 @@ __global__ void __launch_bounds__(kThreads)
         }
     }
 
+    // The block's own operands stay in registers where there are enough.
+    constexpr bool kHolds = kTiles * D <= 128;
+    std::uint32_t held_queries[kTiles][kHolds ? D / 16 : 1][4];
+    std::uint32_t held_gradients[kTiles][kHolds ? D / 16 : 1][4];
     float sums[kTiles][D / 8][4] = {};
     for (int tile = 0; tile < tiles; ++tile) {
         if (tile + 1 < tiles) {
@@ -104,14 +134,25 @@ __global__ void __launch_bounds__(kThreads)
             wait_for_copies<0>();
         }
         __syncthreads();
+        if constexpr (kHolds) {
+            if (tile == 0) {
+                hold<D, kTiles>(held_queries, own_queries, lane);
+                hold<D, kTiles>(held_gradients, own_gradients, lane);
+            }
+        }
         for (int piece = 0; piece < kKeys; piece += 16) {
             const int column = tile * kKeys + piece;
             if (column > last) break;  // none of the warp's rows sees it or what is behind it
             const Bf16* const piece_keys = keys + tile % 2 * kTile + piece * kPitch<D>;
             const Bf16* const piece_values = values + tile % 2 * kTile + piece * kPitch<D>;
             float p[kTiles][2][4] = {}, ds[kTiles][2][4] = {};
-            products<D, kTiles>(p, own_queries, piece_keys, lane);
-            products<D, kTiles>(ds, own_gradients, piece_values, lane);
+            if constexpr (kHolds) {
+                products<D, kTiles>(p, held_queries, piece_keys, lane);
+                products<D, kTiles>(ds, held_gradients, piece_values, lane);
+            } else {
+                products<D, kTiles>(p, own_queries, piece_keys, lane);
+                products<D, kTiles>(ds, own_gradients, piece_values, lane);
+            }
             std::uint32_t a[kTiles][4];
 #pragma unroll
             for (int t = 0; t < kTiles; ++t) {
@@ -292,9 +333,9 @@ void launch_flash(const FlashBackward<Bf16>& tensors, const AttentionSizes& s, c
     using flash::Wanted;
     if (s.d <= 16) return flash::backward<16, 1, 64>(tensors, s, stream);
     if (s.d <= 32) return flash::backward<32, 1, 64>(tensors, s, stream);
-    if (s.d <= 64) return flash::backward<64, 1, 64>(tensors, s, stream);
-    if (s.d <= 96) return flash::backward<96, 1, 64>(tensors, s, stream);
-    if (s.d <= 128) return flash::backward<128, 1, 64>(tensors, s, stream);
+    if (s.d <= 64) return flash::backward<64, 2, 64>(tensors, s, stream);
+    if (s.d <= 96) return flash::backward<96, 1, 32>(tensors, s, stream);
+    if (s.d <= 128) return flash::backward<128, 1, 32>(tensors, s, stream);
     if (s.d <= 256) {
         flash::backward_queries<256, 1, 32>(tensors, s, stream);
         flash::backward_keys<256, 1, 32, Wanted::keys>(tensors, s, stream);

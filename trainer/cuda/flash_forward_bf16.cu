@@ -213,8 +213,8 @@ void launch_flash(const FlashForward<Bf16>& tensors, const AttentionSizes& s, cu
     if (s.d <= 16) return flash::forward<16, 2, 64>(tensors, s, stream);
     if (s.d <= 32) return flash::forward<32, 2, 64>(tensors, s, stream);
     if (s.d <= 64) return flash::forward<64, 2, 64>(tensors, s, stream);
-    if (s.d <= 96) return flash::forward<96, 1, 64>(tensors, s, stream);
-    if (s.d <= 128) return flash::forward<128, 1, 64>(tensors, s, stream);
+    if (s.d <= 96) return flash::forward<96, 2, 32>(tensors, s, stream);
+    if (s.d <= 128) return flash::forward<128, 1, 32>(tensors, s, stream);
     if (s.d <= 256) return flash::forward<256, 1, 32>(tensors, s, stream);
     throw std::logic_error("fused attention has heads of at most 256 features");
 }
