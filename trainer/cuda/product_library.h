@@ -1,4 +1,4 @@
-// Who multiplies for Gemm: cuBLASLt (cublaslt.cu), and in the tests without a device a column-major product
+// Who multiplies for Gemm: cuBLASLt (cublaslt.cpp), and in the tests without a device a column-major product
 // that is played on the CPU. Internal to trainer/cuda.
 #pragma once
 
