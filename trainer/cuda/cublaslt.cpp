@@ -10,9 +10,11 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <cublasLt.h>
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include "trainer/cuda/product_library.h"
 #include "trainer/cuda/row_sums.h"
@@ -40,7 +42,7 @@ struct Functions {
 
     void check(cublasStatus_t status, const std::string& what) const {
         if (status == CUBLAS_STATUS_SUCCESS) return;
-        throw CudaError(what + " failed: " + status_string(status));
+        throw CudaError(fmt::format("{} failed: {}", what, status_string(status)));
     }
 };
 
@@ -65,20 +67,22 @@ Functions open_functions() {
         names = {wanted};
     } else {
         for (const int major : {CUBLAS_VER_MAJOR, CUBLAS_VER_MAJOR - 1}) {
-            names.push_back("libcublasLt.so." + std::to_string(major));
+            names.push_back(fmt::format("libcublasLt.so.{}", major));
         }
     }
     std::string name, why;
     void* handle = open_one_of(names, name, why);
     if (!handle) {
         throw CudaError(
-            "cuBLASLt, which multiplies matrices, cannot be opened (" + why +
-            "); install CUDA's cuBLAS, or name the library by LD_LIBRARY_PATH or SHARDSCOPE_CUBLASLT");
+            fmt::format("cuBLASLt, which multiplies matrices, cannot be opened ({}); install CUDA's cuBLAS, "
+                        "or name the library "
+                        "by LD_LIBRARY_PATH or SHARDSCOPE_CUBLASLT",
+                        why));
     }
     Functions functions;
     const auto find = [&](auto& function, const char* symbol) {
         function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(handle, symbol));
-        if (!function) throw CudaError(name + " has no " + symbol + "; install cuBLAS 12 or later");
+        if (!function) throw CudaError(fmt::format("{} has no {}; install cuBLAS 12 or later", name, symbol));
     };
     find(functions.create, "cublasLtCreate");
     find(functions.destroy, "cublasLtDestroy");
@@ -145,14 +149,6 @@ ProductKind kind_of(const ProductCall& call) {
             alignment(call.b),
             alignment(call.c),
             alignment(call.bias)};
-}
-
-std::string shape(std::int64_t rows, std::int64_t columns) {
-    std::string text = "[";
-    text += std::to_string(rows);
-    text += ", ";
-    text += std::to_string(columns);
-    return text += "]";
 }
 
 // How products of one kind are carried out.
@@ -235,10 +231,11 @@ Way ProductLibrary::State::make_way(const ProductCall& call) const {
         way.adds_bias = false;
         if (find_algorithm(way, call)) return way;
     }
-    throw CudaError("cuBLASLt has no algorithm for a product of " + shape(p.m, p.k) + " and " +
-                    shape(p.k, p.n) + " in " + (bf16 ? "bf16" : "fp32") + " with " +
-                    std::to_string(call.workspace_bytes) +
-                    " bytes of workspace; set memory.gemm_workspace_bytes higher");
+    throw CudaError(fmt::format(
+        "cuBLASLt has no algorithm for a product of [{}, {}] and [{}, {}] in {} with {} bytes of workspace; "
+        "set "
+        "memory.gemm_workspace_bytes higher",
+        p.m, p.k, p.k, p.n, kDTypeNames[static_cast<std::size_t>(call.dtype)], call.workspace_bytes));
 }
 
 ProductLibrary::ProductLibrary(bool tf32) : state_(std::make_unique<State>()) {
