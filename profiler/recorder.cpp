@@ -17,13 +17,13 @@
 #include <vector>
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "profiler/calibration.h"
 #include "profiler/chunk_reader.h"
+#include "profiler/quiet_thread.h"
 #include "profiler/record_converter.h"
 #include "profiler/thread_arena.h"
 
@@ -289,17 +289,7 @@ void Recorder::Impl::fail(std::exception_ptr reason) {
 
 Recorder::Recorder(std::unique_ptr<traces::EventSink> sink, FinishSink on_finish, RecorderOptions options)
     : impl_(std::make_unique<Impl>(std::move(sink), std::move(on_finish), options)) {
-    // The writer takes no signals: those are the business of the program's own threads.
-    sigset_t all, before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-        impl_->writer = std::thread([impl = impl_.get()] { impl->run(); });
-    } catch (...) {
-        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw;
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    impl_->writer = start_quietly([impl = impl_.get()] { impl->run(); });
 }
 
 Recorder::~Recorder() {

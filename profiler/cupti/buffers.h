@@ -59,8 +59,15 @@ class CudaBuffers {
         return oldest;
     }
 
-    // Worker: zeroes it and keeps it for the next request, or gives its memory back.
+    // Zeroes it and keeps it for the next request, or gives its memory back.
     void recycle(Filled* buffer);
+
+    // From CUPTI while nobody reads them; any thread.
+    void take_back(std::uint8_t* data, std::size_t valid) {
+        Filled* buffer = of(data);
+        buffer->valid = valid < kBytes ? valid : kBytes;
+        recycle(buffer);
+    }
 
     // Worker: has spare buffers ready before they are asked for, with their pages made.
     void provide_spare();

@@ -127,6 +127,8 @@ bool open_cupti(Cupti& cupti, char (&why)[512]) {
     need("cuptiActivityGetNextRecord", cupti.ActivityGetNextRecord);
     need("cuptiActivityGetNumDroppedRecords", cupti.ActivityGetNumDroppedRecords);
     need("cuptiActivitySetAttribute", cupti.ActivitySetAttribute);
+    need("cuptiActivityPushExternalCorrelationId", cupti.ActivityPushExternalCorrelationId);
+    need("cuptiActivityPopExternalCorrelationId", cupti.ActivityPopExternalCorrelationId);
     if (missing != nullptr) {
         ::snprintf(why, sizeof why,
                    "libcupti.so has no %s: it is too old or damaged; install CUDA 11.2 or later", missing);
@@ -139,8 +141,6 @@ bool open_cupti(Cupti& cupti, char (&why)[512]) {
     find(library, "cuptiActivityEnableDriverApi", cupti.ActivityEnableDriverApi);
     find(library, "cuptiActivityEnableCudaEventDeviceTimestamps",
          cupti.ActivityEnableCudaEventDeviceTimestamps);
-    find(library, "cuptiActivityPushExternalCorrelationId", cupti.ActivityPushExternalCorrelationId);
-    find(library, "cuptiActivityPopExternalCorrelationId", cupti.ActivityPopExternalCorrelationId);
     if (cupti.GetVersion(&cupti.version) != kSuccess || cupti.version < kVersion11_2) {
         ::snprintf(why, sizeof why,
                    "libcupti.so is of version %u, which is older than CUDA 11.2: install a later one",

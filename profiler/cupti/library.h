@@ -26,6 +26,8 @@ struct Cupti {
     Result (*ActivityGetNumDroppedRecords)(void* context, std::uint32_t stream,
                                            std::size_t* dropped) = nullptr;
     Result (*ActivitySetAttribute)(int attribute, std::size_t* size, void* value) = nullptr;
+    Result (*ActivityPushExternalCorrelationId)(std::uint32_t kind, std::uint64_t id) = nullptr;
+    Result (*ActivityPopExternalCorrelationId)(std::uint32_t kind, std::uint64_t* last) = nullptr;
 
     Result (*Subscribe_v2)(void** subscriber, Callback callback, void* user,
                            SubscriberParams* parameters) = nullptr;
@@ -34,8 +36,6 @@ struct Cupti {
     Result (*ActivityEnableRuntimeApi)(std::uint32_t callback, std::uint8_t enable) = nullptr;
     Result (*ActivityEnableDriverApi)(std::uint32_t callback, std::uint8_t enable) = nullptr;
     Result (*ActivityEnableCudaEventDeviceTimestamps)(std::uint8_t enable) = nullptr;
-    Result (*ActivityPushExternalCorrelationId)(std::uint32_t kind, std::uint64_t id) = nullptr;
-    Result (*ActivityPopExternalCorrelationId)(std::uint32_t kind, std::uint64_t* last) = nullptr;
 };
 
 // Finds the library (one that the program has loaded already, else of the program's CUDA version, else the

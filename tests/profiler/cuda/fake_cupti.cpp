@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <unistd.h>
 
@@ -116,6 +117,8 @@ std::size_t length(std::uint32_t kind) {
             return length<cupti::Context>();
         case cupti::kKindStream:
             return length<cupti::Stream>();
+        case cupti::kKindExternalCorrelation:
+            return length<cupti::ExternalCorrelation>();
         default:
             std::abort();
     }
@@ -148,6 +151,17 @@ bool open(Lane& lane) {
     return true;
 }
 
+// Puts a record into a lane's buffer, if its kind is enabled.
+bool put(int lane_number, std::uint32_t kind, const std::uint8_t* bytes);
+
+// What a thread has pushed, by kind of external id.
+thread_local std::map<std::uint32_t, std::vector<std::uint64_t>> external_ids;
+
+cupti::Result result_of(const char* variable) {
+    const char* given = std::getenv(variable);
+    return given != nullptr ? std::atoi(given) : cupti::kSuccess;
+}
+
 void complete(Lane& lane) {
     if (lane.buffer == nullptr) return;
     std::uint8_t* buffer = lane.buffer;
@@ -166,6 +180,8 @@ cupti::Result cuptiGetVersion(std::uint32_t* result) {
 
 static cupti::Result subscribe(void** subscriber, cupti::Callback callback) {
     if (std::getenv("FAKE_CUPTI_HOLDER") != nullptr) return cupti::kMultipleSubscribers;
+    if (const cupti::Result result = result_of("FAKE_CUPTI_SUBSCRIBE"); result != cupti::kSuccess)
+        return result;
     fake().subscriber = callback;
     *subscriber = &fake();
     return cupti::kSuccess;
@@ -201,6 +217,7 @@ cupti::Result cuptiActivityEnable(std::uint32_t kind) {
     const std::lock_guard held(fake().lock);
     constexpr std::uint32_t kKernelOneByOne = 3;
     if (kind == kKernelOneByOne) std::abort();
+    if (const cupti::Result result = result_of("FAKE_CUPTI_ENABLE"); result != cupti::kSuccess) return result;
     fake().kinds.insert(kind);
     return cupti::kSuccess;
 }
@@ -243,6 +260,19 @@ cupti::Result cuptiActivityGetNumDroppedRecords(void*, std::uint32_t, std::size_
 }
 
 cupti::Result cuptiActivitySetAttribute(int, std::size_t*, void*) {
+    return cupti::kSuccess;
+}
+
+cupti::Result cuptiActivityPushExternalCorrelationId(std::uint32_t kind, std::uint64_t id) {
+    external_ids[kind].push_back(id);
+    return cupti::kSuccess;
+}
+
+cupti::Result cuptiActivityPopExternalCorrelationId(std::uint32_t kind, std::uint64_t* last) {
+    constexpr cupti::Result kQueueEmpty = 18;
+    if (external_ids[kind].empty()) return kQueueEmpty;
+    *last = external_ids[kind].back();
+    external_ids[kind].pop_back();
     return cupti::kSuccess;
 }
 
@@ -300,18 +330,42 @@ int fake_emit(int lane_number, const void* record, std::size_t size, const char*
             call_number(kind == cupti::kKindRuntime ? cupti::kDomainRuntime : cupti::kDomainDriver, name);
         std::memcpy(bytes + offsetof(cupti::Api, callback), &number, sizeof number);
     }
-    if (fake().requested == nullptr || !is_enabled(kind, bytes)) return 0;
+    if (kind == cupti::kKindRuntime || kind == cupti::kKindDriver) {
+        cupti::Api api;
+        std::memcpy(&api, bytes, sizeof api);
+        for (const auto& [external_kind, ids] : external_ids) {
+            if (ids.empty() || !is_enabled(kind, bytes)) continue;
+            const cupti::ExternalCorrelation external{cupti::kKindExternalCorrelation, external_kind,
+                                                      ids.back(), api.correlation, 0};
+            std::uint8_t told[512] = {};
+            std::memcpy(told, &external, sizeof external);
+            put(lane_number, external.kind, told);
+        }
+    }
+    return put(lane_number, kind, bytes) ? 1 : 0;
+}
+
+}  // extern "C"
+
+namespace {
+
+bool put(int lane_number, std::uint32_t kind, const std::uint8_t* bytes) {
+    if (fake().requested == nullptr || !is_enabled(kind, bytes)) return false;
     Lane& lane = fake().lanes[lane_number];
     const std::size_t whole = length(kind);
     if (lane.buffer != nullptr && lane.used + whole > lane.size) complete(lane);
     if (lane.buffer == nullptr && !open(lane)) {
         ++fake().dropped;
-        return 0;
+        return false;
     }
     std::memcpy(lane.buffer + lane.used, bytes, whole);
     lane.used += whole;
-    return 1;
+    return true;
 }
+
+}  // namespace
+
+extern "C" {
 
 void fake_complete(int lane) {
     const std::lock_guard held(fake().lock);

@@ -3,7 +3,8 @@
 // hangs; it forgets the records of kinds that were not enabled; its buffers come back in any order.
 //
 // The environment: FAKE_CUPTI_VERSION (what cuptiGetVersion says; records get that version's length),
-// FAKE_CUPTI_HOLDER (another tool's name: the subscription is refused).
+// FAKE_CUPTI_HOLDER (another tool's name: the subscription is refused), FAKE_CUPTI_SUBSCRIBE and
+// FAKE_CUPTI_ENABLE (what the subscription and turning records on fail with).
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,8 @@
 extern "C" {
 
 // Puts a record of cupti/abi.h into the buffer of a lane (0..15), if its kind is enabled; 1: it did. `name`:
-// of an API record's call ("cudaLaunchKernel_v7000"), whose number is filled in; else null.
+// of an API record's call ("cudaLaunchKernel_v7000"), whose number is filled in; else null. Before an API
+// record come the external ids that the calling thread has pushed.
 int fake_emit(int lane, const void* record, std::size_t size, const char* name);
 
 // Gives the lane's buffer back.

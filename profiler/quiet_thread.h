@@ -1,0 +1,26 @@
+// Threads of ours in a program whose signals are its own business.
+#pragma once
+
+#include <thread>
+#include <utility>
+
+#include <pthread.h>
+#include <signal.h>
+
+namespace shardscope::profiler {
+
+// A thread that takes no signals. Throws std::system_error.
+template <typename Work>
+std::thread start_quietly(Work work) {
+    sigset_t all, before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    struct Restore {
+        const sigset_t& mask;
+        ~Restore() { ::pthread_sigmask(SIG_SETMASK, &mask, nullptr); }
+    };
+    const Restore restore{before};
+    return std::thread(std::move(work));
+}
+
+}  // namespace shardscope::profiler
