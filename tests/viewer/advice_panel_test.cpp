@@ -74,7 +74,8 @@ TEST(AdviceRows, FiguresHaveTheirUnit) {
     EXPECT_EQ(figure_text({"peak", 110092296, "bytes"}), "105.0 MB");
     EXPECT_EQ(figure_text({"share", 12.345, "%"}), "12.35 %");
     EXPECT_EQ(figure_text({"rank", 3, ""}), "3");
-    EXPECT_EQ(figure_text({"regathers", 1, "times/step"}), "1 times a step");
+    EXPECT_EQ(figure_text({"regathers", 1, "times/step"}), "once a step");
+    EXPECT_EQ(figure_text({"regathers", 1.5, "times/step"}), "1.50 times a step");
 }
 
 TEST(AdviceRows, EveryRuleHasAPanelOfItsSubject) {
@@ -84,6 +85,7 @@ TEST(AdviceRows, EveryRuleHasAPanelOfItsSubject) {
     int configuration = 0;
     for (const traces::AdviceRule& rule : traces::advice_rules()) {
         EXPECT_TRUE(kPanels.contains(panel_of(rule.id))) << rule.id;
+        EXPECT_TRUE(kPanels.contains(panel_of(rule.id, false))) << rule.id;
         if (!has_place(rule.id)) ++configuration;
     }
     EXPECT_EQ(configuration, 4);  // those that are about how the run was set up

@@ -68,5 +68,17 @@ TEST(Format, LongTextKeepsBothEnds) {
     EXPECT_EQ(shortened.size(), 20U);
 }
 
+TEST(Format, NoCharacterIsCutInTwo) {
+    // Each of the ten has two bytes: of 20, 9 may stay; 3 are dots, so one character at the left, one at the
+    // right, and the two bytes left would be halves.
+    EXPECT_EQ(shorten_middle("ääääääääää", 9), "ä...ä");
+    EXPECT_EQ(first_character("ä"), 2U);
+    EXPECT_EQ(last_character("aä"), 2U);
+    EXPECT_EQ(first_character("\xE2\x82"), 1U);  // the third byte is missing
+    EXPECT_EQ(last_character("a\x82"), 1U);
+    EXPECT_EQ(last_character("\xF0\x9F\x98\x80"), 4U);
+    EXPECT_EQ(first_character(""), 0U);
+}
+
 }  // namespace
 }  // namespace shardscope::viewer

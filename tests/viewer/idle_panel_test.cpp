@@ -100,6 +100,32 @@ TEST_F(IdlePanelTest, PiecesOfThePathAreRowsInOrderOfTime) {
     EXPECT_EQ(table.text(0, 2), path_kind_title(table.piece(0).kind));
 }
 
+TEST_F(IdlePanelTest, ANameOfThePathLeadsToItsLongestPiece) {
+    const auto report = traces::critical_path(*session_.trace(), {}, {}, true);
+    const traces::RankPath& job = *report.job;
+    const traces::PathShare& most = job.shares.front();
+    std::int64_t longest = -1;
+    for (const traces::PathPiece& piece : job.pieces) {
+        if (piece.kind == most.kind && piece.name == most.name)
+            longest = std::max(longest, piece.to - piece.from);
+    }
+    const std::vector<std::int64_t> found = longest_pieces(job);
+    ASSERT_EQ(found.size(), job.shares.size());
+    const traces::PathPiece& piece = job.pieces[static_cast<std::size_t>(found.front())];
+    EXPECT_EQ(piece.to - piece.from, longest);
+
+    const auto panel = make_idle_panel();
+    draw(*panel);
+    click(*panel, "idle.view.critical_path");
+    draw(*panel);
+    click(*panel, "idle.path_names.row.0");
+    EXPECT_EQ(session_.wanted_panel, "") << "one click chooses";
+    PanelsTest::click(*panel, "idle.path_names.row.0", true, kNearLeft);
+    EXPECT_EQ(session_.wanted_panel, "timeline");
+    EXPECT_LE(session_.current()->visible.from, piece.from);
+    EXPECT_GE(session_.current()->visible.to, piece.to);
+}
+
 TEST(IdleRows, AHistogramReachesFromTheFirstToTheLastBinThatHoldsSomething) {
     traces::StreamIdleDetails stream;
     stream.delays[traces::length_bin(1500)] = 3;  // 1024 to 2048 ns

@@ -10,12 +10,14 @@
 #include "tests/viewer/panel_fixture.h"
 #include "traces/query/shipped_queries.h"
 #include "traces/store/writer.h"
+#include "viewer/panels/query_history.h"
 #include "viewer/panels/query_runner.h"
 #include "viewer/panels/query_table.h"
 
 namespace shardscope::viewer {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
@@ -231,6 +233,59 @@ TEST(QueryTable, APlotKeepsEveryExtremeOfAColumn) {
     EXPECT_EQ(folded.back().column, 99);
 }
 
+TEST(QueryTable, APlotShowsWhatIsBelowZero) {
+    const std::vector<PlotPoint> both = {{0, -4}, {1, 2}};
+    const PlotRange range = plot_range(both);
+    EXPECT_LT(range.y_low, -4);  // a little more than the lowest
+    EXPECT_GT(range.y_high, 2);
+    const std::vector<PlotPoint> below = {{0, -4}, {1, -2}};
+    EXPECT_EQ(plot_range(below).y_high, 0);  // zero is in sight, and nothing above it
+    const std::vector<PlotPoint> above = {{0, 4}, {1, 2}};
+    EXPECT_EQ(plot_range(above).y_low, 0);
+}
+
+// --- history -----------------------------------------------------------------------------------------------
+
+TEST(QueryHistory, HoldsEachQueryOnceNewestFirst) {
+    QueryHistory history;
+    for (const char* sql : {"SELECT 1", "SELECT 2", "SELECT 1", "  \n"}) history.add(sql);
+    EXPECT_THAT(history.entries(), ElementsAre("SELECT 1", "SELECT 2"));
+    for (int i = 0; i < 100; ++i) history.add("SELECT " + std::to_string(i));
+    EXPECT_EQ(history.entries().size(), QueryHistory::kMost);
+    EXPECT_EQ(history.entries().front(), "SELECT 99");
+}
+
+TEST(QueryHistory, ComesBackAsItWas) {
+    QueryHistory history;
+    history.add("SELECT 'a\n\"b\"' -- \u00e4");
+    history.add("SELECT 2");
+    QueryHistory next;
+    next.from_text(history.to_text());
+    EXPECT_EQ(next.entries(), history.entries());
+    EXPECT_EQ(QueryHistory().to_text(), "");
+}
+
+TEST(QueryHistory, WhatIsKeptIsBounded) {
+    QueryHistory history;
+    history.add("SELECT 'old'");
+    history.add("SELECT '" + std::string(QueryHistory::kMostBytes, 'x') + "'");
+    EXPECT_EQ(history.entries().size(), 2U);
+    EXPECT_EQ(history.to_text(), "") << "the newest alone is too large";
+    history.add("SELECT 'new'");
+    EXPECT_EQ(history.to_text(), R"(["SELECT 'new'"])");
+}
+
+TEST(QueryHistory, BearsAnyText) {
+    QueryHistory history;
+    history.add("SELECT 1");
+    for (const char* text : {"", "{", "17", "[1,2]", "{\"a\":1}", "[[\"x\"]]", "\xFF"}) {
+        history.from_text(text);
+        EXPECT_THAT(history.entries(), ElementsAre("SELECT 1")) << text;
+    }
+    history.from_text("[\"SELECT 3\",\"\"]");
+    EXPECT_THAT(history.entries(), ElementsAre("SELECT 3"));
+}
+
 // --- the panel ---------------------------------------------------------------------------------------------
 
 class QueryPanelTest : public PanelsTest {
@@ -262,6 +317,20 @@ TEST_F(QueryPanelTest, AsksADatabaseAtOnceAndShowsItsSchema) {
     EXPECT_THAT(item("query.status"), HasSubstr(" row"));
     EXPECT_EQ(item("query.schema.kernels"), "kernels");
     EXPECT_TRUE(items::find("query.result.row.0"));
+}
+
+TEST_F(QueryPanelTest, WhatWasRunIsInTheHistoryAlsoNextTime) {
+    const auto panel = make_query_panel();
+    settle(*panel);
+    EXPECT_EQ(item("query.history"), "0") << "what the panel asks by itself is not the person's";
+    click(*panel, "query.run");
+    settle(*panel);
+    EXPECT_EQ(item("query.history"), "1");
+    const auto next = make_query_panel();
+    next->restore(panel->saved());
+    settle(*next);
+    click(*next, "query.history");
+    EXPECT_THAT(item("query.history.0"), HasSubstr("SELECT"));
 }
 
 TEST_F(QueryPanelTest, ARowWithTimesLeadsToItsEvent) {

@@ -79,7 +79,7 @@ Chart begin_chart(const char* id, ImVec2 size, const ChartAxes& axes) {
     const float bottom = axes.x_ticks ? font * 1.6F : font * 0.4F;
     const float inner_height = std::max(font * 2, size.y - bottom - font * 0.5F);
     const int y_count = std::clamp(static_cast<int>(inner_height / (font * 2.2F)), 2, 10);
-    const std::vector<Tick> y_ticks = make_ticks(0, axes.y_high, y_count, axes.y_unit);
+    const std::vector<Tick> y_ticks = make_ticks(axes.y_low, axes.y_high, y_count, axes.y_unit);
     float label_width = 0;
     for (const Tick& tick : y_ticks) label_width = std::max(label_width, size_of(tick.label).x);
 
@@ -87,7 +87,7 @@ Chart begin_chart(const char* id, ImVec2 size, const ChartAxes& axes) {
     chart.max = {std::floor(std::max(chart.min.x + font * 2, at.x + size.x)),
                  std::floor(chart.min.y + inner_height)};
     chart.x = {axes.x_low, axes.x_high, chart.min.x, chart.max.x};
-    chart.y = {0, axes.y_high, chart.max.y, chart.min.y};
+    chart.y = {axes.y_low, axes.y_high, chart.max.y, chart.min.y};
 
     std::vector<Tick> x_ticks;
     if (axes.x_ticks) {

@@ -32,6 +32,7 @@ struct ChartAxes {
     double x_zero = 0;  // subtracted from what the ticks of x say
     AxisUnit x_unit = AxisUnit::nanoseconds, y_unit = AxisUnit::bytes;
     bool x_ticks = true;
+    double y_low = 0;  // below zero where values are
 };
 
 // Takes `size` in the current window, draws ground, grid, ticks and labels, and catches the mouse.

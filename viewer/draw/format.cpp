@@ -25,6 +25,11 @@ bool only_zeros(std::string_view digits) {
     return digits.find_first_not_of("0.") == std::string_view::npos;
 }
 
+// A byte of UTF-8 that is not the first of its character.
+bool continues(char byte) {
+    return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
+}
+
 // Four significant digits while the number is below 1000, none after the point above.
 int decimals_for(double value) {
     if (value >= 999.5) return 0;
@@ -93,13 +98,34 @@ std::string spaced(std::string_view name) {
     return text;
 }
 
+std::size_t first_character(std::string_view text) {
+    if (text.empty()) return 0;
+    const auto lead = static_cast<unsigned char>(text[0]);
+    const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
+    if (lead >= 0xF8 || length > text.size()) return 1;
+    for (std::size_t i = 1; i < length; ++i)
+        if (!continues(text[i])) return 1;
+    return length;
+}
+
+std::size_t last_character(std::string_view text) {
+    for (std::size_t length = 1; length <= std::min<std::size_t>(4, text.size()); ++length) {
+        const std::string_view end = text.substr(text.size() - length);
+        if (continues(end[0])) continue;
+        return first_character(end) == length ? length : 1;
+    }
+    return text.empty() ? 0 : 1;
+}
+
 std::string shorten_middle(const std::string& text, std::size_t limit) {
     static constexpr std::string_view kDots = "...";
     if (text.size() <= limit) return text;
-    if (limit <= kDots.size()) return text.substr(0, limit);
-    const std::size_t keep = limit - kDots.size();
-    const std::size_t head = keep / 2;
-    return text.substr(0, head) + std::string(kDots) + text.substr(text.size() - (keep - head));
+    const bool dots = limit > kDots.size();
+    const std::size_t keep = dots ? limit - kDots.size() : limit;
+    std::size_t head = dots ? keep / 2 : keep, tail = text.size() - (keep - head);
+    while (head > 0 && continues(text[head])) --head;
+    while (tail < text.size() && continues(text[tail])) ++tail;
+    return text.substr(0, head) + std::string(dots ? kDots : "") + text.substr(tail);
 }
 
 }  // namespace shardscope::viewer

@@ -29,8 +29,13 @@ std::string format_percent(double percent);
 // Change against a base: "+5.2 %", "-59.3 %", "0.0 %"; "new" where the base is zero and the value is not.
 std::string format_change(double value, double base);
 
-// The same text shortened to `limit` characters with "..." in the middle: both ends of a path tell most.
+// The same text shortened to `limit` bytes with "..." in the middle: both ends of a path tell most. No
+// character is cut in two.
 std::string shorten_middle(const std::string& text, std::size_t limit);
+
+// How many bytes the first and the last character of a text have; 1 for a byte that is no UTF-8, 0 for none.
+std::size_t first_character(std::string_view text);
+std::size_t last_character(std::string_view text);
 
 // "unsharded_parameters" -> "unsharded parameters".
 std::string spaced(std::string_view name);

@@ -2,15 +2,90 @@
 #include "viewer/draw/text.h"
 
 #include <algorithm>
+#include <cfloat>
+#include <cstdint>
 #include <cstring>
+#include <unordered_map>
+
+#include <fmt/format.h>
 
 #include "viewer/draw/format.h"
+#include "viewer/draw/short_name.h"
 
 namespace shardscope::viewer {
 namespace {
 
 float width_of(std::string_view text) {
     return ImGui::CalcTextSize(text.data(), text.data() + text.size()).x;
+}
+
+// CalcTextSize rounds up, which adds up over characters.
+float exact_width(std::string_view text) {
+    return ImGui::GetFont()
+        ->CalcTextSizeA(ImGui::GetFontSize(), FLT_MAX, 0, text.data(), text.data() + text.size())
+        .x;
+}
+
+constexpr std::string_view kDots = "...";
+constexpr std::size_t kLongestLine = 16 << 10;  // bytes: more fits no screen
+
+// Looks no further than the width.
+bool fits(std::string_view t, float width) {
+    if (t.empty()) return true;
+    if (t.size() > kLongestLine) return false;
+    const char* rest = nullptr;
+    ImGui::GetFont()->CalcTextSizeA(ImGui::GetFontSize(), width + 0.01F, 0, t.data(), t.data() + t.size(),
+                                    &rest);
+    return rest == t.data() + t.size();
+}
+
+std::string one_line(std::string t) {
+    std::replace_if(
+        t.begin(), t.end(), [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
+    return t;
+}
+
+// As much of both ends as there is room for, at least one character.
+std::string fit_middle(std::string_view t, float width) {
+    if (fits(t, width)) return one_line(std::string(t));
+    const float dots = width_of(kDots);
+    const bool both = width > dots * 2;
+    const float room = both ? width - dots : width;
+    std::size_t head = 0, tail = t.size();
+    float left = 0, right = 0;
+    while (head < tail) {
+        const bool front = !both || left <= right;
+        const std::size_t bytes = front ? first_character(t.substr(head)) : last_character(t.substr(0, tail));
+        const float wide = exact_width(t.substr(front ? head : tail - bytes, bytes));
+        if (left + right + wide > room && head > 0) break;
+        (front ? left : right) += wide;
+        if (front) {
+            head += bytes;
+        } else {
+            tail -= bytes;
+        }
+    }
+    std::string out(t.substr(0, head));
+    if (both && head < tail) out += kDots;
+    if (both) out += t.substr(tail);
+    return one_line(std::move(out));
+}
+
+// Names are asked for in every frame.
+const ShortName& known_short_name(const std::string& name) {
+    static const ShortName kNone;
+    static std::unordered_map<std::string, ShortName> kKnown;
+    static std::size_t kBytes = 0;
+    if (name.size() > kLongestLine || name.find_first_of("<(") == std::string::npos) return kNone;
+    const auto known = kKnown.find(name);
+    if (known != kKnown.end()) return known->second;
+    constexpr std::size_t kMostBytes = 8 << 20;
+    if (kBytes > kMostBytes) {
+        kKnown.clear();
+        kBytes = 0;
+    }
+    kBytes += 4 * name.size() + sizeof(ShortName);
+    return kKnown.emplace(name, short_name(name)).first->second;
 }
 
 void move_to_right(std::string_view text) {
@@ -32,19 +107,34 @@ void text_right_dim(std::string_view t) {
 }
 
 std::string fit_text(const std::string& t, float width) {
-    const float whole = width_of(t);
-    if (whole <= width || t.empty()) return t;
-    // Start at the share of the text that should fit, then take characters off until it does.
-    auto limit = static_cast<std::size_t>(static_cast<float>(t.size()) * std::max(0.0F, width) / whole) + 1;
-    std::string shortened = shorten_middle(t, limit);
-    while (limit > 1 && width_of(shortened) > width) shortened = shorten_middle(t, --limit);
-    return shortened;
+    if (fits(t, width)) return one_line(t);
+    const ShortName& name = known_short_name(t);
+    for (const std::string& form : name.forms)
+        if (fits(form, width)) return one_line(form);
+    if (name.forms.empty()) return fit_middle(t, width);
+    if (name.inner.empty()) return fit_middle(name.forms.back(), width);
+    const float room = width - width_of(name.head) - width_of(name.tail);
+    if (room > width_of(kDots)) return one_line(name.head) + fit_middle(name.inner, room) + name.tail;
+    return fit_middle(name.head.substr(0, name.head.size() - 1) + name.tail.substr(1), width);
 }
 
 void text_fit(const std::string& t) {
     const std::string shown = fit_text(t, ImGui::GetContentRegionAvail().x);
     text(shown);
-    if (shown.size() != t.size() && ImGui::IsItemHovered()) ImGui::SetTooltip("%s", t.c_str());
+    if (shown != t && ImGui::IsItemHovered()) full_text_tip(t);
+}
+
+void full_text_tip(std::string_view t) {
+    constexpr std::size_t kMost = 4000;
+    ImGui::BeginTooltip();
+    ImGui::PushTextWrapPos(ImGui::GetFontSize() * 60);
+    std::size_t end = std::min(kMost, t.size());
+    while (end > 0 && end < t.size() && (static_cast<unsigned char>(t[end]) & 0xC0U) == 0x80U) --end;
+    text(t.substr(0, end));
+    if (end < t.size())
+        text(fmt::format("... ({} bytes in all)", format_count(static_cast<std::int64_t>(t.size()))));
+    ImGui::PopTextWrapPos();
+    ImGui::EndTooltip();
 }
 
 void flow(float width) {
@@ -119,7 +209,9 @@ void legend(std::span<const LegendItem> items) {
 void begin_tip(std::string_view title) {
     ImGui::BeginTooltip();
     if (!title.empty()) {
-        text(title);
+        ImGui::PushTextWrapPos(ImGui::GetFontSize() * 50);
+        text(title.substr(0, 2000));
+        ImGui::PopTextWrapPos();
         ImGui::Separator();
     }
     if (!ImGui::BeginTable("tip", 2, ImGuiTableFlags_SizingFixedFit)) return;

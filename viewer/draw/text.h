@@ -15,10 +15,14 @@ namespace shardscope::viewer {
 void text_right(std::string_view text);
 void text_right_dim(std::string_view text);
 
-// Shortened in the middle to the width that is left; the whole text then shows on hover.
+// Shortened to the width that is left; the whole text then shows on hover.
 void text_fit(const std::string& text);
-// The same for a place of ours: `text` shortened to `width` pixels.
+// The same for a place of ours: `text` in one line of `width` pixels. A C++ function's name loses its
+// parameters, namespaces and template arguments first (short_name.h), any other text its middle. Costs what
+// the width holds, however long the text is.
 std::string fit_text(const std::string& text, float width);
+// A tooltip with the whole of a long text in as many lines as it takes; of a very long one its start.
+void full_text_tip(std::string_view text);
 
 // What comes next is `width` wide: after SameLine, begins a new line where this one has no room for it.
 void flow(float width);

@@ -145,7 +145,7 @@ class AdvicePanel final : public Panel {
         ImGui::PushStyleColor(ImGuiCol_Text, color);
         text(weight);
         ImGui::PopStyleColor();
-        const std::string panel(panel_of(finding.id));
+        const std::string panel(panel_of(finding.id, !session.trace()->units.empty()));
         const std::string open = panel.empty() ? "" : fmt::format("Open {}", spaced(panel));
         const float padding = ImGui::GetStyle().FramePadding.x * 2;
         float wide = open.empty() ? 0 : ImGui::CalcTextSize(open.c_str()).x + padding;

@@ -62,6 +62,7 @@ std::string figure_text(const traces::AdviceFigure& figure) {
     const bool whole = figure.value == std::round(figure.value) && std::abs(figure.value) < 1e15;
     std::string number = whole ? format_count(std::llround(figure.value)) : format_decimal(figure.value, 2);
     if (figure.unit.empty()) return number;
+    if (figure.unit == "times/step" && figure.value == 1) return "once a step";
     if (figure.unit == "times/step") return number + " times a step";
     return fmt::format("{} {}", number, figure.unit);
 }
@@ -75,7 +76,9 @@ std::vector<std::size_t> by_weight(const traces::AdviceReport& report) {
     return order;
 }
 
-std::string_view panel_of(std::string_view rule) {
+std::string_view panel_of(std::string_view rule, bool units) {
+    // The one rule of the units' panel that also finds what has no units.
+    if (rule == "exposed-communication" && !units) return "distributed";
     const RulePanel* found = find(rule);
     return found != nullptr ? found->panel : "runs";
 }

@@ -17,8 +17,9 @@ std::string figure_text(const traces::AdviceFigure& figure);
 // Indices of the findings: serious first, else in the report's order.
 std::vector<std::size_t> by_weight(const traces::AdviceReport& report);
 
-// The panel that tells more of a rule's subject; "runs" where it is about the configuration.
-std::string_view panel_of(std::string_view rule);
+// The panel that tells more of a rule's subject; "runs" where it is about the configuration. `units`: the
+// trace has FSDP units, so that their panel shows something.
+std::string_view panel_of(std::string_view rule, bool units = true);
 
 // Whether a stretch of the trace shows it (traces/analysis/advice_place.h); false: it is about the
 // configuration.

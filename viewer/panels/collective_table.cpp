@@ -1,6 +1,8 @@
 // See collective_table.h.
 #include "viewer/panels/collective_table.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -74,13 +76,32 @@ CollectiveTable::CollectiveTable(std::shared_ptr<const std::vector<CollectiveTim
                       "algbw times the factor of nccl-tests for the operation and the ranks."),
     };
     for (const traces::UnitRow& unit : trace.units) units_.push_back(unit.name);
+    leave_out_unknown();
+}
+
+// Other tools' traces know no units, some no bytes: a column of dashes tells nothing.
+void CollectiveTable::leave_out_unknown() {
+    std::array<bool, kBusbw + 1> known{};
+    known.fill(true);
+    const auto any = [&](auto&& has) { return std::any_of(list_->begin(), list_->end(), has); };
+    known[kUnit] = any([](const CollectiveTimes& c) { return c.unit >= 0; });
+    known[kPhase] = any([](const CollectiveTimes& c) { return c.phase != traces::Phase::none; });
+    known[kGroup] = any([](const CollectiveTimes& c) { return c.group >= 0; });
+    known[kSize] = known[kAlgbw] = known[kBusbw] = any([](const CollectiveTimes& c) { return c.bytes > 0; });
+    std::vector<TableColumn> columns;
+    for (std::size_t field = 0; field < columns_.size(); ++field) {
+        if (!known[field]) continue;
+        columns.push_back(std::move(columns_[field]));
+        fields_.push_back(field);
+    }
+    columns_ = std::move(columns);
 }
 
 std::string CollectiveTable::text(std::size_t row, std::size_t column) const {
     const CollectiveTimes& c = (*list_)[row];
     const auto known = [](std::int64_t value) { return value >= 0 ? format_count(value) : std::string("-"); };
     const auto micro = [](std::int64_t ns) { return format_decimal(static_cast<double>(ns) * 1e-3, 1); };
-    switch (column) {
+    switch (fields_[column]) {
         case kCollective:
             return c.sequence >= 0 ? fmt::format("{} {}", name(c.operation), c.sequence)
                                    : std::string(name(c.operation));
@@ -121,7 +142,7 @@ double CollectiveTable::number(std::size_t row, std::size_t column) const {
     const CollectiveTimes& c = (*list_)[row];
     const auto known = [](std::int64_t value) { return value >= 0 ? static_cast<double>(value) : kNoNumber; };
     const auto micro = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-3; };
-    switch (column) {
+    switch (fields_[column]) {
         case kStart:
             return static_cast<double>(c.start_ns) * 1e-6;
         case kRanks:

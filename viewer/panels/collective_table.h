@@ -26,8 +26,10 @@ class CollectiveTable final : public TableModel {
     Color swatch(std::size_t row) const override;
 
   private:
+    void leave_out_unknown();
     std::shared_ptr<const std::vector<traces::CollectiveTimes>> list_;
     std::vector<std::string> units_;
+    std::vector<std::size_t> fields_;  // what each column is
 };
 
 }  // namespace shardscope::viewer

@@ -83,21 +83,26 @@ class CollectivesPanel final : public Panel {
         }
         const float font = ImGui::GetFontSize();
         const float rows = static_cast<float>(rank->operations.size());
-        const float height = std::min(ImGui::GetContentRegionAvail().y * 0.4F, font * (3.2F + 1.6F * rows));
+        ImGui::BeginChild("page");  // scrolls where the window is small
+        const float height = std::min(std::max(ImGui::GetContentRegionAvail().y * 0.4F, font * 12),
+                                      font * (3.2F + 1.6F * rows));
         draw_table("collectives", operations_, operations_state_,
                    {.size = {0, height}, .filter = false, .name = "collectives by operation"});
         ImGui::Dummy({0, font * 0.3F});
         const ImVec2 room = ImGui::GetContentRegionAvail();
         const bool beside = room.x > font * 76;
-        ImGui::BeginChild("sizes", beside ? ImVec2{room.x * 0.36F, 0} : ImVec2{0, room.y * 0.5F});
+        const float sizes = font * (4.5F + 1.6F * static_cast<float>(kHistogramClasses));
+        const float below = std::max(font * 14, beside ? room.y : room.y - sizes);
+        ImGui::BeginChild("sizes", beside ? ImVec2{room.x * 0.36F, below} : ImVec2{0, sizes});
         heading("How many of which size");
         draw_histogram();
         ImGui::EndChild();
         if (beside) ImGui::SameLine(0, font);
-        ImGui::BeginChild("traffic");
+        ImGui::BeginChild("traffic", {0, below});
         heading("By group and size, each collective once");
         draw_table("collectives.traffic", traffic_, traffic_state_,
                    {.filter = false, .name = "collectives by group and size"});
+        ImGui::EndChild();
         ImGui::EndChild();
     }
 

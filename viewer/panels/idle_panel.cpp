@@ -149,7 +149,7 @@ class IdlePanel final : public Panel {
             note("There is no gap between its events.");
         } else {
             const TableEvents events = draw_table("idle.gaps", model, gaps_, {.name = "idle_gaps"});
-            if (events.clicked) go_to(session, stream.gaps[*events.clicked]);
+            if (const auto row = events.go_to()) go_to(session, stream.gaps[*row]);
         }
         ImGui::EndChild();
         ImGui::SameLine(0, font * 1.5F);

@@ -109,8 +109,8 @@ std::shared_ptr<const TableModel> idle_stream_table(const traces::RankIdle& rank
     columns.push_back({"delay_p95_us", "Delay p95", "\u00b5s", Kind::number, 6.5F, 7, 0, delay});
     columns.push_back({"delay_max_us", "Delay max", "\u00b5s", Kind::number, 6.5F, 5, 0, delay});
     const std::string queue = "Launched and not started; the mean is weighted with time.";
-    columns.push_back({"queue_mean", "Queue mean", "", Kind::number, 6.5F, 10, 0, queue});
-    columns.push_back({"queue_max", "Queue max", "", Kind::number, 6, 4, 0, queue});
+    columns.push_back({"queue_mean", "Queue mean", "launches", Kind::number, 6.5F, 10, 0, queue});
+    columns.push_back({"queue_max", "Queue max", "launches", Kind::number, 6, 4, 0, queue});
     auto table = std::make_shared<CellTable>(std::move(columns));
     add_stream(*table, rank.device, true);
     for (const StreamIdle& stream : rank.streams) add_stream(*table, stream, false);
@@ -125,7 +125,7 @@ std::shared_ptr<const TableModel> idle_gap_table(const traces::Trace& trace,
         {"cause", "Cause", "", Kind::text, 7, 18, 0, "As in the table above."},
         {"from_ms", "From", "ms", Kind::number, 7.5F, 17, 0, "Since the start of the capture."},
         {"to_ms", "To", "ms", Kind::number, 7.5F, 10, 0, {}},
-        {"next", "Ended by", "", Kind::text, 0, 16, 0, "The event that the gap is before."},
+        {"next", "Ended by", "", Kind::text, 0, 16, 0, "The event that the gap is before.", 0, 6},
         {"stream", "Its stream", "", Kind::text, 8, 12, 0, {}},
     });
     std::int64_t number = 0;

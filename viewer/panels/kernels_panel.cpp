@@ -1,13 +1,19 @@
-// Kernels: the device's work by name, how long each takes, how well it fills the device where that is known.
+// Kernels: the device's work by name, how long each takes, how well it fills the device where that is known;
+// with which launch sizes; and the copies.
+#include <array>
+
 #include <fmt/format.h>
 #include <imgui.h>
 
 #include "viewer/app/session.h"
 #include "viewer/draw/format.h"
+#include "viewer/draw/short_name.h"
 #include "viewer/draw/text.h"
+#include "viewer/panels/launch_view.h"
 #include "viewer/panels/occurrence_bar.h"
 #include "viewer/panels/operator_rows.h"
 #include "viewer/panels/panel.h"
+#include "viewer/panels/segmented.h"
 #include "viewer/panels/share_bar.h"
 #include "viewer/panels/toolbar.h"
 #include "viewer/tables/table.h"
@@ -22,10 +28,19 @@ class KernelsPanel final : public Panel {
   public:
     std::string_view name() const override { return "kernels"; }
     std::string_view title() const override { return "Kernels"; }
+    bool busy() const override { return details_.busy(); }
 
     void draw(Session& session, const Frame&) override {
         draw_choosers(session);
-        flow(ImGui::GetWindowWidth());  // what follows has its own line
+        static constexpr std::array<std::string_view, 3> kViews = {"By name", "By launch size", "Copies"};
+        if (segmented("kernels.show", kViews, view_) && view_ == launches && !chosen_name_.empty())
+            details_.show_only(readable_name(chosen_name_));
+        if (view_ != names) {
+            draw_limit_note(session);
+            note("A double-click shows the longest on the timeline.");
+            view_ == launches ? details_.draw_launches(session) : details_.draw_copies(session);
+            return;
+        }
         const TracePtr trace = session.trace();
         const traces::Selection selection = Session::selection(*session.current());
         const auto report = session.analyses.analysis<KernelsReport>(
@@ -44,6 +59,8 @@ class KernelsPanel final : public Panel {
     }
 
   private:
+    enum View { names, launches, copies };  // indices of the buttons
+
     void make_rows(const std::shared_ptr<const KernelsReport>& report, const RankKernels& rank) {
         if (shown_ == report && shown_rank_ == &rank) return;
         shown_ = report;
@@ -64,7 +81,8 @@ class KernelsPanel final : public Panel {
         const float height = ImGui::GetContentRegionAvail().y - below - ImGui::GetFrameHeightWithSpacing();
         const TableEvents events = draw_table("kernels", model_, state_, {.size = {0, height}});
         Occurrences all;
-        std::string name;
+        std::string& name = chosen_name_;
+        name.clear();
         if (state_.chosen && *state_.chosen < rank.kernels.size()) {
             name = rank.kernels[*state_.chosen].name;
             selection.rank = rank.rank;
@@ -82,6 +100,9 @@ class KernelsPanel final : public Panel {
         draw_occurrences("kernels", session, name, EventKind::device, all);
     }
 
+    int view_ = names;
+    LaunchView details_;
+    std::string chosen_name_;
     bool wants_longest_ = false;
     TableState state_;
     std::shared_ptr<const KernelsReport> shown_;

@@ -55,7 +55,7 @@ void draw_occurrences(const char* id, Session& session, const std::string& name,
     const float buttons = font * 24;
     const std::string shown = fit_text(name, std::max(font * 8, ImGui::GetContentRegionAvail().x - buttons));
     text(shown);
-    if (shown != name && ImGui::IsItemHovered()) ImGui::SetTooltip("%s", name.c_str());
+    if (shown != name && ImGui::IsItemHovered()) full_text_tip(name);
     ImGui::SameLine(0, font);
     if (events == nullptr || events->empty()) {
         text(events == nullptr ? "looking for its events ..." : "has no event in what is looked at");

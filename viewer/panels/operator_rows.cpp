@@ -7,11 +7,14 @@
 #include <fmt/format.h>
 
 #include "viewer/app/theme.h"
+#include "viewer/draw/short_name.h"
 
 namespace shardscope::viewer {
 namespace {
 
 using Kind = TableColumn::Kind;
+
+constexpr float kNameWidth = 24;  // font sizes: what most names of functions have room in
 
 double us(std::int64_t ns) {
     return static_cast<double>(ns) * 1e-3;
@@ -37,7 +40,7 @@ std::vector<NameShare> shares(const std::vector<Row>& rows, std::int64_t whole, 
         if (ns <= 0) continue;
         told += ns;
         parts.push_back(
-            {std::string(rows[i].name), us(ns), percent(ns), share_color(i), static_cast<int>(i)});
+            {readable_name(rows[i].name), us(ns), percent(ns), share_color(i), static_cast<int>(i)});
     }
     if (whole > told) parts.push_back({"others", us(whole - told), percent(whole - told), rgb(0x6F7F93), -1});
     return parts;
@@ -48,7 +51,7 @@ std::vector<NameShare> shares(const std::vector<Row>& rows, std::int64_t whole, 
 std::shared_ptr<const TableModel> operator_table(const traces::RankOperators& rank, bool by_shape) {
     const Color bar = time_category_color(traces::TimeCategory::kernel);
     std::vector<TableColumn> columns = {
-        {"name", "Operator", "", Kind::text, 0, 20, 0, "The range's name."},
+        {"name", "Operator", "", Kind::text, 0, 20, 0, "The range's name.", 0, kNameWidth},
         {"shapes", "Input shapes", "", Kind::text, 14, 11, 0, "The sizes of the operator's inputs."},
         {"calls", "Calls", "", Kind::number, 5, 15, 0, "Calls that start in what is looked at."},
         {"host_us", "Host total", "\u00b5s", Kind::number, 7, 12, 0,
@@ -88,7 +91,7 @@ std::shared_ptr<const TableModel> kernel_table(const traces::RankKernels& rank) 
     const bool blocks = any(&traces::KernelStats::blocks_per_sm),
                occupancy = any(&traces::KernelStats::occupancy_percent);
     std::vector<TableColumn> columns = {
-        {"name", "Kernel", "", Kind::text, 0, 20, 0, "The kernel's name."},
+        {"name", "Kernel", "", Kind::text, 0, 20, 0, "The kernel's name.", 0, kNameWidth},
         {"kind", "Kind", "", Kind::text, 6, 6, 0, "Compute, or the kernel of a collective."},
         {"count", "Count", "", Kind::number, 5, 15, 0, "Kernels of that name in what is looked at."},
         {"us", "Total", "\u00b5s", Kind::number, 7.5F, 16, time_category_color(traces::TimeCategory::kernel),
@@ -111,12 +114,16 @@ std::shared_ptr<const TableModel> kernel_table(const traces::RankKernels& rank) 
     auto table = std::make_shared<CellTable>(std::move(columns));
     for (std::size_t i = 0; i < rank.kernels.size(); ++i) {
         const traces::KernelStats& k = rank.kernels[i];
-        std::vector<CellTable::Cell> cells = {
-            text_cell(k.name),        text_cell(k.communication ? "collective" : "compute"),
-            count_cell(k.count),      us_cell(us(k.total)),
-            percent_cell(k.share),    us_cell(k.mean * 1e-3),
-            us_cell(k.median * 1e-3), us_cell(k.p95 * 1e-3),
-            us_cell(us(k.shortest)),  us_cell(us(k.longest))};
+        std::vector<CellTable::Cell> cells = {text_cell(readable_name(k.name)),
+                                              text_cell(k.communication ? "collective" : "compute"),
+                                              count_cell(k.count),
+                                              us_cell(us(k.total)),
+                                              percent_cell(k.share),
+                                              us_cell(k.mean * 1e-3),
+                                              us_cell(k.median * 1e-3),
+                                              us_cell(k.p95 * 1e-3),
+                                              us_cell(us(k.shortest)),
+                                              us_cell(us(k.longest))};
         if (blocks) cells.push_back(k.blocks_per_sm ? decimal_cell(*k.blocks_per_sm, 2) : no_cell());
         if (occupancy)
             cells.push_back(k.occupancy_percent ? decimal_cell(*k.occupancy_percent, 1) : no_cell());

@@ -25,7 +25,7 @@ struct NameShare {
     int row = -1;  // of the table; -1: all that have no part of their own
 };
 
-inline constexpr std::size_t kNamedShares = 10;
+inline constexpr std::size_t kNamedShares = 8;  // as many colours as there are to tell them apart
 
 // The rows with the most time (an operator's device time of its own, a kernel's total) in the report's order,
 // then the rest as one part. The colours are those of the table's rows.

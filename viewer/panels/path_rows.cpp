@@ -2,6 +2,8 @@
 #include "viewer/panels/path_rows.h"
 
 #include <array>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -151,6 +153,25 @@ double PathPieceTable::number(std::size_t row, std::size_t column) const {
         default:
             return kNoNumber;
     }
+}
+
+std::vector<std::int64_t> longest_pieces(const RankPath& path) {
+    std::map<std::pair<PathKind, std::string_view>, std::size_t> rows;
+    for (std::size_t i = 0; i < path.shares.size(); ++i)
+        rows.emplace(std::pair(path.shares[i].kind, std::string_view(path.shares[i].name)), i);
+    std::vector<std::int64_t> longest(path.shares.size(), -1);
+    const auto length = [&](std::int64_t piece) {
+        const PathPiece& p = path.pieces[static_cast<std::size_t>(piece)];
+        return p.to - p.from;
+    };
+    for (std::size_t i = 0; i < path.pieces.size(); ++i) {
+        const auto row = rows.find({path.pieces[i].kind, path.pieces[i].name});
+        if (row == rows.end()) continue;
+        std::int64_t& best = longest[row->second];
+        const auto piece = static_cast<std::int64_t>(i);
+        if (best < 0 || length(piece) > length(best)) best = piece;
+    }
+    return longest;
 }
 
 std::string factors_key(const traces::PathFactors& factors) {

@@ -41,6 +41,9 @@ class PathPieceTable final : public TableModel {
     const traces::RankPath& path_;
 };
 
+// For each row of path_share_table() the longest of its pieces, an index into RankPath::pieces; -1 none.
+std::vector<std::int64_t> longest_pieces(const traces::RankPath& path);
+
 // What the factors are called in the analyses' names: "1/0.5/1/1/1/1".
 std::string factors_key(const traces::PathFactors& factors);
 // What a what-if foretells: "-2.9 %".

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -42,18 +43,20 @@ void path_tip(const RankPath& path, std::size_t kind) {
     end_tip();
 }
 
-std::string waits_text(const RankPath& path) {
+std::string waits_text(const RankPath& path, bool alone) {
     std::string text;
+    const std::string who = path.rank < 0 ? std::string("the path") : fmt::format("rank {}", path.rank);
     for (std::size_t i = 0; i < std::min<std::size_t>(path.ranks.size(), 4); ++i) {
         const traces::RankTime& other = path.ranks[i];
         text += fmt::format("{}{} {} rank {}", i > 0 ? ", " : "", format_duration(other.us * 1e3),
                             path.rank < 0 ? "on" : "for", other.rank);
     }
-    if (text.empty()) return path.rank < 0 ? "" : "It waits for no other rank.";
+    if (text.empty())
+        return path.rank < 0 || alone ? "" : fmt::format("On its path {} waits for no other.", who);
     const std::string_view rest = path.ranks.size() <= 4 ? ""
                                   : path.rank < 0        ? " and less on others"
                                                          : " and less for others";
-    return fmt::format("Of a step it {} {}{}.", path.rank < 0 ? "runs" : "waits", text, rest);
+    return fmt::format("Of a step {} {} {}{}.", who, path.rank < 0 ? "runs" : "waits", text, rest);
 }
 
 }  // namespace
@@ -81,19 +84,24 @@ void PathView::draw(Session& session) {
     const bool wide = width > font * 66;
     const float sliders = wide ? font * 27 : 0;
     const float height = font * 18.5F;
-    const float bars = static_cast<float>(std::min<std::size_t>(report->ranks.size() + 1, 5));
-    ImGui::BeginChild(
-        "paths", {wide ? width - sliders - font * 1.5F : 0, wide ? height : font * (6.2F + 1.65F * bars)});
-    draw_paths(session, report, *path, ImGui::GetContentRegionAvail().y);
-    ImGui::EndChild();
-    if (wide) ImGui::SameLine(0, font * 1.5F);
-    ImGui::BeginChild("what if", {0, height - (wide ? 0 : font * 0.8F)});
-    draw_what_if(session, *path);
-    ImGui::EndChild();
+    if (wide) {
+        ImGui::BeginChild("paths", {width - sliders - font * 1.5F, height});
+        draw_paths(session, report, *path, font * 12);
+        ImGui::EndChild();
+        ImGui::SameLine(0, font * 1.5F);
+        ImGui::BeginChild("what if", {0, height});
+        draw_what_if(session, *path);
+        ImGui::EndChild();
+    } else {
+        draw_paths(session, report, *path, font * 8.5F);
+        draw_what_if(session, *path);
+        ImGui::Dummy({0, font * 0.3F});
+    }
     draw_table_of(session, report, *path);
 }
 
-void PathView::draw_paths(Session& session, const Report& report, const RankPath& path, float height) {
+// The bars have `most` pixels, and scroll where they would need more.
+void PathView::draw_paths(Session& session, const Report& report, const RankPath& path, float most) {
     const float font = ImGui::GetFontSize();
     heading(fmt::format("What holds a step up: mean of {} step{}", path.steps.size(),
                         path.steps.size() == 1 ? "" : "s"));
@@ -116,10 +124,8 @@ void PathView::draw_paths(Session& session, const Report& report, const RankPath
         bars.push_back(bar_of(*one, one == &path));
         longest = std::max(longest, one->average_step_us);
     }
-    const float said = ImGui::GetTextLineHeightWithSpacing() * 2.2F;
-    const float used = ImGui::GetCursorPosY();
-    const LabelBarsHit hit =
-        draw_label_bars("idle.path", bars, longest, std::max(font * 2, height - used - said));
+    const float wanted = font * (1.6F * static_cast<float>(bars.size()) + 0.2F);
+    const LabelBarsHit hit = draw_label_bars("idle.path", bars, longest, std::min(wanted, most));
     if (hit.row) path_tip(*all[*hit.row], *hit.segment);
     if (hit.clicked) {
         const RankPath& clicked = *all[*hit.clicked];
@@ -129,7 +135,7 @@ void PathView::draw_paths(Session& session, const Report& report, const RankPath
             if (ranks[i].number == clicked.rank) session.rank = last_rank_ = static_cast<int>(i);
     }
     note(fmt::format(
-        "{} {}", waits_text(path),
+        "{} {}", waits_text(path, report->ranks.size() == 1),
         report->clocks_disagree > 0
             ? fmt::format("{} collectives do not overlap on the ranks' clocks; waiting is told by "
                           "their durations there.",
@@ -159,8 +165,11 @@ void PathView::draw_sliders() {
         ImGui::SameLine(start + font * 9.5F);
         ImGui::SetNextItemWidth(font * (wide ? 12.0F : 15.0F));
         ImGui::PushID(k);
+        // The factor stands over the grab.
+        ImGui::PushStyleColor(ImGuiCol_SliderGrab, faded(theme::accent(), 0.45F));
         if (ImGui::SliderFloat("##factor", &value, 0, 2, "x %.2f", ImGuiSliderFlags_None))
             sliders_[static_cast<std::size_t>(k)] = std::clamp(value, 0.0F, 1000.0F);
+        ImGui::PopStyleColor();
         items::mark(fmt::format("idle.what_if.{}", traces::kPathKindNames[static_cast<std::size_t>(k)]),
                     fmt::format("{:.2f}", value));
         if (ImGui::IsItemDeactivatedAfterEdit()) asked_ = sliders_;
@@ -221,17 +230,24 @@ void PathView::draw_table_of(Session& session, const Report& report, const RankP
                                                         "idle.path_pieces"};
     ImGui::SameLine(0, ImGui::GetFontSize());
     const TableEvents events = draw_table(kIds[view], model, states_[view]);
-    if (!events.clicked) return;
-    if (view == 2) return go_to(session, path.pieces[*events.clicked]);
-    if (view == 1) return;
-    // Of a name: its longest piece.
-    const traces::PathShare& share = path.shares[*events.clicked];
-    const traces::PathPiece* longest = nullptr;
-    for (const traces::PathPiece& piece : path.pieces) {
-        if (piece.kind != share.kind || piece.name != share.name) continue;
-        if (longest == nullptr || piece.to - piece.from > longest->to - longest->from) longest = &piece;
+    if (view == 2) {
+        if (const auto row = events.go_to()) go_to(session, path.pieces[*row]);
+        return;
     }
-    if (longest != nullptr && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) go_to(session, *longest);
+    if (view == 0 && events.opened) wanted_share_ = *events.opened;
+    if (view == 0 && wanted_share_) go_to_longest(session, report, path);
+}
+
+// Of the name that was opened: there may be millions of pieces, so they are looked through off this thread.
+void PathView::go_to_longest(Session& session, const Report& report, const RankPath& path) {
+    const auto longest = session.analyses.analysis<std::vector<std::int64_t>>(
+        fmt::format("longest pieces of the path of {}", path.rank), session.trace(),
+        Session::selection(*session.current()),
+        [report, &path](const traces::Trace&, const traces::Selection&) { return longest_pieces(path); });
+    if (longest == nullptr) return;
+    const std::size_t share = *std::exchange(wanted_share_, std::nullopt);
+    if (share >= longest->size() || (*longest)[share] < 0) return;
+    go_to(session, path.pieces[static_cast<std::size_t>((*longest)[share])]);
 }
 
 void PathView::go_to(Session& session, const traces::PathPiece& piece) {

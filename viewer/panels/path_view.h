@@ -2,7 +2,9 @@
 // name, by module and piece by piece. Drawing layer (Dear ImGui); frame thread only.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 
 #include "viewer/app/session.h"
 #include "viewer/panels/kept_model.h"
@@ -18,18 +20,19 @@ class PathView {
   private:
     using Report = std::shared_ptr<const traces::CriticalPathReport>;
     const traces::RankPath* chosen(const Report& report, const Session& session) const;
-    void draw_paths(Session& session, const Report& report, const traces::RankPath& path, float height);
+    void draw_paths(Session& session, const Report& report, const traces::RankPath& path, float most);
     void draw_what_if(Session& session, const traces::RankPath& path);
     void draw_sliders();
     void draw_prediction(Session& session, const traces::RankPath& path);
     void draw_table_of(Session& session, const Report& report, const traces::RankPath& path);
+    void go_to_longest(Session& session, const Report& report, const traces::RankPath& path);
     void go_to(Session& session, const traces::PathPiece& piece);
 
     bool job_ = true;  // the job's path, where there is one; else that of the chosen rank
     int last_rank_ = -1;
     int view_ = 0;  // names, modules, pieces
     traces::PathFactors sliders_ = traces::kUnscaled, asked_ = traces::kUnscaled;
-    Report predicted_;  // of the latest what-if that is worked out
+    std::optional<std::size_t> wanted_share_;  // a name that was opened: its longest piece is looked for
     TableState states_[3];
     KeptModel models_[3];
 };

@@ -14,6 +14,7 @@
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/panels/panel.h"
+#include "viewer/panels/query_history.h"
 #include "viewer/panels/query_plot.h"
 #include "viewer/panels/query_runner.h"
 #include "viewer/panels/query_table.h"
@@ -25,8 +26,6 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr std::size_t kHistory = 50;
-
 struct TimeLimit {
     const char* label;
     std::optional<std::chrono::nanoseconds> time;
@@ -36,10 +35,6 @@ const std::array<TimeLimit, 4> kTimes = {{{"5 s", std::chrono::seconds(5)},
                                           {"5 min", std::chrono::minutes(5)},
                                           {"no limit", {}}}};
 constexpr std::array<std::size_t, 3> kRows = {1'000, 100'000, 1'000'000};
-
-TraceFiles files_of(const OpenTrace& entry) {
-    return entry.merged.empty() ? TraceFiles{entry.path} : entry.merged;
-}
 
 class QueryPanel final : public Panel {
   public:
@@ -51,6 +46,8 @@ class QueryPanel final : public Panel {
     std::string_view name() const override { return "query"; }
     std::string_view title() const override { return "Query"; }
     bool busy() const override { return runner_.running(); }
+    std::string saved() const override { return history_.to_text(); }
+    void restore(std::string_view saved) override { history_.from_text(saved); }
 
     void draw(Session& session, const Frame&) override {
         runner_.poll();
@@ -66,7 +63,8 @@ class QueryPanel final : public Panel {
         ImGui::SameLine(0, font);
         ImGui::BeginChild("sql");
         draw_editor(session, files);
-        draw_answer(session);
+        offer_views(session, files);
+        draw_answer(session, files);
         ImGui::EndChild();
         if (runner_.running()) session.note_work();
     }
@@ -85,6 +83,29 @@ class QueryPanel final : public Panel {
         models_.clear();
         ignore_ = runner_.answer();
         asked_once_ = false;
+        runner_.import_exports(false);
+    }
+
+    // An export of Nsight Systems has the tables, but none of the views that people ask.
+    bool has_views(const TraceFiles& files) const {
+        const auto schema = runner_.schema(files);
+        return schema != nullptr && std::any_of(schema->begin(), schema->end(),
+                                                [](const traces::SchemaObject& o) { return o.view; });
+    }
+    void offer_views(Session& session, const TraceFiles& files) {
+        if (runner_.running() || runner_.schema(files) == nullptr || !runner_.schema_error().empty() ||
+            has_views(files))
+            return;
+        note(
+            "This database has none of the views that the queries ask: it is an export of another tool. "
+            "Write "
+            "SQL for its tables, or import it to a temporary database that has the views.");
+        if (ImGui::Button("Import, and have the views")) {
+            runner_.import_exports(true);
+            runner_.load_schema(files);
+            session.note_work();
+        }
+        items::mark("query.import_views");
     }
 
     void first_questions(const TraceFiles& files) {
@@ -95,7 +116,7 @@ class QueryPanel final : public Panel {
             runner_.load_schema(files);
             return;
         }
-        if (!asked_once_ && files.size() == 1 && traces::is_database(files.front())) {
+        if (!asked_once_ && has_views(files) && files.size() == 1 && traces::is_database(files.front())) {
             asked_once_ = true;
             runner_.run(files, sql_, limits_);
         }
@@ -104,9 +125,7 @@ class QueryPanel final : public Panel {
     void run(Session& session, const TraceFiles& files) {
         if (runner_.running()) return;
         asked_once_ = true;
-        std::erase(history_, sql_);
-        history_.insert(history_.begin(), sql_);
-        if (history_.size() > kHistory) history_.pop_back();
+        history_.add(sql_);
         runner_.run(files, sql_, limits_);
         session.note_work();
     }
@@ -148,19 +167,21 @@ class QueryPanel final : public Panel {
     void draw_history() {
         flow(ImGui::GetFontSize() * 8);
         ImGui::SetNextItemWidth(ImGui::GetFontSize() * 8);
-        ImGui::BeginDisabled(history_.empty());
-        if (ImGui::BeginCombo("##history", "History")) {
-            for (std::size_t i = 0; i < history_.size(); ++i) {
-                std::string line = history_[i];
-                std::replace(line.begin(), line.end(), '\n', ' ');
+        const std::vector<std::string>& entries = history_.entries();
+        ImGui::BeginDisabled(entries.empty());
+        const bool open = ImGui::BeginCombo("##history", "History");
+        items::mark("query.history", fmt::format("{}", entries.size()));
+        if (open) {
+            for (std::size_t i = 0; i < entries.size(); ++i) {
+                const std::string line = fit_text(entries[i], ImGui::GetFontSize() * 40);
                 ImGui::PushID(static_cast<int>(i));
-                if (ImGui::Selectable(shorten_middle(line, 70).c_str())) set_sql(history_[i]);
-                if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", history_[i].c_str());
+                if (ImGui::Selectable(line.c_str())) set_sql(entries[i]);
+                items::mark(fmt::format("query.history.{}", i), entries[i]);
+                if (ImGui::IsItemHovered()) full_text_tip(entries[i]);
                 ImGui::PopID();
             }
             ImGui::EndCombo();
         }
-        items::mark("query.history");
         ImGui::EndDisabled();
     }
 
@@ -252,7 +273,7 @@ class QueryPanel final : public Panel {
         table_.all_columns = kAllColumns;
     }
 
-    void draw_answer(Session& session) {
+    void draw_answer(Session& session, const TraceFiles& files) {
         take_answer();
         if (runner_.running()) {
             const double seconds = runner_.running_seconds();
@@ -261,7 +282,9 @@ class QueryPanel final : public Panel {
             return;
         }
         if (answer_ == nullptr) {
-            note("Write SQL above and press Ctrl+Enter. The views and tables are listed on the left.");
+            note(runner_.schema(files) != nullptr
+                     ? "Write SQL above and press Ctrl+Enter. The views and tables are listed on the left."
+                     : "Write SQL above and press Ctrl+Enter: the trace is imported first.");
             return;
         }
         if (!answer_->error.empty()) {
@@ -308,11 +331,16 @@ class QueryPanel final : public Panel {
             const auto& order = plot_order_.of(model, table_.sort, table_.filter);
             plot_.draw(model, order, {ImGui::GetContentRegionAvail().x, plot});
         }
-        const TableEvents events = draw_table("query.result", model, table_, {.name = "query"});
+        // Where the window is small the page scrolls, so that some rows are always in sight.
+        const float left = ImGui::GetContentRegionAvail().y - ImGui::GetFrameHeightWithSpacing();
+        const float height = left < font * 9 ? font * 9 : 0;
+        const TableEvents events =
+            draw_table("query.result", model, table_, {.size = {0, height}, .name = "query"});
         if (events.hovered && places.known() && !events.clicked)
             ImGui::SetTooltip("Click: show it in the timeline");
-        if (!events.clicked) return;
-        if (const auto place = place_of(*model, places, *events.clicked)) go_to(session, *place);
+        const auto row = events.go_to();
+        if (!row) return;
+        if (const auto place = place_of(*model, places, *row)) go_to(session, *place);
     }
 
     static void go_to(Session& session, const RowPlace& place) {
@@ -332,7 +360,7 @@ class QueryPanel final : public Panel {
     std::string sql_;
     int editor_ = 0;
     QueryLimits limits_;
-    std::vector<std::string> history_;  // newest first
+    QueryHistory history_;
     QueryRunner runner_;
     SchemaBrowser browser_;
     TraceFiles schema_asked_;

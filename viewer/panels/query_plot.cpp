@@ -123,20 +123,21 @@ void QueryPlot::draw(const std::shared_ptr<const QueryTable>& table, const std::
     ChartAxes axes;
     axes.x_low = range_.x_low * fx;
     axes.x_high = range_.x_high * fx;
-    axes.y_high = std::max(range_.y_high, 1e-12) * fy;
+    axes.y_low = range_.y_low * fy;
+    axes.y_high = std::max(range_.y_high, range_.y_low < 0 ? 0 : 1e-12) * fy;
     axes.x_unit = axis_unit_of(unit_of(*table, x_));
     axes.y_unit = axis_unit_of(unit_of(*table, y_));
     Chart chart = begin_chart("query.plot", {size.x, std::max(ImGui::GetFontSize() * 5, left)}, axes);
     items::mark("query.plot", fmt::format("{} points", points_.size()));
     // From here on in the columns' own units.
     chart.x = {range_.x_low, range_.x_high, chart.min.x, chart.max.x};
-    chart.y = {0, axes.y_high / fy, chart.max.y, chart.min.y};
+    chart.y = {range_.y_low, axes.y_high / fy, chart.max.y, chart.min.y};
     chart.draw->PushClipRect(chart.min, {chart.max.x + 2, chart.max.y + 2}, true);
     paint(*table, chart);
     chart.draw->PopClipRect();
     if (range_.y_low < 0) {
-        const std::string said = "values below 0 are not drawn";
-        chart.draw->AddText({chart.min.x + 6, chart.min.y + 4}, theme::text_dim(), said.c_str());
+        const float zero = std::floor(static_cast<float>(chart.y.pixel(0)));
+        chart.draw->AddRectFilled({chart.min.x, zero}, {chart.max.x, zero + 1}, theme::text_dim());
     }
     draw_tip(*table, chart);
     ImGui::EndGroup();
@@ -174,18 +175,24 @@ void QueryPlot::paint(const QueryTable&, const Chart& chart) const {
             }
             return;
         case Look::bars: {
+            // From zero up or down, so that also the smallest can be seen.
+            const auto bar = [&](float left, float right, double low, double high) {
+                if (low == 0 && high == 0) return;
+                const float top = std::floor(y(high)), bottom = std::max(std::ceil(y(low)), top + 1);
+                chart.draw->AddRectFilled({left, top}, {right, bottom}, color);
+            };
             const float share = chart.width() / static_cast<float>(std::max<std::size_t>(1, points_.size()));
             if (points_.size() <= kSinglePoints && share >= 2 && x_ < 0) {
                 for (std::size_t i = 0; i < points_.size(); ++i) {
                     const float x = chart.min.x + share * static_cast<float>(i);
-                    chart.draw->AddRectFilled({x + share * 0.1F, y(points_[i].y)},
-                                              {x + share * 0.9F, chart.max.y}, color);
+                    bar(x + share * 0.1F, x + share * 0.9F, std::min(points_[i].y, 0.0),
+                        std::max(points_[i].y, 0.0));
                 }
                 return;
             }
+            const float half = std::max(1.0F, step / 2);
             for (const PlotColumn& c : folded_)
-                chart.draw->AddRectFilled({at(c) - std::max(1.0F, step / 2), y(c.highest)},
-                                          {at(c) + std::max(1.0F, step / 2), chart.max.y}, color);
+                bar(at(c) - half, at(c) + half, std::min(c.lowest, 0.0), std::max(c.highest, 0.0));
             return;
         }
     }

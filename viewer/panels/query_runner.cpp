@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include "viewer/app/session.h"
+
 namespace shardscope::viewer {
 namespace {
 
@@ -15,6 +17,10 @@ constexpr std::size_t kMostBytes = std::size_t{256} << 20;  // that one result m
 constexpr int kMostValueBytes = 16 << 20;                   // that one text or blob may have
 
 }  // namespace
+
+TraceFiles files_of(const OpenTrace& entry) {
+    return entry.merged.empty() ? TraceFiles{entry.path} : entry.merged;
+}
 
 std::string file_stamp(const TraceFiles& files) {
     std::string stamp;
@@ -42,30 +48,33 @@ void QueryRunner::start(std::function<void()> work) {
     work_ = std::async(std::launch::async, std::move(work));
 }
 
-std::string QueryRunner::database(const TraceFiles& files) {
+std::string QueryRunner::database(const TraceFiles& files, bool import_exports) {
     const std::string stamp = file_stamp(files);
-    if (as_database_ == nullptr || database_files_ != files || database_stamp_ != stamp) {
+    if (as_database_ == nullptr || database_files_ != files || database_stamp_ != stamp ||
+        database_imported_ != import_exports) {
         as_database_.reset();
         traces::AsDatabaseOptions options;
         options.files = files;
         options.partial = true;  // as the viewer opens it
+        options.ours = import_exports;
         traces::WorkOptions work;
         work.cancel = &cancel_;
         as_database_ = std::make_unique<traces::AsDatabase>(options, work);
         database_files_ = files;
         database_stamp_ = stamp;
+        database_imported_ = import_exports;
     }
     return as_database_->path();
 }
 
 void QueryRunner::run(const TraceFiles& files, const std::string& sql, const QueryLimits& limits) {
     if (running()) return;
-    start([this, files, sql, limits] {
+    start([this, files, sql, limits, import_exports = import_exports_] {
         auto answer = std::make_shared<QueryAnswer>();
         answer->sql = sql;
         const auto began = Clock::now();
         try {
-            const std::string path = database(files);
+            const std::string path = database(files, import_exports);
             if (as_database_->imported())
                 answer->note = "Asked in a temporary database that the trace was imported to.";
             traces::QueryOptions options;
@@ -98,11 +107,11 @@ void QueryRunner::load_schema(const TraceFiles& files) {
     schema_files_ = files;
     schema_error_.clear();
     schema_ = nullptr;
-    start([this, files] {
+    start([this, files, import_exports = import_exports_] {
         next_schema_error_.clear();
         auto objects = std::make_shared<std::vector<traces::SchemaObject>>();
         try {
-            *objects = traces::schema_objects(database(files));
+            *objects = traces::schema_objects(database(files, import_exports));
         } catch (const std::exception& error) {
             next_schema_error_ = error.what();
         }

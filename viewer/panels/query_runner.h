@@ -19,6 +19,8 @@
 
 namespace shardscope::viewer {
 
+struct OpenTrace;
+
 struct QueryLimits {
     std::optional<std::chrono::nanoseconds> time = std::chrono::seconds(30);
     std::size_t rows = 100'000;
@@ -34,6 +36,7 @@ struct QueryAnswer {
 
 // The files of one open trace.
 using TraceFiles = std::vector<std::string>;
+TraceFiles files_of(const OpenTrace& entry);
 
 class QueryRunner {
   public:
@@ -45,6 +48,9 @@ class QueryRunner {
     // Nothing while something runs.
     void run(const TraceFiles& files, const std::string& sql, const QueryLimits& limits);
     void load_schema(const TraceFiles& files);
+    // From the next question on: whether an export of Nsight Systems is imported too, so that it has our
+    // views.
+    void import_exports(bool on) { import_exports_ = on; }
     void stop() { cancel_ = true; }
     bool running() const { return work_.valid(); }
     double running_seconds() const;
@@ -58,10 +64,11 @@ class QueryRunner {
   private:
     using Clock = std::chrono::steady_clock;
     void start(std::function<void()> work);
-    std::string database(const TraceFiles& files);  // on the worker
+    std::string database(const TraceFiles& files, bool import_exports);  // on the worker
 
     std::future<void> work_;
     std::atomic<bool> cancel_ = false;
+    bool import_exports_ = false;
     Clock::time_point since_;
     std::shared_ptr<const QueryAnswer> answer_;
     std::shared_ptr<const std::vector<traces::SchemaObject>> schema_;
@@ -75,6 +82,7 @@ class QueryRunner {
     std::unique_ptr<traces::AsDatabase> as_database_;
     TraceFiles database_files_;
     std::string database_stamp_;
+    bool database_imported_ = false;
 };
 
 // Tells one state of files from another: sizes, times of writing, places on the disk. Empty where one is

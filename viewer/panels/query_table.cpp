@@ -236,8 +236,8 @@ PlotRange plot_range(std::span<const PlotPoint> points) {
                                                  [](const auto& a, const auto& b) { return a.y < b.y; });
     range.x_low = left->x;
     range.x_high = right->x > left->x ? right->x : left->x + 1;
-    range.y_low = std::min(0.0, low->y);
-    range.y_high = axis_top(std::max(0.0, high->y));
+    range.y_low = low->y < 0 ? -axis_top(-low->y) : 0;
+    range.y_high = low->y < 0 && high->y <= 0 ? 0 : axis_top(high->y);
     return range;
 }
 

@@ -62,6 +62,7 @@ std::vector<PlotPoint> plot_points(const QueryTable& table, std::span<const std:
 struct PlotRange {
     double x_low = 0, x_high = 1, y_low = 0, y_high = 1;
 };
+// Zero is in sight, and a little more than the lowest and the highest value.
 PlotRange plot_range(std::span<const PlotPoint> points);
 
 // One pixel column of a plot: what the points in it reach.

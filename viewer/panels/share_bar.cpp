@@ -13,6 +13,19 @@
 
 namespace shardscope::viewer {
 
+namespace {
+
+// The name with its share where both have room, else as much of the name as has.
+std::string label_of(const NameShare& part, float room) {
+    if (room < ImGui::GetFontSize() * 3) return {};
+    const std::string share = fmt::format(" {:.0f} %", part.percent);
+    const float left = room - ImGui::CalcTextSize(share.c_str()).x;
+    const bool both = left > 0 && fit_text(part.name, left) == part.name;
+    return both ? part.name + share : fit_text(part.name, room);
+}
+
+}  // namespace
+
 std::optional<std::size_t> draw_share_bar(const char* id, std::span<const NameShare> parts) {
     if (parts.empty()) return {};
     const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -20,10 +33,8 @@ std::optional<std::size_t> draw_share_bar(const char* id, std::span<const NameSh
     std::vector<Segment> segments;
     double whole = 0;
     for (const NameShare& part : parts) {
-        const float room = size.x * static_cast<float>(part.percent / 100) - ImGui::GetFontSize();
-        const std::string label = fmt::format("{} {:.0f} %", part.name, part.percent);
-        segments.push_back(
-            {part.us, part.color, room > ImGui::GetFontSize() * 4 ? fit_text(label, room) : ""});
+        const float room = size.x * static_cast<float>(part.percent / 100) - ImGui::GetFontSize() * 0.8F;
+        segments.push_back({part.us, part.color, label_of(part, room)});
         whole += part.us;
     }
     const int hovered = stacked_bar(at, size, segments, whole, true);
@@ -32,7 +43,7 @@ std::optional<std::size_t> draw_share_bar(const char* id, std::span<const NameSh
     items::mark(id);
     if (hovered < 0) return {};
     const NameShare& part = parts[static_cast<std::size_t>(hovered)];
-    begin_tip(shorten_middle(part.name, 100));
+    begin_tip(part.name);
     tip_row("Device time", format_duration(part.us * 1e3), part.color);
     tip_row("Share", format_percent(part.percent));
     end_tip();

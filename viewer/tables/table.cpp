@@ -56,7 +56,8 @@ std::vector<std::size_t> columns_that_fit(const TableModel& model, const TableSt
     float used = 0;
     for (const std::size_t c : by_priority) {
         if (c != 0 && state.hidden.count(columns[c].id) > 0) continue;
-        const float wide = columns[c].width > 0 ? columns[c].width : c == 0 ? 10.0F : 8.0F;
+        const float least = columns[c].least > 0 ? columns[c].least : c == 0 ? 10.0F : 8.0F;
+        const float wide = columns[c].width > 0 ? columns[c].width : least;
         used += wide * font + padding;
         if (used > width && !fit.empty() && !state.all_columns) break;
         fit.push_back(c);
@@ -210,7 +211,7 @@ class Drawing {
         }
         if (!ImGui::BeginPopup("columns")) return;
         const std::set<std::string> before = state_.hidden;
-        export_ = draw_column_menu(*model_, state_) || export_;
+        export_ = draw_column_menu(id_, *model_, state_) || export_;
         if (before != state_.hidden) remember(id_, *model_, state_);
         ImGui::EndPopup();
     }
@@ -241,6 +242,7 @@ class Drawing {
             state_.chosen = (*order_)[static_cast<std::size_t>(to)];
             state_.scroll_to_chosen = true;
             events_.clicked = state_.chosen;
+            events_.by_key = true;
         }
         if (state_.chosen && pressed(ImGuiKey_Enter)) events_.opened = state_.chosen;
         if (state_.chosen && ImGui::GetIO().KeyCtrl && pressed(ImGuiKey_C))
@@ -311,7 +313,7 @@ class Drawing {
             items::mark(fmt::format("{}.{}", id_, key), value);
             items::mark(fmt::format("{}.row.{}", id_, n), value);
         }
-        export_ = draw_row_menu(*model_, row, state_, columns_) || export_;
+        export_ = draw_row_menu(id_, *model_, row, state_, columns_) || export_;
         ImGui::PopID();
         ImGui::SameLine(0, 0);
         if (model_->swatch(row) != 0) swatch(model_->swatch(row));

@@ -49,6 +49,9 @@ struct TableOptions {
 
 struct TableEvents {
     std::optional<std::size_t> clicked, opened, hovered;  // rows of the model; opened: double-click or Enter
+    bool by_key = false;                                  // `clicked` is where the keyboard came to
+    // For panels that leave for the row's place: a click or Enter, not where the keyboard only passes.
+    std::optional<std::size_t> go_to() const { return opened || by_key ? opened : clicked; }
 };
 
 // The keyboard moves the chosen row while the table has it (a click gives it): Up, Down, PgUp, PgDn, Home,

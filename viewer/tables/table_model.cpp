@@ -55,7 +55,9 @@ CellTable::Cell us_cell(double us) {
 }
 
 CellTable::Cell mb_cell(std::int64_t bytes) {
-    return {format_mb(bytes, false), static_cast<double>(bytes) / (1 << 20)};
+    constexpr std::int64_t kHalfOfTheLast = 5243;  // bytes: 0.005 MB; less is written 0.00
+    return {bytes > 0 && bytes < kHalfOfTheLast ? "< 0.01" : format_mb(bytes, false),
+            static_cast<double>(bytes) / (1 << 20)};
 }
 
 CellTable::Cell percent_cell(double percent) {

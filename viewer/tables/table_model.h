@@ -24,6 +24,7 @@ struct TableColumn {
     Color bar = 0;          // not 0: a bar of this colour behind the number, scaled by the column's largest
     std::string help = {};  // tooltip of the header: the definition
     double full = 0;        // what a whole bar stands for; 0: the column's largest
+    float least = 0;        // font sizes that a text column with 0 has at least; 0: a few
 };
 
 inline constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
@@ -53,6 +54,7 @@ class CellTable final : public TableModel {
     struct Cell {
         std::string text;
         double number = kNoNumber;
+        Color ink = 0;  // not 0: in place of the text's colour
     };
     explicit CellTable(std::vector<TableColumn> columns) { columns_ = std::move(columns); }
     // As many cells as there are columns.
@@ -62,6 +64,7 @@ class CellTable final : public TableModel {
     std::string text(std::size_t row, std::size_t column) const override { return cells_[row][column].text; }
     double number(std::size_t row, std::size_t column) const override { return cells_[row][column].number; }
     Color swatch(std::size_t row) const override { return swatches_[row]; }
+    Color ink(std::size_t row, std::size_t column) const override { return cells_[row][column].ink; }
 
   private:
     std::vector<std::vector<Cell>> cells_;
@@ -73,7 +76,7 @@ CellTable::Cell text_cell(std::string_view text);
 CellTable::Cell count_cell(std::int64_t value);
 CellTable::Cell decimal_cell(double value, int decimals);  // "-" where not finite
 CellTable::Cell us_cell(double us);                        // one decimal
-CellTable::Cell mb_cell(std::int64_t bytes);               // text in MB of 2^20; the number is MB too
+CellTable::Cell mb_cell(std::int64_t bytes);               // MB of 2^20, the number too; "< 0.01" is not 0
 CellTable::Cell percent_cell(double percent);              // two decimals, without the sign
 CellTable::Cell no_cell();                                 // "-"
 

@@ -1,0 +1,282 @@
+// A table under the mouse and the keyboard: its menus, its header, its keys.
+#include "viewer/tables/table.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/viewer/panel_fixture.h"
+#include "viewer/tables/table_memory.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+
+// Three kernels: counts 2, 30 and 7, times 1.5, 0.2 and 4.
+std::shared_ptr<const TableModel> three_kernels() {
+    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+        {"name", "Kernel", "", TableColumn::Kind::text, 0, 20, 0, {}},
+        {"count", "Count", "", TableColumn::Kind::number, 6, 15, 0, {}},
+        {"us", "Total", "\u00b5s", TableColumn::Kind::number, 6, 10, rgb(0x5588CC), {}},
+    });
+    table->add({text_cell("add"), count_cell(2), us_cell(1.5)});
+    table->add({text_cell("mul"), count_cell(30), us_cell(0.2)});
+    table->add({text_cell("copy"), count_cell(7), us_cell(4)});
+    return table;
+}
+
+// Also of many rows: kernel 0, kernel 1, ...
+std::shared_ptr<const TableModel> many_kernels(int rows) {
+    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+        {"name", "Kernel", "", TableColumn::Kind::text, 0, 20, 0, {}},
+        {"count", "Count", "", TableColumn::Kind::number, 6, 15, 0, {}},
+    });
+    for (int i = 0; i < rows; ++i) table->add({text_cell("kernel " + std::to_string(i)), count_cell(i)});
+    return table;
+}
+
+class TablePanel final : public Panel {
+  public:
+    explicit TablePanel(std::shared_ptr<const TableModel> shown) : model(std::move(shown)) {}
+    std::string_view name() const override { return "table"; }
+    std::string_view title() const override { return "Table"; }
+    void draw(Session&, const Frame&) override {
+        const TableEvents now = draw_table("t", model, state, {.name = "kernels"});
+        if (now.clicked) events.clicked = now.clicked;
+        if (now.opened) events.opened = now.opened;
+        if (const auto row = now.go_to()) gone_to = row;
+        events.by_key = events.by_key || now.by_key;
+    }
+    std::shared_ptr<const TableModel> model;
+    TableState state;
+    TableEvents events;  // of all frames
+    std::optional<std::size_t> gone_to;
+};
+
+class TableTest : public PanelsTest {
+  protected:
+    TableTest() {
+        items::keep(true);
+        table_memory().clear();
+        ImGuiIO& io = ImGui::GetIO();
+        // The fixture's own clipboard gets the panel's text in each frame.
+        io.ClipboardUserData = &copied_;
+        io.SetClipboardTextFn = [](void* all, const char* text) {
+            static_cast<std::vector<std::string>*>(all)->emplace_back(text);
+        };
+#if IMGUI_VERSION_NUM < 18700
+        int code = 1;
+        for (const ImGuiKey_ key : {ImGuiKey_UpArrow, ImGuiKey_DownArrow, ImGuiKey_PageUp, ImGuiKey_PageDown,
+                                    ImGuiKey_Home, ImGuiKey_End, ImGuiKey_Enter, ImGuiKey_C})
+            io.KeyMap[key] = code++;
+#endif
+    }
+
+    void press(Panel& panel, ImGuiKey_ key, bool control = false) {
+        ImGuiIO& io = ImGui::GetIO();
+        for (const bool down : {true, false}) {
+#if IMGUI_VERSION_NUM < 18700
+            io.KeyCtrl = down && control;
+            io.KeysDown[io.KeyMap[key]] = down;
+#else
+            io.AddKeyEvent(ImGuiMod_Ctrl, down && control);
+            io.AddKeyEvent(key, down);
+#endif
+            frame(panel, 1600, 820);
+        }
+        draw(panel);
+    }
+
+    // With the right button on an item, `share` of its width from its left.
+    void open_menu(Panel& panel, const std::string& name, float share = 0.5F) {
+        const auto found = items::find(name);
+        ASSERT_TRUE(found) << "no item is called " << name;
+        ImGuiIO& io = ImGui::GetIO();
+        io.MousePos = {found->min.x + (found->max.x - found->min.x) * share,
+                       (found->min.y + found->max.y) / 2};
+        frame(panel, 1600, 820);
+        for (const bool down : {true, false}) {
+            io.MouseDown[1] = down;
+            frame(panel, 1600, 820);
+        }
+        draw(panel);
+    }
+
+    std::vector<std::string> copied_;
+};
+
+TEST_F(TableTest, ARowsMenuCopiesTheCellUnderTheMouse) {
+    TablePanel panel(three_kernels());
+    draw(panel);
+    open_menu(panel, "t.mul.count");
+    EXPECT_EQ(item("t.menu.copy_cell"), "Count");
+    click(panel, "t.menu.copy_cell");
+    EXPECT_THAT(copied_, Contains("30"));
+    EXPECT_FALSE(items::find("t.menu.copy_cell")) << "the menu is still open";
+}
+
+TEST_F(TableTest, ARowsMenuCopiesTheRowBetweenTabs) {
+    TablePanel panel(three_kernels());
+    draw(panel);
+    open_menu(panel, "t.copy.us");
+    click(panel, "t.menu.copy_row");
+    EXPECT_THAT(copied_, Contains("copy\t7\t4.0"));
+}
+
+TEST_F(TableTest, ItsMenusAskForAnExportUnderItsName) {
+    TablePanel panel(three_kernels());
+    draw(panel);
+    EXPECT_EQ(take_export_request(), std::nullopt);
+    open_menu(panel, "t.add.us");
+    click(panel, "t.menu.export");
+    EXPECT_EQ(take_export_request(), "kernels");
+    EXPECT_EQ(take_export_request(), std::nullopt) << "it is asked once";
+    open_menu(panel, "t.header.count");
+    click(panel, "t.columns_menu.export");
+    EXPECT_EQ(take_export_request(), "kernels");
+}
+
+TEST_F(TableTest, TheHeadersMenuTakesAColumnAwayAndBringsItBack) {
+    TablePanel panel(three_kernels());
+    draw(panel);
+    open_menu(panel, "t.header.us");
+    EXPECT_EQ(item("t.columns.us"), "shown");
+    EXPECT_FALSE(items::find("t.columns.name")) << "the first column always stays";
+    click(panel, "t.columns.us");
+    EXPECT_FALSE(items::find("t.header.us"));
+    EXPECT_FALSE(items::find("t.add.us"));
+    EXPECT_THAT(table_memory().at("t").hidden, ElementsAre("us"));
+    // Another panel with that table, as after the next start, has it hidden too.
+    TablePanel next(three_kernels());
+    draw(next);
+    EXPECT_FALSE(items::find("t.header.us"));
+    open_menu(next, "t.header.count");
+    EXPECT_EQ(item("t.columns.us"), "hidden");
+    click(next, "t.columns.us");
+    EXPECT_TRUE(items::find("t.header.us"));
+    EXPECT_FALSE(table_memory().contains("t")) << "as it comes needs no memory";
+}
+
+TEST_F(TableTest, AClickOnAHeaderSortsNumbersFromTheLargest) {
+    TablePanel panel(three_kernels());
+    draw(panel);
+    EXPECT_EQ(item("t.row.0"), "add");
+    click(panel, "t.header.count");
+    EXPECT_EQ(item("t.row.0"), "mul");  // 30, 7, 2
+    EXPECT_EQ(item("t.row.2"), "add");
+    click(panel, "t.header.count");
+    EXPECT_EQ(item("t.row.0"), "add");
+    EXPECT_EQ(table_memory().at("t").sorted_by, "count");
+    EXPECT_FALSE(table_memory().at("t").descending);
+    open_menu(panel, "t.header.count");
+    click(panel, "t.columns_menu.order");
+    EXPECT_EQ(item("t.row.1"), "mul");  // add, mul, copy: the model's order
+}
+
+TEST_F(TableTest, AWindowThatIsNarrowShowsTheMostImportantColumns) {
+    TablePanel panel(three_kernels());
+    draw(panel, 300);
+    EXPECT_TRUE(items::find("t.header.name"));
+    EXPECT_TRUE(items::find("t.header.count"));
+    EXPECT_FALSE(items::find("t.header.us"));
+    draw(panel);
+    EXPECT_TRUE(items::find("t.header.us"));
+    // The header's menu lets them all stand beside each other, to be scrolled to.
+    open_menu(panel, "t.header.count");
+    EXPECT_EQ(item("t.columns_menu.all"), "off");
+    click(panel, "t.columns_menu.all");
+    EXPECT_TRUE(panel.state.all_columns);
+}
+
+TEST_F(TableTest, TheKeyboardMovesTheChosenRowInTheShownOrder) {
+    TablePanel panel(three_kernels());
+    panel.state.sort = {1, true};  // by count: mul, copy, add
+    draw(panel);
+    press(panel, ImGuiKey_DownArrow);
+    EXPECT_EQ(panel.state.chosen, std::nullopt) << "the table does not have the keyboard yet";
+    click(panel, "t.row.0", false, kNearLeft);
+    EXPECT_EQ(panel.state.chosen, 1U);
+    press(panel, ImGuiKey_DownArrow);
+    EXPECT_EQ(panel.state.chosen, 2U);
+    press(panel, ImGuiKey_End);
+    EXPECT_EQ(panel.state.chosen, 0U);
+    press(panel, ImGuiKey_DownArrow);
+    EXPECT_EQ(panel.state.chosen, 0U) << "below the last is nothing";
+    press(panel, ImGuiKey_UpArrow);
+    EXPECT_EQ(panel.state.chosen, 2U);
+    press(panel, ImGuiKey_Home);
+    EXPECT_EQ(panel.state.chosen, 1U);
+}
+
+TEST_F(TableTest, ARowThatTheKeyboardPassesIsNotGoneToButEnterIs) {
+    TablePanel panel(three_kernels());
+    draw(panel);
+    click(panel, "t.row.0", false, kNearLeft);
+    EXPECT_EQ(panel.gone_to, 0U);
+    press(panel, ImGuiKey_DownArrow);
+    EXPECT_EQ(panel.events.clicked, 1U);
+    EXPECT_TRUE(panel.events.by_key);
+    EXPECT_EQ(panel.gone_to, 0U);
+    EXPECT_EQ(panel.events.opened, std::nullopt);
+    press(panel, ImGuiKey_Enter);
+    EXPECT_EQ(panel.events.opened, 1U);
+    EXPECT_EQ(panel.gone_to, 1U);
+}
+
+TEST_F(TableTest, AKeyBringsTheChosenRowInSight) {
+    TablePanel panel(many_kernels(1000));
+    draw(panel);
+    ASSERT_TRUE(items::find("t.kernel 999")) << "a frame that is read as text holds every row";
+    EXPECT_FALSE(items::find("t.kernel 999")->in_sight);
+    click(panel, "t.row.0", false, kNearLeft);
+    press(panel, ImGuiKey_End);
+    EXPECT_EQ(panel.state.chosen, 999U);
+    EXPECT_TRUE(items::find("t.kernel 999")->in_sight);
+    press(panel, ImGuiKey_PageUp);
+    ASSERT_TRUE(panel.state.chosen);
+    EXPECT_LT(*panel.state.chosen, 999U);
+    EXPECT_GT(*panel.state.chosen, 900U) << "a page of 820 pixels holds fewer than a hundred rows";
+}
+
+TEST_F(TableTest, ControlAndCCopiesTheChosenRow) {
+    TablePanel panel(three_kernels());
+    draw(panel);
+    click(panel, "t.row.1", false, kNearLeft);
+    press(panel, ImGuiKey_C, true);
+    EXPECT_THAT(copied_, Contains("mul\t30\t0.2"));
+}
+
+TEST_F(TableTest, ADoubleClickOpensTheRow) {
+    TablePanel panel(three_kernels());
+    draw(panel);
+    click(panel, "t.row.2", true, kNearLeft);
+    EXPECT_EQ(panel.events.opened, 2U);
+}
+
+TEST_F(TableTest, WhatIsShownIsWhatIsOfferedForExport) {
+    TablePanel panel(three_kernels());
+    panel.state.sort = {2, true};  // by time: copy 4, add 1.5, mul 0.2
+    panel.state.filter = "l";      // of the names: mul only
+    draw(panel);
+    EXPECT_EQ(item("t.rows"), "1");
+    ASSERT_FALSE(shown_tables().empty());
+    EXPECT_EQ(table_csv(*shown_tables().front().model, shown_tables().front().order.get()),
+              "name,count,us\r\nmul,30,0.2\r\n");
+}
+
+TEST_F(TableTest, ANameOfAMegabyteCostsWhatItsCellHolds) {
+    auto table = std::make_shared<CellTable>(
+        std::vector<TableColumn>{{"name", "Kernel", "", TableColumn::Kind::text, 0, 20, 0, {}}});
+    for (int i = 0; i < 50; ++i) table->add({text_cell(std::string(1 << 20, 'a') + "\nend")});
+    TablePanel panel(table);
+    items::keep(false);
+    draw(panel);
+    const std::string& text = copied_.back();  // what the fixture logs
+    // Each of the rows says both ends in one line of at most 1600 pixels.
+    EXPECT_THAT(text, ::testing::HasSubstr("aaa...aaa"));
+    EXPECT_LT(text.size(), 100U * 1000);
+    EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 100'000);
+}
+
+}  // namespace
+}  // namespace shardscope::viewer

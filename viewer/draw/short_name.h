@@ -1,0 +1,29 @@
+// Names of C++ functions in less room: kernels' names are long by their template arguments and parameters,
+// and a reader looks for the function. Pure text, no drawing; any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardscope::viewer {
+
+// What can be said in place of a name, from the longest to the shortest:
+//   "void at::native::fill_kernel<4, at::Add<float>, at::Array<char*, 2>>(int, at::Add<float>)"
+//   "at::native::fill_kernel<4, at::Add<float>, at::Array<char*, 2>>"      without result and parameters
+//   "fill_kernel<4, Add<float>, Array<char*, 2>>"                          without namespaces
+//   "fill_kernel<4, Add<...>, Array<...>>"                                 without arguments of arguments
+struct ShortName {
+    std::vector<std::string> forms;  // none: it is no name of a C++ function
+    // The last form in three: head "fill_kernel<", inner "4, Add<...>, Array<...>", tail ">". Where that is
+    // too long as well the inner part is shortened first. All empty where it has no template arguments.
+    std::string head, inner, tail;
+};
+
+// A C++ symbol ("_Z...", also with a suffix as ".kd") as its source spells it; other text as it is.
+std::string readable_name(std::string_view name);
+
+// Names above 16 KB are not looked into: they have no forms.
+ShortName short_name(std::string_view name);
+
+}  // namespace shardscope::viewer
