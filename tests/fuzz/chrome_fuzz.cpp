@@ -1,0 +1,87 @@
+// Made Chrome traces of any tracer: ranges by their ends, asynchronous ones, counters, flows, marks,
+// metadata, in any order and with any ids. Read, asked where the time went, and exported: a StoreError or
+// answers whose sums hold, nothing else. (The bytes of JSON are fuzz_kineto's.)
+#include <cstdlib>
+#include <numeric>
+
+#include "tests/fuzz/made_values.h"
+#include "traces/analysis/idle.h"
+#include "traces/analysis/modules.h"
+#include "traces/analysis/operators.h"
+#include "traces/analysis/summary.h"
+#include "traces/analysis/temporal.h"
+#include "traces/import/importer.h"
+#include "traces/store/column_sink.h"
+#include "traces/store/trace.h"
+
+namespace {
+
+using namespace shardscope::traces;
+
+MadeJson made_args(Maker& make) {
+    static constexpr const char* kKeys[] = {
+        "name",   "sort_index", "labels",          "bytes", "External id", "correlation",
+        "stream", "device",     "Total Allocated", "Bytes", "Addr",        "Python id"};
+    MadeJson args = MadeJson::object();
+    for (int n = make.upto(3); n > 0; --n) {
+        const std::string key = make.one_of(kKeys);
+        args[key] = make.odd(make.flip() ? MadeJson(make.number()) : MadeJson(make.one_of(kKeys)));
+    }
+    return args;
+}
+
+MadeJson made_event(Maker& make) {
+    static constexpr const char* kPhases[] = {"X", "B", "E", "b", "e", "n", "i", "I",
+                                              "C", "M", "s", "t", "f", "P", "N"};
+    static constexpr const char* kNames[] = {"process_name", "thread_name",      "work",
+                                             "draw",         "ProfilerStep#1",   "nn.Module: Linear_0",
+                                             "[memory]",     "thread_sort_index"};
+    static constexpr const char* kCategories[] = {"blink",      "kernel",          "cpu_op", "cuda_runtime",
+                                                  "gpu_memcpy", "python_function", "fwdbwd", ""};
+    MadeJson event = {{"ph", make.odd(make.one_of(kPhases))},
+                      {"name", make.odd(make.one_of(kNames))},
+                      {"cat", make.odd(make.one_of(kCategories))},
+                      {"pid", make.odd(make.number())},
+                      {"tid", make.odd(make.flip() ? MadeJson(make.number()) : MadeJson("thread"))},
+                      {"ts", make.odd(make.number())}};
+    if (make.flip()) event["dur"] = make.odd(make.number());
+    if (make.flip()) event["id"] = make.odd(make.flip() ? MadeJson(make.number()) : MadeJson("0x1f"));
+    if (make.upto(3) == 0) event["id2"] = make.odd({{"local", "0x2"}});
+    if (make.flip()) event["args"] = make.odd(made_args(make));
+    return event;
+}
+
+void check(const Trace& trace) {
+    for (const RankSummary& rank : summarize(trace).ranks) {
+        for (const StepSummary& step : rank.steps) {
+            if (std::accumulate(step.ns.begin(), step.ns.end(), std::int64_t{0}) !=
+                step.window_end - step.window_start)
+                std::abort();
+        }
+    }
+    module_view(trace);
+    operators_report(trace);
+    temporal_breakdown(trace);
+    idle_report(trace);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    Maker make(data, size);
+    const FileRequest request{.rank = 1, .one_of_several = make.flip(), .partial = make.flip()};
+    const int form = make.upto(2);
+    MadeJson events = MadeJson::array();
+    for (int n = make.upto(60); n > 0 && make.any(); --n) events.push_back(make.odd(made_event(make)));
+    std::string text = json_of(events);
+    if (form == 1) text = "{\"traceEvents\": " + text + ", \"displayTimeUnit\": \"ns\"}";
+    if (form == 2) text.pop_back();  // many tracers never write the closing bracket
+    try {
+        Input input = Input::of_memory("made", text);
+        ColumnSink sink;
+        read_chrome_trace(input, sink, request);
+        check(*sink.take());
+    } catch (const StoreError&) {  // a sentence
+    }
+    return 0;
+}
