@@ -1,0 +1,216 @@
+// A library with cuBLASLt's functions that multiplies on the CPU: what the trainer tells cuBLASLt (layouts,
+// transposes, epilogue, preferences, algorithm) is taken at its word, and what contradicts itself is refused
+// as cuBLASLt refuses it. Opened through SHARDSCOPE_CUBLASLT by test_cuda_cublaslt.
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include <cublasLt.h>
+
+#include "trainer/kernels/bf16.h"
+
+namespace {
+
+using shardscope::trainer::kernels::Bf16;
+
+struct Desc {
+    cublasComputeType_t compute;
+    cudaDataType_t scale;
+    cublasOperation_t transpose_a = CUBLAS_OP_N, transpose_b = CUBLAS_OP_N;
+    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    const void* bias = nullptr;
+};
+struct Layout {
+    cudaDataType_t type;
+    std::uint64_t rows, columns;
+    std::int64_t leading;
+};
+struct Preference {
+    std::uint64_t workspace = 0;
+    std::uint32_t reduction = 0xffffffffu;
+    std::uint32_t alignment_a = 256, alignment_b = 256, alignment_c = 256, alignment_d = 256;
+};
+
+int heuristics = 0;
+int tf32_products = 0;
+
+template <class T>
+cublasStatus_t take(T& field, const void* value, std::size_t bytes) {
+    if (bytes != sizeof field) return CUBLAS_STATUS_INVALID_VALUE;
+    std::memcpy(&field, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+// The shapes fit, and matrices are as high as their leading dimension says at most.
+bool fits(const Desc& desc, const Layout& a, const Layout& b, const Layout& c) {
+    const bool ta = desc.transpose_a == CUBLAS_OP_T, tb = desc.transpose_b == CUBLAS_OP_T;
+    const std::uint64_t m = ta ? a.columns : a.rows, k = ta ? a.rows : a.columns;
+    const std::uint64_t k_of_b = tb ? b.columns : b.rows, n = tb ? b.rows : b.columns;
+    for (const Layout* layout : {&a, &b, &c}) {
+        if (layout->leading < static_cast<std::int64_t>(layout->rows) || layout->type != c.type) return false;
+    }
+    return m == c.rows && n == c.columns && k == k_of_b;
+}
+
+float number(const void* matrix, cudaDataType_t type, std::int64_t at) {
+    if (type == CUDA_R_32F) return static_cast<const float*>(matrix)[at];
+    return shardscope::trainer::kernels::to_float(static_cast<const Bf16*>(matrix)[at]);
+}
+
+}  // namespace
+
+extern "C" {
+
+int played_heuristics() {
+    return heuristics;
+}
+int played_tf32_products() {
+    return tf32_products;
+}
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+    *handle = reinterpret_cast<cublasLtHandle_t>(new int(1));
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+    delete reinterpret_cast<int*>(handle);
+    return CUBLAS_STATUS_SUCCESS;
+}
+const char* cublasLtGetStatusString(cublasStatus_t status) {
+    return status == CUBLAS_STATUS_INVALID_VALUE ? "played: an invalid value" : "played: an error";
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc, cublasComputeType_t compute,
+                                        cudaDataType_t scale) {
+    *desc = reinterpret_cast<cublasLtMatmulDesc_t>(new Desc{compute, scale});
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
+    delete reinterpret_cast<Desc*>(desc);
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
+                                              cublasLtMatmulDescAttributes_t attribute, const void* value,
+                                              size_t bytes) {
+    Desc& d = *reinterpret_cast<Desc*>(desc);
+    switch (attribute) {
+        case CUBLASLT_MATMUL_DESC_TRANSA:
+            return take(d.transpose_a, value, bytes);
+        case CUBLASLT_MATMUL_DESC_TRANSB:
+            return take(d.transpose_b, value, bytes);
+        case CUBLASLT_MATMUL_DESC_EPILOGUE:
+            return take(d.epilogue, value, bytes);
+        case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+            return take(d.bias, value, bytes);
+        default:
+            return CUBLAS_STATUS_INVALID_VALUE;
+    }
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, uint64_t rows,
+                                          uint64_t columns, int64_t leading) {
+    *layout = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{type, rows, columns, leading});
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+    delete reinterpret_cast<Layout*>(layout);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+    *preference = reinterpret_cast<cublasLtMatmulPreference_t>(new Preference);
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+    delete reinterpret_cast<Preference*>(preference);
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void* value, size_t bytes) {
+    Preference& p = *reinterpret_cast<Preference*>(preference);
+    switch (attribute) {
+        case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
+            return take(p.workspace, value, bytes);
+        case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+            return take(p.reduction, value, bytes);
+        case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+            return take(p.alignment_a, value, bytes);
+        case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+            return take(p.alignment_b, value, bytes);
+        case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
+            return take(p.alignment_c, value, bytes);
+        case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
+            return take(p.alignment_d, value, bytes);
+        default:
+            return CUBLAS_STATUS_INVALID_VALUE;
+    }
+}
+
+// Its algorithms add a bias only where D and the bias are aligned to 16 bytes, and want 64 bytes of workspace
+// for each column where there are as many.
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int wanted,
+                                              cublasLtMatmulHeuristicResult_t results[], int* found) {
+    ++heuristics;
+    const Desc& what = *reinterpret_cast<Desc*>(desc);
+    const Preference& how = *reinterpret_cast<Preference*>(preference);
+    const Layout& to = *reinterpret_cast<Layout*>(c);
+    *found = 0;
+    if (wanted < 1 || c != d ||
+        !fits(what, *reinterpret_cast<Layout*>(a), *reinterpret_cast<Layout*>(b), to)) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    if (how.reduction != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) return CUBLAS_STATUS_INVALID_VALUE;
+    if (what.epilogue == CUBLASLT_EPILOGUE_BIAS && how.alignment_d < 16) return CUBLAS_STATUS_NOT_SUPPORTED;
+    results[0] = {};
+    results[0].state = CUBLAS_STATUS_SUCCESS;
+    results[0].algo.data[0] = 42;
+    results[0].workspaceSize = std::min<std::uint64_t>(how.workspace, 64 * to.columns);
+    *found = 1;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* alpha, const void* a,
+                              cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
+                              const void* beta, const void* c, cublasLtMatrixLayout_t c_layout, void* d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algorithm,
+                              void* workspace, size_t workspace_bytes, cudaStream_t) {
+    const Desc& what = *reinterpret_cast<Desc*>(desc);
+    const Layout &la = *reinterpret_cast<Layout*>(a_layout), &lb = *reinterpret_cast<Layout*>(b_layout);
+    const Layout& lc = *reinterpret_cast<Layout*>(c_layout);
+    const bool contradicts = c != d || c_layout != d_layout || !fits(what, la, lb, lc) ||
+                             algorithm->data[0] != 42 || what.scale != CUDA_R_32F ||
+                             *static_cast<const float*>(alpha) != 1.0f ||
+                             (what.epilogue == CUBLASLT_EPILOGUE_BIAS && what.bias == nullptr) ||
+                             (workspace == nullptr && workspace_bytes > 0);
+    if (contradicts) return CUBLAS_STATUS_INVALID_VALUE;
+    if (workspace_bytes > 0) std::memset(workspace, 0xff, workspace_bytes);
+    if (what.compute == CUBLAS_COMPUTE_32F_FAST_TF32) ++tf32_products;
+    const bool ta = what.transpose_a == CUBLAS_OP_T, tb = what.transpose_b == CUBLAS_OP_T;
+    const auto depth = static_cast<std::int64_t>(ta ? la.rows : la.columns);
+    for (std::int64_t column = 0; column < static_cast<std::int64_t>(lc.columns); ++column) {
+        for (std::int64_t row = 0; row < static_cast<std::int64_t>(lc.rows); ++row) {
+            const std::int64_t at = row + column * lc.leading;
+            double sum = 0.0;
+            if (*static_cast<const float*>(beta) != 0.0f)
+                sum += *static_cast<const float*>(beta) * number(c, lc.type, at);
+            if (what.epilogue == CUBLASLT_EPILOGUE_BIAS) sum += number(what.bias, lc.type, row);
+            for (std::int64_t k = 0; k < depth; ++k) {
+                sum += static_cast<double>(
+                           number(a, la.type, ta ? k + row * la.leading : row + k * la.leading)) *
+                       number(b, lb.type, tb ? column + k * lb.leading : k + column * lb.leading);
+            }
+            if (lc.type == CUDA_R_32F) {
+                static_cast<float*>(d)[at] = static_cast<float>(sum);
+            } else {
+                static_cast<Bf16*>(d)[at] = shardscope::trainer::kernels::to_bf16(static_cast<float>(sum));
+            }
+        }
+    }
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // extern "C"

@@ -1,0 +1,205 @@
+// What Gemm tells cuBLASLt, against a library of the same functions that multiplies on the CPU
+// (played_cublaslt.cpp); and what it says where there is no library to use. Built where the CUDA toolkit is;
+// needs no GPU.
+#include <cstdlib>
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+
+#include "tests/trainer/kernel_testing.h"
+#include "trainer/cuda/gemm.h"
+#include "trainer/cuda/row_sums.h"
+#include "trainer/kernels/linear.h"
+
+namespace shardscope::trainer {
+
+// In the place of the kernels.
+namespace cuda {
+
+int repeated_rows = 0;
+
+template <class T>
+void launch_repeat_row(const T* row, T* x, std::int64_t rows, std::int64_t columns, cudaStream_t) {
+    ++repeated_rows;
+    for (std::int64_t i = 0; i < rows; ++i) std::copy_n(row, columns, x + i * columns);
+}
+template <class T>
+void launch_row_sums(const T*, T*, std::int64_t, std::int64_t, cudaStream_t) {
+    FAIL() << "no product is a sum of rows";
+}
+template void launch_repeat_row(const float*, float*, std::int64_t, std::int64_t, cudaStream_t);
+template void launch_repeat_row(const Bf16*, Bf16*, std::int64_t, std::int64_t, cudaStream_t);
+template void launch_row_sums(const float*, float*, std::int64_t, std::int64_t, cudaStream_t);
+template void launch_row_sums(const Bf16*, Bf16*, std::int64_t, std::int64_t, cudaStream_t);
+
+}  // namespace cuda
+
+namespace {
+
+using namespace testing;
+using kernels::Bf16;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string error_with(const char* library) {
+    setenv("SHARDSCOPE_CUBLASLT", library, 1);
+    try {
+        const cuda::Gemm gemm(false);
+    } catch (const cuda::CudaError& error) {
+        return error.what();
+    }
+    return "no error";
+}
+
+// One after the other: a library that was opened stays.
+class CublasLt : public ::testing::Test {
+  protected:
+    static void SetUpTestSuite() {
+        missing_ = error_with("/nonexistent/libcublasLt.so.13");
+        foreign_ = error_with("libm.so.6");
+        setenv("SHARDSCOPE_CUBLASLT", SHARDSCOPE_PLAYED_CUBLASLT, 1);
+    }
+    int count(const char* function) const {
+        void* handle = dlopen(SHARDSCOPE_PLAYED_CUBLASLT, RTLD_NOW | RTLD_NOLOAD);
+        const int counted = reinterpret_cast<int (*)()>(dlsym(handle, function))();
+        dlclose(handle);
+        return counted;
+    }
+    inline static std::string missing_, foreign_;
+};
+
+TEST_F(CublasLt, SaysWhatIsMissingAndWhatToDo) {
+    EXPECT_THAT(missing_, AllOf(HasSubstr("cannot be opened (/nonexistent/libcublasLt.so.13: "),
+                                HasSubstr("install CUDA's cuBLAS"), HasSubstr("SHARDSCOPE_CUBLASLT")));
+    EXPECT_EQ(foreign_, "libm.so.6 has no cublasLtCreate; install cuBLAS 12 or later");
+}
+
+struct Linear {
+    int rows, in, out;
+};
+
+template <class T>
+struct Operands {
+    std::vector<T> x, w, b, y, dy;
+    explicit Operands(const Linear& l)
+        : x(as<T>(normals(count(l.rows, l.in), "x"))),
+          w(as<T>(normals(count(l.out, l.in), "w"))),
+          b(as<T>(normals(count(l.out, 1), "b"))),
+          y(unwritten<T>(count(l.rows, l.out))),
+          dy(as<T>(normals(count(l.rows, l.out), "dy"))) {}
+    static std::size_t count(int a, int b) {
+        return static_cast<std::size_t>(a) * static_cast<std::size_t>(b);
+    }
+};
+
+template <class T>
+std::byte* bytes(std::vector<T>& values) {
+    return reinterpret_cast<std::byte*>(values.data());
+}
+
+template <class T>
+Op op_of(Kernel kernel, const Linear& l, std::size_t args) {
+    Op op;
+    op.kernel = kernel;
+    op.dtype = std::is_same_v<T, float> ? DType::fp32 : DType::bf16;
+    op.dims = {l.rows, l.in, l.out};
+    op.args.resize(args);
+    return op;
+}
+
+constexpr Linear kLinears[] = {{5, 3, 7}, {33, 20, 65}, {1, 40, 9}, {17, 1, 6}, {8, 30, 1}};
+
+template <class T>
+void expect_the_cpus_products(cuda::Gemm& gemm) {
+    for (const Linear& l : kLinears) {
+        Operands<T> o(l);
+        std::vector<T> expected = o.y, dx = o.x, dw = o.w, expected_dx = o.x, expected_dw = o.w;
+        gemm.launch(op_of<T>(Kernel::linear_forward, l, 3), {bytes(o.y), bytes(o.x), bytes(o.w)}, nullptr);
+        kernels::linear_forward(o.x.data(), o.w.data(), nullptr, expected.data(), l.rows, l.in, l.out);
+        EXPECT_LE(relative_error(in_double(o.y), in_double(expected)), kTolerance<T>);
+
+        gemm.launch(op_of<T>(Kernel::linear_backward_input, l, 3), {bytes(dx), bytes(o.dy), bytes(o.w)},
+                    nullptr);
+        kernels::linear_backward_input(o.dy.data(), o.w.data(), expected_dx.data(), l.rows, l.in, l.out);
+        EXPECT_LE(relative_error(in_double(dx), in_double(expected_dx)), kTolerance<T>);
+
+        gemm.launch(op_of<T>(Kernel::linear_backward_weight, l, 3), {bytes(dw), bytes(o.dy), bytes(o.x)},
+                    nullptr);
+        kernels::linear_backward_weight(o.dy.data(), o.x.data(), expected_dw.data(), l.rows, l.in, l.out);
+        EXPECT_LE(relative_error(in_double(dw), in_double(expected_dw)), kTolerance<T>);
+    }
+}
+
+TEST_F(CublasLt, IsToldTheCpusProducts) {
+    cuda::Gemm gemm(false);
+    expect_the_cpus_products<float>(gemm);
+    expect_the_cpus_products<Bf16>(gemm);
+}
+
+TEST_F(CublasLt, UsesTheWorkspaceOfThePass) {
+    cuda::Gemm gemm(false);
+    std::vector<std::byte> both(2 * 256, std::byte{0});
+    gemm.use_workspaces(both.data(), 256);
+    const Linear l{3, 4, 5};  // 3 columns of 64 bytes
+    Operands<float> o(l);
+    Op op = op_of<float>(Kernel::linear_forward, l, 3);
+    op.phase = Phase::backward;  // a forward computed there again, say
+    gemm.launch(op, {bytes(o.y), bytes(o.x), bytes(o.w)}, nullptr);
+    for (std::size_t i = 0; i < both.size(); ++i) {
+        EXPECT_EQ(both[i], i >= 256 && i < 256 + 3 * 64 ? std::byte{0xff} : std::byte{0}) << i;
+    }
+}
+
+TEST_F(CublasLt, RoundsToTf32OnlyWhereAsked) {
+    const Linear l{3, 4, 5};
+    Operands<float> o(l);
+    Operands<Bf16> narrow(l);
+    cuda::Gemm exact(false), rounding(true);
+    const int before = count("played_tf32_products");
+    exact.launch(op_of<float>(Kernel::linear_forward, l, 3), {bytes(o.y), bytes(o.x), bytes(o.w)}, nullptr);
+    rounding.launch(op_of<Bf16>(Kernel::linear_forward, l, 3),
+                    {bytes(narrow.y), bytes(narrow.x), bytes(narrow.w)}, nullptr);
+    EXPECT_EQ(count("played_tf32_products") - before, 0);
+    rounding.launch(op_of<float>(Kernel::linear_forward, l, 3), {bytes(o.y), bytes(o.x), bytes(o.w)},
+                    nullptr);
+    EXPECT_EQ(count("played_tf32_products") - before, 1);
+}
+
+TEST_F(CublasLt, IsAskedForAnAlgorithmOncePerShapeAndAlignment) {
+    const Linear l{4, 8, 16};
+    Operands<float> o(l);
+    const Op op = op_of<float>(Kernel::linear_forward, l, 3);
+    cuda::Gemm gemm(false);
+    const int before = count("played_heuristics");
+    for (int i = 0; i < 3; ++i) gemm.launch(op, {bytes(o.y), bytes(o.x), bytes(o.w)}, nullptr);
+    EXPECT_EQ(count("played_heuristics") - before, 1);
+    o.x.insert(o.x.begin(), 0.0f);  // x begins 4 bytes beyond where its memory does
+    gemm.launch(op, {bytes(o.y), bytes(o.x) + sizeof(float), bytes(o.w)}, nullptr);
+    EXPECT_EQ(count("played_heuristics") - before, 2);
+}
+
+// The memory's first element is aligned to 16 bytes, its second is not: there no algorithm takes the bias,
+// and the product is added to it instead. A second bias of the same kind must not meet the first one's
+// address.
+TEST_F(CublasLt, AddsABiasWhetherOrNotAnAlgorithmTakesIt) {
+    const Linear l{6, 8, 16};
+    for (const std::size_t shift : {0, 1}) {
+        cuda::Gemm gemm(false);
+        const int before = cuda::repeated_rows;
+        for (const char* name : {"b", "another"}) {
+            Operands<float> o(l);
+            Floats bias = normals(shift + 16, name), expected = o.y;
+            const float* first = bias.data() + shift;
+            ASSERT_EQ(reinterpret_cast<std::uintptr_t>(bias.data()) % 16, 0u);
+            ASSERT_EQ(reinterpret_cast<std::uintptr_t>(o.y.data()) % 16, 0u);
+            gemm.launch(op_of<float>(Kernel::linear_forward, l, 4),
+                        {bytes(o.y), bytes(o.x), bytes(o.w), bytes(bias) + shift * sizeof(float)}, nullptr);
+            kernels::linear_forward(o.x.data(), o.w.data(), first, expected.data(), l.rows, l.in, l.out);
+            EXPECT_LE(relative_error(o.y, expected), kFloatTolerance);
+        }
+        EXPECT_EQ(cuda::repeated_rows - before, shift == 0 ? 0 : 2);
+    }
+}
+
+}  // namespace
+}  // namespace shardscope::trainer
