@@ -92,6 +92,27 @@ TEST(PartsModel, WhatOneRunLacksIsNewOrGone) {
     EXPECT_EQ(cell(model, 1, "run2_difference_us"), "-5.0");
 }
 
+TEST(PartsModel, WhatNeitherRunHasDoesNotDiffer) {
+    const std::vector<RunHead> three = {{"a", 1}, {"b", 2}, {"c", 3}};
+    auto comparison = two_runs(CompareBy::kernel, {{"gemm", {PartFigures{}, figures(5, 1), PartFigures{}}}});
+    comparison->whole.runs.resize(3);
+    const PartsModel model(comparison, three, true);
+    EXPECT_EQ(cell(model, 0, "run3_difference_us"), "-");
+    EXPECT_EQ(cell(model, 0, "run3_percent"), "-");
+    EXPECT_EQ(cell(model, 0, "run2_difference_us"), "+5.0");
+}
+
+TEST(RunColumnHeads, AreTheNamesWhereTheyFitAndElseNumbersOverAllOfThem) {
+    using testing::ElementsAre;
+    EXPECT_THAT(run_column_heads(kRuns).titles, ElementsAre("1: wrap=root", "2: wrap=module:Linear"));
+    EXPECT_THAT(run_column_heads({{"a", 1}, {"wrap=module:Block  cpu_offload=false", 2}}).titles,
+                ElementsAre("Run 1", "Run 2"));
+    EXPECT_THAT(run_column_heads({{"a", 1}, {"b", 2}, {"wrap=module:Linear", 3}}).titles,
+                ElementsAre("Run 1", "Run 2", "Run 3"))
+        << "three columns leave less room to each";
+    EXPECT_GT(run_column_heads(kRuns).width, run_column_heads({{"a", 1}}).width);
+}
+
 TEST(PartsModel, CollectivesHaveTheirBytes) {
     PartFigures gather = figures(10, 2);
     gather.bytes = 3.0 * 1024 * 1024;

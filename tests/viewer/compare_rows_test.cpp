@@ -26,6 +26,7 @@ Comparison root_and_linear() {
     linear.peak_bytes = 46157824;
     linear.average_step_us = 1020;  // 20 us more: inside the spread of 30 us
     linear.spread_step_us = 10;
+    root.steps = linear.steps = 5;
     return {{root, linear}};
 }
 
@@ -64,6 +65,31 @@ TEST(CompareTitles, RunsOfOneConfigurationAreToldApartByTheirFiles) {
     EXPECT_THAT(run_titles(comparison), ElementsAre("mlp_root", "mlp_linear"));
     for (RunColumn& run : comparison.runs) run.config = {{"fsdp.wrap", "root"}};
     EXPECT_THAT(run_titles(comparison), ElementsAre("wrap=root  (mlp_root)", "wrap=root  (mlp_linear)"));
+}
+
+TEST(CompareTitles, AForeignTraceIsCalledByItsFileAndItsMissingSettingsAreNoDifference) {
+    Comparison comparison = root_and_linear();
+    for (RunColumn& run : comparison.runs) {  // named since the foreign trace has none of them
+        run.config.emplace_back("run.ranks", "4");
+        run.config.emplace_back("model.type", "mlp");
+    }
+    RunColumn foreign;
+    foreign.file = "/traces/worker0.pt.trace.json.gz";
+    comparison.runs.push_back(foreign);
+    EXPECT_THAT(run_titles(comparison), ElementsAre("wrap=root", "wrap=module:Linear", "worker0"));
+    const auto rows = compare_rows(comparison);
+    EXPECT_EQ(row(rows, "fsdp.wrap").cells[2].value, "-");
+    for (const CompareRow& r : rows) EXPECT_NE(r.label, "model.type") << "both jobs say the same";
+}
+
+TEST(CompareRows, ARunWithoutStepsHasNoFiguresOfAStepBesideOnesThatHave) {
+    const auto rows = compare_rows(root_and_linear(), {true, false});
+    EXPECT_EQ(row(rows, "Average step time").cells[0].value, "1.00 ms");
+    EXPECT_EQ(row(rows, "Average step time").cells[1].value, "-");
+    EXPECT_EQ(row(rows, "Steps looked at").cells[1].value, "none");
+    EXPECT_EQ(row(compare_rows(root_and_linear(), {false, false}), "Average step time").cells[1].value,
+              "1.02 ms")
+        << "among themselves they compare whole";
 }
 
 TEST(CompareRows, APeakIsJudgedAgainstTheFirst) {
@@ -116,6 +142,19 @@ TEST(CompareRows, WithoutAllocationsNothingIsSaidOfMemory) {
     Comparison comparison = root_and_linear();
     for (RunColumn& run : comparison.runs) run.peak_bytes = 0;
     for (const CompareRow& r : compare_rows(comparison)) EXPECT_NE(r.label, "Peak allocated");
+}
+
+TEST(CompareRows, ARunThatRecordedNoAllocationsHasNoPeakAndIsNotTheBetterOne) {
+    Comparison comparison = root_and_linear();
+    comparison.runs[1].peak_bytes = 0;
+    const auto cells = row(compare_rows(comparison), "Peak allocated").cells;
+    EXPECT_EQ(cells[0].value, "108.10 MB");
+    EXPECT_EQ(cells[1].value, "-");
+    EXPECT_EQ(cells[1].change, "");
+    EXPECT_EQ(cells[1].tone, Tone::neutral);
+    std::swap(comparison.runs[0], comparison.runs[1]);
+    EXPECT_EQ(row(compare_rows(comparison), "Peak allocated").cells[1].change, "")
+        << "nothing to compare with";
 }
 
 TEST(CompareRows, NothingToCompareGivesNoRows) {

@@ -93,7 +93,7 @@ TEST_F(MemoryPanelTest, PinnedMemoryHasItsOwnCurveAndPeak) {
     const auto panel = make_memory_panel();
     draw(*panel);
     const std::string text = click(*panel, "memory.space.pinned");
-    EXPECT_THAT(text, HasSubstr("peak allocated pinned of rank 0"));
+    EXPECT_THAT(text, HasSubstr("peak allocated pinned memory of rank 0"));
     EXPECT_EQ(item("memory.value.peak_bytes"), std::to_string(2 << 20));
 }
 

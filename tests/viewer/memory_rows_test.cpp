@@ -9,6 +9,7 @@
 #include "viewer/panels/allocation_table.h"
 #include "viewer/panels/memory_fold.h"
 #include "viewer/panels/memory_tables.h"
+#include "viewer/panels/memory_words.h"
 #include "viewer/panels/runs_rows.h"
 #include "viewer/panels/summary_rows.h"
 
@@ -192,6 +193,71 @@ TEST(RunsRows, MarkSettingsThatDifferAndPutThemFirst) {
     EXPECT_EQ(all->text(0, 0), "fsdp.wrap");
     EXPECT_NE(all->ink(0, 1), 0U);
     EXPECT_EQ(all->ink(1, 1), 0U);
+}
+
+TEST(MemoryWords, SayWhenThePeakWasAndWhatWasForetold) {
+    traces::Trace trace;
+    trace.steps = {{.rank = 0, .number = 3, .start = 1'000'000, .end = 9'000'000}};
+    EXPECT_EQ(moment(trace, 0, 3'000'000), "in step 3, 2.00 ms after its start");
+    EXPECT_EQ(moment(trace, 0, 9'000'000), "at 9.00 ms") << "a step ends before its end";
+    EXPECT_EQ(moment(trace, 1, 3'000'000), "at 3.00 ms") << "it is a step of another rank";
+    RankMemory memory;
+    memory.peak_bytes = 3 << 20;
+    memory.predicted_peak_bytes = -1;
+    EXPECT_EQ(prediction(trace, memory), "No prediction is stored.");
+    trace.config = {{"import.format", "kineto"}};
+    EXPECT_EQ(prediction(trace, memory), "") << "no other tool stores one";
+    memory.predicted_peak_bytes = (3 << 20) - 8;
+    EXPECT_EQ(prediction(trace, memory), "Predicted 3.00 MB, off by 8 bytes.");
+    memory.predicted_peak_bytes = 3 << 20;
+    memory.predicted_where = "first step";
+    EXPECT_EQ(prediction(trace, memory), "Predicted 3.00 MB, exact (first step).");
+}
+
+TEST(MemoryWords, RunsAreMovedToBeginTheirFirstCommonStepTogether) {
+    traces::Trace here, there;
+    here.steps = {{.rank = 0, .number = 1, .start = 100, .end = 200},
+                  {.rank = 0, .number = 2, .start = 200, .end = 300}};
+    there.steps = {{.rank = 0, .number = 2, .start = 50, .end = 70}};
+    EXPECT_EQ(alignment(here, 0, there, 0), 150);  // 200 - 50
+    there.steps.clear();
+    here.first_ns = 10;
+    there.first_ns = 4;
+    EXPECT_EQ(alignment(here, 0, there, 0), 6) << "no step in common: the traces begin together";
+}
+
+TEST(SummaryRows, ATraceWithoutStepsIsSummedUpAsAWhole) {
+    traces::ExecutionSummary summary;
+    traces::RankSummary& rank = summary.ranks.emplace_back();
+    rank.average_step_us = 10;
+    EXPECT_EQ(category_times(summary, rank)->text(0, 0), "Average Step Time");
+    EXPECT_EQ(category_times(summary, rank, false)->text(0, 0), "Whole trace");
+    EXPECT_EQ(category_times(summary, rank, false)->columns()[1].title, "Time");
+}
+
+TEST(RunsRows, ATraceWithoutStepsHasNoFiguresOfAStep) {
+    auto info = std::make_shared<traces::TraceInfo>();
+    info->ranks = 1;
+    auto figures = std::make_shared<traces::Comparison>();
+    figures->runs.emplace_back();
+    figures->runs[0].steps = 1;  // all of it counts as one
+    figures->runs[0].average_step_us = 4e6;
+    figures->runs[0].peak_bytes = 1 << 20;
+    OpenTrace entry;
+    entry.name = "snapshot.pickle";
+    entry.trace = std::make_shared<traces::Trace>();
+    RunFacts run;
+    run.entry = &entry;
+    run.info = info;
+    run.figures = figures;
+    const auto table = runs_table({run});
+    EXPECT_EQ(cell(*table, 0, "steps"), "none");
+    EXPECT_EQ(cell(*table, 0, "average_step_us"), "-");
+    EXPECT_EQ(cell(*table, 0, "exposed_communication_us"), "-");
+    EXPECT_EQ(cell(*table, 0, "device_busy_percent"), "-") << "it holds no work of a device";
+    EXPECT_EQ(cell(*table, 0, "peak_mb"), "1.00");
+    info->steps = 1;
+    EXPECT_EQ(cell(*runs_table({run}), 0, "average_step_us"), "4,000,000.0");
 }
 
 }  // namespace

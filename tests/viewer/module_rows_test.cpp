@@ -69,8 +69,8 @@ TEST(ModuleRows, NumbersAreInTheColumnsUnit) {
     EXPECT_EQ(cell("device_us"), "1,235");  // whole microseconds
     EXPECT_EQ(cell("backward_percent"), "25.0");
     EXPECT_EQ(cell("gathered_mb"), "1.50");
-    EXPECT_EQ(cell("reduced_mb"), "-");
-    EXPECT_EQ(cell("peak_mb"), "-");
+    for (const TableColumn& column : model.columns())
+        EXPECT_TRUE(column.id != "reduced_mb" && column.id != "peak_mb") << "no module has any";
     EXPECT_EQ(model.find_module(3), 0U);
     EXPECT_FALSE(model.find_module(-1)) << "unknown modules have no id";
 }

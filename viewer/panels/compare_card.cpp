@@ -60,7 +60,7 @@ void draw_memory(const CompareCard::Input& input) {
     ImGui::SetCursorPos({at.x + right, at.y + font * 0.05F});
     dim("peak allocated");
     ImGui::SetCursorPos({at.x + right, at.y + font * 1.05F});
-    if (input.run != input.first) {
+    if (input.run != input.first && input.first->peak_bytes > 0) {
         change(static_cast<double>(run.peak_bytes), static_cast<double>(input.first->peak_bytes), false);
     } else {
         dim("largest rank");
@@ -94,10 +94,13 @@ void draw_times(const CompareCard::Input& input) {
         bool inside_spread;
     };
     const RunColumn &run = *input.run, &first = *input.first;
+    const bool stepped = !input.trace->steps.empty();
+    if (run.steps == 0) return dim("No complete step in what is looked at.");
+    const char* time = stepped ? "Step time" : "Whole trace";
     const Figure figures[] = {
-        {"Step time", "Step time", format_duration(run.average_step_us * 1e3),
-         " \u00b1 " + format_duration(run.spread_step_us * 1e3), run.average_step_us, first.average_step_us,
-         traces::inside_spread(first, run)},
+        {time, time, format_duration(run.average_step_us * 1e3),
+         stepped ? " \u00b1 " + format_duration(run.spread_step_us * 1e3) : "", run.average_step_us,
+         first.average_step_us, traces::inside_spread(first, run)},
         {"Communication", "Comm.", format_duration(run.communication_us * 1e3), "", run.communication_us,
          first.communication_us,
          traces::inside_spread(first.communication_us, first.communication_spread.spread,
@@ -118,10 +121,10 @@ void draw_times(const CompareCard::Input& input) {
         dim(fits(figure.label) ? figure.label : figure.short_label);
         const std::string whole = figure.value + figure.addition;
         text(fits(whole) ? whole : figure.value);
-        if (&run != &first) {
+        if (&run != &first && first.steps > 0 && input.comparable) {
             change(figure.now, figure.base, figure.inside_spread);
         } else {
-            dim("a step");
+            dim(stepped ? "a step" : "in all");
         }
     }
     ImGui::EndTable();
@@ -181,14 +184,16 @@ void CompareCard::draw_strip(const Input& input) {
     if (step == nullptr)
         return dim(input.rank0 == nullptr ? "Working out the steps ..." : "No complete step.");
     const auto length = static_cast<double>(step->window_end - step->window_start);
-    dim(fmt::format("Step {} of rank {}, its streams over {}", step->number, input.rank0->rank,
-                    format_duration(length)));
+    dim(input.trace->steps.empty()
+            ? fmt::format("Streams of rank {} over {}", input.rank0->rank, format_duration(length))
+            : fmt::format("Step {} of rank {}, its streams over {}", step->number, input.rank0->rank,
+                          format_duration(length)));
 
     const float label = stream_label_width(*input.trace, ImGui::GetContentRegionAvail().x * 0.3F);
     const float whole = std::max(font * 4, ImGui::GetContentRegionAvail().x - label);
     // The longest step of all cards takes the whole width: lengths compare across cards.
-    const auto width = static_cast<float>(whole * length /
-                                          static_cast<double>(std::max<std::int64_t>(1, input.longest_step)));
+    const auto longest = static_cast<double>(std::max<std::int64_t>(1, input.longest_step));
+    const auto width = static_cast<float>(whole * std::min(1.0, length / longest));
     const int columns = std::max(1, static_cast<int>(width));
     ImDrawList* draw = ImGui::GetWindowDrawList();
     ImVec2 at = ImGui::GetCursorScreenPos();

@@ -25,6 +25,7 @@ class CompareCard {
         Color color = 0;  // of the run
         const traces::RunColumn* run = nullptr;
         const traces::RunColumn* first = nullptr;  // the base; the same as `run` on the first card
+        bool comparable = true;                    // times with those of the base: both of steps, or of all
         const traces::Trace* trace = nullptr;
         const traces::RankSummary* rank0 = nullptr;  // nullptr while it is worked out
         const traces::RankModules* modules = nullptr;

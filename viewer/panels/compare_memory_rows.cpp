@@ -13,7 +13,6 @@ namespace shardscope::viewer {
 namespace {
 
 constexpr double kMegabyte = 1024.0 * 1024.0;
-constexpr std::size_t kTitle = 10;  // letters of a run's name over its column
 
 const std::vector<traces::MemoryHolder>& holders(const traces::RankMemory& rank, MemoryBy by) {
     switch (by) {
@@ -42,10 +41,11 @@ MemoryModel::MemoryModel(const std::vector<RunHead>& runs,
     using Kind = TableColumn::Kind;
     columns_.push_back({"name", "At the peak", "", Kind::text, 0, 99, 0, ""});
     what_.push_back({});
+    const RunColumnHeads heads = run_column_heads(runs);
     for (std::size_t r = 0; r < runs.size(); ++r) {
         const std::string n = fmt::format("{}", r + 1);
-        columns_.push_back({"run" + n + "_mb", n + ": " + shorten_middle(runs[r].name, kTitle), "MB",
-                            Kind::number, 8, 40 - static_cast<int>(r), runs[r].color,
+        columns_.push_back({"run" + n + "_mb", heads.titles[r], "MB", Kind::number, heads.width,
+                            40 - static_cast<int>(r), runs[r].color,
                             "Run " + n + ", " + runs[r].name + ": the rank with the largest peak"});
         what_.push_back({What::size, r});
         if (r == 0) continue;
@@ -108,6 +108,7 @@ double MemoryModel::number(std::size_t row, std::size_t column) const {
         case What::size:
             return bytes / kMegabyte;
         case What::difference:
+            if (std::isnan(bytes) && std::isnan(first)) return kNoNumber;
             return (or_zero(bytes) - or_zero(first)) / kMegabyte;
         case What::change:
             return first > 0 && !std::isnan(bytes) ? 100 * (bytes - first) / first : kNoNumber;
@@ -124,6 +125,7 @@ std::string MemoryModel::text(std::size_t row, std::size_t column) const {
         case What::size:
             return std::isnan(value) ? "-" : format_decimal(value, 2);
         case What::difference: {
+            if (std::isnan(value)) return "-";
             const std::string text = format_decimal(value, 2);
             return value > 0 && text != "0.00" ? "+" + text : text;
         }

@@ -68,6 +68,13 @@ void dim_label(std::string_view label) {
     ImGui::SameLine(left + ImGui::GetFontSize() * 6.5F);
 }
 
+// Further lines begin where the first one does.
+void legend_here(const std::vector<LegendItem>& entries) {
+    ImGui::BeginGroup();
+    legend(entries);
+    ImGui::EndGroup();
+}
+
 void draw_legend(const Comparison& comparison) {
     std::vector<LegendItem> entries;
     for (std::size_t c = 0; c < traces::kMemoryCategories; ++c) {
@@ -79,7 +86,7 @@ void draw_legend(const Comparison& comparison) {
     }
     if (!entries.empty()) {
         dim_label("At the peak");
-        legend(entries);
+        legend_here(entries);
     }
     entries.clear();
     for (std::size_t k = 0; k < traces::kDeviceKinds; ++k) {
@@ -87,7 +94,7 @@ void draw_legend(const Comparison& comparison) {
             {std::string(traces::kDeviceKindNames[k]), kind_color(static_cast<traces::DeviceKind>(k))});
     }
     dim_label("In a step");
-    legend(entries);
+    legend_here(entries);
 }
 
 // The rows as a table for export: a group's name in a column of its own.
@@ -123,7 +130,7 @@ void CompareOverview::draw(Session& session, const ComparedRuns& runs,
                            const std::shared_ptr<const Comparison>& comparison) {
     if (rows_of_ != comparison) {
         rows_of_ = comparison;
-        rows_ = compare_rows(*comparison);
+        rows_ = compare_rows(*comparison, stepped_runs(runs));
         table_ = export_of(rows_, runs);
         std::vector<std::uint32_t> order(table_->rows());
         std::iota(order.begin(), order.end(), 0U);
@@ -174,6 +181,7 @@ std::vector<CompareCard::Input> CompareOverview::card_inputs(Session& session, c
         input.color = runs.heads[i].color;
         input.run = &comparison.runs[i];
         input.first = &comparison.runs.front();
+        input.comparable = comparable_with_base(runs, i);
         input.trace = traces[i].get();
         if (summaries_[i] != nullptr && !summaries_[i]->ranks.empty())
             input.rank0 = &summaries_[i]->ranks.front();
@@ -181,7 +189,9 @@ std::vector<CompareCard::Input> CompareOverview::card_inputs(Session& session, c
             input.modules = &modules_[i]->ranks.front();
         input.largest_peak = largest_peak(comparison);
         add_memory(session, runs, i, input);
-        if (input.rank0 == nullptr) continue;
+        const bool any_steps = std::any_of(traces.begin(), traces.end(),
+                                           [](const TracePtr& trace) { return !trace->steps.empty(); });
+        if (input.rank0 == nullptr || (any_steps && traces[i]->steps.empty())) continue;
         if (const auto* step = steady_step(*input.rank0))
             longest = std::max(longest, step->window_end - step->window_start);
     }
@@ -248,6 +258,11 @@ void CompareOverview::draw_table(const ComparedRuns& runs) {
         }
     }
     ImGui::EndTable();
+    for (std::size_t r = 0; r < runs.traces.size(); ++r) {
+        if (runs.traces[r]->steps.empty())
+            note(fmt::format("{} names no steps: the figures on its card are of all of it.",
+                             runs.heads[r].name));
+    }
     note("Change against the first run; ~: inside the spread of the steps, so no difference can be claimed.");
 }
 

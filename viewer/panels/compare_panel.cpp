@@ -1,7 +1,7 @@
 // Compare: several runs side by side, each in its own limit range, against one of them.
 //
 // For scripts: "compare.base", "compare.run.<n>" (shows or hides a run, n in the order of the open files from
-// 1), "compare.tab.<page>", "compare.per_step"; pages as compare_overview.h and compare_views.h say.
+// 1), "compare.tab.<page>", "compare.per_step"; the pages as their own headers say.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -16,10 +16,12 @@
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/panels/compare_memory_view.h"
 #include "viewer/panels/compare_overview.h"
+#include "viewer/panels/compare_parts_view.h"
 #include "viewer/panels/compare_rows.h"
 #include "viewer/panels/compare_runs.h"
-#include "viewer/panels/compare_views.h"
+#include "viewer/panels/compare_spread_view.h"
 #include "viewer/panels/panel.h"
 #include "viewer/panels/toolbar.h"
 
@@ -89,9 +91,11 @@ class ComparePanel final : public Panel {
         ImGui::AlignTextToFramePadding();
         ImGui::TextDisabled("Against");
         ImGui::SameLine();
-        ImGui::SetNextItemWidth(font * 15);
         const std::string base = runs.heads.empty() ? std::string() : runs.heads.front().name;
-        const bool open = ImGui::BeginCombo("##base", fit_text(base, font * 12.5F).c_str());
+        const float width_of_base =
+            std::clamp(ImGui::CalcTextSize(base.c_str()).x + font * 2.8F, font * 10, font * 24);
+        ImGui::SetNextItemWidth(width_of_base);
+        const bool open = ImGui::BeginCombo("##base", fit_text(base, width_of_base - font * 2.5F).c_str());
         items::mark("compare.base", base);
         const float right = ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
         std::size_t number = 0;

@@ -20,7 +20,7 @@ using traces::ComparedPart;
 using traces::PartFigures;
 using traces::PartsComparison;
 
-constexpr std::size_t kTitle = 10;  // letters of a run's name over its column
+constexpr float kLetter = 0.58F;  // of a name, in font sizes: a little more than most take
 
 // By run: what figures per step are multiplied with.
 std::vector<double> factors(const PartsComparison& comparison, bool per_step) {
@@ -83,6 +83,19 @@ std::string signed_text(double value, int decimals) {
 
 }  // namespace
 
+RunColumnHeads run_column_heads(const std::vector<RunHead>& runs) {
+    const float most = runs.size() <= 2 ? 13.0F : runs.size() == 3 ? 10.5F : 8.0F;
+    RunColumnHeads heads;
+    for (std::size_t r = 0; r < runs.size(); ++r) {
+        heads.titles.push_back(fmt::format("{}: {}", r + 1, runs[r].name));
+        heads.width = std::max(heads.width, kLetter * static_cast<float>(heads.titles.back().size()));
+    }
+    if (heads.width <= most) return heads;
+    heads.width = 8;
+    for (std::size_t r = 0; r < runs.size(); ++r) heads.titles[r] = fmt::format("Run {}", r + 1);
+    return heads;
+}
+
 std::string change_text(bool present, double value, bool first_present, double first, bool inside) {
     if (!present && !first_present) return "-";
     if (!first_present || (first == 0 && value > 0)) return "new";
@@ -97,14 +110,14 @@ PartsModel::PartsModel(std::shared_ptr<const PartsComparison> comparison, const 
     : comparison_(std::move(comparison)), factor_(factors(*comparison_, per_step)) {
     const CompareBy by = comparison_->by;
     const std::string of = per_step ? " a step" : "";
-    add(What::name, 0, {"name", title_of_parts(by), "", TableColumn::Kind::text, 0, 99, 0, ""});
+    const RunColumnHeads heads = run_column_heads(runs);
+    add(What::name, 0, {"name", title_of_parts(by), "", TableColumn::Kind::text, 0, 99, 0, "", 0, 18});
     for (std::size_t r = 0; r < runs.size(); ++r) {
         const std::string n = fmt::format("{}", r + 1);
         add(What::time, r,
-            number_column("run" + n + "_us", n + ": " + shorten_middle(runs[r].name, kTitle), "\u00b5s" + of,
-                          8, 40 - static_cast<int>(r),
-                          "Run " + n + ", " + runs[r].name + ": device time of one rank in the mean",
-                          runs[r].color));
+            number_column(
+                "run" + n + "_us", heads.titles[r], "\u00b5s" + of, heads.width, 40 - static_cast<int>(r),
+                "Run " + n + ", " + runs[r].name + ": device time of one rank in the mean", runs[r].color));
         if (r == 0) continue;
         add(What::difference, r,
             number_column("run" + n + "_difference_us", n + " - 1", "\u00b5s" + of, 6.5F,
@@ -151,6 +164,7 @@ double PartsModel::number(std::size_t row, std::size_t column) const {
         case What::time:
             return known(figures.us * factor);
         case What::difference:
+            if (!figures.present && !first.present) return kNoNumber;
             return figures.us * factor - first.us * factor_[0];
         case What::change:
             return percent_of(figures.present, figures.us * factor, first.present, first.us * factor_[0]);
@@ -176,7 +190,7 @@ std::string PartsModel::text(std::size_t row, std::size_t column) const {
             return change_text(figures.present, figures.us * factor_[run], first.present,
                                first.us * factor_[0], inside(part, run));
         case What::difference:
-            return figures.present || first.present ? signed_text(value, 1) : "-";
+            return std::isnan(value) ? "-" : signed_text(value, 1);
         case What::times: {
             const bool whole = value == std::floor(value);
             return std::isnan(value) ? "-" : format_decimal(value, whole ? 0 : 2);
@@ -215,13 +229,13 @@ ComparedModules::ComparedModules(std::shared_ptr<const PartsComparison> comparis
                                  const std::vector<RunHead>& runs, bool per_step)
     : comparison_(std::move(comparison)), runs_(runs.size()) {
     const std::string unit = per_step ? "\u00b5s a step" : "\u00b5s";
+    const RunColumnHeads heads = run_column_heads(runs);
     add(What::path, 0, {"module", "Module", "", TableColumn::Kind::text, 0, 99, 0, ""});
     for (std::size_t r = 0; r < runs.size(); ++r) {
         const std::string n = fmt::format("{}", r + 1);
         add(What::total, r,
             number_column(
-                "run" + n + "_us", n + ": " + shorten_middle(runs[r].name, kTitle), unit, 8,
-                40 - static_cast<int>(r),
+                "run" + n + "_us", heads.titles[r], unit, heads.width, 40 - static_cast<int>(r),
                 "Run " + n + ", " + runs[r].name + ": device time launched in it, modules inside included",
                 runs[r].color));
         if (r == 0) continue;
@@ -291,7 +305,7 @@ double ComparedModules::number(std::size_t row, std::size_t column) const {
         case What::total:
             return sums.present ? sums.total : kNoNumber;
         case What::difference:
-            return sums.total - first.total;
+            return sums.present || first.present ? sums.total - first.total : kNoNumber;
         case What::change:
             return percent_of(sums.present, sums.total, first.present, first.total);
         case What::own:
@@ -312,7 +326,7 @@ std::string ComparedModules::text(std::size_t row, std::size_t column) const {
         case What::change:
             return change_text(sums.present, sums.total, first.present, first.total, false);
         case What::difference:
-            return signed_text(value, 1);
+            return std::isnan(value) ? "-" : signed_text(value, 1);
         case What::times:
             return std::isnan(value) ? "-" : format_decimal(value, value == std::floor(value) ? 0 : 2);
         case What::total:

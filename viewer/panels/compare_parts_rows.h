@@ -17,6 +17,14 @@ struct RunHead {
     Color color = 0;
 };
 
+// What stands over the runs' columns: "1: wrap=root", or "Run 1" over all of them where a name is too long
+// for the room that so many columns leave; and how wide they are, in font sizes.
+struct RunColumnHeads {
+    std::vector<std::string> titles;
+    float width = 8;
+};
+RunColumnHeads run_column_heads(const std::vector<RunHead>& runs);
+
 // "+5.2", "-59.3", "0.0"; "new" and "gone" where a run does not have the part. `inside`: "~" behind it.
 std::string change_text(bool present, double value, bool first_present, double first, bool inside);
 

@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 9> kTellingKeys = {"parallel.mode",
                                                           "model.width",
                                                           "data.batch"};
 // Facts that differ from run to run without being a choice.
-constexpr std::array<std::string_view, 2> kFactKeys = {"run.trace", "run.overwrite"};
+constexpr std::array<std::string_view, 3> kFactKeys = {"run.trace", "run.overwrite", "memory.counted"};
 constexpr std::array<std::string_view, 11> kJobSections = {"run",       "model",      "data",      "parallel",
                                                            "fsdp",      "ddp",        "precision", "memory",
                                                            "optimizer", "checkpoint", "sim"};
@@ -46,7 +46,44 @@ std::size_t rank_of(std::string_view key) {
     return static_cast<std::size_t>(at - kTellingKeys.begin());
 }
 
-std::string title_of(const RunColumn& run) {
+const std::string* value_of(const RunColumn& run, std::string_view key) {
+    const auto at =
+        std::find_if(run.config.begin(), run.config.end(), [&](const auto& p) { return p.first == key; });
+    return at == run.config.end() || at->second.empty() ? nullptr : &at->second;
+}
+
+// The runs that are jobs of ours. Every job says how many ranks it has; where the comparison names that at
+// all, a run without it is a foreign trace, which has no settings that could differ.
+struct Jobs {
+    std::vector<const RunColumn*> runs;
+    bool foreign = false;  // others are compared with them
+
+    // A comparison names settings that differ between its runs; here: between its jobs.
+    bool differ_in(std::string_view key) const {
+        if (!foreign) return true;
+        return std::any_of(runs.begin(), runs.end(), [&](const RunColumn* run) {
+            const std::string *first = value_of(*runs.front(), key), *value = value_of(*run, key);
+            return (first == nullptr) != (value == nullptr) || (first != nullptr && *first != *value);
+        });
+    }
+};
+
+Jobs jobs_of(const Comparison& comparison) {
+    constexpr std::string_view kOfEveryJob = "run.ranks";
+    const auto names_it = [&](const RunColumn& run) { return value_of(run, kOfEveryJob) != nullptr; };
+    const bool named = std::any_of(comparison.runs.begin(), comparison.runs.end(), names_it);
+    Jobs jobs;
+    for (const RunColumn& run : comparison.runs) {
+        if (!named || names_it(run)) {
+            jobs.runs.push_back(&run);
+        } else {
+            jobs.foreign = true;
+        }
+    }
+    return jobs;
+}
+
+std::string title_of(const RunColumn& run, const Jobs& jobs) {
     const auto mode = std::find_if(run.config.begin(), run.config.end(),
                                    [](const auto& setting) { return setting.first == "parallel.mode"; });
     // A setting of fsdp says nothing of a ddp run, nor the other way round.
@@ -57,7 +94,8 @@ std::string title_of(const RunColumn& run) {
     };
     std::vector<std::pair<std::string, std::string>> settings;
     for (const auto& [key, value] : run.config) {
-        if (is_setting(key) && applies(key) && !value.empty()) settings.emplace_back(key, value);
+        if (is_setting(key) && applies(key) && !value.empty() && jobs.differ_in(key))
+            settings.emplace_back(key, value);
     }
     std::stable_sort(settings.begin(), settings.end(),
                      [](const auto& a, const auto& b) { return rank_of(a.first) < rank_of(b.first); });
@@ -84,16 +122,24 @@ class RowBuilder {
     // Bars of the rows that follow are shares of this; 0: of the largest in the row.
     void scale(double full) { full_ = full; }
 
+    // A run for which this does not hold recorded nothing of the rows that follow.
+    using Told = std::function<bool(const RunColumn&)>;
+    void told(Told told) { told_ = std::move(told); }
+
     // `spread`: that of the figure over a run's steps; without one every difference counts.
     void figure(std::string label, const Get& get, const Print& print, Judge judge = Judge::smaller_is_better,
                 const Get& spread = {}) {
         CompareRow row{std::move(label), false, {}};
         double full = full_;
-        for (const RunColumn& run : runs_) full = std::max(full, get(run));
+        for (const RunColumn& run : runs_) full = std::max(full, told_(run) ? get(run) : 0.0);
         for (const RunColumn& run : runs_) {
+            if (!told_(run)) {
+                row.cells.push_back({"-", "", Tone::neutral, 0});
+                continue;
+            }
             const double value = get(run);
             CompareCell cell{print(value), "", Tone::neutral, full > 0 ? value / full : 0.0};
-            if (&run != &runs_.front()) judge_change(cell, run, get, judge, spread);
+            if (&run != &runs_.front() && told_(runs_.front())) judge_change(cell, run, get, judge, spread);
             row.cells.push_back(std::move(cell));
         }
         rows_.push_back(std::move(row));
@@ -124,6 +170,7 @@ class RowBuilder {
     const std::vector<RunColumn>& runs_;
     std::vector<CompareRow> rows_;
     double full_ = 0;
+    Told told_ = [](const RunColumn&) { return true; };
 };
 
 std::string print_us(double us) {
@@ -146,9 +193,11 @@ bool any_run(const Comparison& comparison, const std::function<double(const RunC
 
 void add_settings(const Comparison& comparison, RowBuilder& rows) {
     std::vector<std::string> keys;
-    for (const RunColumn& run : comparison.runs) {
-        for (const auto& [key, value] : run.config) {
-            if (is_setting(key) && std::find(keys.begin(), keys.end(), key) == keys.end())
+    const Jobs jobs = jobs_of(comparison);
+    for (const RunColumn* run : jobs.runs) {
+        for (const auto& [key, value] : run->config) {
+            if (is_setting(key) && jobs.differ_in(key) &&
+                std::find(keys.begin(), keys.end(), key) == keys.end())
                 keys.push_back(key);
         }
     }
@@ -158,9 +207,8 @@ void add_settings(const Comparison& comparison, RowBuilder& rows) {
     rows.heading("Settings that differ");
     for (const std::string& key : keys) {
         rows.text(key, [&](const RunColumn& run) {
-            const auto it = std::find_if(run.config.begin(), run.config.end(),
-                                         [&](const auto& p) { return p.first == key; });
-            return it == run.config.end() || it->second.empty() ? std::string("-") : it->second;
+            const std::string* value = value_of(run, key);
+            return value == nullptr ? std::string("-") : *value;
         });
     }
 }
@@ -168,6 +216,7 @@ void add_settings(const Comparison& comparison, RowBuilder& rows) {
 void add_memory(const Comparison& comparison, RowBuilder& rows) {
     if (largest_peak(comparison) == 0) return;  // no run recorded its allocations
     rows.heading("Memory, largest rank");
+    rows.told([](const RunColumn& r) { return r.peak_bytes > 0; });
     rows.scale(static_cast<double>(largest_peak(comparison)));
     rows.figure(
         "Peak allocated", [](const RunColumn& r) { return static_cast<double>(r.peak_bytes); }, print_bytes);
@@ -207,8 +256,9 @@ std::string file_title(const std::string& path) {
 
 std::vector<std::string> run_titles(const Comparison& comparison) {
     std::vector<std::string> titles;
+    const Jobs jobs = jobs_of(comparison);
     for (const RunColumn& run : comparison.runs) {
-        const std::string title = title_of(run);
+        const std::string title = title_of(run, jobs);
         titles.push_back(title.empty() ? file_title(run.file) : title);
     }
     std::vector<std::string> distinct = titles;
@@ -220,7 +270,7 @@ std::vector<std::string> run_titles(const Comparison& comparison) {
     return distinct;
 }
 
-std::vector<CompareRow> compare_rows(const Comparison& comparison) {
+std::vector<CompareRow> compare_rows(const Comparison& comparison, const std::vector<bool>& stepped) {
     if (comparison.runs.empty()) return {};
     RowBuilder rows(comparison);
     add_settings(comparison, rows);
@@ -229,9 +279,19 @@ std::vector<CompareRow> compare_rows(const Comparison& comparison) {
     constexpr auto kJudge = RowBuilder::Judge::smaller_is_better;
     constexpr auto kNoJudge = RowBuilder::Judge::none;
     const auto step_spread = [](const RunColumn& r) { return r.spread_step_us; };
-    double longest_step = 0;
-    for (const RunColumn& run : comparison.runs) longest_step = std::max(longest_step, run.average_step_us);
     rows.heading("Time of a step, mean over ranks");
+    // Where some runs have steps, one without has no figures of a step; among themselves they compare whole.
+    const bool any_stepped = std::find(stepped.begin(), stepped.end(), true) != stepped.end();
+    const auto has_steps = [&](const RunColumn& run) {
+        const auto at = static_cast<std::size_t>(&run - comparison.runs.data());
+        return run.steps > 0 && (!any_stepped || (at < stepped.size() && stepped[at]));
+    };
+    rows.told(has_steps);
+    rows.text("Steps looked at",
+              [&](const RunColumn& r) { return has_steps(r) ? format_count(r.steps) : "none"; });
+    double longest_step = 0;
+    for (const RunColumn& run : comparison.runs)
+        longest_step = std::max(longest_step, has_steps(run) ? run.average_step_us : 0.0);
     rows.scale(longest_step);
     rows.figure(
         "Average step time", [](const RunColumn& r) { return r.average_step_us; }, print_us, kJudge,

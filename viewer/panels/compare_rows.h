@@ -33,7 +33,9 @@ struct CompareRow {
     std::vector<CompareCell> cells;
 };
 
-std::vector<CompareRow> compare_rows(const traces::Comparison& comparison);
+// `stepped`: which runs name steps; one without has no figures of a step where another has. Empty: all do.
+std::vector<CompareRow> compare_rows(const traces::Comparison& comparison,
+                                     const std::vector<bool>& stepped = {});
 
 // The largest peak of the runs: the common scale of the cards' bars.
 std::int64_t largest_peak(const traces::Comparison& comparison);

@@ -49,6 +49,16 @@ void RunChoice::set_base(const TracePtr& trace) {
     show(trace, true);
 }
 
+std::vector<bool> stepped_runs(const ComparedRuns& runs) {
+    std::vector<bool> stepped;
+    for (const TracePtr& trace : runs.traces) stepped.push_back(!trace->steps.empty());
+    return stepped;
+}
+
+bool comparable_with_base(const ComparedRuns& runs, std::size_t r) {
+    return runs.traces[r]->steps.empty() == runs.traces.front()->steps.empty();
+}
+
 std::shared_ptr<const traces::Comparison> comparison_of(Session& session, const ComparedRuns& runs) {
     return session.analyses.get<traces::Comparison>("compare" + runs.key, runs.traces,
                                                     [selections = runs.selections](const auto& traces) {

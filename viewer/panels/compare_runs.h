@@ -32,6 +32,11 @@ class RunChoice {
     std::weak_ptr<const traces::Trace> base_;  // none: the first that is shown
 };
 
+// Which of them name steps.
+std::vector<bool> stepped_runs(const ComparedRuns& runs);
+// Whether the figures of a step of run `r` can be compared with those of the base.
+bool comparable_with_base(const ComparedRuns& runs, std::size_t r);
+
 // nullptr while they are worked out.
 std::shared_ptr<const traces::Comparison> comparison_of(Session& session, const ComparedRuns& runs);
 std::shared_ptr<const traces::PartsComparison> parts_of(Session& session, const ComparedRuns& runs,

@@ -18,6 +18,7 @@
 #include "viewer/panels/memory_chart.h"
 #include "viewer/panels/memory_time_chart.h"
 #include "viewer/panels/memory_views.h"
+#include "viewer/panels/memory_words.h"
 #include "viewer/panels/panel.h"
 #include "viewer/panels/segmented.h"
 #include "viewer/panels/toolbar.h"
@@ -29,8 +30,8 @@ using traces::MemoryCategory;
 using traces::MemorySpace;
 using traces::RankMemory;
 
-constexpr std::size_t kMostLines =
-    8;  // ranks that are drawn at once: more lines than this nobody tells apart
+constexpr std::size_t kMostLines = 8;  // ranks that are drawn at once: nobody tells more lines apart
+constexpr int kPink = 5;               // a run's colour that no category of memory has
 
 // Which spaces a trace has events of.
 using Spaces = std::array<bool, traces::kMemorySpaces>;
@@ -43,49 +44,6 @@ Spaces spaces_of(const traces::Trace& trace, const traces::Selection&) {
 struct PoolLines {
     LineCurve reserved, active, allocated;
 };
-
-// "in step 2, 12.3 ms after its start", or the time alone outside every step.
-std::string moment(const traces::Trace& trace, int rank_index, std::int64_t time) {
-    for (const traces::Step& step : trace.steps) {
-        if (step.rank != rank_index || time < step.start || time >= step.end) continue;
-        return fmt::format("in step {}, {} after its start", step.number,
-                           format_duration(static_cast<double>(time - step.start)));
-    }
-    return fmt::format("at {}", format_duration(static_cast<double>(time)));
-}
-
-std::string prediction(const RankMemory& memory) {
-    if (memory.predicted_peak_bytes < 0) return "No prediction is stored.";
-    const std::int64_t off = memory.peak_bytes - memory.predicted_peak_bytes;
-    const std::string compared = !memory.prediction_applies ? "of the whole run"
-                                 : off == 0                 ? "exact"
-                                            : fmt::format("off by {} bytes", format_count(off));
-    return fmt::format("Predicted {}, {}{}.", format_mb(memory.predicted_peak_bytes), compared,
-                       memory.predicted_where.empty() ? "" : " (" + memory.predicted_where + ")");
-}
-
-std::string other_facts(const RankMemory& memory) {
-    std::string facts;
-    if (memory.reserved_bytes > 0)
-        facts += fmt::format("  Reserved at most {}.", format_mb(memory.reserved_bytes));
-    for (const traces::SpacePeak& space : memory.other_spaces)
-        facts +=
-            fmt::format("  {} memory: at most {}.", space.space == MemorySpace::pinned ? "Pinned" : "Host",
-                        format_mb(space.peak_bytes));
-    return facts;
-}
-
-// How far the other run's times are moved, so that the first step that both have begins together.
-std::int64_t alignment(const traces::Trace& here, int here_rank, const traces::Trace& there, int there_rank) {
-    for (const traces::Step& step : here.steps) {
-        if (step.rank != here_rank) continue;
-        for (const traces::Step& same : there.steps) {
-            if (same.rank == there_rank && same.number == step.number) return step.start - same.start;
-            if (same.rank > there_rank) break;
-        }
-    }
-    return here.first_ns - there.first_ns;
-}
 
 class MemoryPanel final : public Panel {
   public:
@@ -121,12 +79,17 @@ class MemoryPanel final : public Panel {
         for (const traces::MemoryFailure& failure : facts.memory->failures) draw_failure(failure);
 
         const float font = ImGui::GetFontSize();
-        const float below = std::min(font * 19, ImGui::GetContentRegionAvail().y * 0.52F);
-        const float height = std::max(font * 6, ImGui::GetContentRegionAvail().y - below);
+        // Scrolls where the window is too small for both halves.
+        ImGui::BeginChild("page");
+        const float room = ImGui::GetContentRegionAvail().y - ImGui::GetStyle().ItemSpacing.y;
+        const float below = std::max(std::min(font * 19, room * 0.52F), font * 12);
         const std::optional<std::int64_t> cursor = facts.entry->cursor;
-        draw_charts(facts, lines, height);
+        draw_charts(facts, lines, std::max(font * 10, room - below));
         if (facts.entry->cursor != cursor) views_.show_cursor();
+        ImGui::BeginChild("views", {0, std::max(below, ImGui::GetContentRegionAvail().y)});
         views_.draw(session, facts);
+        ImGui::EndChild();
+        ImGui::EndChild();
     }
 
   private:
@@ -297,7 +260,7 @@ class MemoryPanel final : public Panel {
         // height.
         if (facts.memory->reserved_bytes < 2 * facts.memory->peak_bytes)
             add(pool->reserved, theme::text_dim(), "reserved");
-        if (!facts.memory->until_last_use) add(pool->active, theme::accent(), "active");
+        if (!facts.memory->until_last_use) add(pool->active, run_color(kPink), "active");
         add(pool->allocated, theme::text(), "allocated");
     }
 
@@ -328,21 +291,15 @@ class MemoryPanel final : public Panel {
         items::mark("memory.value.peak", format_mb(memory.peak_bytes));
         const float right = ImGui::GetItemRectSize().x + font;
         ImGui::SetCursorPos({at.x + right, at.y + font * 0.05F});
-        const char* space = space_ == MemorySpace::device   ? ""
-                            : space_ == MemorySpace::pinned ? " pinned"
-                                                            : " host";
-        text_fit(fmt::format("peak {}{} of rank {}: {} bytes, {}",
-                             memory.until_last_use ? "active" : "allocated", space, memory.rank,
-                             format_count(memory.peak_bytes),
-                             moment(*facts.trace, facts.rank_index, memory.peak_time_ns)));
+        draw_facts(fmt::format("peak {} {} memory of rank {}: {} bytes, {}",
+                               memory.until_last_use ? "active" : "allocated", traces::name(space_),
+                               memory.rank, format_count(memory.peak_bytes),
+                               moment(*facts.trace, facts.rank_index, memory.peak_time_ns)),
+                   false);
         items::mark("memory.value.peak_bytes", fmt::format("{}", memory.peak_bytes));
-        ImGui::SetCursorPos({at.x + right, at.y + font * 1.1F});
-        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-        ImGui::PushTextWrapPos(0);
-        text(space_ == MemorySpace::device ? prediction(memory) + other_facts(memory)
-                                           : "Counted in the order of the host's program.");
-        ImGui::PopTextWrapPos();
-        ImGui::PopStyleColor();
+        ImGui::SetCursorPosX(at.x + right);
+        draw_facts(space_ == MemorySpace::device ? prediction(*facts.trace, memory) + other_facts(memory)
+                                                 : "Counted in the order of the host's program.");
         ImGui::SetCursorPos({at.x, std::max(at.y + font * 2.4F, ImGui::GetCursorPosY())});
         if (items::kept()) {
             items::value("memory.value.peak_time_ns", fmt::format("{}", memory.peak_time_ns));
@@ -367,8 +324,10 @@ class MemoryPanel final : public Panel {
                                  category_color(static_cast<MemoryCategory>(c))});
         }
         for (const MemoryLine& line : lines)
-            items.push_back(
-                {line.shift != 0 ? line.label + " (from the same step)" : line.label, line.color});
+            items.push_back({line.shift != 0 ? line.label + " (from the same step)"
+                             : all_ranks_    ? line.label
+                                             : line.label + " (line)",
+                             line.color});
         if (all_ranks_ && facts.report->ranks.size() > kMostLines)
             items.push_back({fmt::format("the fullest of {} ranks", facts.report->ranks.size()), 0});
         legend(items);

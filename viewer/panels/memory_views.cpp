@@ -11,6 +11,7 @@
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/panels/allocation_table.h"
 #include "viewer/panels/segmented.h"
 #include "viewer/panels/toolbar.h"
 
@@ -26,6 +27,16 @@ void dim_line(const std::string& line) {
     ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
     text_fit(line);
     ImGui::PopStyleColor();
+}
+
+std::string choice_title(HolderKind kind) {
+    return kind == HolderKind::stack ? std::string("By who asked") : fmt::format("By {}", holder_title(kind));
+}
+
+// In this line where there is room for it, else in one of its own.
+void dim_sentence(const std::string& sentence) {
+    flow(ImGui::CalcTextSize(sentence.c_str()).x);
+    dim_line(sentence);
 }
 
 // An instant at which nothing changes, in the state that holds at `time`: so the state after the last change
@@ -112,10 +123,9 @@ std::shared_ptr<const MemoryReport> MemoryViews::at_cursor(Session& session, con
 bool MemoryViews::choose_kind(const char* id, const std::vector<HolderKind>& told, HolderKind& kind) {
     bool changed = false;
     ImGui::SetNextItemWidth(ImGui::GetFontSize() * 9);
-    if (ImGui::BeginCombo(fmt::format("##{}", id).c_str(),
-                          fmt::format("By {}", holder_title(kind)).c_str())) {
+    if (ImGui::BeginCombo(fmt::format("##{}", id).c_str(), choice_title(kind).c_str())) {
         for (const HolderKind other : told) {
-            if (ImGui::Selectable(fmt::format("By {}", holder_title(other)).c_str(), other == kind)) {
+            if (ImGui::Selectable(choice_title(other).c_str(), other == kind)) {
                 kind = other;
                 changed = true;
             }
@@ -144,7 +154,7 @@ void MemoryViews::draw_live(Session& session, const MemoryFacts& facts) {
         dim_line(fmt::format("{} live at {}", format_mb(memory->peak_bytes),
                              format_duration(static_cast<double>(*facts.entry->cursor))));
     } else {
-        dim_line(facts.explained != nullptr ? moment_sentence(*facts.explained) : "");
+        dim_sentence(facts.explained != nullptr ? moment_sentence(*facts.explained) : "");
     }
     items::value("memory.value.live_bytes", fmt::format("{}", memory->peak_bytes));
 

@@ -128,8 +128,15 @@ double backward_percent(const ModuleNode& node) {
 
 ModulesModel::ModulesModel(std::shared_ptr<const traces::ModuleView> view, const traces::RankModules& rank)
     : view_(std::move(view)) {
-    columns_ = module_columns();
     for (const ModuleNode& node : rank.modules) add(node, 0);
+    const std::vector<TableColumn> all = module_columns();
+    for (std::size_t c = 0; c < all.size(); ++c) {
+        bool told = c <= kDevice;  // what a module view always has
+        for (std::size_t row = 0; !told && row < rows(); ++row) told = !std::isnan(value(row, c));
+        if (!told) continue;
+        columns_.push_back(all[c]);
+        what_.push_back(c);
+    }
     for (std::size_t c = 0; c < columns_.size(); ++c) {
         if (columns_[c].bar != 0) columns_[c].full = largest(c);
     }
@@ -142,8 +149,12 @@ void ModulesModel::add(const ModuleNode& node, int depth) {
 }
 
 double ModulesModel::number(std::size_t row, std::size_t column) const {
+    return value(row, what_[column]);
+}
+
+double ModulesModel::value(std::size_t row, std::size_t what) const {
     const ModuleNode& node = *modules_[row];
-    switch (column) {
+    switch (what) {
         case kCalls:
             return static_cast<double>(node.occurrences);
         case kOperators:
@@ -179,7 +190,7 @@ std::string ModulesModel::text(std::size_t row, std::size_t column) const {
     if (column == kPath) return nodes_[row].path;
     const double value = number(row, column);
     if (std::isnan(value)) return "-";
-    switch (column) {
+    switch (what_[column]) {
         case kCalls:
         case kOperators:
         case kParameters:

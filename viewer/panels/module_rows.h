@@ -30,7 +30,9 @@ class ModulesModel final : public TreeModel {
 
   private:
     void add(const traces::ModuleNode& node, int depth);
+    double value(std::size_t row, std::size_t what) const;
 
+    std::vector<std::size_t> what_;  // of each column: columns in which no module has a number are left out
     std::shared_ptr<const traces::ModuleView> view_;
     std::vector<const traces::ModuleNode*> modules_;  // by row
 };

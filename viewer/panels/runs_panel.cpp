@@ -90,7 +90,9 @@ class RunsPanel final : public Panel {
 
         const float gap = font * 1.2F;
         const ImVec2 left = ImGui::GetContentRegionAvail();
-        const bool two = left.x > font * 56;
+        // Beside each other where the configuration has room for a column of each run (its table's widths).
+        const float wanted = font * (14 + 9 * static_cast<float>(runs.size()));
+        const bool two = (left.x - gap) * 0.55F > std::max(wanted, font * 30);
         if (!two) {
             constexpr std::array<std::string_view, 4> kAll = {"Check", "Devices", "Rows", "Configuration"};
             segmented("runs.view", kAll, view_);
@@ -114,8 +116,8 @@ class RunsPanel final : public Panel {
 
     void draw_runs(Session& session, const std::vector<RunFacts>& runs, const std::string& changed) {
         const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
-        const float wanted = line * static_cast<float>(runs.size()) + 2 * ImGui::GetTextLineHeight() +
-                             6 * ImGui::GetStyle().CellPadding.y;
+        // The header has two lines.
+        const float wanted = line * static_cast<float>(runs.size() + 1) + ImGui::GetTextLineHeight() + 2;
         const float height = std::min(wanted, ImGui::GetContentRegionAvail().y * 0.45F);
         const auto model = runs_model_.of(nullptr, changed, [&] { return runs_table(runs); });
         if (runs_.seen != model.get()) runs_.seen = model.get();
@@ -183,7 +185,7 @@ class RunsPanel final : public Panel {
             ImGui::PopStyleColor();
             items::value("runs.value.differences", fmt::format("{}", count.different));
         } else {
-            text(fmt::format("Configuration: {} settings", count.keys));
+            text(fmt::format("Configuration: {} setting{}", count.keys, count.keys == 1 ? "" : "s"));
         }
         const bool only = only_differences_ && read > 1;
         if (only && count.different == 0) return note("Every setting is the same.");

@@ -67,12 +67,11 @@ std::vector<Key> keys_of(const std::vector<RunFacts>& runs) {
     return keys;
 }
 
-// A text column for each run that is read; wide where there are few.
+// A text column for each run that is read; they share the room.
 void run_columns(const std::vector<RunFacts>& runs, std::vector<TableColumn>& columns) {
     for (std::size_t i = 0; i < runs.size(); ++i) {
         if (runs[i].info == nullptr) continue;
-        columns.push_back(
-            text_column(fmt::format("run_{}", i), runs[i].entry->name, runs.size() > 2 ? 14.0F : 0));
+        columns.push_back(text_column(fmt::format("run_{}", i), runs[i].entry->name, 0));
     }
 }
 
@@ -90,7 +89,11 @@ std::shared_ptr<const TableModel> runs_table(const std::vector<RunFacts>& runs) 
         text_column("file", "File", 0),
         text_column("state", "State", 7),
         {.id = "ranks", .title = "Ranks", .width = 3.5F, .priority = 8},
-        {.id = "steps", .title = "Steps", .width = 3.5F, .priority = 8},
+        {.id = "steps",
+         .title = "Steps",
+         .width = 3.5F,
+         .priority = 8,
+         .help = "that the trace names; none: it has no figures of a step"},
         {.id = "duration_ms", .title = "Duration", .unit = "ms", .width = 6.5F, .priority = 6},
         {.id = "average_step_us",
          .title = "Mean step",
@@ -108,7 +111,8 @@ std::shared_ptr<const TableModel> runs_table(const std::vector<RunFacts>& runs) 
          .unit = "%",
          .width = 6,
          .priority = 7,
-         .help = "of the step's time: at least one kernel, copy or collective ran"},
+         .help = "of the steps' time (of the whole trace where it names none): at least one kernel, copy or "
+                 "collective ran"},
         {.id = "peak_mb",
          .title = "Peak memory",
          .unit = "MB",
@@ -127,15 +131,20 @@ std::shared_ptr<const TableModel> runs_table(const std::vector<RunFacts>& runs) 
         const TraceInfo* info = run.info.get();
         const traces::RunColumn* figures =
             run.figures != nullptr && !run.figures->runs.empty() ? &run.figures->runs.front() : nullptr;
-        const bool stepped = figures != nullptr && figures->steps > 0;
+        // A trace without steps counts as one: what it took is its duration, and no step's.
+        const bool device = figures != nullptr && figures->steps > 0 && run.entry->trace != nullptr &&
+                            run.entry->trace->device.size() > 0;
+        const bool stepped = figures != nullptr && figures->steps > 0 && info != nullptr && info->steps > 0;
         table->add(
             {text_cell(run.entry->name), text_cell(state_of(run)),
              info != nullptr ? count_cell(info->ranks) : no_cell(),
-             info != nullptr ? count_cell(info->steps) : no_cell(),
+             info == nullptr    ? no_cell()
+             : info->steps == 0 ? CellTable::Cell{"none", 0}
+                                : count_cell(info->steps),
              info != nullptr ? decimal_cell(info->duration_ms, 3) : no_cell(),
              stepped ? us_cell(figures->average_step_us) : no_cell(),
-             stepped ? us_cell(figures->exposed_communication_us) : no_cell(),
-             stepped ? percent_cell(figures->device_busy_percent) : no_cell(),
+             stepped && device ? us_cell(figures->exposed_communication_us) : no_cell(),
+             device ? percent_cell(figures->device_busy_percent) : no_cell(),
              figures != nullptr && figures->peak_bytes > 0 ? mb_cell(figures->peak_bytes) : no_cell(),
              run.faults != nullptr ? count_cell(static_cast<std::int64_t>(run.faults->size())) : no_cell(),
              info != nullptr ? count_cell(info->dropped) : no_cell(),
@@ -173,7 +182,10 @@ std::shared_ptr<const TableModel> configuration_table(const std::vector<RunFacts
             const std::string* value = value_of(run, key.name);
             cells.push_back(text_cell(value == nullptr ? "-" : *value));
         }
-        table->add(std::move(cells), key.differs ? theme::accent() : 0);
+        if (key.differs) {
+            for (CellTable::Cell& cell : cells) cell.ink = theme::accent();
+        }
+        table->add(std::move(cells));
     }
     return table;
 }

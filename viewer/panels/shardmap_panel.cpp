@@ -1,6 +1,7 @@
 // The shard map: where the parameters of every FSDP unit are on every rank at the cursor's time, over the
 // memory curve of the chosen rank; scrubbed with the mouse, stepped with keys, played.
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -116,7 +117,11 @@ class ShardMapPanel final : public Panel {
             curve_ = std::make_shared<const std::vector<MemoryPoint>>(whole_parameters_curve(*states, rank));
         }
         top_ = 0;
-        for (const MemoryPoint& point : *curve_) top_ = std::max(top_, point.total);
+        used_.fill(false);
+        for (const MemoryPoint& point : *curve_) {
+            top_ = std::max(top_, point.total);
+            for (std::size_t c = 0; c < used_.size(); ++c) used_[c] = used_[c] || point.bytes[c] > 0;
+        }
         folded_of_ = {};
         if (!other_trace) return;
         view_.start();
@@ -209,11 +214,12 @@ class ShardMapPanel final : public Panel {
             line += fmt::format(", {} into step {}",
                                 format_duration(static_cast<double>(now - step->time.from)), step->number);
         }
-        line += fmt::format("    Rank {}: {} of {} units whole on the device, {}",
-                            trace.ranks[static_cast<std::size_t>(rank_)].number, counts.whole,
-                            states_->units.size(), format_size(counts.whole_bytes));
-        if (states_->allocations) line += fmt::format("; {} held by the host program", counts.allocated);
-        text(line);
+        line +=
+            fmt::format("    Rank {}: of {} unit{} the device holds {} whole or arriving, {}",
+                        trace.ranks[static_cast<std::size_t>(rank_)].number, states_->units.size(),
+                        states_->units.size() == 1 ? "" : "s", counts.whole, format_size(counts.whole_bytes));
+        if (states_->allocations) line += fmt::format("; the host program {}", counts.allocated);
+        draw_facts(line, false);
         items::value("shardmap.cursor", fmt::format("{}", now));
         items::value("shardmap.whole", fmt::format("{}", counts.whole));
         items::value("shardmap.allocated", fmt::format("{}", counts.allocated));
@@ -251,11 +257,13 @@ class ShardMapPanel final : public Panel {
                                            font * (3 * static_cast<float>(lanes_.size()) + 1.5F));
         const float bar =
             ShardGrid::scrolls(lanes_.size(), grid_height) ? ImGui::GetStyle().ScrollbarSize : 0;
+        ImGui::SetCursorScreenPos({at.x, at.y + grid_height + font * 0.4F});
+        draw_caption();
         // The chart first: where its axis lies the lanes lie, too.
-        ImGui::SetCursorScreenPos({at.x + left - font * 1.5F, at.y + grid_height + font * 0.4F});
+        const float top = ImGui::GetCursorScreenPos().y;
+        ImGui::SetCursorScreenPos({at.x + left - font * 1.5F, top});
         const Chart chart =
-            draw_curve(session, {room.x - left + font * 1.5F - bar, room.y - grid_height - font * 0.4F});
-        draw_caption({at.x, chart.min.y}, chart.min.x - at.x - font * 5);
+            draw_curve(session, {room.x - left + font * 1.5F - bar, std::max(font * 4, at.y + room.y - top)});
         input.lanes_left = chart.min.x;
         input.lanes_right = chart.max.x;
         ImGui::SetCursorScreenPos(at);
@@ -266,16 +274,18 @@ class ShardMapPanel final : public Panel {
         ImGui::Dummy({0, 0});
     }
 
-    void draw_caption(ImVec2 at, float width) const {
-        const std::string lines =
-            inferred_ ? "Whole parameters, from the states above: this trace tells no allocations."
-                      : "Allocated memory of the rank, in the order of its host program.";
-        ImGui::SetCursorScreenPos(at);
-        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-        ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + std::max(width, ImGui::GetFontSize() * 6));
-        text(lines);
-        ImGui::PopTextWrapPos();
-        ImGui::PopStyleColor();
+    // What the curve is of, with its categories from the bottom up.
+    void draw_caption() const {
+        draw_facts(inferred_ ? "Whole parameters, from the states above: this trace tells no allocations."
+                             : "Allocated memory of the rank, in the order of its host program:");
+        if (inferred_) return;
+        std::vector<LegendItem> items;
+        for (std::size_t c = 0; c < used_.size(); ++c) {
+            if (used_[c])
+                items.push_back({spaced(traces::kMemoryCategoryNames[c]),
+                                 category_color(static_cast<traces::MemoryCategory>(c))});
+        }
+        legend(items);
     }
 
     Chart draw_curve(Session& session, ImVec2 size) {
@@ -348,6 +358,7 @@ class ShardMapPanel final : public Panel {
     std::vector<std::int64_t> times_;
     std::vector<StateLane> lanes_;
     std::int64_t top_ = 0;
+    std::array<bool, traces::kMemoryCategories> used_{};  // that the curve has
     std::shared_ptr<const traces::ExecutionSummary> summary_;
     int steps_rank_ = -1;
     ShardView view_;

@@ -43,8 +43,13 @@ void draw_bar(const Chart& chart, const TimeBar& bar, float x0, float x1) {
     }
 }
 
-void draw_number(const Chart& chart, const TimeBar& bar, float center) {
-    const std::string label = format_count(bar.number);
+// `room`: to the next number. The first says what is counted, where that fits.
+void draw_number(const Chart& chart, const TimeBar& bar, float center, float room, std::string_view what) {
+    std::string label = format_count(bar.number);
+    if (!what.empty()) {
+        const std::string named = fmt::format("{} {}", what, label);
+        if (ImGui::CalcTextSize(named.c_str()).x < room) label = named;
+    }
     const float x = center - ImGui::CalcTextSize(label.c_str()).x / 2;
     chart.draw->AddText({std::floor(x), chart.max.y + 2}, theme::text_dim(), label.c_str());
 }
@@ -108,6 +113,7 @@ int draw_time_bars(std::string_view item, std::string_view what, const std::vect
     const float width = std::min(step * 0.8F, font * 5);
     const float left = ImGui::GetWindowPos().x, right = left + ImGui::GetWindowWidth();
     const std::int64_t stride = bars_per_number(bars, step);
+    bool first = true;
     for (std::size_t i = 0; i < bars.size(); ++i) {
         const float x = chart.min.x + step * static_cast<float>(i);
         if (x > right || x + step < left) continue;
@@ -116,7 +122,11 @@ int draw_time_bars(std::string_view item, std::string_view what, const std::vect
         if (items::kept())
             items::place(fmt::format("{}.{}", item, bars[i].number), {from, chart.min.y},
                          {from + width, chart.max.y}, format_duration(bars[i].total()));
-        if (bars[i].number % stride == 0) draw_number(chart, bars[i], x + step / 2);
+        if (bars[i].number % stride == 0) {
+            draw_number(chart, bars[i], x + step / 2, step * static_cast<float>(stride),
+                        first ? what : std::string_view());
+            first = false;
+        }
         const float mouse = ImGui::GetIO().MousePos.x;
         if (chart.hovered && mouse >= x && mouse < x + step) {
             draw_tip(what, bars[i]);

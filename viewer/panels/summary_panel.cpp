@@ -57,20 +57,23 @@ void choose(Session& session, int rank_number) {
 }
 
 // One bar a rank on a common scale; a click chooses the rank.
-void draw_ranks(Session& session, const ExecutionSummary& summary, float height) {
+void draw_ranks(Session& session, const ExecutionSummary& summary, float height, bool stepped) {
     const float font = ImGui::GetFontSize();
     double longest = 0;
     for (const RankSummary& rank : summary.ranks) longest = std::max(longest, rank.average_step_us);
     ImGui::BeginChild("ranks", {0, height});
     ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-    text("Average step of each rank");
+    text(stepped ? "Average step of each rank" : "The whole time of each rank");
     ImGui::PopStyleColor();
     ImGui::Dummy({0, font * 0.3F});
     const float label = ImGui::CalcTextSize("rank 9999").x,
                 value = ImGui::CalcTextSize("9999.99 ms").x + font;
     const float width = std::max(font * 4, ImGui::GetContentRegionAvail().x - label - value - font);
+    // Closer where that shows all of them.
+    const float room = ImGui::GetContentRegionAvail().y / static_cast<float>(summary.ranks.size());
+    const float line = std::clamp(std::floor(room - 1), std::ceil(font * 1.45F), std::ceil(font * 1.7F));
     ImGuiListClipper clipper;
-    clipper.Begin(static_cast<int>(summary.ranks.size()), font * 1.7F);
+    clipper.Begin(static_cast<int>(summary.ranks.size()), line);
     while (clipper.Step()) {
         for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
             const RankSummary& rank = summary.ranks[static_cast<std::size_t>(i)];
@@ -86,7 +89,7 @@ void draw_ranks(Session& session, const ExecutionSummary& summary, float height)
             draw->AddText({at.x + label + width + value - ImGui::CalcTextSize(time.c_str()).x, y}, ink,
                           time.c_str());
             ImGui::PushID(i);
-            if (place_button("rank", {label + width + value, font * 1.7F - ImGui::GetStyle().ItemSpacing.y}))
+            if (place_button("rank", {label + width + value, line - ImGui::GetStyle().ItemSpacing.y}))
                 choose(session, rank.rank);
             ImGui::PopID();
             if (items::kept()) items::mark(fmt::format("summary.rank.{}", rank.rank), time);
@@ -144,26 +147,29 @@ class SummaryPanel final : public Panel {
                       const RankSummary& rank) {
         const float font = ImGui::GetFontSize();
         const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
-        // The header's two lines, the mean and the categories.
-        const float height = line * static_cast<float>(traces::kTimeCategories + 3) + font * 0.6F;
+        // The header, which has two lines, the mean and the categories.
+        const float height =
+            line * static_cast<float>(traces::kTimeCategories + 2) + ImGui::GetTextLineHeight() + 2;
+        const bool stepped = !session.trace()->steps.empty();
         const float table = std::min(font * 32, ImGui::GetContentRegionAvail().x * 0.56F);
-        heading(fmt::format("Rank {}: mean of {} step{}", rank.rank, rank.steps.size(),
-                            rank.steps.size() == 1 ? "" : "s"));
+        heading(stepped ? fmt::format("Rank {}: mean of {} step{}", rank.rank, rank.steps.size(),
+                                      rank.steps.size() == 1 ? "" : "s")
+                        : fmt::format("Rank {}: the whole trace, which names no steps", rank.rank));
         items::value("summary.value.average_step_us", fmt::format("{}", rank.average_step_us));
         items::value("summary.value.steps", fmt::format("{}", rank.steps.size()));
         const ImVec2 top = ImGui::GetCursorScreenPos();
         draw_table("summary.categories",
                    categories_model_.of(summary, fmt::format("{}", rank.rank),
-                                        [&] { return category_times(*summary, rank); }),
+                                        [&] { return category_times(*summary, rank, stepped); }),
                    categories_, {.size = {table, height}, .filter = false, .name = "execution summary"});
         const float donut_size = std::min(height * 0.86F, ImGui::GetContentRegionAvail().x * 0.24F);
         ImGui::SetCursorScreenPos({top.x + table + font * 2, top.y + font * 0.5F});
         category_tip(rank, donut("donut", donut_size, segments_of(rank),
-                                 format_duration(rank.average_step_us * 1e3), "a step"));
+                                 format_duration(rank.average_step_us * 1e3), stepped ? "a step" : "in all"));
         const float left = table + donut_size + font * 4;
         if (summary->ranks.size() > 1 && ImGui::GetContentRegionAvail().x - left > font * 16) {
             ImGui::SetCursorScreenPos({top.x + left, top.y});
-            draw_ranks(session, *summary, height);
+            draw_ranks(session, *summary, height, stepped);
         }
         ImGui::SetCursorScreenPos({top.x, top.y + height});
     }
@@ -174,9 +180,13 @@ class SummaryPanel final : public Panel {
         ImGui::Dummy({0, font * 0.2F});
         constexpr std::array<std::string_view, 4> kViews = {"Every step", "Table of steps", "Every rank",
                                                             "Table of ranks"};
-        const bool ranks = summary->ranks.size() > 1;
+        const bool ranks = summary->ranks.size() > 1, steps = !session.trace()->steps.empty();
+        if (!ranks && !steps) return;  // all is said above
         if (!ranks && view_ > kStepTable) view_ = kSteps;
-        segmented("summary.view", std::span(kViews).first(ranks ? 4 : 2), view_);
+        if (!steps && view_ < kRanks) view_ = kRanks;
+        int shown = view_ - (steps ? 0 : kRanks);
+        segmented("summary.view", std::span(kViews).subspan(steps ? 0 : 2, ranks && steps ? 4 : 2), shown);
+        view_ = shown + (steps ? 0 : kRanks);
         ImGui::SameLine(0, font * 1.5F);
         ImGui::AlignTextToFramePadding();
         ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
@@ -196,7 +206,7 @@ class SummaryPanel final : public Panel {
     }
 
     std::string about(const RankSummary& rank) const {
-        if (view_ == kRanks || view_ == kRankTable) return "The mean step of each rank; a click chooses it.";
+        if (view_ == kRanks || view_ == kRankTable) return "A click chooses the rank.";
         const std::string cut = rank.cut_steps > 0
                                     ? fmt::format("  {} last step{} cut off and left out.", rank.cut_steps,
                                                   rank.cut_steps == 1 ? " was" : "s were")

@@ -50,12 +50,13 @@ constexpr const char* kWindow =
 
 }  // namespace
 
-std::shared_ptr<const TableModel> category_times(const ExecutionSummary& summary, const RankSummary& rank) {
+std::shared_ptr<const TableModel> category_times(const ExecutionSummary& summary, const RankSummary& rank,
+                                                 bool stepped) {
     auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
         {.id = "category", .title = "Category", .kind = TableColumn::Kind::text, .width = 0},
-        {.id = "us", .title = "Time of a step", .unit = kMicroseconds, .width = 7.5F},
+        {.id = "us", .title = stepped ? "Time of a step" : "Time", .unit = kMicroseconds, .width = 7.5F},
         {.id = "percent", .title = "Share", .unit = "%", .width = 6.5F, .bar = theme::accent()}});
-    table->add({text_cell("Average Step Time"), us_cell(rank.average_step_us),
+    table->add({text_cell(stepped ? "Average Step Time" : "Whole trace"), us_cell(rank.average_step_us),
                 percent_cell(rank.average_step_us > 0 ? 100 : 0)});
     for (const std::size_t c : categories_of(summary)) {
         const auto category = static_cast<TimeCategory>(c);

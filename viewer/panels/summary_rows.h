@@ -10,9 +10,10 @@
 
 namespace shardscope::viewer {
 
-// The mean step of a rank by category: the whole first, then what the summary has.
+// The mean step of a rank by category: the whole first, then what the summary has. Not `stepped`: of a trace
+// that names no steps, all of it.
 std::shared_ptr<const TableModel> category_times(const traces::ExecutionSummary& summary,
-                                                 const traces::RankSummary& rank);
+                                                 const traces::RankSummary& rank, bool stepped = true);
 
 // A row for every kept step of a rank: its window, its split, how busy the device was, the loss where the run
 // recorded it. `details`: of the same rank and selection, nullptr while it is worked out.

@@ -86,6 +86,29 @@ void draw_limit_note(const Session& session) {
                      format_duration(static_cast<double>(entry->limit->to))));
 }
 
+void draw_facts(std::string_view facts, bool dimmed) {
+    const float room = ImGui::GetContentRegionAvail().x, left = ImGui::GetCursorPosX();
+    const auto width = [&](std::size_t from, std::size_t to) {
+        return ImGui::CalcTextSize(facts.data() + from, facts.data() + to).x;
+    };
+    ImGui::PushStyleColor(ImGuiCol_Text, dimmed ? theme::text_dim() : theme::text());
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+    for (std::size_t from = std::min(facts.find_first_not_of(' '), facts.size()); from < facts.size();) {
+        std::size_t to = from, end = from;  // as many words as fit, one at least
+        while (end < facts.size()) {
+            end = std::min(facts.find(' ', end + 1), facts.size());
+            if (to > from && width(from, end) > room) break;
+            to = end;
+        }
+        ImGui::SetCursorPosX(left);
+        text(facts.substr(from, to - from));
+        from = std::min(facts.find_first_not_of(' ', to), facts.size());
+    }
+    ImGui::PopStyleVar();
+    ImGui::PopStyleColor();
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ImGui::GetStyle().ItemSpacing.y);
+}
+
 void big_number(std::string_view t) {
     // A second font of the atlas is the large one; where there is none the text is scaled.
     const ImFontAtlas& fonts = *ImGui::GetIO().Fonts;

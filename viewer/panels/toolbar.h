@@ -32,6 +32,9 @@ void draw_waiting(const Session& session, std::string_view what);
 // One line where a limit range is set: what is shown is only a part.
 void draw_limit_note(const Session& session);
 
+// Text that goes on in a new line between words, never inside a number or a dotted name; dimmed unless said.
+void draw_facts(std::string_view text, bool dimmed = true);
+
 // Text in the larger size, for the one figure that matters.
 void big_number(std::string_view text);
 

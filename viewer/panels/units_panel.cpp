@@ -113,7 +113,6 @@ class UnitsPanel final : public Panel {
         text(fmt::format("of gathers and reductions a step outside compute, {}",
                          rank != nullptr ? fmt::format("rank {}", rank->rank) : "mean of the ranks"));
         ImGui::SetCursorPos({right, at.y + font * 1.1F});
-        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
         std::string line =
             fmt::format("gathers {}, reductions {}, waits {}, limiter {} a step", mean(sum.gather_ns),
                         mean(sum.reduce_ns), mean(sum.wait_ns), mean(sum.limiter_ns));
@@ -123,10 +122,7 @@ class UnitsPanel final : public Panel {
             if (report.uneven.peak_bytes > 0)
                 line += fmt::format(", peak {}", format_decimal(report.uneven.peak_bytes, 3));
         }
-        ImGui::PushTextWrapPos(0);
-        text(line);
-        ImGui::PopTextWrapPos();
-        ImGui::PopStyleColor();
+        draw_facts(line);
         ImGui::SetCursorPos({at.x, std::max(at.y + font * 2.4F, ImGui::GetCursorPosY())});
         items::value("units.exposed", mean(sum.exposed_ns()));
         if (const std::string again = regather_text(rows, steps); !again.empty()) note(again);
@@ -168,7 +164,7 @@ class UnitsPanel final : public Panel {
             beside ? ImVec2{room.x * 0.36F, left}
                    : ImVec2{0, std::min(left * 0.42F, font * 1.5F * static_cast<float>(rows.size()) + font)};
         ImGui::BeginChild("bars", chart);
-        draw_bars(rows, steps, clicked, opened);
+        draw_bars(rows, sums_ == 0 ? steps : 1, clicked, opened);
         ImGui::EndChild();
         if (beside) ImGui::SameLine(0, font);
         ImGui::BeginChild("table");
@@ -183,7 +179,7 @@ class UnitsPanel final : public Panel {
         if (opened) open(session, trace, states, rows[*opened]);
     }
 
-    // One line a row: the time on the device above, the wait below it.
+    // One line a row: the time on the device above, the wait below it. Times are divided by `steps`.
     void draw_bars(const std::vector<UnitPhase>& rows, std::int64_t steps,
                    std::optional<std::size_t>& clicked, std::optional<std::size_t>& opened) const {
         const float font = ImGui::GetFontSize(), line = font * 1.5F;
@@ -241,10 +237,10 @@ class UnitsPanel final : public Panel {
         }
     }
 
-    static void bar_tip(const UnitPhase& row, double steps) {
+    void bar_tip(const UnitPhase& row, double steps) const {
         const UnitCosts& c = row.sum;
         const auto mean = [&](std::int64_t ns) { return format_duration(static_cast<double>(ns) / steps); };
-        begin_tip(unit_row_name(row) + ", mean of a step");
+        begin_tip(unit_row_name(row) + (sums_ == 0 ? ", mean of a step" : ", sum of the steps"));
         if (c.gathers > 0) {
             tip_row("Gather", mean(c.gather_ns), gather_color());
             tip_row("  of it exposed", mean(c.gather_exposed_ns));
