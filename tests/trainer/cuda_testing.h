@@ -73,12 +73,17 @@ class DeviceMemory {
 // A stream of the device with what launches on it need.
 class TestDevice {
   public:
-    TestDevice() : workspace_(nullptr), gemm_(false) {}
-    cuda::DeviceContext context() { return {nullptr, workspace_, gemm_, 4, 90}; }
+    TestDevice() : workspace_(nullptr) {}
+    cuda::DeviceContext context() { return {nullptr, workspace_, gemm(), 4, 90}; }
 
   private:
+    // One for all: it opens a library.
+    static cuda::Gemm& gemm() {
+        static cuda::Gemm of_all(false);
+        return of_all;
+    }
+
     cuda::Workspace workspace_;
-    cuda::Gemm gemm_;
 };
 
 // Skips a test, visibly, where there is no device to run it on.
