@@ -1,0 +1,17 @@
+// NCCL's calls played on the streams of the played CUDA: a collective holds each member's stream until all
+// have come, as its kernels do, or until the communicator is aborted.
+#pragma once
+
+#include "trainer/cuda/nccl_library.h"
+
+namespace played_nccl {
+
+const shardscope::trainer::cuda::NcclLibrary& library();
+
+// From now on every communicator says that it has failed so; 0: none does.
+void set_async_error(int result);
+// Communicators that were made, and those that were destroyed or aborted.
+int made();
+int gone();
+
+}  // namespace played_nccl

@@ -1,0 +1,161 @@
+// The `nccl` process group over the played NCCL: what it calls, what its watchdog says and ends.
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/trainer/played_cuda/nccl.h"
+#include "tests/trainer/played_cuda/runtime_api.h"
+#include "trainer/cuda/nccl_group.h"
+
+namespace shardscope::trainer::cuda {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class NcclGroups : public ::testing::Test {
+  protected:
+    NcclGroups() { played_cuda::set_machine({.gpus = 4}); }
+    ~NcclGroups() override {
+        played_nccl::set_async_error(0);
+        played_cuda::set_machine({});
+    }
+
+    // Each member calls on a thread of its own; what it threw.
+    template <class Call>
+    std::vector<std::string> all(std::size_t members, const Call& call) {
+        std::vector<std::string> thrown(members);
+        std::vector<std::thread> threads;
+        for (std::size_t place = 0; place < members; ++place) {
+            threads.emplace_back([&, place] {
+                try {
+                    CountedStream stream(true);
+                    call(static_cast<int>(place), stream);
+                    check(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
+                } catch (const std::exception& error) {
+                    thrown[place] = error.what();
+                }
+            });
+        }
+        for (std::thread& thread : threads) thread.join();
+        return thrown;
+    }
+    static CollectiveLaunch launch(int place, std::int64_t sequence, Operation operation, void* output,
+                                   const void* input, std::int64_t elements, int divisor = 1) {
+        CollectiveLaunch collective;
+        collective.place = place;
+        collective.members = 2;
+        collective.sequence = sequence;
+        collective.call = {operation, DType::fp32, output, input, elements, divisor};
+        return collective;
+    }
+    // Until the watchdog has ended the group.
+    static std::string ended(Group& group, int place, CountedStream& stream, float* buffer) {
+        for (int i = 1; i < 400; ++i) {
+            try {
+                group.enqueue(launch(place, i, Operation::barrier, nullptr, nullptr, 0), stream);
+            } catch (const std::exception& error) {
+                return error.what();
+            }
+            (void)buffer;
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        }
+        return "it never ended";
+    }
+};
+
+TEST_F(NcclGroups, MoveAndSumWhatTheyAreGiven) {
+    const auto groups = make_nccl_groups(played_nccl::library(), {{0, 1}}, {0, 1}, 0);
+    ASSERT_THAT(groups, SizeIs(1));
+    std::array<std::array<float, 4>, 2> input{{{1, 2, 3, 4}, {10, 20, 30, 40}}};
+    std::array<std::array<float, 4>, 2> gathered{}, scattered{}, averaged{}, divided{}, sent{};
+    const auto thrown = all(2, [&](int place, CountedStream& stream) {
+        Group& group = *groups[0];
+        const auto p = static_cast<std::size_t>(place);
+        const float* in = input[p].data();
+        group.enqueue(launch(place, 0, Operation::all_gather, gathered[p].data(), in, 4), stream);
+        group.enqueue(launch(place, 1, Operation::reduce_scatter, scattered[p].data(), in, 4), stream);
+        group.enqueue(launch(place, 2, Operation::all_reduce, averaged[p].data(), in, 4, 2), stream);
+        group.enqueue(launch(place, 3, Operation::all_reduce, divided[p].data(), in, 4, 4), stream);
+        group.enqueue(launch(place, 4, Operation::broadcast, sent[p].data(), in, 4), stream);
+    });
+    EXPECT_THAT(thrown, ::testing::Each(""));
+    EXPECT_THAT(gathered[0], ElementsAre(1, 2, 10, 20)) << "the first two of each";
+    EXPECT_EQ(gathered[1], gathered[0]);
+    EXPECT_THAT(scattered[0], ElementsAre(11, 22, 0, 0));
+    EXPECT_THAT(scattered[1], ElementsAre(33, 44, 0, 0));
+    EXPECT_THAT(averaged[1], ElementsAre(5.5F, 11, 16.5F, 22)) << "over 2, by NCCL's average";
+    EXPECT_THAT(divided[0], ElementsAre(2.75F, 5.5F, 8.25F, 11)) << "over 4, after NCCL's sum";
+    EXPECT_EQ(sent[1], input[0]);
+}
+
+TEST_F(NcclGroups, SmallerGroupsGetCommunicatorsOfTheirOwn) {
+    const int made = played_nccl::made(), gone = played_nccl::gone();
+    {
+        // HYBRID_SHARD of 4 ranks, 2 x 2: the world, two shard groups, two replicate groups.
+        const auto groups = make_nccl_groups(played_nccl::library(),
+                                             {{0, 1, 2, 3}, {0, 1}, {2, 3}, {0, 2}, {1, 3}}, {0, 1, 2, 3}, 0);
+        EXPECT_THAT(groups, SizeIs(5));
+        EXPECT_EQ(played_nccl::made() - made, 4 + 2 + 2 + 2 + 2);
+    }
+    EXPECT_EQ(played_nccl::gone() - gone, 12);
+    const int again = played_nccl::made();
+    make_nccl_groups(played_nccl::library(), {{0, 1}, {0, 1}, {0}, {1}}, {0, 1}, 0);
+    EXPECT_EQ(played_nccl::made() - again, 2 + 1 + 1) << "the shard group is the world again";
+}
+
+TEST_F(NcclGroups, WhatDoesNotDivideIsRefused) {
+    const auto groups = make_nccl_groups(played_nccl::library(), {{0, 1}}, {0, 1}, 0);
+    std::array<float, 4> buffer{};
+    CountedStream stream(true);
+    EXPECT_THROW(
+        groups[0]->enqueue(launch(0, 0, Operation::all_gather, buffer.data(), buffer.data(), 3), stream),
+        std::logic_error);
+}
+
+TEST_F(NcclGroups, TheWatchdogNamesTheRankThatDoesNotComeAndLetsTheOthersGo) {
+    const auto groups = make_nccl_groups(played_nccl::library(), {{4, 7}}, {0, 0, 0, 0, 0, 0, 0, 1}, 0.1);
+    std::array<float, 4> in{}, out{};
+    CountedStream stream(true);
+    groups[0]->enqueue(launch(0, 0, Operation::all_reduce, out.data(), in.data(), 4), stream);
+    const std::string why = ended(*groups[0], 0, stream, out.data());
+    EXPECT_THAT(why, HasSubstr("rank 4: all_reduce of 4 fp32 elements"));
+    EXPECT_THAT(why, HasSubstr("did not end within the 0.1 s of run.timeout"));
+    EXPECT_THAT(why, HasSubstr("rank 7 has not begun it"));
+    EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess) << "the stream was let go";
+}
+
+TEST_F(NcclGroups, TheWatchdogPassesOnWhatNcclSays) {
+    const auto groups = make_nccl_groups(played_nccl::library(), {{0, 1}}, {0, 1}, 0);
+    CountedStream stream(true);
+    played_nccl::set_async_error(6);
+    const std::string why = ended(*groups[0], 0, stream, nullptr);
+    EXPECT_THAT(why, HasSubstr("NCCL failed: remote process exited"));
+}
+
+TEST_F(NcclGroups, AFailureElsewhereAbortsThem) {
+    const auto groups = make_nccl_groups(played_nccl::library(), {{0, 1}}, {0, 1}, 0);
+    std::array<float, 2> in{}, out{};
+    CountedStream stream(true);
+    groups[0]->enqueue(launch(0, 0, Operation::all_reduce, out.data(), in.data(), 2), stream);
+    groups[0]->fail(std::make_exception_ptr(CudaError("rank 1: out of memory")));
+    EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
+    EXPECT_EQ(ended(*groups[0], 0, stream, out.data()), "rank 1: out of memory");
+}
+
+TEST(NcclLibraries, AMissingOneIsSaid) {
+    ::setenv("SHARDSCOPE_NCCL", "/nonexistent/libnccl.so.2", 1);
+    std::string why;
+    EXPECT_EQ(NcclLibrary::open(why), nullptr);
+    EXPECT_THAT(why, HasSubstr("/nonexistent/libnccl.so.2 cannot be opened"));
+    EXPECT_THAT(why, HasSubstr("run.comm = \"local\""));
+    ::unsetenv("SHARDSCOPE_NCCL");
+}
+
+}  // namespace
+}  // namespace shardscope::trainer::cuda
