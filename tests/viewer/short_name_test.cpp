@@ -34,6 +34,16 @@ TEST(ShortName, TheFunctionStaysWhenItsArgumentsAreShortened) {
     EXPECT_EQ(name.tail, ">");
 }
 
+TEST(ShortName, ALambdaIsOfTheFunctionThatItStandsIn) {
+    EXPECT_THAT(
+        forms("void k<4, at::cos_kernel(at::It&)::{lambda()#2}::operator()() const::{lambda(float)#1}, "
+              "A<char*, 2> >(int)"),
+        ElementsAre("k<4, at::cos_kernel(at::It&)::{lambda()#2}::operator()() const::{lambda(float)#1}, "
+                    "A<char*, 2> >",
+                    "k<4, at::cos_kernel, A<char*, 2> >", "k<4, cos_kernel, A<char*, 2> >",
+                    "k<4, cos_kernel, A<...> >"));
+}
+
 TEST(ShortName, CompilersNamesForNoNamespaceAreLeftOut) {
     EXPECT_THAT(forms("void (anonymous namespace)::softmax_forward<float>(float*)"),
                 ElementsAre("softmax_forward<float>"));
@@ -42,10 +52,10 @@ TEST(ShortName, CompilersNamesForNoNamespaceAreLeftOut) {
 
 TEST(ShortName, OperatorsAndArrowsAreNoBrackets) {
     EXPECT_THAT(forms("void ns::Less<int>::operator()(int, int) const"),
-                ElementsAre("ns::Less<int>::operator()", "Less<int>::operator()"));
+                ElementsAre("ns::Less<int>::operator()", "ns::Less<int>", "Less<int>"));
     EXPECT_THAT(forms("bool ns::operator< <int>(int)"), ElementsAre("bool ns::operator< <int>"));
     EXPECT_THAT(forms("ns::call<decltype(a->b)>(int)"),
-                ElementsAre("ns::call<decltype(a->b)>", "call<decltype(a->b)>"));
+                ElementsAre("ns::call<decltype(a->b)>", "ns::call<decltype>", "call<decltype>"));
 }
 
 TEST(ReadableName, SymbolsAreSpelledAsInTheirSource) {

@@ -100,6 +100,42 @@ std::string without_parameters(std::string_view name, const Places& places) {
     return out;
 }
 
+// Behind the bracket that closes the one at `at`; the end where none does.
+std::size_t behind_group(std::string_view name, std::size_t at) {
+    const char opens = name[at], closes = opens == '(' ? ')' : '}';
+    int depth = 0;
+    for (; at < name.size(); ++at) {
+        depth += name[at] == opens ? 1 : name[at] == closes ? -1 : 0;
+        if (depth == 0) return at + 1;
+    }
+    return at;
+}
+
+// "cos_kernel(Tensor&)::{lambda(float)#2}::operator()() const" is of cos_kernel.
+std::string without_lambdas(std::string_view name) {
+    static constexpr std::string_view kCall = "::operator()", kConst = " const";
+    std::string out;
+    for (std::size_t i = 0; i < name.size();) {
+        const std::string_view rest = name.substr(i);
+        std::size_t next = i;
+        if (rest.starts_with("::{")) {
+            next = behind_group(name, i + 2);
+        } else if (rest.starts_with(kCall)) {
+            next = i + kCall.size();
+            if (name.substr(next).starts_with('(')) next = behind_group(name, next);
+        } else if (rest.starts_with('(') && i > 0 && (in_word(name[i - 1]) || name[i - 1] == '>')) {
+            next = behind_group(name, i);
+        }
+        if (next == i) {
+            out += name[i++];
+            continue;
+        }
+        i = next;
+        if (name.substr(i).starts_with(kConst)) i += kConst.size();
+    }
+    return out;
+}
+
 std::string without_namespaces(std::string_view name) {
     std::string out;
     for (std::size_t i = 0; i < name.size(); ++i) {
@@ -180,6 +216,8 @@ ShortName short_name(std::string_view name) {
         if (!form.empty() && form.size() < before) result.forms.push_back(std::move(form));
     };
     std::string form = without_parameters(plain, places);
+    add(form);
+    form = without_lambdas(form);
     add(form);
     form = without_namespaces(form);
     add(form);

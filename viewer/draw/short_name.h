@@ -11,7 +11,7 @@ namespace shardscope::viewer {
 // What can be said in place of a name, from the longest to the shortest:
 //   "void at::native::fill_kernel<4, at::Add<float>, at::Array<char*, 2>>(int, at::Add<float>)"
 //   "at::native::fill_kernel<4, at::Add<float>, at::Array<char*, 2>>"      without result and parameters
-//   "fill_kernel<4, Add<float>, Array<char*, 2>>"                          without namespaces
+//   "fill_kernel<4, Add<float>, Array<char*, 2>>"                          without lambdas and namespaces
 //   "fill_kernel<4, Add<...>, Array<...>>"                                 without arguments of arguments
 struct ShortName {
     std::vector<std::string> forms;  // none: it is no name of a C++ function
