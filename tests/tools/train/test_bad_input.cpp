@@ -114,6 +114,9 @@ TEST_F(BadInput, OnTheCommandLineIsNamed) {
     expect_refused({job_, "--parallel.mode=none"}, {"command line", "parallel.mode", "run.ranks is 2"});
     expect_refused({job_, "--fsdp.wrap=module:Conv2d"}, {"command line: fsdp.wrap", "Conv2d", "Linear"});
     expect_refused({job_, "--fsdp.wrap=size:many"}, {"fsdp.wrap", "size:many", "size:N"});
+    expect_refused({job_, "--run.device=tpu"}, {"run.device", "\"tpu\"", "cpu", "cuda"});
+    expect_refused({job_, "--run.comm=nccl"}, {"run.comm", "GPUs", "run.device"});
+    expect_refused({job_, "--precision.tf32=true"}, {"precision.tf32", "run.device"});
     expect_refused({job_, "--format", "xml"}, {"--format", "xml", "json", "--help"});
     expect_refused({job_, "--colour"}, {"--colour", "--help"});
     expect_refused({job_, "more"}, {"more", "--help"});
@@ -136,6 +139,19 @@ TEST_F(BadInput, OutputsThatCannotBeAreNamed) {
         expect_refused_as_is({job_, "--trace", folder_ / "folder/run.sqlite"}, {"run.sqlite"});
         fs::permissions(folder_ / "folder", fs::perms::owner_all);
     }
+}
+
+// A failure of the work, not of the command line: the same words are right where there is a GPU.
+TEST_F(BadInput, AGpuThatIsNotThereIsSaid) {
+    if (fs::exists("/dev/nvidiactl")) GTEST_SKIP() << "there is a GPU";
+    const auto before = files();
+    const Outcome outcome = train({job_, "--run.device=cuda", "--trace", folder_ / "new.sqlite"});
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.err, StartsWith("shardscope-train: run.device = \"cuda\": "));
+    EXPECT_THAT(outcome.err, HasSubstr("or use run.device = \"cpu\""));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_TRUE(files() == before) << "a trace was begun";
 }
 
 TEST_F(BadInput, AFileThatIsNoTraceIsNotReplacedUnasked) {
