@@ -10,7 +10,7 @@
 
 #include "tests/trainer/played_cuda/runtime_api.h"
 #include "trainer/cuda/local_group.h"
-#include "trainer/cuda/member_sums.h"
+#include "trainer/cuda/local_kernels.h"
 #include "trainer/cuda/stream.h"
 #include "trainer/kernels/bf16.h"
 
@@ -186,16 +186,14 @@ TEST_F(LocalGroupTest, AFailureElsewhereEndsTheWait) {
 
 // bf16 is summed in fp32 and rounded once: 1 + 2^-8 + 2^-8 is 1.0078125, which bf16 holds; rounded after each
 // sum it would be 1.
-TEST(MemberSums, RoundBFloat16Once) {
+TEST(LocalKernels, RoundBFloat16Once) {
     const std::array<kernels::Bf16, 1> one{kernels::to_bf16(1.0F)}, small{kernels::to_bf16(0.00390625F)};
     std::array<kernels::Bf16, 1> out{};
     MemberBuffers buffers;
     buffers.members = 3;
-    buffers.outputs = 1;
     buffers.in[0] = one.data();
     buffers.in[1] = buffers.in[2] = small.data();
-    buffers.out[0] = out.data();
-    sum_members<Bf16>(buffers, 0, 1, 1.0, nullptr);
+    reduce_members(buffers, reinterpret_cast<Bf16*>(out.data()), 0, 1, 1.0, nullptr);
     EXPECT_EQ(kernels::to_float(out[0]), 1.0078125F);
 }
 

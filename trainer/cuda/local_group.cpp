@@ -1,11 +1,12 @@
+#include "trainer/cuda/local_group.h"
+
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
-#include "trainer/cuda/local_group.h"
-#include "trainer/cuda/member_sums.h"
+#include "trainer/cuda/local_kernels.h"
 #include "trainer/executor/pieces.h"
 
 namespace shardscope::trainer::cuda {
@@ -14,45 +15,40 @@ namespace {
 
 using Calls = std::vector<CollectiveCall>;
 
-void copy(void* to, const void* from, std::int64_t bytes, cudaStream_t stream) {
-    if (to == from || bytes <= 0) return;
-    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream),
-          "cudaMemcpyAsync for a collective");
-}
-
-void all_gather(const Calls& calls, std::size_t place, cudaStream_t stream) {
-    const CollectiveCall& own = calls[place];
-    const std::int64_t size = size_of(own.dtype);
-    for (std::size_t from = 0; from < calls.size(); ++from) {
-        const ElementRange range = piece_of(own.full_elements, calls.size(), from);
-        copy(static_cast<std::byte*>(own.output) + range.begin * size, calls[from].input,
-             range.count() * size, stream);
-    }
-}
-
-// Each member sums its piece: a reduce_scatter keeps it, an all_reduce writes it to everybody.
-template <class T>
-void reduce(const Calls& calls, std::size_t place, cudaStream_t stream) {
-    const CollectiveCall& own = calls[place];
-    const bool everybody = own.operation == Operation::all_reduce;
+MemberBuffers buffers_of(const Calls& calls) {
     MemberBuffers buffers;
     buffers.members = static_cast<int>(calls.size());
     for (std::size_t m = 0; m < calls.size(); ++m) {
         buffers.in[m] = calls[m].input;
         buffers.out[m] = calls[m].output;
     }
-    buffers.outputs = everybody ? buffers.members : 1;
-    if (!everybody) buffers.out[0] = own.output;
+    return buffers;
+}
+
+// Each member sums its piece: a reduce_scatter keeps it, an all_reduce writes it to everybody.
+template <class T>
+void reduce(const Calls& calls, std::size_t place, cudaStream_t stream) {
+    const CollectiveCall& own = calls[place];
     const ElementRange range = piece_of(own.full_elements, calls.size(), place);
-    sum_members<T>(buffers, static_cast<std::size_t>(range.begin), static_cast<std::size_t>(range.count()),
-                   1.0 / own.divisor, stream);
+    const auto first = static_cast<std::size_t>(range.begin), n = static_cast<std::size_t>(range.count());
+    if (own.operation == Operation::all_reduce) {
+        all_reduce_members<T>(buffers_of(calls), first, n, 1.0 / own.divisor, stream);
+    } else {
+        reduce_members<T>(buffers_of(calls), static_cast<T*>(own.output), first, n, 1.0 / own.divisor,
+                          stream);
+    }
 }
 
 void carry_out(const Calls& calls, std::size_t place, cudaStream_t stream) {
     const CollectiveCall& own = calls[place];
+    const auto bytes = static_cast<std::size_t>(own.full_elements * size_of(own.dtype));
     switch (own.operation) {
-        case Operation::all_gather:
-            return all_gather(calls, place, stream);
+        case Operation::all_gather: {
+            const ElementRange first = piece_of(own.full_elements, calls.size(), 0);
+            return gather_members(buffers_of(calls), own.output,
+                                  static_cast<std::size_t>(first.count() * size_of(own.dtype)), bytes,
+                                  stream);
+        }
         case Operation::reduce_scatter:
         case Operation::all_reduce:
             switch (own.dtype) {
@@ -67,9 +63,9 @@ void carry_out(const Calls& calls, std::size_t place, cudaStream_t stream) {
             }
             throw std::logic_error("the local process group does not sum integers");
         case Operation::broadcast:
-            return copy(own.output, calls[0].input, own.full_elements * size_of(own.dtype), stream);
+            return broadcast_first(buffers_of(calls), own.output, bytes, stream);
         case Operation::barrier:
-            return;
+            return barrier_members(stream);
         default:
             throw std::logic_error("the local process group has no such collective");
     }

@@ -1,3 +1,5 @@
+#include "trainer/cuda/nccl_group.h"
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -9,8 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "trainer/cuda/member_sums.h"
-#include "trainer/cuda/nccl_group.h"
+#include "trainer/cuda/local_kernels.h"
 #include "trainer/executor/pieces.h"
 
 namespace shardscope::trainer::cuda {
@@ -35,18 +36,15 @@ int type_of(DType dtype) {
 
 // Divides a sum that NCCL did not: the divisor is not the number of members.
 void divide(const CollectiveCall& call, std::int64_t elements, cudaStream_t stream) {
-    MemberBuffers buffers;
-    buffers.members = buffers.outputs = 1;
-    buffers.in[0] = buffers.out[0] = call.output;
     const auto n = static_cast<std::size_t>(elements);
     const double factor = 1.0 / call.divisor;
     switch (call.dtype) {
         case DType::fp32:
-            return sum_members<float>(buffers, 0, n, factor, stream);
+            return scale_sum(static_cast<float*>(call.output), n, factor, stream);
         case DType::bf16:
-            return sum_members<Bf16>(buffers, 0, n, factor, stream);
+            return scale_sum(static_cast<Bf16*>(call.output), n, factor, stream);
         case DType::fp64:
-            return sum_members<double>(buffers, 0, n, factor, stream);
+            return scale_sum(static_cast<double*>(call.output), n, factor, stream);
         case DType::int32:
             throw std::logic_error("sums of integers are not divided");
     }
