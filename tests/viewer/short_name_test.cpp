@@ -44,6 +44,11 @@ TEST(ShortName, ALambdaIsOfTheFunctionThatItStandsIn) {
                     "k<4, cos_kernel, A<...> >"));
 }
 
+TEST(ShortName, TypesOfNumbersAreLeftOut) {
+    EXPECT_THAT(forms("void reduce<(int)512, (unsigned int)4, (bool)1>(float)"),
+                ElementsAre("reduce<(int)512, (unsigned int)4, (bool)1>", "reduce<512, 4, 1>"));
+}
+
 TEST(ShortName, CompilersNamesForNoNamespaceAreLeftOut) {
     EXPECT_THAT(forms("void (anonymous namespace)::softmax_forward<float>(float*)"),
                 ElementsAre("softmax_forward<float>"));

@@ -111,6 +111,13 @@ std::size_t behind_group(std::string_view name, std::size_t at) {
     return at;
 }
 
+// Some compilers write the type of a number: "<(int)4, (bool)1>".
+std::size_t cast_bytes(std::string_view text) {
+    for (const std::string_view cast : {"(int)", "(bool)", "(unsigned int)", "(long)", "(unsigned long)"})
+        if (text.starts_with(cast)) return cast.size();
+    return 0;
+}
+
 // "cos_kernel(Tensor&)::{lambda(float)#2}::operator()() const" is of cos_kernel.
 std::string without_lambdas(std::string_view name) {
     static constexpr std::string_view kCall = "::operator()", kConst = " const";
@@ -123,6 +130,8 @@ std::string without_lambdas(std::string_view name) {
         } else if (rest.starts_with(kCall)) {
             next = i + kCall.size();
             if (name.substr(next).starts_with('(')) next = behind_group(name, next);
+        } else if (i > 0 && (name[i - 1] == '<' || name[i - 1] == ' ')) {
+            next = i + cast_bytes(rest);
         } else if (rest.starts_with('(') && i > 0 && (in_word(name[i - 1]) || name[i - 1] == '>')) {
             next = behind_group(name, i);
         }

@@ -71,6 +71,22 @@ std::string fit_middle(std::string_view t, float width) {
     return one_line(std::move(out));
 }
 
+// As much of the start as there is room for: of template arguments the first tell most.
+std::string fit_start(std::string_view t, float width) {
+    if (fits(t, width)) return one_line(std::string(t));
+    const float room = width - width_of(kDots);
+    std::size_t end = 0;
+    float used = 0;
+    while (end < t.size()) {
+        const std::size_t bytes = first_character(t.substr(end));
+        used += exact_width(t.substr(end, bytes));
+        if (used > room) break;
+        end += bytes;
+    }
+    while (end > 0 && std::string_view(" ,.<").find(t[end - 1]) != std::string_view::npos) --end;
+    return one_line(std::string(t.substr(0, end))) + std::string(kDots);
+}
+
 // Names are asked for in every frame.
 const ShortName& known_short_name(const std::string& name) {
     static const ShortName kNone;
@@ -114,7 +130,7 @@ std::string fit_text(const std::string& t, float width) {
     if (name.forms.empty()) return fit_middle(t, width);
     if (name.inner.empty()) return fit_middle(name.forms.back(), width);
     const float room = width - width_of(name.head) - width_of(name.tail);
-    if (room > width_of(kDots)) return one_line(name.head) + fit_middle(name.inner, room) + name.tail;
+    if (room > width_of(kDots)) return one_line(name.head) + fit_start(name.inner, room) + name.tail;
     return fit_middle(name.head.substr(0, name.head.size() - 1) + name.tail.substr(1), width);
 }
 
