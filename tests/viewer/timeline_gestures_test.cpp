@@ -450,9 +450,12 @@ TEST_F(GesturesTest, MenusOfRowsGroupsAndEventsDoWhatTheySay) {
     click(middle("timeline.menu.group_rows"));
     EXPECT_EQ(entry().rows.grouping, RowArrangement::Grouping::kind);
     press(right_, middle("timeline.row.kind memory"));
+    EXPECT_FALSE(entry().rows.order.empty());
     click(middle("timeline.menu.show_rows"));
-    EXPECT_TRUE(entry().rows.collapsed.empty());
+    EXPECT_TRUE(entry().rows.order.empty());
 
+    entry().rows = {};
+    settle();
     const std::string event = widest_event();
     press(right_, middle(event));
     EXPECT_NE(session().selected.kind, EventKind::none);

@@ -229,7 +229,7 @@ int main(int argc, char** argv) {
             });
         }
         measure_opening(path);
-        measure_devices(events / 5);
+        measure_devices(events / 2);
         (void)in_child([&] {
             measure_frames(path);
             return std::vector<double>{};

@@ -45,8 +45,9 @@ void Gestures::handle(Session& session, TimelinePage& page, const std::vector<st
     }
     if (ImGui::IsItemActive()) go_on(entry, page, mouse, io.MouseDelta);
     if (over_time_) entry.cursor = page.time_at(entry, mouse.x);
-    if (over_time_ && !covered && mouse.y >= area.top() && (drag_ == Drag::none || drag_ == Drag::pan))
-        find_hovered(entry, page, mouse);
+    // What the right button is about to measure from may be what its menu is wanted for.
+    const bool resting = drag_ == Drag::none || drag_ == Drag::pan || (drag_ == Drag::measure && !moved_);
+    if (over_time_ && !covered && mouse.y >= area.top() && resting) find_hovered(entry, page, mouse);
     const Drag edge = drag_ == Drag::none && over ? drag_for(entry, page, mouse, false) : drag_;
     if (edge == Drag::limit_from || edge == Drag::limit_to || edge == Drag::measure_from ||
         edge == Drag::measure_to) {

@@ -1,0 +1,197 @@
+// Every panel with traces as nobody would wish them: empty, of one event, with lengths of nothing and less,
+// with ranges that do not nest, with ten thousand rows, with names of a megabyte or of no text at all, with
+// times beyond what a double tells apart. None falls over, and what is drawn stays small.
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/viewer/panel_fixture.h"
+#include "traces/store/column_sink.h"
+#include "viewer/panels/panel.h"
+#include "viewer/timeline/tracks.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using namespace traces;
+
+constexpr std::int64_t kPid = 1;
+
+void add_rank(ColumnSink& sink) {
+    sink.add(RankRow{.global_pid = global_pid(kPid), .global_tid = global_tid(kPid, kPid), .host = "host"});
+}
+
+void add_kernel(ColumnSink& sink, std::string_view name, std::int64_t start, std::int64_t end,
+                int stream = 7) {
+    KernelRow row;
+    row.start = start;
+    row.end = end;
+    row.stream = stream;
+    row.global_pid = global_pid(kPid);
+    row.short_name = row.demangled_name = sink.intern(name);
+    sink.add(row);
+}
+
+void add_range(ColumnSink& sink, std::string_view name, std::int64_t start, std::int64_t end,
+               std::int64_t tid = kPid) {
+    RangeRow row;
+    row.start = start;
+    row.end = end;
+    row.text = sink.intern(name);
+    row.global_tid = global_tid(kPid, tid);
+    sink.add(row);
+}
+
+void add_allocation(ColumnSink& sink, std::int64_t time, std::int64_t bytes) {
+    MemoryRow row;
+    row.time = time;
+    row.bytes = bytes;
+    sink.add(row);
+}
+
+class OddTraces : public PanelsTest {
+  protected:
+    OddTraces() {
+        items::keep(true);
+        ImGui::GetIO().BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;  // as the one on OpenGL has
+    }
+
+    // Each panel: drawn, looked at from all to nothing, wandered over by a mouse that clicks.
+    void try_everything(std::unique_ptr<Trace> trace, const char* name) {
+        session_.add_trace(std::move(trace), name);
+        for (const auto& panel : make_panels()) {
+            SCOPED_TRACE(std::string(panel->name()) + " of " + name);
+            draw(*panel, kWidth, kHeight);
+            EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 4 * 12000);
+            OpenTrace& entry = *session_.current();
+            const TimeRange whole = entry.visible;
+            for (const std::int64_t length : {whole.length() / 3, std::int64_t{1000}, std::int64_t{1}}) {
+                const std::int64_t middle = whole.from + whole.length() / 2;
+                entry.visible = {middle - length / 2,
+                                 middle - length / 2 + std::max<std::int64_t>(1, length)};
+                frame(*panel, kWidth, kHeight);
+            }
+            entry.visible = whole;
+            wander(*panel);
+            draw(*panel, kWidth, kHeight);
+        }
+    }
+
+    void wander(Panel& panel) {
+        ImGuiIO& io = ImGui::GetIO();
+        for (float y = 20; y < kHeight; y += 95) {
+            for (float x = 20; x < kWidth; x += 155) {
+                io.MousePos = {x, y};
+                for (const bool down : {false, true, false}) {
+                    io.MouseDown[0] = down;
+                    frame(panel, kWidth, kHeight);
+                }
+            }
+        }
+        io.MousePos = {-1e9F, -1e9F};
+    }
+
+    static constexpr float kWidth = 1200, kHeight = 700;
+};
+
+TEST_F(OddTraces, WithNothingInIt) {
+    try_everything(std::make_unique<Trace>(), "nothing");
+    ColumnSink sink;
+    add_rank(sink);
+    try_everything(sink.take(), "a rank that did nothing");
+}
+
+TEST_F(OddTraces, OfOneEvent) {
+    ColumnSink kernel, range, allocation;
+    add_rank(kernel);
+    add_kernel(kernel, "gemm", 100, 200);
+    try_everything(kernel.take(), "a kernel");
+    add_rank(range);
+    add_range(range, "ProfilerStep#1", 100, 200);
+    try_everything(range.take(), "a range");
+    add_rank(allocation);
+    add_allocation(allocation, 100, 4096);
+    try_everything(allocation.take(), "an allocation");
+}
+
+TEST_F(OddTraces, OfEventsThatTakeNoTimeOrLessAndDoNotNest) {
+    ColumnSink sink;
+    add_rank(sink);
+    for (int i = 0; i < 50; ++i) {
+        const std::int64_t t = i * 10;
+        add_kernel(sink, "gemm", t, t);
+        add_kernel(sink, "before it began", t + 5, t - 5);
+        add_range(sink, "crosses the next one", t, t + 15);
+        add_range(sink, "no time", t, t);
+        add_range(sink, "less than no time", t + 3, t - 3);
+        add_allocation(sink, t, i % 2 == 0 ? 1 << 20 : -(1 << 21));  // frees more than there was
+    }
+    try_everything(sink.take(), "lengths of nothing");
+}
+
+TEST_F(OddTraces, WithNamesOfAMegabyteAndOfNoText) {
+    ColumnSink sink;
+    add_rank(sink);
+    const std::string long_name(1 << 20, 'x'), broken = "\xff\xfe\x80 \xc3", control("a\0b\tc\nd", 7);
+    std::int64_t t = 0;
+    for (const std::string& name : {long_name, "void " + long_name + "<int>(float*)", broken, control,
+                                    std::string(), std::string("%s%n {} ##id ###id")}) {
+        add_kernel(sink, name, t, t + 1000);
+        add_range(sink, name, t, t + 900);
+        sink.add(ThreadRow{global_tid(kPid, 10 + t), name, 0});
+        add_range(sink, name, t, t + 900, 10 + t);
+        sink.add(StreamRow{0, static_cast<int>(t + 8), name});
+        add_kernel(sink, name, t, t + 500, static_cast<int>(t + 8));
+        sink.add(RunInfoRow{name, name});
+        sink.add(CounterRow{.time = t, .name = sink.intern(name), .value = 1e308});
+        sink.add(ModuleRow{static_cast<int>(t), -1, name, name, name});
+        t += 1000;
+    }
+    try_everything(sink.take(), "names");
+}
+
+TEST_F(OddTraces, WithTimesBeyondTwoToThe53) {
+    ColumnSink sink;
+    add_rank(sink);
+    const std::int64_t first = (std::int64_t{1} << 61) + 1;
+    add_kernel(sink, "gemm", first, first + 3);
+    add_kernel(sink, "gemm", first + 3, first + 4);
+    add_range(sink, "ProfilerStep#1", first, first + 10);
+    add_allocation(sink, first + 1, 4096);
+    try_everything(sink.take(), "late");
+    ColumnSink wide;
+    add_rank(wide);
+    add_kernel(wide, "gemm", -first, -first + 5);
+    add_kernel(wide, "gemm", first, first + 5);
+    add_allocation(wide, -first, 4096);
+    add_allocation(wide, first, -4096);
+    try_everything(wide.take(), "from one end of time to the other");
+}
+
+TEST_F(OddTraces, OfTenThousandRows) {
+    ColumnSink sink;
+    add_rank(sink);
+    for (int i = 0; i < 10'000; ++i) {
+        sink.add(StreamRow{0, i, "stream of its own"});
+        add_kernel(sink, "gemm", i, i + 100, i);
+    }
+    std::unique_ptr<Trace> trace = sink.take();
+    EXPECT_EQ(make_tracks(*trace).tracks.size(), 10'000U);
+    session_.add_trace(std::move(trace), "rows");
+    const auto timeline = make_timeline_panel();
+    draw(*timeline, kWidth, kHeight);
+    EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 4 * 12000);
+    EXPECT_LT(commands(), 100);
+    wander(*timeline);
+    session_.go_to({9999, 10'099}, 0, {EventKind::device, 9999});  // the last row comes into sight
+    draw(*timeline, kWidth, kHeight);
+    EXPECT_TRUE(items::find("timeline.row.rank 0/stream 9999"));
+}
+
+}  // namespace
+}  // namespace shardscope::viewer
