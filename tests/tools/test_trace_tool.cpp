@@ -180,6 +180,16 @@ TEST_F(TraceTool, MemoryTellsThePeakAndItsCategories) {
         EXPECT_EQ(rank.at("at_peak").at("unsharded_parameters"), 4096);
         EXPECT_EQ(rank.at("predicted_peak_bytes"), 5096);
     }
+    // Each allocation of them, the largest first.
+    const json all = json_of({"memory", run_, "--allocations", "--rank", "0"}).at("ranks").at(0);
+    EXPECT_EQ(all.at("allocations").at(0).at("bytes"), 4096);
+    EXPECT_EQ(all.at("allocations").at(0).at("category"), "unsharded_parameters");
+    EXPECT_EQ(
+        json_of({"memory", run_, "--allocations", "--top", "1"}).at("ranks").at(1).at("allocations").size(),
+        1);
+    EXPECT_EQ(json_of({"memory", run_, "--allocations", "--space", "pinned"}).at("ranks").at(0).at("count"),
+              0);
+    EXPECT_EQ(json_of({"memory", run_, "--space", "pinned"}).at("ranks").at(0).at("peak_bytes"), 0);
     // Between the free at 560 us and the next step only the parameters live.
     const json late = json_of({"memory", run_, "--range", "600us:0.9ms"});
     EXPECT_EQ(late.at("ranks").at(0).at("peak_bytes"), 1000);
@@ -284,6 +294,7 @@ TEST_F(TraceTool, RefusesFilesThatAreNoTraces) {
         expect_refused({verb, bare}, 1, "a folder without a trace in it");
         expect_refused({verb, file("text", "no database")}, 1, "no trace that is known");
         expect_refused({verb, file("empty", "")}, 1, "is empty");
+        expect_refused({verb, file("wide.json", std::string("\xFF\xFE{\0}\0", 6))}, 1, "UTF-16");
     }
     const std::string cut = folder_ / "cut.sqlite";
     fs::copy_file(run_, cut);
@@ -320,6 +331,8 @@ TEST_F(TraceTool, ChecksTracesOfOtherTools) {
     EXPECT_EQ(tool({"check", cut}).status, 1);
     EXPECT_THAT(tool({"check", cut}).out, HasSubstr("at byte 77"));
     expect_refused({"check", whole, "--finalize"}, 2, "no database");
+    // Shorter than a database's first words.
+    EXPECT_EQ(tool({"check", file("small.json", "{}")}).status, 0);
     // What is whole of it is there on demand, and the trace says so.
     expect_refused({"summary", cut}, 1, "--partial");
     EXPECT_EQ(tool({"summary", cut, "--partial"}).status, 0);
@@ -341,6 +354,9 @@ TEST_F(TraceTool, RefusesWrongCommandLines) {
     expect_refused({"summary", run_, "--range", "5ms"}, 2, "no end");
     expect_refused({"summary", run_, "--range", "5ms:5km"}, 2, "\"5km\" is no time");
     expect_refused({"summary", run_, "--range", "5ms:4ms"}, 2, "empty");
+    expect_refused({"memory", run_, "--space", "gpu"}, 2, "device, pinned or host");
+    expect_refused({"memory", run_, "--top", "3"}, 2, "--allocations");
+    expect_refused({"memory", run_, "--explain", "--allocations"}, 2, "--explain");
     expect_refused({"compare", run_}, 2, "FILE");
     expect_refused({"compare", run_, run_, "--fail-if", "average_step_us"}, 2, "no comparison");
     expect_refused({"compare", run_, run_, "--fail-if", "average_step_us>five"}, 2, "number");

@@ -71,13 +71,15 @@ bool finish_file(const std::string& file) {
     return finalize_trace(file, options).outcome != FinalizeResult::Outcome::cancelled;
 }
 
-// Others are traces of other tools. What is empty or cannot be read is left to the loader's sentence.
+// Others are traces of other tools, however short. What is empty or cannot be read is left to the loader's
+// sentence.
 bool is_database(const std::string& file) {
     constexpr std::string_view kMagic("SQLite format 3\0", 16);
     std::ifstream stream(file, std::ios::binary);
     std::string head(kMagic.size(), '\0');
-    if (!stream.read(head.data(), static_cast<std::streamsize>(head.size()))) return true;
-    return head == kMagic;
+    stream.read(head.data(), static_cast<std::streamsize>(head.size()));
+    head.resize(static_cast<std::size_t>(stream.gcount()));
+    return kMagic.starts_with(head);
 }
 
 }  // namespace

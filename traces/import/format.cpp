@@ -60,6 +60,12 @@ FileFormat sniff_format(Input& input) {
     const auto first = head.find_first_not_of(" \t\r\n");
     if (first != head.npos && head[first] == '[') return FileFormat::json_trace;
     if (first != head.npos && head[first] == '{') return json_format(head.substr(first));
+    // Editors and shells of Windows write JSON so.
+    if (head.starts_with("\xFF\xFE") || head.starts_with("\xFE\xFF")) {
+        throw StoreError(fmt::format(
+            "{} is text in UTF-16, and traces are in UTF-8; convert it with iconv -f UTF-16 -t UTF-8",
+            input.path()));
+    }
     throw StoreError(fmt::format(
         "{} is no trace that is known: neither SQLite (ours, Nsight Systems), JSON (Kineto, Chrome, "
         "flight recorder) nor a pickle (memory snapshot, flight recorder), plain or packed with gzip",

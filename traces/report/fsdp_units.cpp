@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kNoUnits =
     "Nothing in this trace tells of FSDP units: it has neither units of ours nor ranges such as "
-    "FullyShardedDataParallel.forward or FSDP::all_gather.\n";
+    "FullyShardedDataParallel.forward or FSDP::all_gather.";
 
 double micro(std::int64_t ns) {
     return static_cast<double>(ns) * 1e-3;
@@ -83,7 +83,7 @@ std::string uneven_text(double value) {
 
 std::string table_text(const UnitsReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
-    if (!report.any_unit) return std::string(kNoUnits);
+    if (!report.any_unit) return paragraph(kNoUnits, width);
     const std::int64_t n = report.rank_steps;
     TextTable units({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right,
                      Align::right, Align::right, Align::right, Align::right, Align::right, Align::left},

@@ -255,10 +255,11 @@ std::string pool_text(const RankMemory& rank, const PoolMemory& pool, bool has_s
 
 std::string table_text(const MemoryExplanation& explanation, std::size_t width) {
     if (explanation.ranks.empty()) return std::string(kNothingSelected);
-    std::string text =
-        counted_title(std::any_of(explanation.ranks.begin(), explanation.ranks.end(),
-                                  [](const RankExplanation& r) { return r.memory.until_last_use; })) +
-        "; MB = 2^20 bytes, difference = measured - predicted, \"=\" the same\n";
+    const bool active = std::any_of(explanation.ranks.begin(), explanation.ranks.end(),
+                                    [](const RankExplanation& r) { return r.memory.until_last_use; });
+    std::string text = paragraph(
+        counted_title(active) + "; MB = 2^20 bytes, difference = measured - predicted, \"=\" the same",
+        width);
     for (const RankExplanation& explained : explanation.ranks) {
         const RankMemory& rank = explained.memory;
         if (rank.units.empty() && rank.peak_bytes == 0 && rank.predicted_peak_bytes < 0) {

@@ -8,27 +8,17 @@
 #include <set>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "traces/store/names.h"
 #include "traces/store/nccl_calls.h"
+#include "traces/store/nccl_kernels.h"
 
 namespace shardscope::traces {
 namespace {
-
-constexpr std::int64_t kPidMask = ~std::int64_t{0xFFFFFF};
-constexpr std::int64_t kUnknown = -1;
-
-struct Kernel {
-    std::int64_t start = 0, end = 0, device = 0, global_pid = 0, correlation = 0;
-    Operation operation = Operation::other;  // as its name says; `other` can carry any
-    std::int64_t launch_tid = kUnknown, launched = 0;
-};
 
 // A kernel and the calls whose work it does.
 struct Tie {
@@ -44,8 +34,8 @@ struct Row {
     std::int64_t bytes = 0;
     std::uint64_t communicator = 0;
     int ranks = 0;
-    std::int64_t own_number = kUnknown;  // NCCL's, counted for each kind of operation
-    std::int64_t sequence = kUnknown;
+    std::int64_t own_number = kUnknownNumber;  // NCCL's, counted for each kind of operation
+    std::int64_t sequence = kUnknownNumber;
 };
 
 // Why kernels have no row, and how many.
@@ -58,98 +48,9 @@ bool point_to_point(Operation operation) {
     return operation == Operation::send || operation == Operation::recv;
 }
 
-// --- reading -----------------------------------------------------------------------------------------------
-
-std::vector<Kernel> read_kernels(Database& database) {
-    std::unordered_map<std::int64_t, Operation> names;
-    Statement strings(database, "SELECT id, value FROM StringIds WHERE value LIKE '%nccl%'");
-    while (strings.step()) {
-        if (!is_communication_kernel(strings.text(1))) continue;
-        names.emplace(strings.integer(0), operation_of_kernel(strings.text(1)));
-    }
-    std::vector<Kernel> kernels;
-    if (names.empty()) return kernels;
-    std::vector<std::int64_t> ids;
-    ids.reserve(names.size());
-    for (const auto& [id, operation] : names) ids.push_back(id);
-    Statement rows(database,
-                   fmt::format("SELECT start, \"end\", deviceId, globalPid, correlationId, shortName FROM "
-                               "CUPTI_ACTIVITY_KIND_KERNEL WHERE shortName IN ({}) ORDER BY start",
-                               fmt::join(ids, ", ")));
-    while (rows.step()) {
-        kernels.push_back({.start = rows.integer(0),
-                           .end = rows.integer(1),
-                           .device = rows.integer(2),
-                           .global_pid = rows.integer(3),
-                           .correlation = rows.integer(4),
-                           .operation = names.at(rows.integer(5))});
-    }
-    return kernels;
-}
-
-// Correlation ids count within a process in Nsight's exports.
-void read_launches(Database& database, std::vector<Kernel>& kernels) {
-    if (!database.has_table("CUPTI_ACTIVITY_KIND_RUNTIME")) return;
-    struct Hash {
-        std::size_t operator()(const std::pair<std::int64_t, std::int64_t>& key) const {
-            return std::hash<std::int64_t>()(key.first * 0x9E3779B97F4A7C15 ^ key.second);
-        }
-    };
-    std::unordered_multimap<std::pair<std::int64_t, std::int64_t>, std::size_t, Hash> wanted;
-    for (std::size_t k = 0; k < kernels.size(); ++k) {
-        if (kernels[k].correlation != 0)
-            wanted.emplace(std::pair(kernels[k].correlation, kernels[k].global_pid), k);
-    }
-    Statement calls(database, "SELECT correlationId, globalTid, start FROM CUPTI_ACTIVITY_KIND_RUNTIME");
-    while (calls.step()) {
-        const auto [first, last] = wanted.equal_range({calls.integer(0), calls.integer(1) & kPidMask});
-        for (auto it = first; it != last; ++it) {
-            Kernel& kernel = kernels[it->second];
-            if (kernel.launch_tid != kUnknown) continue;
-            kernel.launch_tid = calls.integer(1);
-            kernel.launched = calls.integer(2);
-        }
-    }
-}
-
-// The rank of a device and process: as SHARD_RANKS says, else as the loader numbers them.
-class Ranks {
-  public:
-    explicit Ranks(Database& database) {
-        if (database.has_table("SHARD_RANKS")) {
-            Statement rows(database, "SELECT deviceId, globalPid, rank FROM SHARD_RANKS");
-            while (rows.step()) {
-                const int rank = static_cast<int>(rows.integer(2));
-                ranks_[{rows.integer(0), rows.integer(1)}] = rank;
-                const auto [known, added] = by_device_.emplace(rows.integer(0), rank);
-                if (!added) known->second = -1;  // several: the device alone does not tell
-            }
-        }
-        if (!ranks_.empty()) return;
-        std::set<std::pair<std::int64_t, std::int64_t>> pairs;
-        for (const char* table :
-             {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"}) {
-            if (!database.has_column(table, "globalPid")) continue;
-            Statement distinct(database, fmt::format("SELECT DISTINCT deviceId, globalPid FROM {}", table));
-            while (distinct.step()) pairs.emplace(distinct.integer(0), distinct.integer(1));
-        }
-        for (const auto& pair : pairs) ranks_.emplace(pair, static_cast<int>(ranks_.size()));
-    }
-
-    int of(std::int64_t device, std::int64_t global_pid) const {
-        if (const auto it = ranks_.find({device, global_pid}); it != ranks_.end()) return it->second;
-        const auto it = by_device_.find(device);
-        return it != by_device_.end() ? it->second : -1;
-    }
-
-  private:
-    std::map<std::pair<std::int64_t, std::int64_t>, int> ranks_;
-    std::map<std::int64_t, int> by_device_;
-};
-
 // NCCL's own number of each call (SHARD_NCCL_OPERATIONS): that of the operation that began within it.
 std::vector<std::int64_t> read_numbers(Database& database, const std::vector<NcclCall>& calls) {
-    std::vector<std::int64_t> numbers(calls.size(), kUnknown);
+    std::vector<std::int64_t> numbers(calls.size(), kUnknownNumber);
     if (!database.has_table("SHARD_NCCL_OPERATIONS")) return numbers;
     Statement rows(database,
                    "SELECT globalTid, start, communicator, operation, sequence FROM SHARD_NCCL_OPERATIONS "
@@ -160,7 +61,7 @@ std::vector<std::int64_t> read_numbers(Database& database, const std::vector<Ncc
         while (at < calls.size() && std::tuple(calls[at].global_tid, calls[at].end) < place) ++at;
         for (std::size_t c = at; c < calls.size() && std::tuple(calls[c].global_tid, calls[c].start) <= place;
              ++c) {
-            if (numbers[c] != kUnknown || calls[c].end < rows.integer(1)) continue;
+            if (numbers[c] != kUnknownNumber || calls[c].end < rows.integer(1)) continue;
             if (calls[c].communicator != static_cast<std::uint64_t>(rows.integer(2))) continue;
             if (static_cast<int>(calls[c].operation) != rows.integer(3)) continue;
             numbers[c] = rows.integer(4);
@@ -174,7 +75,7 @@ std::vector<std::int64_t> read_numbers(Database& database, const std::vector<Ncc
 
 // Which of the calls of a site each of its kernels carries; nothing where that cannot be told. Kernels and
 // calls in the order of launch and of issue.
-std::vector<Tie> tie_site(const std::vector<Kernel>& kernels, const std::vector<std::size_t>& launched,
+std::vector<Tie> tie_site(const std::vector<NcclKernel>& kernels, const std::vector<std::size_t>& launched,
                           const std::vector<NcclCall>& calls, const std::vector<std::size_t>& issued) {
     std::array<std::vector<std::size_t>, kOperations> kernels_of, calls_of;
     for (const std::size_t k : launched)
@@ -208,17 +109,16 @@ std::vector<Tie> tie_site(const std::vector<Kernel>& kernels, const std::vector<
 class Join {
   public:
     explicit Join(Database& database)
-        : database_(database), kernels_(read_kernels(database)), nccl_(database), ranks_(database) {}
+        : database_(database), kernels_(read_nccl_kernels(database)), nccl_(database), ranks_(database) {}
 
     bool nothing_to_do() const { return kernels_.empty(); }
 
     void run() {
-        read_launches(database_, kernels_);
         std::map<std::ptrdiff_t, std::vector<std::size_t>> by_site;
         for (std::size_t k = 0; k < kernels_.size(); ++k) {
-            const Kernel& kernel = kernels_[k];
+            const NcclKernel& kernel = kernels_[k];
             const auto site =
-                kernel.launch_tid != kUnknown ? nccl_.site_at(kernel.launch_tid, kernel.launched) : -1;
+                kernel.launch_tid != kUnknownNumber ? nccl_.site_at(kernel.launch_tid, kernel.launched) : -1;
             if (site < 0)
                 ++missing_.no_call;
             else
@@ -277,7 +177,7 @@ class Join {
   private:
     void make_row(const Tie& tie, const std::vector<std::int64_t>& numbers) {
         const NcclCall& first = nccl_.calls()[tie.calls.front()];
-        const Kernel& kernel = kernels_[tie.kernel];
+        const NcclKernel& kernel = kernels_[tie.kernel];
         Row row;
         row.kernel = tie.kernel;
         row.correlation = kernel.correlation;
@@ -317,7 +217,7 @@ class Join {
                 Row& row = rows_[end];
                 if (point_to_point(row.operation) || row.operation == Operation::other) continue;
                 by_rank[row.rank].push_back(&row);
-                all_numbered = all_numbered && row.own_number != kUnknown;
+                all_numbered = all_numbered && row.own_number != kUnknownNumber;
             }
             if (all_numbered) {
                 for (auto& [rank, rows] : by_rank) {
@@ -384,9 +284,9 @@ class Join {
     }
 
     Database& database_;
-    std::vector<Kernel> kernels_;
+    std::vector<NcclKernel> kernels_;
     NcclCalls nccl_;
-    Ranks ranks_;
+    DeviceRanks ranks_;
     std::vector<Row> rows_;
     Missing missing_;
 };
