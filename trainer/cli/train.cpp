@@ -21,6 +21,7 @@
 #include "trainer/cli/output.h"
 #include "trainer/cli/stop.h"
 #include "trainer/data/source.h"
+#include "trainer/executor/cuda_module.h"
 #include "trainer/executor/training_run.h"
 #include "trainer/kernels/blas.h"
 #include "trainer/sharding/program.h"
@@ -54,12 +55,36 @@ std::unique_ptr<profiler::Recorder> open_trace(const Job& job) {
         recorder);
 }
 
-// Facts that are not in the job file.
-void describe_environment(profiler::Recorder& recorder, const kernels::Blas& blas, const Job& job) {
-    recorder.describe(traces::RunInfoRow{"device", "cpu"});
-    recorder.describe(traces::RunInfoRow{"workers", std::to_string(worker_count(job))});
-    recorder.describe(traces::RunInfoRow{"blas.core", blas.core()});
-    recorder.describe(traces::RunInfoRow{"blas.config", blas.config()});
+// Facts that are not in the job file, for the trace, and the line that says them.
+struct Environment {
+    std::vector<traces::RunInfoRow> facts;
+    std::vector<std::string> notes;
+    std::string line;
+};
+
+// Throws DeviceError where the device cannot be used.
+Environment environment_of(const Job& job) {
+    Environment found;
+    if (job.run.device == DeviceKind::cuda) {
+        const cuda::Gpus gpus = find_gpus();
+        found.facts = {{"device", "cuda"},
+                       {"gpus", gpus.text},
+                       {"cuda.driver", gpus.driver},
+                       {"cuda.runtime", gpus.runtime}};
+        found.line = fmt::format("{}, CUDA {}, driver for CUDA {}", gpus.text, gpus.runtime, gpus.driver);
+        return found;
+    }
+    const kernels::Blas& blas = kernels::Blas::get();
+    const int workers = worker_count(job);
+    found.facts = {{"device", "cpu"},
+                   {"workers", std::to_string(workers)},
+                   {"blas.core", blas.core()},
+                   {"blas.config", blas.config()}};
+    found.notes = blas.notes();
+    found.line =
+        fmt::format("{} worker{}, OpenBLAS {} kernels, {} thread{} a call", workers, workers == 1 ? "" : "s",
+                    blas.core(), job.run.blas_threads, job.run.blas_threads == 1 ? "" : "s");
+    return found;
 }
 
 double mean_step_us(const traces::ExecutionSummary& summary) {
@@ -96,6 +121,7 @@ class Training {
     const Program program_;
     Checkpointing checkpoints_;
     const bool json_;
+    Environment environment_;
     DataSource data_;
     std::unique_ptr<profiler::Recorder> recorder_;
     std::optional<Progress> progress_;
@@ -107,20 +133,19 @@ class Training {
 
 // Everything that can be refused is refused here, before anything is printed.
 void Training::open() {
+    environment_ = environment_of(job());
     data_ = open_data(job(), checkpoints_.tokenizer());
     checkpoints_.prepare(program_, data_.tokenizer.get(),
                          [this](const SaveReport& report) { saved(report); });
     if (job().run.trace.empty()) return;
     recorder_ = open_trace(job());
-    describe_environment(*recorder_, kernels::Blas::get(), job());
+    for (const traces::RunInfoRow& fact : environment_.facts) recorder_->describe(fact);
 }
 
 void Training::announce() const {
-    const kernels::Blas& blas = kernels::Blas::get();
-    for (const std::string& note : blas.notes()) fmt::print(stderr, "shardscope-train: note: {}\n", note);
-    fmt::print(stderr, "{}\n{} worker{}, OpenBLAS {} kernels, {} thread{} a call\n", describe_run(program_),
-               worker_count(job()), worker_count(job()) == 1 ? "" : "s", blas.core(), job().run.blas_threads,
-               job().run.blas_threads == 1 ? "" : "s");
+    for (const std::string& note : environment_.notes)
+        fmt::print(stderr, "shardscope-train: note: {}\n", note);
+    fmt::print(stderr, "{}\n{}\n", describe_run(program_), environment_.line);
     if (checkpoints_.first_step() > 0)
         fmt::print(stderr, "going on after step {} of {}\n", checkpoints_.first_step(),
                    job().checkpoint.load);
@@ -145,6 +170,9 @@ void Training::carry_out() {
     options.validation = data_.validation.get();
     options.on_step = [this](const StepReport& step) { progress_->report(step); };
     options.on_validation = [this](const ValidationReport& report) { progress_->report(report); };
+    options.on_warning = [this](const std::string& warning) {
+        progress_->say("shardscope-train: warning: " + warning);
+    };
     options.control = &control;
     checkpoints_.attach(options);
     try {

@@ -43,6 +43,7 @@ class CudaDevice final : public Device {
 
     void describe(traces::RankRow& row) const override;
     bool records_collectives() const override { return false; }
+    bool announces_collectives() const override { return groups_.front()->announces(); }
     std::int64_t bytes_in_use(int rank) override;
     std::string out_of_memory_place(int rank, MemorySpace space) override;
     void fail(std::exception_ptr error) override;

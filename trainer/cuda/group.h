@@ -22,6 +22,8 @@ class Group {
     virtual void enqueue(const CollectiveLaunch& collective, const CountedStream& stream) = 0;
     // Nobody waits for a member any more: those that do get `error`.
     virtual void fail(std::exception_ptr error) = 0;
+    // Whether a library carries them out that tells NVTX of them itself.
+    virtual bool announces() const { return false; }
     // One sentence on who is missing where a collective does not go on; empty: nobody known.
     virtual std::string missing() { return {}; }
 };

@@ -64,6 +64,7 @@ class NcclGroup final : public Group {
     void start();
     void enqueue(const CollectiveLaunch& collective, const CountedStream& stream) override;
     void fail(std::exception_ptr error) override;
+    bool announces() const override { return true; }
 
   private:
     struct InFlight {

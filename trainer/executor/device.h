@@ -83,6 +83,8 @@ class Device {
     virtual void describe(traces::RankRow& row) const = 0;
     // Whether it records the collectives' rows itself, with the work that it times.
     virtual bool records_collectives() const = 0;
+    // Whether the library that carries out its collectives tells NVTX of them, as NCCL does.
+    virtual bool announces_collectives() const { return false; }
     // Bytes that the device itself says are in use, by whomever; -1 where it does not say.
     virtual std::int64_t bytes_in_use(int rank) = 0;
     // Where a buffer of the rank does not fit: "into the memory that ...".

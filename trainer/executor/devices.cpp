@@ -5,6 +5,7 @@
 
 #include "trainer/executor/cpu_device.h"
 #include "trainer/executor/cuda_module.h"
+#include "trainer/executor/device_trace.h"
 #include "trainer/job/job.h"
 #include "trainer/kernels/blas.h"
 #include "trainer/sharding/program.h"
@@ -39,7 +40,7 @@ int worker_count(const Job& job) {
 std::unique_ptr<Device> make_device(const DeviceRequest& request) {
     switch (request.program.job().run.device) {
         case DeviceKind::cuda:
-            return open_cuda_device(request, nullptr);
+            return open_cuda_device(request, request.trace.open());
         case DeviceKind::cpu:
             break;
     }

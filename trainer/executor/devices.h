@@ -15,6 +15,7 @@ class Recorder;
 
 namespace shardscope::trainer {
 
+class DeviceTrace;
 class Program;
 struct Job;
 
@@ -29,6 +30,7 @@ struct DeviceRequest {
     profiler::Recorder* recorder;  // null: nothing is recorded
     const TestSettings& test;
     Delays& delays;
+    DeviceTrace& trace;
 };
 using MakeDevice = std::function<std::unique_ptr<Device>(const DeviceRequest&)>;
 

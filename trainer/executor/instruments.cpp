@@ -30,10 +30,7 @@ Instruments::Instruments(profiler::Recorder& recorder, const Program& program) :
     reserved_bytes = recorder.name("reserved_bytes");
     host_copy = recorder.name("aten::copy_");
     host_zero = recorder.name("aten::zero_");
-    add(program.setup());
-    for (std::size_t i = 0; i <= program.warm_up_steps(); ++i) add(program.step(i));
-    add(program.finish());
-    if (program.evaluation()) add(*program.evaluation());
+    for (const Plan* plan : program.plans()) add(*plan);
 }
 
 void Instruments::add(const Plan& plan) {

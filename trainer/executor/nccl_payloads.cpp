@@ -57,32 +57,44 @@ NcclPayload nccl_payload(Operation operation, std::int64_t communicator, int ran
     return payload;
 }
 
+std::vector<traces::PayloadSchemaRow> nccl_payload_schemas() {
+    std::vector<traces::PayloadSchemaRow> rows;
+    for (const Schema& schema : kSchemas) {
+        traces::PayloadSchemaRow& row = rows.emplace_back();
+        row.id = schema.id;
+        row.type = kStaticSchema;
+        row.size = schema.size;
+        row.entries = {{.name = "NCCL communicator ID", .description = "", .type = kUint64},
+                       {.name = "Message size [bytes]", .description = "", .type = kSize, .offset = 8}};
+        if (schema.argument) {
+            row.entries.push_back({.name = std::string(schema.argument->name),
+                                   .description = "",
+                                   .type = schema.argument->type,
+                                   .offset = 16});
+        }
+    }
+    return rows;
+}
+
+traces::PayloadEnumRow nccl_reductions() {
+    traces::PayloadEnumRow row;
+    row.id = kReductions;
+    row.size = sizeof(std::int32_t);
+    for (std::uint64_t i = 0; i < std::size(kReductionNames); ++i) {
+        row.entries.push_back({std::string(kReductionNames[i]), i, false});
+    }
+    return row;
+}
+
 void describe_nccl_payloads(profiler::Recorder& recorder) {
     recorder.describe_with([](traces::EventSink& sink) {
         const traces::StringId domain = sink.intern("NCCL");
-        for (const Schema& schema : kSchemas) {
-            traces::PayloadSchemaRow row;
+        for (traces::PayloadSchemaRow row : nccl_payload_schemas()) {
             row.domain = domain;
-            row.id = schema.id;
-            row.type = kStaticSchema;
-            row.size = schema.size;
-            row.entries = {{.name = "NCCL communicator ID", .description = "", .type = kUint64},
-                           {.name = "Message size [bytes]", .description = "", .type = kSize, .offset = 8}};
-            if (schema.argument) {
-                row.entries.push_back({.name = std::string(schema.argument->name),
-                                       .description = "",
-                                       .type = schema.argument->type,
-                                       .offset = 16});
-            }
             sink.add(row);
         }
-        traces::PayloadEnumRow reductions;
+        traces::PayloadEnumRow reductions = nccl_reductions();
         reductions.domain = domain;
-        reductions.id = kReductions;
-        reductions.size = sizeof(std::int32_t);
-        for (std::uint64_t i = 0; i < std::size(kReductionNames); ++i) {
-            reductions.entries.push_back({std::string(kReductionNames[i]), i, false});
-        }
         sink.add(reductions);
     });
 }

@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "traces/schema/enums.h"
+#include "traces/store/rows.h"
 
 namespace shardscope::profiler {
 class Recorder;
@@ -31,7 +33,11 @@ static_assert(sizeof(NcclPayload::Value) == 24 && offsetof(NcclPayload::Value, a
 NcclPayload nccl_payload(traces::Operation operation, std::int64_t communicator, int ranks,
                          std::int64_t full_bytes, int divisor);
 
-// Tells the trace the layout of those payloads.
+// The layouts of those payloads, and the enumeration that they refer to; their domain is the teller's.
+std::vector<traces::PayloadSchemaRow> nccl_payload_schemas();
+traces::PayloadEnumRow nccl_reductions();
+
+// Tells the trace of them.
 void describe_nccl_payloads(profiler::Recorder& recorder);
 
 }  // namespace shardscope::trainer

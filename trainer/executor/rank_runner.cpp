@@ -63,6 +63,7 @@ void RankRunner::run(const Plan& plan, std::int64_t step) {
         names_ = &shared_.instruments->of(plan);
         if (!log_) log_ = shared_.instruments->recorder().attach_thread("", rank_);
     }
+    if (shared_.nvtx) nvtx_names_ = &shared_.nvtx->of(plan);
     blocks_.resize(plan.buffers.size(), nullptr);
     events_.resize(static_cast<std::size_t>(plan.events));
     for (const Op& op : plan.ops) {
@@ -74,10 +75,10 @@ void RankRunner::run(const Plan& plan, std::int64_t step) {
                 free(plan, op);
                 break;
             case OpKind::push_range:
-                if (log_) log_->push(names_->names[static_cast<std::size_t>(op.name)], op.range_module);
+                push_range(op);
                 break;
             case OpKind::pop_range:
-                if (log_) log_->pop();
+                pop_range();
                 break;
             case OpKind::host_wait:
                 host_wait(op);
@@ -291,14 +292,9 @@ void RankRunner::host_wait(const Op& op) {
 void RankRunner::do_at_once(const Plan& plan, const Op& op) {
     shared_.delays.maybe_sleep();
     prepare(plan, op, launch_);
-    if (log_) {
-        const Instruments& names = *shared_.instruments;
-        log_->push(op.kind == OpKind::kernel   ? names_->names[static_cast<std::size_t>(op.name)]
-                   : op.kind == OpKind::memcpy ? names.host_copy
-                                               : names.host_zero);
-    }
+    push_host_work(op);
     carry_out(launch_);
-    if (log_) log_->pop();
+    pop_range();
 }
 
 }  // namespace shardscope::trainer

@@ -14,6 +14,7 @@
 #include "trainer/executor/delays.h"
 #include "trainer/executor/device.h"
 #include "trainer/executor/instruments.h"
+#include "trainer/executor/nvtx.h"
 #include "trainer/plan/account.h"
 #include "trainer/plan/host_view.h"
 #include "trainer/plan/mesh.h"
@@ -33,6 +34,7 @@ struct Shared {
     BufferId product_workspaces = -1;     // of each rank; -1: there are none
     std::vector<std::string> unit_names;  // by unit, for messages
     Instruments* instruments = nullptr;   // null: nothing is recorded
+    const Nvtx* nvtx = nullptr;           // null: no tool listens
 };
 
 // What a Plan's host calls reach, on the rank's host thread.
@@ -69,6 +71,11 @@ class RankRunner {
         std::int64_t sequence = 0;  // of the next one
     };
 
+    void push_range(const Op& op);
+    void pop_range();
+    void push_host_work(const Op& op);
+    void push_collective(const Op& op);
+    void pop_collective();
     void allocate(const Plan& plan, const Op& op);
     void free(const Plan& plan, const Op& op);
     [[noreturn]] void out_of_memory(const Plan& plan, const Op& op, const PoolExhausted& reason) const;
@@ -98,11 +105,12 @@ class RankRunner {
     AllocationCounter counter_;
     const Instruments::PlanNames* names_ = nullptr;
     profiler::ThreadLog* log_ = nullptr;
-    std::vector<Block*> blocks_;              // by buffer; null while not allocated
-    std::vector<StreamEvent> events_;         // by event slot
-    std::array<StreamEvent, kStreams> last_;  // latest item of each stream
-    std::array<Waits, kStreams> waits_;       // that the next item of a stream takes along
-    Launch launch_;                           // the latest
+    const std::vector<Nvtx::Name>* nvtx_names_ = nullptr;  // of the Plan
+    std::vector<Block*> blocks_;                           // by buffer; null while not allocated
+    std::vector<StreamEvent> events_;                      // by event slot
+    std::array<StreamEvent, kStreams> last_;               // latest item of each stream
+    std::array<Waits, kStreams> waits_;                    // that the next item of a stream takes along
+    Launch launch_;                                        // the latest
     std::array<Communicator, kGroupNames.size()> communicators_;  // by Group; those that are the world: its
     std::int64_t correlation_ = 0;
     std::int64_t step_ = 0;

@@ -1,7 +1,6 @@
 // What a rank's host thread enqueues on its streams.
 #include <utility>
 
-#include "trainer/executor/nccl_payloads.h"
 #include "trainer/executor/rank_runner.h"
 #include "trainer/executor/runtime_call.h"
 #include "trainer/job/job.h"
@@ -90,22 +89,16 @@ void RankRunner::enqueue_collective(const Op& op) {
     shared_.delays.maybe_sleep();
     if (log_) {
         describe_collective(op, launch);
-        const Instruments& names = *shared_.instruments;
-        const NcclPayload payload =
-            nccl_payload(op.collective, communicator.id, communicator.members, op.bytes, op.divisor);
-        if (payload.schema != 0) log_->payload(payload.schema, &payload.value, payload.size);
-        log_->push(names.collective_call[static_cast<std::size_t>(op.collective)], -1, names.nccl_domain);
     }
+    push_collective(op);
     {
         const RuntimeCall call(log_, log_ ? shared_.instruments->launch_collective : NameId::none,
                                launch.row.correlation);
         communicator.last = shared_.device.enqueue(index(op.stream), waits, launch);
     }
     shared_.device.hold(communicator.last);
-    if (log_) {
-        log_->pop();
-        if (!shared_.device.records_collectives()) log_->collective(launch.row);
-    }
+    pop_collective();
+    if (log_ && !shared_.device.records_collectives()) log_->collective(launch.row);
     use(op, communicator.last);
 }
 

@@ -29,8 +29,8 @@ void describe_rank(profiler::Recorder& recorder, const Device& device, const Mes
 }
 
 Shared make_shared_state(Device& device, Delays& delays, const Program& program, const TestSettings& test) {
-    Shared shared{device, delays, program.mesh(), program.job(), test.poison, program.product_workspaces(),
-                  {},     nullptr};
+    Shared shared{device, delays,  program.mesh(), program.job(), test.poison, program.product_workspaces(),
+                  {},     nullptr, nullptr};
     for (const UnitInfo& unit : program.units()) shared.unit_names.push_back(unit.name);
     return shared;
 }
@@ -41,10 +41,17 @@ Ranks::Ranks(const Program& program, profiler::Recorder* recorder, const TestSet
              const std::function<HostCalls(int rank)>& calls_of, const MakeDevice& make)
     : recorder_(recorder),
       delays_(test.delay_seed),
-      device_((make ? make : MakeDevice(make_device))({program, recorder, test, delays_})),
+      device_trace_(recorder),
+      device_((make ? make : MakeDevice(make_device))({program, recorder, test, delays_, device_trace_})),
+      nvtx_(Nvtx::open(program)),
       shared_(make_shared_state(*device_, delays_, program, test)),
       barrier_(program.mesh().ranks) {
     if (recorder_) shared_.instruments = &instruments_.emplace(*recorder_, program);
+    if (!trace_problem().empty()) {
+        recorder_->describe(
+            traces::DiagnosticRow{recorder_->now_ns(), traces::Severity::warning, trace_problem()});
+    }
+    shared_.nvtx = nvtx_.get();
     for (int rank = 0; rank < program.mesh().ranks; ++rank) {
         runners_.push_back(std::make_unique<RankRunner>(rank, shared_, calls_of(rank)));
     }
@@ -52,6 +59,7 @@ Ranks::Ranks(const Program& program, profiler::Recorder* recorder, const TestSet
 
 Ranks::~Ranks() {
     device_->stop();  // nothing uses the ranks' memory after this
+    device_trace_.finish();
 }
 
 void Ranks::give_up(std::exception_ptr error) {
@@ -62,9 +70,11 @@ void Ranks::give_up(std::exception_ptr error) {
 }
 
 profiler::ThreadLog* Ranks::attach_host(int rank) {
+    const std::string name = fmt::format("rank {} host", rank);
+    if (nvtx_) nvtx_->name_thread(name);
     if (!recorder_) return nullptr;
     describe_rank(*recorder_, *device_, shared_.mesh, rank, traces::global_tid(getpid(), gettid()));
-    return recorder_->attach_thread(fmt::format("rank {} host", rank), rank);
+    return recorder_->attach_thread(name, rank);
 }
 
 void Ranks::run(const std::function<void(int, RankRunner&, profiler::ThreadLog*)>& host) {
@@ -84,6 +94,7 @@ void Ranks::run(const std::function<void(int, RankRunner&, profiler::ThreadLog*)
     }
     for (std::thread& thread : hosts) thread.join();
     device_->stop();
+    device_trace_.finish();
     if (!error_) return;
     try {
         std::rethrow_exception(error_);

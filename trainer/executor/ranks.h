@@ -5,10 +5,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "trainer/executor/device_trace.h"
 #include "trainer/executor/devices.h"
 #include "trainer/executor/gates.h"
+#include "trainer/executor/nvtx.h"
 #include "trainer/executor/rank_runner.h"
 #include "trainer/executor/run.h"
 #include "trainer/sharding/program.h"
@@ -27,6 +30,10 @@ class Ranks {
 
     RankRunner& runner(int rank) { return *runners_[static_cast<std::size_t>(rank)]; }
     HostBarrier& barrier() { return barrier_; }
+    const Nvtx* nvtx() const { return nvtx_.get(); }  // null: no tool listens
+
+    // One sentence where the trace cannot have what the device does; else empty.
+    const std::string& trace_problem() const { return device_trace_.problem(); }
 
     // Calls `host` for every rank on a thread of its own, all at once, and returns when all have ended and
     // the streams are empty. Throws what the first failure threw (std::bad_alloc as OutOfMemory); a failure
@@ -39,8 +46,10 @@ class Ranks {
 
     profiler::Recorder* recorder_;
     Delays delays_;
+    DeviceTrace device_trace_;
     std::unique_ptr<Device> device_;
     std::optional<Instruments> instruments_;
+    std::unique_ptr<Nvtx> nvtx_;
     Shared shared_;
     HostBarrier barrier_;
     std::vector<std::unique_ptr<RankRunner>> runners_;

@@ -68,6 +68,8 @@ struct RunOptions {
     const Dataset* validation = nullptr;     // what is held out; null: no validation
     std::function<void(const StepReport&)> on_step;
     std::function<void(const ValidationReport&)> on_validation;
+    // Told once, before the first step, of what the trace cannot have: one sentence. On the caller's thread.
+    std::function<void(const std::string&)> on_warning;
     RunControl* control = nullptr;
     RunHooks hooks;
     // Where a resumed run goes on: steps done before, and the position in the dataset's stream of samples.

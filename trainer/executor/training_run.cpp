@@ -60,6 +60,8 @@ class Training {
     };
 
     void host(int rank, RankRunner& runner, profiler::ThreadLog* log);
+    void push_range(const std::string& name, profiler::ThreadLog* log) const;
+    void pop_range(profiler::ThreadLog* log) const;
     void step(int rank, std::int64_t number, RankRunner& runner, profiler::ThreadLog* log);
     void read_last_loss(std::int64_t steps_done, RankRunner& runner);
     void validate(int rank, std::int64_t steps_done, RankRunner& runner, profiler::ThreadLog* log);
@@ -106,6 +108,7 @@ std::int64_t Training::validation_batches() const {
 }
 
 RunResult Training::run() {
+    if (!ranks_.trace_problem().empty() && options_.on_warning) options_.on_warning(ranks_.trace_problem());
     ranks_.run([this](int rank, RankRunner& runner, profiler::ThreadLog* log) { host(rank, runner, log); });
     for (int rank = 0; rank < job_.run.ranks; ++rank) {
         const RankRunner& runner = ranks_.runner(rank);
@@ -168,14 +171,24 @@ void Training::host(int rank, RankRunner& runner, profiler::ThreadLog* log) {
     if (done < steps) result_.stopped_at = done;
 }
 
+// In the trace (`log` may be null) and for a tool that listens to NVTX.
+void Training::push_range(const std::string& name, profiler::ThreadLog* log) const {
+    if (log) log->push(options_.recorder->name(name));
+    if (ranks_.nvtx()) ranks_.nvtx()->push(name);
+}
+
+void Training::pop_range(profiler::ThreadLog* log) const {
+    if (ranks_.nvtx()) ranks_.nvtx()->pop();
+    if (log) log->pop();
+}
+
 void Training::step(int rank, std::int64_t number, RankRunner& runner, profiler::ThreadLog* log) {
     const std::uint64_t begin = log ? profiler::ticks() : 0;
-    if (log) log->push(options_.recorder->name(fmt::format("ProfilerStep#{}", number)));
+    push_range(fmt::format("ProfilerStep#{}", number), log);
     // The Plans of a run begin with its own first step, wherever it goes on.
     runner.run(program_.step(static_cast<std::size_t>(number - options_.first_step)), number);
-    if (!log) return;
-    log->pop();
-    log->step(rank, number, begin, profiler::ticks());
+    pop_range(log);
+    if (log) log->step(rank, number, begin, profiler::ticks());
 }
 
 // The loss of a step is read one step late; where training pauses, now. The board passes over the second
@@ -187,7 +200,7 @@ void Training::read_last_loss(std::int64_t steps_done, RankRunner& runner) {
 
 void Training::validate(int rank, std::int64_t steps_done, RankRunner& runner, profiler::ThreadLog* log) {
     Rank& own = ranks_state_[static_cast<std::size_t>(rank)];
-    if (log) log->push(options_.recorder->name("validation"));
+    push_range("validation", log);
     own.validating = true;
     own.validation_losses.clear();
     for (own.validation_batch = 0; own.validation_batch < validation_batches_; ++own.validation_batch) {
@@ -195,7 +208,7 @@ void Training::validate(int rank, std::int64_t steps_done, RankRunner& runner, p
     }
     runner.drain();
     own.validating = false;
-    if (log) log->pop();
+    pop_range(log);
     validation_.tell(rank, steps_done - 1, own.validation_losses);
 }
 

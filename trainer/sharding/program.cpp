@@ -98,6 +98,13 @@ std::string Program::state_key() const {
     return parallelism_->state_key() + (loss_pending_ ? " loss" : "");
 }
 
+std::vector<const Plan*> Program::plans() const {
+    std::vector<const Plan*> all = {&setup_, &finish_};
+    for (const Plan& step : steps_) all.push_back(&step);
+    if (evaluation_) all.push_back(&*evaluation_);
+    return all;
+}
+
 BufferId Program::persistent_buffers() const {
     return static_cast<BufferId>(parallelism_->persistent().size());
 }

@@ -63,6 +63,9 @@ class Program {
     // Where parameters and optimizer state are, for the rank at `place` of its shard group (see mesh()).
     std::vector<StatePiece> state_pieces(int place) const { return optimizer().pieces(place); }
 
+    // Every Plan that a run may carry out.
+    std::vector<const Plan*> plans() const;
+
     BufferId persistent_buffers() const;
     // Device memory for the matrix products (memory.gemm_workspace_bytes, twice); -1: none.
     BufferId product_workspaces() const { return workspace_; }

@@ -1,0 +1,51 @@
+// The trainer's ranges for tools that listen to NVTX (Nsight Systems, shardscope-record): modules, steps and
+// collectives under the names that our own trace has. Nothing of it is there while no tool listens.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "trainer/executor/nccl_payloads.h"
+#include "trainer/plan/plan.h"
+
+namespace shardscope::trainer {
+
+class Program;
+
+class Nvtx {
+  public:
+    // A text that the tool knows already.
+    using Name = void*;
+
+    // Null: no tool listens, or NVTX's headers were not there when this was built. Which tool it is, NVTX
+    // decides once in a process (NVTX_INJECTION64_PATH).
+    static std::unique_ptr<Nvtx> open(const Program& program);
+
+    // By Op::name.
+    const std::vector<Name>& of(const Plan& plan) const { return plans_.at(&plan); }
+    Name host_copy = nullptr, host_zero = nullptr;
+
+    // Ranges nest per thread and domain. Any thread.
+    void push(Name name) const;
+    void push(const std::string& text) const;
+    void pop() const;
+    // In the domain of NCCL, with what its own ranges carry.
+    void push_collective(traces::Operation operation, const NcclPayload& payload) const;
+    void pop_collective() const;
+
+    // Of the calling thread.
+    void name_thread(const std::string& name) const;
+
+  private:
+    Nvtx(const Program& program, void* nccl_domain);
+    void add(const Plan& plan);
+    void describe_payloads() const;
+
+    void* nccl_;  // domain
+    Name collectives_[traces::kOperations] = {};
+    std::unordered_map<const Plan*, std::vector<Name>> plans_;
+};
+
+}  // namespace shardscope::trainer
