@@ -44,6 +44,11 @@ TEST(ShortName, ALambdaIsOfTheFunctionThatItStandsIn) {
                     "k<4, cos_kernel, A<...> >"));
 }
 
+TEST(ShortName, ThePointersOfAFunctionAreItsParameters) {
+    EXPECT_THAT(forms("ncclKernel_AllReduce_RING_LL(ncclDevComm*, unsigned long, ncclWork*)"),
+                ElementsAre("ncclKernel_AllReduce_RING_LL"));
+}
+
 TEST(ShortName, TypesOfNumbersAreLeftOut) {
     EXPECT_THAT(forms("void reduce<(int)512, (unsigned int)4, (bool)1>(float)"),
                 ElementsAre("reduce<(int)512, (unsigned int)4, (bool)1>", "reduce<512, 4, 1>"));

@@ -219,7 +219,9 @@ ShortName short_name(std::string_view name) {
     Places places;
     if (!find_places(plain, places)) return result;
     const bool qualified = plain.find("::") != std::string::npos;
-    if (!places.arguments && !(places.parameters && qualified)) return result;
+    // Parentheses alone may hold anything; a pointer in them is a parameter.
+    const bool pointer = plain.find("*,") != std::string::npos || plain.ends_with("*)");
+    if (!places.arguments && !(places.parameters && (qualified || pointer))) return result;
     const auto add = [&](std::string form) {
         const std::size_t before = result.forms.empty() ? name.size() : result.forms.back().size();
         if (!form.empty() && form.size() < before) result.forms.push_back(std::move(form));
