@@ -83,5 +83,15 @@ TEST(Axis, TheTopLeavesRoom) {
     EXPECT_GT(axis_top(0), 0);
 }
 
+// Whole numbers lie 512 apart there: there may be fewer ticks, and there is an end to them.
+TEST(Ticks, OfTimesBeyondTwoToThe53AreFewAndInOrder) {
+    const double late = 2305843009213693952.0;  // 2^61
+    for (const double span : {512.0, 1000.0, 1e6}) {
+        const auto ticks = make_ticks(late, late + span, 12, AxisUnit::nanoseconds);
+        EXPECT_LE(ticks.size(), 13U);
+        for (std::size_t t = 1; t < ticks.size(); ++t) EXPECT_GT(ticks[t].value, ticks[t - 1].value);
+    }
+}
+
 }  // namespace
 }  // namespace shardscope::viewer

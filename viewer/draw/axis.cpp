@@ -68,8 +68,10 @@ std::vector<Tick> make_ticks(double low, double high, int max_ticks, AxisUnit un
         last = std::floor(to / step + 1e-9);
     }
     const int decimals = decimals_of(step);
-    for (double i = first; i <= last; ++i) {
-        const double value = i * step;
+    // Counted: beyond 2^53 a double plus one is the same double.
+    for (int n = 0; n <= max_ticks && first + n <= last; ++n) {
+        const double value = (first + n) * step;
+        if (!ticks.empty() && value * scale.size <= ticks.back().value) continue;
         ticks.push_back({value * scale.size, format_decimal(value, decimals) + scale.suffix});
     }
     return ticks;

@@ -60,7 +60,8 @@ void bullet(std::string_view line, ImU32 color) {
     ImGui::Bullet();
     ImGui::SameLine();
     ImGui::PushTextWrapPos(0);
-    text(line);
+    constexpr std::size_t kLongest = 600;  // bytes: a name of a megabyte says no more
+    text(line.size() <= kLongest ? std::string(line) : std::string(line.substr(0, kLongest)) + " ...");
     ImGui::PopTextWrapPos();
     ImGui::PopStyleColor();
 }
