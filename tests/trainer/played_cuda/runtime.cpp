@@ -29,6 +29,8 @@ std::mutex failure_mutex;
 std::string failure;  // what a stream's work threw first
 std::atomic<bool> failed{false};
 
+std::atomic<played_cuda::Observer*> observer{nullptr};
+thread_local std::uint64_t current_tag = 0;
 thread_local int current_gpu = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 
@@ -268,9 +270,12 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
-    played_cuda::enqueue(stream, [=] {
-        if (bytes > 0) std::memcpy(to, from, bytes);
-    });
+    played_cuda::enqueue(
+        stream,
+        [=] {
+            if (bytes > 0) std::memcpy(to, from, bytes);
+        },
+        played_cuda::Activity::memcpy);
     return result(cudaSuccess);
 }
 cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
@@ -278,9 +283,12 @@ cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
     return result(cudaSuccess);
 }
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
-    played_cuda::enqueue(stream, [=] {
-        if (bytes > 0) std::memset(to, value, bytes);
-    });
+    played_cuda::enqueue(
+        stream,
+        [=] {
+            if (bytes > 0) std::memset(to, value, bytes);
+        },
+        played_cuda::Activity::memset);
     return result(cudaSuccess);
 }
 
@@ -302,8 +310,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     return result(cudaSuccess);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-    played_cuda::enqueue(stream,
-                         [state = event->state, number = event->state->latest()] { state->wait(number); });
+    played_cuda::enqueue(
+        stream, [state = event->state, number = event->state->latest()] { state->wait(number); },
+        played_cuda::Activity::none);
     return result(cudaSuccess);
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
@@ -320,7 +329,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
         const std::lock_guard lock(event->state->mutex);
         number = ++event->state->recorded;
     }
-    played_cuda::enqueue(stream, [state = event->state, number] { state->reach(number); });
+    played_cuda::enqueue(
+        stream, [state = event->state, number] { state->reach(number); }, played_cuda::Activity::none);
     return result(cudaSuccess);
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
@@ -334,12 +344,24 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 
 namespace played_cuda {
 
-void enqueue(cudaStream_t stream, std::function<void()> work) {
+void enqueue(cudaStream_t stream, std::function<void()> work, Activity activity) {
+    if (observer && activity != Activity::none) {
+        work = [activity, tag = current_tag, to = observer.load(), inner = std::move(work)] {
+            to->carry_out(activity, tag, inner);
+        };
+    }
     if (stream) {
         stream->add(std::move(work));
     } else {
         work();
     }
+}
+
+void observe(Observer* wanted) {
+    observer = wanted;
+}
+void set_tag(std::uint64_t tag) {
+    current_tag = tag;
 }
 
 void set_machine(const Machine& wanted) {

@@ -83,8 +83,19 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event);
 
 namespace played_cuda {
 
+enum class Activity { kernel, memcpy, memset, none };
+
 // Work of a stream.
-void enqueue(cudaStream_t stream, std::function<void()> work);
+void enqueue(cudaStream_t stream, std::function<void()> work, Activity activity = Activity::kernel);
+
+// Carries out, on the stream's thread, what was enqueued while the enqueuing thread's tag was `tag`.
+class Observer {
+  public:
+    virtual ~Observer() = default;
+    virtual void carry_out(Activity activity, std::uint64_t tag, const std::function<void()>& work) = 0;
+};
+void observe(Observer* observer);  // null: nobody
+void set_tag(std::uint64_t tag);   // of the calling thread
 
 // How the played machine is, from now on: GPUs with `memory` bytes each, and short
 // pseudo-random sleeps before pieces of work (seed 0: none).
