@@ -58,9 +58,15 @@ if [[ -n $base ]]; then
 fi
 echo "-- clang-tidy: ${#compiled[@]} files"
 ((${#compiled[@]})) || exit 0
-# The compile commands are for GCC; clang does not know all of its options.
+# The compile commands are for GCC; clang does not know all of its options. Those of nvcc are left out: CUDA sources
+# are compiled by GCC, too, for the tests that play CUDA.
 mkdir -p "$tree/lint"
-sed -E 's/ (-Wno-restrict|-fno-tree-[a-z-]+)//g' "$tree/compile_commands.json" >"$tree/lint/compile_commands.json"
+{
+    echo '['
+    awk '/^\{/ { entry = "" } /^[{} ]/ { entry = entry $0 "\n" } /^\}/ && entry !~ / -x cu / { printf "%s", entry }' \
+        "$tree/compile_commands.json" | sed -E 's/ (-Wno-restrict|-fno-tree-[a-z-]+)//g'
+    echo ']'
+} >"$tree/lint/compile_commands.json"
 tidy=(clang-tidy --quiet "${quick[@]}" -p "$tree/lint")
 if ! printf '%s\0' "${compiled[@]}" | xargs -0 -n 1 -P "$(nproc)" "${tidy[@]}" 2>/dev/null; then
     echo "lint.sh: clang-tidy found what is printed above; correct it, or say why not with a NOLINT comment." >&2

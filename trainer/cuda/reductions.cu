@@ -56,7 +56,8 @@ __global__ void __launch_bounds__(kSumThreads)
             for (std::size_t i = first; i < n && i < first + kCount; ++i) finite = finite && is_finite(x[i]);
         }
     }
-    if (!finite) atomicCAS(flag, -1, module);
+    // One word to the host, where the flag may be, for the whole block.
+    if (__syncthreads_or(finite ? 0 : 1) != 0 && threadIdx.x == 0) atomicCAS(flag, -1, module);
 }
 
 __global__ void flag_one_not_finite_kernel(const double* one, std::int32_t module, std::int32_t* flag) {

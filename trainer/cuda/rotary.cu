@@ -13,7 +13,8 @@ __global__ void __launch_bounds__(kThreads) table_kernel(T* table, int context, 
     const std::size_t n = static_cast<std::size_t>(context) * static_cast<std::size_t>(half);
     const std::size_t at = std::size_t{blockIdx.x} * kThreads + threadIdx.x;
     if (at >= n) return;
-    const auto position = static_cast<double>(at / static_cast<unsigned>(half));
+    const std::size_t row = at / static_cast<unsigned>(half);
+    const auto position = static_cast<double>(row);
     const auto i = static_cast<double>(at % static_cast<unsigned>(half));
     const double speed = pow(base, -2.0 * i / head_width);
     table[at] = rounded<T>(static_cast<float>(cos(position * speed)));

@@ -3,6 +3,7 @@
 // cache where they fit. Device code, and the choice of threads on the host.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 
 #include "trainer/cuda/blocks.h"
@@ -70,7 +71,7 @@ class Row {
     const T* data_;
     int n_;
     bool packed_;
-    float held_[kPacks > 0 ? kPacks : 1][kCount];
+    float held_[std::max(kPacks, 1)][kCount] = {};
 };
 
 // The form of kernel for rows of n elements of T, and the threads of a block.

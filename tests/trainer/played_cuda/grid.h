@@ -24,6 +24,9 @@
 
 #define SHARDSCOPE_PLAYED_CUDA 1
 
+// The names are CUDA's.
+// NOLINTBEGIN(bugprone-reserved-identifier)
+
 #define __host__
 #define __device__
 #define __global__
@@ -314,3 +317,5 @@ inline int max(int a, int b) {
 inline float fdividef(float x, float y) {
     return x / y;
 }
+
+// NOLINTEND(bugprone-reserved-identifier)
