@@ -1,0 +1,260 @@
+#!/usr/bin/env bash
+# The trainer's part of run.sh: jobs on a GPU beside the same jobs on the processor. Several ranks share the one
+# card, through the local process group.
+#
+#   tests/gpu/trainer.sh [--dry-run] [FOLDER]
+# shellcheck disable=SC1091,SC2154  # lib.sh and what it sets
+set -uo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+start "$@"
+[[ -x $bin/shardscope-train ]] || not_run "no shardscope-train in $bin"
+samples=$tree/samples
+grid=$here/grid.toml
+# One card for all ranks, wherever this runs.
+export CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0}
+CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES%%,*}
+
+# --- running jobs ------------------------------------------------------------------------------------------
+
+text=$work/text.txt # nothing of the machine's is needed
+awk 'BEGIN { srand(7); for (i = 0; i < 20000; ++i) printf "%c", i % 61 == 60 ? 10 : 97 + int(26 * rand() * rand()) }' \
+    >"$text"
+
+train() { # NAME JOB KEY ...: its result is in $work/NAME.json, what it said in $work/NAME.err
+    local name=$1
+    shift
+    timeout 240 "$bin/shardscope-train" "$@" --format json >"$work/$name.json" 2>"$work/$name.err"
+}
+losses() { sed -n 's/.*"losses":\[\([^]]*\)\].*/\1/p' "$work/$1.json"; }
+peaks() { grep -o '"peak_bytes":[0-9]*' "$work/$1.json" | cut -d: -f2 | paste -sd,; }
+
+parity() { # WHAT TOLERANCE JOB KEY ...: losses near, memory equal
+    local what=$1 tolerance=$2
+    shift 2
+    if ! train host "$@" --run.device=cpu; then
+        failed "$what" "on the processor: $(tail -n 1 "$work/host.err")"
+    elif ! train card "$@" --run.device="$device"; then
+        failed "$what" "$(tail -n 1 "$work/card.err")"
+    elif [[ $(peaks host) != "$(peaks card)" ]]; then
+        failed "$what" "peak bytes by rank $(peaks host) on the processor, $(peaks card) on the device"
+    else
+        near "$what" "$tolerance" "$(losses host)" "$(losses card)"
+    fi
+}
+
+# --- kernels, one by one -----------------------------------------------------------------------------------
+
+section "kernels beside the processor's"
+tests=$bin/test_cuda_kernels_gpu
+if [[ ! -x $tests ]]; then
+    left_out "kernels" "no test_cuda_kernels_gpu in $bin (it is built where nvcc is)"
+elif $dry; then
+    compare "tests there are" "$("$tests" --gtest_list_tests | grep -c '^  ')" ">" 50
+else
+    timeout 300 "$tests" --gtest_brief=1 >"$work/kernels.out" 2>&1
+    status=$?
+    grep -E 'Failure|FAILED' -A 3 "$work/kernels.out" | head -n 40
+    check "exit status" 0 "$status"
+    check "skipped" 0 "$(sed -n 's/^\[  SKIPPED \] \([0-9]*\) test.*/\1/p' "$work/kernels.out" | grep . || echo 0)"
+    compare "passed" "$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$work/kernels.out")" ">" 50
+fi
+
+# --- losses and memory -------------------------------------------------------------------------------------
+
+section "losses within 2e-5 of the processor's in fp32 and 2e-2 in bf16, peak memory equal: samples"
+# 1e-4 where a rate of 1 amplifies what rounding does.
+parity "mlp.toml" 1e-4 "$samples/mlp.toml" --run.steps=4
+parity "ddp.toml" 1e-4 "$samples/ddp.toml" --run.steps=4
+parity "gpt.toml" 2e-5 "$samples/gpt.toml" --run.steps=4 --model.attention=fused --data.path="$text"
+parity "talk.toml" 2e-5 "$samples/talk/talk.toml" --run.steps=2 --model.width=256 --data.batch=128
+
+section "the same: strategy, wrap, offload, ranks; every third in bf16, every second checkpointed"
+number=0
+for strategy in FULL_SHARD SHARD_GRAD_OP NO_SHARD HYBRID_SHARD ddp; do
+    for wrap in root module:Block; do
+        for offload in false true; do
+            for ranks in 1 2 4 8; do
+                keys=(--run.ranks="$ranks" --data.path="$text")
+                if [[ $strategy == ddp ]]; then
+                    [[ $wrap$offload == rootfalse ]] || continue
+                    keys+=(--parallel.mode=ddp)
+                else
+                    keys+=(--fsdp.sharding_strategy="$strategy" --fsdp.wrap="$wrap" --fsdp.cpu_offload="$offload")
+                fi
+                if [[ $strategy == HYBRID_SHARD ]]; then
+                    ((ranks >= 4)) || continue
+                    keys+=(--fsdp.shard_group=2)
+                fi
+                number=$((number + 1))
+                what="$strategy, $wrap, offload $offload, ranks $ranks" tolerance=2e-5
+                if ((number % 3 == 0)) && [[ $strategy != ddp ]]; then
+                    keys+=(--precision.param=bf16)
+                    what+=", bf16" tolerance=2e-2
+                fi
+                if ((number % 2 == 0)); then
+                    keys+=(--memory.activation_checkpointing=module:Block)
+                    what+=", checkpointing"
+                fi
+                if ((number % 5 == 0)); then
+                    keys+=(--model.attention=plain)
+                    what+=", plain attention"
+                fi
+                # A dry run takes one of seven: it proves the script.
+                if $dry && ((number % 7 != 1)); then continue; fi
+                parity "$what" $tolerance "$grid" "${keys[@]}"
+            done
+        done
+    done
+done
+
+# --- what CUPTI saw ----------------------------------------------------------------------------------------
+
+section "a trace of the device beside the processor's"
+host=$work/host.sqlite trace=$work/card.sqlite
+keys=(--run.ranks=2 --fsdp.cpu_offload=true --data.path="$text")
+train host "$grid" "${keys[@]}" --run.device=cpu --trace "$host"
+check "traced on the processor" 0 $?
+train card "$grid" "${keys[@]}" --run.device="$device" --trace "$trace"
+check "traced on the device" 0 $?
+$dry || check "the GPU's name" "$(nvidia-smi --id="$CUDA_VISIBLE_DEVICES" --query-gpu=name --format=csv,noheader)" \
+    "$(value "$trace" "SELECT name FROM TARGET_INFO_GPU LIMIT 1")"
+check "lost events" 0 "$(value "$trace" "SELECT dropped FROM SHARD_STATE")"
+check "warnings" 0 "$(value "$trace" "SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE severity >= 2")"
+work_of="SELECT correlationId, deviceId, streamId, start, \"end\" FROM CUPTI_ACTIVITY_KIND_KERNEL
+    UNION ALL SELECT correlationId, deviceId, streamId, start, \"end\" FROM CUPTI_ACTIVITY_KIND_MEMCPY
+    UNION ALL SELECT correlationId, deviceId, streamId, start, \"end\" FROM CUPTI_ACTIVITY_KIND_MEMSET"
+# A barrier of ranks that share a card has nothing to do on it.
+check "launches without work on the device" 0 "$(value "$trace" "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME r
+    JOIN StringIds s ON s.id = r.nameId WHERE s.value LIKE 'cudaLaunchKernel%'
+    AND r.correlationId NOT IN (SELECT correlationId FROM ($work_of))
+    AND r.correlationId NOT IN (SELECT correlation FROM collectives WHERE operation = 'barrier')")"
+check "work on the device without its launch" 0 "$(value "$trace" "SELECT count(*) FROM ($work_of) WHERE correlationId
+    NOT IN (SELECT correlationId FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE correlationId NOT NULL)")"
+check "kernels that are there twice" 0 "$(value "$trace" "SELECT count(*) FROM (SELECT 1 FROM CUPTI_ACTIVITY_KIND_KERNEL
+    GROUP BY deviceId, streamId, start, \"end\", shortName HAVING count(*) > 1)")"
+check "work before its launch" 0 "$(value "$trace" "SELECT count(*) FROM ($work_of) w
+    JOIN CUPTI_ACTIVITY_KIND_RUNTIME r USING (correlationId) WHERE w.start < r.start")"
+# What a step leaves to the device, its loss on the way to the host, the next one ends.
+check "work outside the step that launched it and the next" 0 "$(value "$trace" "SELECT count(*) FROM ($work_of) w
+    JOIN CUPTI_ACTIVITY_KIND_RUNTIME r USING (correlationId) JOIN SHARD_RANKS k ON k.deviceId = w.deviceId
+    JOIN SHARD_STEPS s ON s.rank = k.rank AND r.start >= s.start AND r.start < s.\"end\"
+    LEFT JOIN SHARD_STEPS n ON n.rank = s.rank AND n.step = s.step + 1
+    WHERE w.start < s.start OR w.\"end\" > n.\"end\"")"
+check "work on a stream whose work overlaps" 0 "$(value "$trace" "SELECT count(*) FROM (SELECT start, lag(\"end\") OVER
+    (PARTITION BY deviceId, streamId ORDER BY start) AS before FROM ($work_of)) WHERE start < before")"
+compare "kernels of a module's forward and backward" \
+    "$(value "$trace" "SELECT count(DISTINCT name) FROM kernels WHERE NOT communication")" ">" 5
+copies="SELECT copyKind, count(*), sum(bytes) FROM CUPTI_ACTIVITY_KIND_MEMCPY WHERE copyKind IN (1, 2) GROUP BY 1 ORDER BY 1"
+check "copies to and from the host: kind, count, bytes" "$(list "$host" "$copies")" "$(list "$trace" "$copies")"
+collectives="SELECT rank, operation, group_size, count(*), sum(bytes) FROM collectives GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+check "collectives: rank, operation, ranks, count, bytes" "$(list "$host" "$collectives")" "$(list "$trace" "$collectives")"
+check "collectives without a time" 0 \
+    "$(value "$trace" "SELECT count(*) FROM collectives WHERE start_ns IS NULL AND operation <> 'barrier'")"
+modules="SELECT rank, path, calls FROM modules ORDER BY 1, 2"
+check "modules and their calls are the processor's" yes \
+    "$([[ $(list "$host" "$modules") == "$(list "$trace" "$modules")" ]] && echo yes || echo no)"
+
+section "memory: peak = prediction = the processor's, and what the device says"
+check "peak bytes by rank" "$(peaks host)" "$(peaks card)"
+check "peak - prediction, largest of any step" 0 "$("$bin/shardscope-trace" query "$trace" memory_against_prediction \
+    --format csv | tr -d '\r' | awk -F, 'NR > 1 && NF { d = $5 < 0 ? -$5 : $5; if (d > most) most = d; n = 1 }
+    END { print n ? most + 0 : "no row" }')"
+said=$(value "$trace" "SELECT s.value || ' ' || CAST(max(c.value) AS INTEGER) FROM SHARD_COUNTERS c JOIN StringIds s
+    ON s.id = c.nameId WHERE s.value LIKE '%gpu_memory%' OR s.value LIKE '%device_bytes%'")
+if [[ $said =~ ^[a-z_]+\ [0-9]+$ ]]; then
+    compare "$said, of which ours are reserved" "${said##* }" ">=" \
+        "$(value "$trace" "SELECT CAST(max(c.value) AS INTEGER) FROM SHARD_COUNTERS c JOIN StringIds s ON s.id = c.nameId
+            WHERE s.value = 'reserved_bytes'")"
+else
+    left_out "bytes that the device says are in use" "no counter of them in the trace"
+fi
+
+section "every query and every verb on that trace"
+for query in "$samples"/queries/*.sql; do
+    name=$(basename "$query" .sql)
+    "$bin/shardscope-trace" query "$trace" "$name" --format csv >"$work/out" 2>"$work/err"
+    status=$?
+    compare "query $name: rows" "$([[ $status == 0 ]] && tail -n +2 "$work/out" | grep -c .)" ">" 0
+done
+for verb in info summary modules units memory operators kernels collectives overlap temporal idle critical-path stragglers \
+    distributed advice steps check; do
+    "$bin/shardscope-trace" $verb "$trace" >"$work/out" 2>"$work/err"
+    status=$?
+    check "verb $verb" 0 "$status$([[ $status == 0 ]] || tail -n 1 "$work/err")"
+done
+
+# --- what cannot be done is said ---------------------------------------------------------------------------
+
+section "sentences"
+would "two ranks on one card with NCCL" || {
+    train refused "$grid" --run.ranks=2 --run.device=cuda --run.comm=nccl --data.path="$text"
+    check "two ranks on one card with NCCL: exit status" 1 $?
+    says "it names the local process group" "$work/refused.err" 'ranks 0 and 1 share GPU 0' 'run.comm = "local"'
+}
+if $dry; then
+    train full "$grid" --data.path="$text" --run.memory_limit=100000
+else
+    train full "$samples/mlp.toml" --run.ranks=1 --run.steps=1 --run.device=cuda --parallel.mode=none \
+        --model.width=32768 --model.layers=96 --data.batch=1
+fi
+check "out of memory: exit status" 1 $?
+says "what was asked, what is held" "$work/full.err" "out of memory: " " bytes for " "allocated are " "parameters"
+CUDA_VISIBLE_DEVICES='' train none "$grid" --data.path="$text" --run.device=cuda
+check "no GPU: exit status" 1 $?
+says "what is missing" "$work/none.err" 'run.device = "cuda"' 'run.device = "cpu"'
+
+# --- the talk's experiment ---------------------------------------------------------------------------------
+
+section "8 x Linear(20480, 20480) in fp32 on 10240 rows a rank: the peak is the account"
+talk() { # RANKS WRAP OFFLOAD
+    local what="ranks $1, $2, offload $3" size predicted free host_free
+    if $dry; then size=(--model.width=256 --data.batch=128); else
+        size=(--model.width=20480 --data.batch=10240 --memory.gemm_workspace_bytes=8519680)
+    fi
+    size+=(--run.ranks="$1" --run.steps=2 --fsdp.wrap="$2" --fsdp.cpu_offload="$3")
+    predicted=$("$bin/shardscope-train" "$samples/talk/talk.toml" "${size[@]}" --dry-run --format json |
+        sed -n 's/.*"predicted_peak_bytes": *\([0-9]*\).*/\1/p')
+    if ! $dry; then
+        free=$(nvidia-smi --id="$CUDA_VISIBLE_DEVICES" --query-gpu=memory.free --format=csv,noheader,nounits)
+        if (((predicted * $1 >> 20) + 3072 > free)); then
+            left_out "$what" "needs $((predicted * $1 >> 20)) MiB and 3 GiB, $free are free"
+            return
+        fi
+        # Pinned: 8 layers and their gradients where they are offloaded, and every rank's rows.
+        host_free=$(awk '/MemAvailable/ { print int($2 / 1024) }' /proc/meminfo)
+        if ((30000 + $1 * 2000 > host_free)); then
+            left_out "$what" "needs $((30000 + $1 * 2000)) MiB of the host, $host_free are free"
+            return
+        fi
+    fi
+    if train talk "$samples/talk/talk.toml" "${size[@]}" --run.device="$device"; then
+        check "$what: peak bytes of every rank" "$predicted" "$(peaks talk | tr ',' '\n' | sort -u | paste -sd,)"
+    else
+        failed "$what" "$(tail -n 1 "$work/talk.err")"
+    fi
+}
+talk 1 root false
+talk 1 module:Linear false
+talk 1 module:Linear true
+talk 4 module:Linear true
+talk 8 module:Linear true
+
+# --- compute-sanitizer -------------------------------------------------------------------------------------
+
+section "compute-sanitizer on some kernels' tests"
+sanitizer=$(command -v compute-sanitizer || echo "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer")
+if ! would "memcheck and racecheck"; then
+    if [[ ! -x $sanitizer || ! -x $tests ]]; then
+        left_out "memcheck and racecheck" "no compute-sanitizer, or no test_cuda_kernels_gpu"
+    else
+        for tool in memcheck racecheck; do
+            timeout 150 "$sanitizer" --tool $tool --error-exitcode 9 "$tests" --gtest_brief=1 \
+                --gtest_filter='CudaNorm*LayerNorm*:CudaLoss.CrossEntropy*:CudaAttention*FusedForward:CudaEmbedding*Looks*:CudaOptimizer.*' \
+                >"$work/sanitizer.out" 2>&1
+            status=$?
+            check "$tool: exit status" 0 $status
+            ((status == 0)) || tail -n 5 "$work/sanitizer.out"
+        done
+    fi
+fi
+finish

@@ -1,0 +1,421 @@
+// Measures the CUDA device's kernels beside what bounds them: products beside the same cuBLASLt call alone,
+// kernels that only move memory beside cudaMemcpy, attention by its rate. A row each; tests/gpu/speed.sh
+// reads them and knows the goals.
+//
+//   bench_cuda [gemm|memory|attention] ...      all of them without an argument
+//
+//   gemm bf16 forward 8192x768x2304      <us of ours>  <us of the call alone>  <alone / ours>  <TFLOP/s>
+//   memory adam fp32 124439808           <us>  <GB/s>  <of a copy's GB/s>
+//   attention bf16 forward 8x1024 12x64  <us>  <TFLOP/s>
+//
+// Times are of the device (events around many calls), medians of rounds; what is compared alternates. Exit
+// status 77: not run, there is no GPU.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <cublasLt.h>
+#include <dlfcn.h>
+
+#include "trainer/cuda/activation.h"
+#include "trainer/cuda/attention.h"
+#include "trainer/cuda/gemm.h"
+#include "trainer/cuda/loss.h"
+#include "trainer/cuda/norms.h"
+#include "trainer/cuda/optimizer.h"
+#include "trainer/cuda/types.h"
+
+namespace shardscope::trainer::cuda {
+namespace {
+
+constexpr int kRounds = 7;
+constexpr float kRoundMs = 10;  // a round's length, by the number of calls
+constexpr std::int64_t kWorkspace = std::int64_t{32} << 20;
+
+// --- device memory and time --------------------------------------------------------------------------------
+
+// Numbers that look like a model's: zeros would draw less power, and run faster, than any real product.
+template <class T>
+__global__ void fill(T* to, std::size_t n, float scale) {
+    const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+    for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
+         i += stride) {
+        std::uint32_t bits = static_cast<std::uint32_t>(i) * 2654435761u + 12345u;
+        bits = (bits ^ (bits >> 15)) * 2246822519u;
+        bits ^= bits >> 13;
+        to[i] = rounded<T>(scale * (static_cast<float>(bits >> 8) * (2.0f / 16777216.0f) - 1.0f));
+    }
+}
+
+template <class T>
+class Buffer {
+  public:
+    // Filled with numbers from -scale to scale; 0: zeros.
+    explicit Buffer(std::size_t n, float scale = 0) : n_(n) {
+        void* memory = nullptr;
+        check(cudaMalloc(&memory, n * sizeof(T)), "cudaMalloc");
+        data_ = static_cast<T*>(memory);
+        check(cudaMemset(data_, 0, n * sizeof(T)), "cudaMemset");
+        if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, double>) {
+            if (scale > 0) launch(fill<T>, dim3(1024), dim3(256), 0, nullptr, data_, n, scale);
+        }
+        check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    }
+    ~Buffer() { cudaFree(data_); }
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+
+    operator T*() const { return data_; }
+    std::byte* bytes() const { return reinterpret_cast<std::byte*>(data_); }
+    std::size_t size() const { return n_; }
+
+  private:
+    T* data_ = nullptr;
+    std::size_t n_;
+};
+
+using Call = std::function<void()>;
+
+// Milliseconds of one of `calls` calls, one after the other on the default stream.
+float time_of(const Call& call, int calls) {
+    struct Event {
+        cudaEvent_t event = nullptr;
+        Event() { check(cudaEventCreate(&event), "cudaEventCreate"); }
+        ~Event() { cudaEventDestroy(event); }
+    };
+    const Event begin, end;
+    check(cudaEventRecord(begin.event, nullptr), "cudaEventRecord");
+    for (int i = 0; i < calls; ++i) call();
+    check(cudaEventRecord(end.event, nullptr), "cudaEventRecord");
+    check(cudaEventSynchronize(end.event), "cudaEventSynchronize");
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, begin.event, end.event), "cudaEventElapsedTime");
+    return ms / static_cast<float>(calls);
+}
+
+// Microseconds of each call: the median of rounds, in which they take turns.
+std::vector<double> measure(const std::vector<Call>& calls) {
+    std::vector<int> counts;
+    std::vector<std::vector<float>> times(calls.size());
+    for (const Call& call : calls) {
+        time_of(call, 3);
+        counts.push_back(std::clamp(static_cast<int>(kRoundMs / std::max(time_of(call, 3), 1e-3f)), 1, 500));
+    }
+    for (int round = 0; round < kRounds; ++round) {
+        for (std::size_t i = 0; i < calls.size(); ++i) times[i].push_back(time_of(calls[i], counts[i]));
+    }
+    std::vector<double> medians;
+    for (std::vector<float>& of_call : times) {
+        std::sort(of_call.begin(), of_call.end());
+        medians.push_back(1e3 * static_cast<double>(of_call[of_call.size() / 2]));
+    }
+    return medians;
+}
+
+// --- products ----------------------------------------------------------------------------------------------
+
+void check_status(cublasStatus_t status, const char* what) {
+    if (status == CUBLAS_STATUS_SUCCESS) return;
+    throw CudaError(std::string(what) + " failed with status " + std::to_string(static_cast<int>(status)));
+}
+
+// One product by cuBLASLt alone: everything is made ready before, a call is cublasLtMatmul and nothing else.
+// The algorithm is the heuristic's first for the same operands, epilogue and workspace.
+class Alone {
+  public:
+    Alone(const Product& p, DType dtype, bool tf32) {
+        open();
+        const bool bf16 = dtype == DType::bf16;
+        const cudaDataType_t type = bf16 ? CUDA_R_16BF : CUDA_R_32F;
+        const auto layout = [&](bool transposed, std::int64_t rows, std::int64_t columns,
+                                std::int64_t leading) {
+            cublasLtMatrixLayout_t made = nullptr;
+            if (transposed) std::swap(rows, columns);
+            check_status(layout_create_(&made, type, static_cast<std::uint64_t>(rows),
+                                        static_cast<std::uint64_t>(columns), leading),
+                         "cublasLtMatrixLayoutCreate");
+            return made;
+        };
+        a_ = layout(p.transpose_a, p.m, p.k, p.lda);
+        b_ = layout(p.transpose_b, p.k, p.n, p.ldb);
+        c_ = layout(false, p.m, p.n, p.ldc);
+        check_status(
+            desc_create_(&desc_, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+            "cublasLtMatmulDescCreate");
+        set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+        set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+        biased_ = p.bias > 0;
+        if (biased_) set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    }
+    // What it has made is the process's until its end.
+
+    void choose(const void* bias) {
+        if (biased_) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+        cublasLtMatmulPreference_t preference = nullptr;
+        check_status(preference_create_(&preference), "cublasLtMatmulPreferenceCreate");
+        const std::uint64_t workspace = kWorkspace;
+        check_status(preference_set_(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+                                     sizeof workspace),
+                     "cublasLtMatmulPreferenceSetAttribute");
+        const std::uint32_t fp32_sums = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+        check_status(preference_set_(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &fp32_sums,
+                                     sizeof fp32_sums),
+                     "cublasLtMatmulPreferenceSetAttribute");
+        cublasLtMatmulHeuristicResult_t found = {};
+        int count = 0;
+        check_status(heuristic_(handle_, desc_, a_, b_, c_, c_, preference, 1, &found, &count),
+                     "cublasLtMatmulAlgoGetHeuristic");
+        if (count == 0) throw CudaError("cuBLASLt has no algorithm for a product");
+        algorithm_ = found.algo;
+        workspace_bytes_ = found.workspaceSize;
+    }
+
+    void run(const void* a, const void* b, void* c, void* workspace) const {
+        const float one = 1, zero = 0;
+        check_status(multiply_(handle_, desc_, &one, a, a_, b, b_, &zero, c, c_, c, c_, &algorithm_,
+                               workspace, workspace_bytes_, nullptr),
+                     "cublasLtMatmul");
+    }
+
+  private:
+    void open() {
+        const char* wanted = std::getenv("SHARDSCOPE_CUBLASLT");
+        const std::string name =
+            wanted && *wanted ? wanted : "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
+        void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (!library) throw CudaError(::dlerror());
+        const auto find = [&](auto& function, const char* symbol) {
+            function =
+                reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, symbol));
+            if (!function) throw CudaError(name + " has no " + symbol);
+        };
+        decltype(&cublasLtCreate) create = nullptr;
+        find(create, "cublasLtCreate");
+        find(multiply_, "cublasLtMatmul");
+        find(heuristic_, "cublasLtMatmulAlgoGetHeuristic");
+        find(desc_create_, "cublasLtMatmulDescCreate");
+        find(desc_set_, "cublasLtMatmulDescSetAttribute");
+        find(layout_create_, "cublasLtMatrixLayoutCreate");
+        find(preference_create_, "cublasLtMatmulPreferenceCreate");
+        find(preference_set_, "cublasLtMatmulPreferenceSetAttribute");
+        static cublasLtHandle_t of_all = nullptr;
+        if (!of_all) check_status(create(&of_all), "cublasLtCreate");
+        handle_ = of_all;
+    }
+    template <class T>
+    void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
+        check_status(desc_set_(desc_, attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+    }
+
+    decltype(&cublasLtMatmul) multiply_ = nullptr;
+    decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic_ = nullptr;
+    decltype(&cublasLtMatmulDescCreate) desc_create_ = nullptr;
+    decltype(&cublasLtMatmulDescSetAttribute) desc_set_ = nullptr;
+    decltype(&cublasLtMatrixLayoutCreate) layout_create_ = nullptr;
+    decltype(&cublasLtMatmulPreferenceCreate) preference_create_ = nullptr;
+    decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set_ = nullptr;
+    cublasLtHandle_t handle_ = nullptr;
+    cublasLtMatmulDesc_t desc_ = nullptr;
+    cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
+    cublasLtMatmulAlgo_t algorithm_ = {};
+    std::size_t workspace_bytes_ = 0;
+    bool biased_ = false;
+};
+
+struct LinearShape {
+    std::int64_t rows, in, out;
+    bool bias;
+};
+
+template <class T>
+void bench_product(const char* type, Kernel kernel, const char* what, const LinearShape& shape, bool tf32) {
+    const auto [rows, in, out, bias] = shape;
+    Op op;
+    op.kind = OpKind::kernel;
+    op.kernel = kernel;
+    op.dtype = sizeof(T) == 2 ? DType::bf16 : DType::fp32;
+    op.phase = kernel == Kernel::linear_forward ? Phase::forward : Phase::backward;
+    op.dims = {rows, in, out};
+    op.args.resize(kernel == Kernel::linear_forward && bias ? 4 : 3);
+
+    const Buffer<T> x(static_cast<std::size_t>(rows * in), 1), y(static_cast<std::size_t>(rows * out), 1),
+        weight(static_cast<std::size_t>(in * out), 0.05f), own_bias(static_cast<std::size_t>(out), 0.1f);
+    std::vector<std::byte*> data;
+    if (kernel == Kernel::linear_forward) data = {y.bytes(), x.bytes(), weight.bytes(), own_bias.bytes()};
+    if (kernel == Kernel::linear_backward_input) data = {x.bytes(), y.bytes(), weight.bytes()};
+    if (kernel == Kernel::linear_backward_weight) data = {weight.bytes(), y.bytes(), x.bytes()};
+
+    const Buffer<std::uint8_t> workspaces(2 * kWorkspace);
+    Gemm gemm(tf32);
+    gemm.use_workspaces(workspaces.bytes(), kWorkspace);
+    const Product product = describe(op);
+    Alone alone(product, op.dtype, tf32);
+    alone.choose(product.bias > 0 ? data[product.bias] : nullptr);
+    const std::vector<double> us =
+        measure({[&] { gemm.launch(op, data, nullptr); },
+                 [&] { alone.run(data[product.a], data[product.b], data[product.c], workspaces.bytes()); }});
+    const double flop = 2.0 * static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out);
+    std::printf("gemm %s %s %lldx%lldx%lld  %.2f  %.2f  %.3f  %.1f\n", type, what,
+                static_cast<long long>(rows), static_cast<long long>(in), static_cast<long long>(out), us[0],
+                us[1], us[1] / us[0], flop / us[0] / 1e6);
+}
+
+// The Linears of a GPT of 124 M parameters on 8 samples of 1024 tokens.
+void bench_products() {
+    constexpr std::int64_t kRows = 8192;
+    const LinearShape shapes[] = {{kRows, 768, 2304, true},
+                                  {kRows, 768, 768, true},
+                                  {kRows, 768, 3072, true},
+                                  {kRows, 3072, 768, true},
+                                  {kRows, 768, 50257, false}};
+    const std::pair<Kernel, const char*> kernels[] = {{Kernel::linear_forward, "forward"},
+                                                      {Kernel::linear_backward_input, "backward_input"},
+                                                      {Kernel::linear_backward_weight, "backward_weight"}};
+    for (const auto& [kernel, what] : kernels) {
+        for (const LinearShape& shape : shapes) {
+            bench_product<Bf16>("bf16", kernel, what, shape, false);
+            bench_product<float>("tf32", kernel, what, shape, true);
+            bench_product<float>("fp32", kernel, what, shape, false);
+        }
+    }
+}
+
+// --- what only moves memory --------------------------------------------------------------------------------
+
+void bench_memory(const DeviceContext& device) {
+    double copied = 0;  // GB/s
+    const auto row = [&](const char* what, std::size_t n, double bytes, const Call& call) {
+        const double us = measure({call})[0], rate = bytes / us / 1e3;
+        if (copied == 0) copied = rate;
+        std::printf("memory %s %zu  %.2f  %.1f  %.3f\n", what, n, us, rate, rate / copied);
+    };
+    {
+        const Buffer<float> from(std::size_t{1} << 28, 1), to(std::size_t{1} << 28);
+        const std::size_t bytes = from.size() * sizeof(float);
+        row("copy fp32", from.size(), 2.0 * static_cast<double>(bytes), [&] {
+            check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, nullptr), "cudaMemcpyAsync");
+        });
+    }
+    {  // as many segments as a GPT of 12 blocks has parameters, in one launch
+        constexpr std::int64_t kParameters = 124'439'808, kSegments = 148;
+        const Buffer<float> param(kParameters, 0.05f), grad(kParameters, 0.01f), m(kParameters),
+            v(kParameters);
+        std::vector<Range> ranges;
+        for (std::int64_t i = 0; i < kSegments; ++i) {
+            ranges.push_back({kParameters * i / kSegments, kParameters * (i + 1) / kSegments,
+                              static_cast<std::int32_t>(i), true});
+        }
+        AdamSettings settings;
+        settings.lr = 1e-4;
+        settings.weight_decay = 0.01;
+        row("adamw fp32", kParameters, 28.0 * kParameters,
+            [&] { adam(device, ranges, param, grad, m, v, settings, true); });
+    }
+    {
+        constexpr int kRows = 131072, kCols = 768;
+        constexpr double kN = static_cast<double>(kRows) * kCols;
+        const Buffer<Bf16> x(std::size_t{kRows} * kCols, 1), y(std::size_t{kRows} * kCols, 1),
+            dx(std::size_t{kRows} * kCols), gamma(kCols, 1), beta(kCols, 1);
+        const Buffer<float> mean(kRows), rstd(kRows);
+        row("layer_norm_forward bf16", x.size(), 4 * kN,
+            [&] { layer_norm_forward<Bf16>(device, x, gamma, beta, y, mean, rstd, kRows, kCols, 1e-5f); });
+        row("layer_norm_backward_input bf16", x.size(), 6 * kN,
+            [&] { layer_norm_backward_input<Bf16>(device, y, x, gamma, mean, rstd, dx, kRows, kCols); });
+        row("gelu_forward bf16", x.size(), 4 * kN, [&] { gelu_forward<Bf16>(device, x, y, x.size()); });
+        row("gelu_backward bf16", x.size(), 6 * kN, [&] { gelu_backward<Bf16>(device, y, x, dx, x.size()); });
+    }
+    {
+        constexpr int kRows = 8192, kClasses = 50257;
+        constexpr double kN = static_cast<double>(kRows) * kClasses;
+        const Buffer<float> logits(std::size_t{kRows} * kClasses, 4), probabilities(logits.size());
+        const Buffer<std::int32_t> targets(kRows);
+        const Buffer<double> loss(1);
+        row("cross_entropy_forward fp32", logits.size(), 8 * kN,
+            [&] { cross_entropy_forward(device, logits, targets, probabilities, loss, kRows, kClasses); });
+        row("cross_entropy_backward fp32", logits.size(), 8 * kN,
+            [&] { cross_entropy_backward(device, probabilities, targets, logits, kRows, kClasses); });
+    }
+}
+
+// --- attention ---------------------------------------------------------------------------------------------
+
+void bench_attention(int batch, int context, int heads, int features) {
+    const std::int64_t width = std::int64_t{heads} * features, rows = std::int64_t{batch} * context;
+    const auto n = static_cast<std::size_t>(rows * width);
+    const Buffer<Bf16> qkv(3 * n, 1), out(n), dout(n, 1), dqkv(3 * n);
+    const Buffer<float> lse(static_cast<std::size_t>(rows * heads)),
+        delta(static_cast<std::size_t>(rows * heads));
+    const auto call = [&](Kernel kernel, std::vector<std::byte*> data) {
+        Op op;
+        op.kind = OpKind::kernel;
+        op.kernel = kernel;
+        op.dtype = DType::bf16;
+        op.dims = {batch, context, heads, width, heads};
+        op.args.resize(data.size());
+        return [op, data] { launch_attention(op, data, nullptr); };
+    };
+    // Products with [context, features] that the mask leaves: half of 2 in the forward, of 5 in the backward.
+    const double product = 2.0 * batch * heads * features * static_cast<double>(context) * context / 2;
+    const auto row = [&](const char* what, double products, const Call& run) {
+        const double us = measure({run})[0];
+        std::printf("attention bf16 %s %dx%d %dx%d  %.2f  %.1f\n", what, batch, context, heads, features, us,
+                    products * product / us / 1e6);
+    };
+    row("forward", 2, call(Kernel::fused_attention_forward, {out.bytes(), lse.bytes(), qkv.bytes()}));
+    row("backward", 5,
+        call(Kernel::fused_attention_backward,
+             {dqkv.bytes(), delta.bytes(), dout.bytes(), qkv.bytes(), out.bytes(), lse.bytes()}));
+}
+
+int run(const std::vector<std::string>& parts) {
+    int devices = 0;
+    const cudaError_t result = cudaGetDeviceCount(&devices);
+    if (result != cudaSuccess || devices == 0) {
+        std::printf("not run: no CUDA device: %s\n",
+                    result != cudaSuccess ? cudaGetErrorString(result) : "the driver counts none");
+        return 77;
+    }
+    cudaDeviceProp properties;
+    check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+    Gemm gemm(false);
+    Workspace workspace(nullptr);
+    const DeviceContext device{nullptr, workspace, gemm, properties.multiProcessorCount,
+                               10 * properties.major + properties.minor};
+    for (const std::string& part : parts) {
+        if (part == "gemm") bench_products();
+        if (part == "memory") bench_memory(device);
+        if (part == "attention") {
+            bench_attention(8, 1024, 12, 64);
+            bench_attention(8, 1024, 6, 128);
+            bench_attention(2, 8192, 12, 64);
+            bench_attention(2, 8192, 6, 128);
+        }
+        std::fflush(stdout);
+    }
+    return 0;
+}
+
+}  // namespace
+}  // namespace shardscope::trainer::cuda
+
+int main(int argc, char** argv) {
+    const std::vector<std::string> known = {"gemm", "memory", "attention"};
+    std::vector<std::string> parts(argv + 1, argv + argc);
+    for (const std::string& part : parts) {
+        if (std::find(known.begin(), known.end(), part) != known.end()) continue;
+        std::fprintf(stderr, "bench_cuda: \"%s\" is no part; use gemm, memory or attention\n", part.c_str());
+        return 2;
+    }
+    try {
+        return shardscope::trainer::cuda::run(parts.empty() ? known : parts);
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "bench_cuda: %s\n", error.what());
+        return 1;
+    }
+}
