@@ -20,7 +20,7 @@ fi
 base=${1:-}
 most=${2:-}
 
-mapfile -t sources < <(git ls-files '*.cpp' '*.h' '*.c')
+mapfile -t sources < <(git ls-files '*.cpp' '*.h' '*.c' '*.cu')
 echo "-- clang-format: ${#sources[@]} files"
 clang-format --dry-run --Werror "${sources[@]}"
 

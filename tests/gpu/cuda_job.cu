@@ -17,13 +17,13 @@
 #include <nvtx3/nvToolsExt.h>
 #include <unistd.h>
 
-#define CHECK(call)                                                                                \
-    do {                                                                                           \
-        const cudaError_t result = (call);                                                         \
-        if (result != cudaSuccess) {                                                               \
-            std::fprintf(stderr, "cuda_job: %s: %s\n", #call, cudaGetErrorString(result));         \
-            std::exit(1);                                                                          \
-        }                                                                                          \
+#define CHECK(call)                                                                        \
+    do {                                                                                   \
+        const cudaError_t result = (call);                                                 \
+        if (result != cudaSuccess) {                                                       \
+            std::fprintf(stderr, "cuda_job: %s: %s\n", #call, cudaGetErrorString(result)); \
+            std::exit(1);                                                                  \
+        }                                                                                  \
     } while (false)
 
 namespace gpu_job {
@@ -42,7 +42,9 @@ __global__ void spin(long long cycles) {
 
 }  // namespace gpu_job
 
-extern "C" __global__ void in_graph(float* data) { data[threadIdx.x] += 1; }
+extern "C" __global__ void in_graph(float* data) {
+    data[threadIdx.x] += 1;
+}
 
 namespace {
 
@@ -94,8 +96,8 @@ void work() {
     CHECK(cudaDeviceSynchronize());
     CHECK(cudaFree(device));
     nvtxRangePop();
-    std::printf("scale=300\nin_graph=15\nhtod=%zu\ndtoh=%zu\ndtod=%zu\nmemset=%zu\nmalloc=%d\nspin=1\n", kBytes, kBytes,
-                kBytes, kBytes, 64 << 20);
+    std::printf("scale=300\nin_graph=15\nhtod=%zu\ndtoh=%zu\ndtod=%zu\nmemset=%zu\nmalloc=%d\nspin=1\n",
+                kBytes, kBytes, kBytes, kBytes, 64 << 20);
     std::fflush(stdout);
     // Nobody waits for this one but the flush at the end.
     gpu_job::spin<<<1, 1, 0, streams[0]>>>(20'000'000);
@@ -143,9 +145,13 @@ void launches(long count) {
 
 int main(int argc, char** argv) {
     const char* way = argc > 1 ? argv[1] : "work";
-    if (std::strcmp(way, "crash") == 0) crash();
-    else if (std::strcmp(way, "windows") == 0) windows();
-    else if (std::strcmp(way, "launches") == 0) launches(argc > 2 ? std::atol(argv[2]) : 100'000);
-    else work();
+    if (std::strcmp(way, "crash") == 0)
+        crash();
+    else if (std::strcmp(way, "windows") == 0)
+        windows();
+    else if (std::strcmp(way, "launches") == 0)
+        launches(argc > 2 ? std::atol(argv[2]) : 100'000);
+    else
+        work();
     return 0;
 }
