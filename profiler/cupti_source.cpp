@@ -180,8 +180,8 @@ void CuptiSource::end() {
 // --- the worker ------------------------------------------------------------------------------------------
 
 void CuptiSource::Impl::read_clocks() {
-    const cupti::ClockPair pair = cupti::read_clock_pair(clock_source());
-    const std::int64_t now = recorder.to_ns(pair.ticks);
+    const cupti::ClockPair pair = cupti::read_clock_pair(ClockSource::monotonic);
+    const std::int64_t now = static_cast<std::int64_t>(pair.ticks) - recorder.origin_ns();
     if (const auto step = join.clock().add(pair.realtime, now)) {
         recorder.describe(
             traces::DiagnosticRow{now, traces::Severity::warning, CudaClock::describe_step(*step, now)});

@@ -387,4 +387,8 @@ std::int64_t Recorder::now_ns() const {
     return monotonic_ns() - impl_->origin_ns;
 }
 
+std::int64_t Recorder::origin_ns() const {
+    return impl_->origin_ns;
+}
+
 }  // namespace shardscope::profiler

@@ -79,6 +79,8 @@ class Recorder {
     // Trace time (ns) of a raw tick count, and of now.
     std::int64_t to_ns(std::uint64_t ticks) const;
     std::int64_t now_ns() const;
+    // CLOCK_MONOTONIC at time 0 of the trace.
+    std::int64_t origin_ns() const;
 
   private:
     void enqueue(std::function<void(traces::EventSink&)> row);
