@@ -4,7 +4,7 @@ fused AdamW. Prints tokens a second, the first steps left out.
     torch_gpt.py [--steps N] [--batch N] [--layers N] [--width N] [--context N] [--vocabulary N] [--device cuda|cpu]
 
 As ours in mixed precision: weights and activations in bf16, the optimizer's weights and state in fp32, which are
-copied to bf16 after each step; the loss in fp32. Needs PyTorch 2.0 or later.
+copied to bf16 after each step; the loss in fp32. Needs PyTorch 2.1 or later.
 """
 import argparse
 import sys
@@ -57,8 +57,8 @@ def main():
     parser.add_argument("--vocabulary", type=int, default=50257)
     parser.add_argument("--device", default="cuda")
     options = parser.parse_args()
-    if not hasattr(functional, "scaled_dot_product_attention"):
-        sys.exit("torch_gpt.py: PyTorch 2.0 or later is needed, this is " + torch.__version__)
+    if not hasattr(torch, "_foreach_copy_"):
+        sys.exit("torch_gpt.py: PyTorch 2.1 or later is needed, this is " + torch.__version__)
 
     torch.manual_seed(1)
     on_gpu = options.device == "cuda"
