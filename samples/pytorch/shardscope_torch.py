@@ -231,6 +231,8 @@ class Attachment:
 
         def named_enter(self):
             if attachment._active:
+                if "post_backward" in str(self.name):  # FSDP's, behind the gradients of a unit: no module's part
+                    attachment._end_backward(attachment._thread.backward)
                 attachment._push(str(self.name).encode())
                 attachment._thread.functions += 1
                 self._shardscope_thread = threading.get_ident()

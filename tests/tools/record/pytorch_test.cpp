@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "tests/tools/run_command.h"
 
@@ -251,6 +252,37 @@ TEST_F(PytorchSample, IsNothingWhenNobodyRecords) {
                             "    assert now is before\n"}));
     EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
+
+// The sharded samples, two ranks over gloo: where this PyTorch has what a script needs.
+class ShardedSample : public PytorchSample, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(ShardedSample, ShowsEveryRanksModulesAndSteps) {
+    const std::string port = std::to_string(20000 + ::getpid() % 20000);
+    const std::string script = folder_ / "ranks.sh";
+    std::ofstream(script) << "export MASTER_ADDR=127.0.0.1 MASTER_PORT=" << port << " WORLD_SIZE=2 STEPS=3 "
+                          << "CUDA_VISIBLE_DEVICES=\n"
+                          << "for rank in 0 1; do RANK=$rank LOCAL_RANK=$rank \"$@\" & done\n"
+                          << "wait %1 && wait %2\n";
+    std::vector<std::string> command = {SHARDSCOPE_RECORD, "--overwrite", "-o", trace_, "--", "bash", script};
+    for (const std::string& word :
+         python({"-m", "shardscope_torch", std::string(SHARDSCOPE_PYTORCH_SAMPLE "/") + GetParam() + ".py"}))
+        command.push_back(word);
+    const Outcome outcome = run_command(command);
+    if (outcome.err.find(std::string(GetParam()) + ".py needs") != std::string::npos) {
+        GTEST_SKIP() << outcome.err;
+    }
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("step 2 loss "));
+
+    for (const char* rank : {"0", "1"}) {
+        EXPECT_EQ(answer({"summary", trace_, "--rank", rank}).at("ranks").at(0).at("steps"), 3) << rank;
+        const std::string count = "SELECT count(*) FROM ranges WHERE rank = " + std::string(rank) +
+                                  " AND name LIKE 'nn.Module: %Block_3'";  // FSDP2 calls it FSDPBlock
+        EXPECT_THAT(texts(count), ElementsAre("3")) << rank;
+    }
+}
+INSTANTIATE_TEST_SUITE_P(Of, ShardedSample, ::testing::Values("ddp", "fsdp1", "fsdp2"),
+                         [](const auto& script) { return std::string(script.param); });
 
 }  // namespace
 }  // namespace shardscope::tools
