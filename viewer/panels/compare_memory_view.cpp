@@ -32,7 +32,7 @@ void CompareMemoryView::take_curves(Session& session, const ComparedRuns& runs) 
         if (rank == trace->ranks.end()) continue;
         curve.trace = trace;
         curve.rank = static_cast<int>(rank - trace->ranks.begin());
-        curve.points = session.analyses.curve(trace, curve.rank);
+        curve.points = session.analyses.category_curve(trace, curve.rank);
         curve.peak = static_cast<double>(ranks_[r]->peak_bytes);
         const traces::Selection& selection = runs.selections[r];
         curve.time = {selection.from_ns.value_or(trace->first_ns), selection.to_ns.value_or(trace->last_ns)};
@@ -108,7 +108,7 @@ void CompareMemoryView::draw_curves(const ComparedRuns& runs, float height) {
     begin_tip(format_duration(static_cast<double>(after)) + " after the start");
     for (std::size_t r = 0; r < curves_.size(); ++r) {
         if (curves_[r].points == nullptr || after > curves_[r].time.length()) continue;
-        const auto* point = point_at(*curves_[r].points, curves_[r].time.from + after);
+        const auto* point = point_at(curves_[r].points->points, curves_[r].time.from + after);
         tip_row(runs.heads[r].name, format_mb(point != nullptr ? point->total : 0), runs.heads[r].color);
     }
     end_tip();

@@ -26,10 +26,10 @@ class CompareMemoryView {
     struct Curve {
         TracePtr trace;
         int rank = 0;  // index into Trace::ranks
-        std::shared_ptr<const std::vector<traces::MemoryPoint>> points;
+        std::shared_ptr<const CategoryCurve> points;
         TimeRange time;
         double peak = 0;
-        const std::vector<traces::MemoryPoint>* folded_of = nullptr;
+        const CategoryCurve* folded_of = nullptr;
         TimeRange folded_time;
         std::vector<FoldedColumn> columns;
     };

@@ -169,13 +169,6 @@ class MemoryPanel final : public Panel {
             });
     }
 
-    static std::shared_ptr<const CategoryCurve> curve_of(Session& session, const TracePtr& trace, int rank,
-                                                         MemorySpace space) {
-        return session.analyses.get<CategoryCurve>(
-            fmt::format("category curve/{}/{}", rank, static_cast<int>(space)), {trace},
-            [=](const auto& t) { return category_curve(traces::memory_curve(*t.front(), rank, space)); });
-    }
-
     static std::shared_ptr<const LineCurve> total_of(Session& session, const TracePtr& trace, int rank,
                                                      MemorySpace space) {
         return session.analyses.get<LineCurve>(
@@ -186,7 +179,7 @@ class MemoryPanel final : public Panel {
     // False while the first of it is being worked out.
     bool gather(Session& session, MemoryFacts& facts) {
         facts.report = report_of(session, *facts.entry, space_);
-        facts.curve = curve_of(session, facts.trace, facts.rank_index, space_);
+        facts.curve = session.analyses.category_curve(facts.trace, facts.rank_index, space_);
         if (space_ == MemorySpace::device) {
             facts.explanation = session.analyses.analysis<traces::MemoryExplanation>(
                 "memory explained", facts.trace, Session::selection(*facts.entry), traces::explain_memory);

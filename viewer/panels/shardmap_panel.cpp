@@ -43,7 +43,7 @@ class ShardMapPanel final : public Panel {
         const auto states = session.analyses.analysis<ShardStates>(
             "shard_states", trace, {}, [](const auto& t, const auto&) { return traces::shard_states(t); });
         const auto summary = session.analyses.summary(trace);
-        const auto curve = session.analyses.curve(trace, session.rank);
+        const auto curve = session.analyses.category_curve(trace, session.rank);
         if (states == nullptr || summary == nullptr || curve == nullptr) {
             flow(ImGui::GetWindowWidth());
             return draw_waiting(session, "the states of the units");
@@ -100,7 +100,7 @@ class ShardMapPanel final : public Panel {
     // --- what is shown ---
 
     void take(Session& session, const std::shared_ptr<const ShardStates>& states,
-              const std::shared_ptr<const std::vector<MemoryPoint>>& curve) {
+              const std::shared_ptr<const CategoryCurve>& curve) {
         const bool other_trace = trace_ != session.trace();
         if (!other_trace && rank_ == session.rank && states_ == states && source_ == curve) return;
         trace_ = session.trace();
@@ -112,16 +112,13 @@ class ShardMapPanel final : public Panel {
         lanes_.clear();
         for (std::size_t u = 0; u < states->units.size(); ++u) lanes_.emplace_back(states->of(rank, u));
         grid_.forget();
-        inferred_ = curve->empty();
+        inferred_ = curve->points.empty();
         if (inferred_) {
-            curve_ = std::make_shared<const std::vector<MemoryPoint>>(whole_parameters_curve(*states, rank));
+            curve_ =
+                std::make_shared<const CategoryCurve>(category_curve(whole_parameters_curve(*states, rank)));
         }
-        top_ = 0;
-        used_.fill(false);
-        for (const MemoryPoint& point : *curve_) {
-            top_ = std::max(top_, point.total);
-            for (std::size_t c = 0; c < used_.size(); ++c) used_[c] = used_[c] || point.bytes[c] > 0;
-        }
+        top_ = curve_->most_total;
+        for (std::size_t c = 0; c < used_.size(); ++c) used_[c] = curve_->most[c] > 0;
         folded_of_ = {};
         if (!other_trace) return;
         view_.start();
@@ -310,7 +307,7 @@ class ShardMapPanel final : public Panel {
     }
 
     void curve_tip(std::int64_t time) const {
-        const MemoryPoint* point = point_at(*curve_, time);
+        const MemoryPoint* point = point_at(curve_->points, time);
         begin_tip(format_duration(static_cast<double>(time)));
         tip_row(inferred_ ? "Whole parameters" : "Allocated", format_mb(point != nullptr ? point->total : 0));
         for (std::size_t c = traces::kMemoryCategories; point != nullptr && !inferred_ && c-- > 0;) {
@@ -352,7 +349,7 @@ class ShardMapPanel final : public Panel {
     };
     TracePtr trace_;
     std::shared_ptr<const ShardStates> states_;
-    std::shared_ptr<const std::vector<MemoryPoint>> source_, curve_;
+    std::shared_ptr<const CategoryCurve> source_, curve_;
     bool inferred_ = false;  // the curve is that of the states
     int rank_ = 0, unit_ = -1;
     std::vector<std::int64_t> times_;
