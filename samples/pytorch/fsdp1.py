@@ -2,7 +2,7 @@
 
     torchrun --nproc_per_node 2 fsdp1.py
 
-Needs PyTorch 2.0, on the processor (gloo) 2.3.
+Needs PyTorch 2.0; on the processor, where gloo must reduce and scatter, a later one (2.12 is tried).
 """
 
 import sys
