@@ -1,8 +1,8 @@
 // The layouts and numbers of cupti/abi.h are those of the Toolkit's headers.
-#include "profiler/cupti/abi.h"
-
 #include <cupti.h>
 #include <gtest/gtest.h>
+
+#include "profiler/cupti/abi.h"
 
 namespace cupti = shardscope::profiler::cupti;
 
