@@ -110,6 +110,11 @@ says() { # WHAT FILE TEXT ...: all of them stand in the file
     passed "$what" "$(tail -n 1 "$file")"
 }
 
+# Whether so much of the part's ten minutes is gone that WHAT is left out, and says so.
+late() { # WHAT
+    ((SECONDS > 420)) && left_out "$1" "$SECONDS s of ten minutes are gone"
+}
+
 value() { # TRACE SQL: the one value that it gives
     "$bin/shardscope-trace" query "$1" "$2" --format csv 2>&1 | tail -n 1 | tr -d '"\r'
 }
@@ -122,9 +127,9 @@ finish() {
     local how=""
     $dry && how=" (dry run: on the processor)"
     if ((failures > 0)); then
-        echo "$part: $failures of $checks checks failed$how"
+        echo "$part: $failures of $checks checks failed$how, $SECONDS s"
         exit 1
     fi
-    echo "$part: all $checks checks passed$how"
+    echo "$part: all $checks checks passed$how, $SECONDS s"
     exit 0
 }

@@ -23,7 +23,7 @@ awk 'BEGIN { srand(7); for (i = 0; i < 20000; ++i) printf "%c", i % 61 == 60 ? 1
 train() { # NAME JOB KEY ...: its result is in $work/NAME.json, what it said in $work/NAME.err
     local name=$1
     shift
-    timeout 240 "$bin/shardscope-train" "$@" --format json >"$work/$name.json" 2>"$work/$name.err"
+    timeout 150 "$bin/shardscope-train" "$@" --format json >"$work/$name.json" 2>"$work/$name.err"
 }
 losses() { sed -n 's/.*"losses":\[\([^]]*\)\].*/\1/p' "$work/$1.json"; }
 peaks() { grep -o '"peak_bytes":[0-9]*' "$work/$1.json" | cut -d: -f2 | paste -sd,; }
@@ -51,7 +51,7 @@ if [[ ! -x $tests ]]; then
 elif $dry; then
     compare "tests there are" "$("$tests" --gtest_list_tests | grep -c '^  ')" ">" 50
 else
-    timeout 300 "$tests" --gtest_brief=1 >"$work/kernels.out" 2>&1
+    timeout 200 "$tests" --gtest_brief=1 >"$work/kernels.out" 2>&1
     status=$?
     grep -E 'Failure|FAILED' -A 3 "$work/kernels.out" | head -n 40
     check "exit status" 0 "$status"
@@ -211,7 +211,7 @@ says "what is missing" "$work/none.err" 'run.device = "cuda"' 'run.device = "cpu
 # --- the talk's experiment ---------------------------------------------------------------------------------
 
 section "8 x Linear(20480, 20480) in fp32 on 10240 rows a rank: the peak is the account"
-talk() { # RANKS WRAP OFFLOAD
+talk() { # RANKS WRAP OFFLOAD: whether there was room for it
     local what="ranks $1, $2, offload $3" size predicted free host host_free
     if $dry; then size=(--model.width=256 --data.batch=128); else
         size=(--model.width=20480 --data.batch=10240 --memory.gemm_workspace_bytes=8519680)
@@ -223,7 +223,7 @@ talk() { # RANKS WRAP OFFLOAD
         free=$(nvidia-smi --id="$CUDA_VISIBLE_DEVICES" --query-gpu=memory.free --format=csv,noheader,nounits)
         if (((predicted * $1 >> 20) + 3072 > free)); then
             left_out "$what" "needs $((predicted * $1 >> 20)) MiB and 3 GiB, $free are free"
-            return
+            return 1
         fi
         # Every rank's rows and, where they are offloaded, 8 layers and their gradients.
         host_free=$(awk '/MemAvailable/ { print int($2 / 1024) }' /proc/meminfo)
@@ -231,31 +231,32 @@ talk() { # RANKS WRAP OFFLOAD
         if $3; then host=$((host + 26000)); fi
         if ((host > host_free)); then
             left_out "$what" "needs $host MiB of the host, $host_free are free"
-            return
+            return 1
         fi
     fi
+    late "$what" && return
     if train talk "$samples/talk/talk.toml" "${size[@]}" --run.device="$device"; then
         check "$what: peak bytes of every rank" "$predicted" "$(peaks talk | tr ',' '\n' | sort -u | paste -sd,)"
     else
         failed "$what" "$(tail -n 1 "$work/talk.err")"
     fi
+    return 0
 }
 talk 1 root false
 talk 1 module:Linear false
 talk 1 module:Linear true
-talk 4 module:Linear true
-talk 8 module:Linear true
+talk 8 module:Linear true || talk 4 module:Linear true || talk 2 module:Linear true
 
 # --- compute-sanitizer -------------------------------------------------------------------------------------
 
 section "compute-sanitizer on some kernels' tests"
 sanitizer=$(command -v compute-sanitizer || echo "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer")
-if ! would "memcheck and racecheck"; then
+if ! would "memcheck and racecheck" && ! late "memcheck and racecheck"; then
     if [[ ! -x $sanitizer || ! -x $tests ]]; then
         left_out "memcheck and racecheck" "no compute-sanitizer, or no test_cuda_kernels_gpu"
     else
         for tool in memcheck racecheck; do
-            timeout 150 "$sanitizer" --tool $tool --error-exitcode 9 "$tests" --gtest_brief=1 \
+            timeout 80 "$sanitizer" --tool $tool --error-exitcode 9 "$tests" --gtest_brief=1 \
                 --gtest_filter='CudaNorm*LayerNorm*:CudaLoss.CrossEntropy*:CudaAttention*FusedForward:CudaEmbedding*Looks*:CudaOptimizer.*' \
                 >"$work/sanitizer.out" 2>&1
             status=$?
