@@ -67,8 +67,8 @@ TEST_F(RoundTrip, LoadsTheColumnsThatMemoryWouldHold) {
     EXPECT_EQ(d.end, e.end);
     EXPECT_EQ(d.correlation, e.correlation);
     EXPECT_EQ(d.bytes, e.bytes);
-    EXPECT_EQ(d.launch, e.launch);
-    EXPECT_EQ(d.collective, e.collective);
+    EXPECT_EQ(d.launch.all(), e.launch.all());
+    EXPECT_EQ(d.collective.all(), e.collective.all());
     EXPECT_EQ(d.rank, e.rank);
     EXPECT_EQ(d.stream, e.stream);
     EXPECT_EQ(d.kind, e.kind);
