@@ -121,6 +121,7 @@ train host "$grid" "${keys[@]}" --run.device=cpu --trace "$host"
 check "traced on the processor" 0 $?
 train card "$grid" "${keys[@]}" --run.device="$device" --trace "$trace"
 check "traced on the device" 0 $?
+check "warnings of the trainer" 0 "$(grep -c 'warning:' "$work/card.err")"
 $dry || check "the GPU's name" "$(nvidia-smi --id="$CUDA_VISIBLE_DEVICES" --query-gpu=name --format=csv,noheader)" \
     "$(value "$trace" "SELECT name FROM TARGET_INFO_GPU LIMIT 1")"
 check "lost events" 0 "$(value "$trace" "SELECT dropped FROM SHARD_STATE")"
