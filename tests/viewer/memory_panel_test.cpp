@@ -18,7 +18,6 @@ using traces::MemorySpace;
 class MemoryPanelTest : public PanelsTest {
   protected:
     MemoryPanelTest() { items::keep(true); }
-
 };
 
 // Two steps; a buffer of 1 MB lives in the first, one of 3 MB in the second.

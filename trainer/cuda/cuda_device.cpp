@@ -1,10 +1,11 @@
+#include "trainer/cuda/cuda_device.h"
+
 #include <chrono>
 #include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "trainer/cuda/cuda_device.h"
 #include "trainer/cuda/groups.h"
 #include "trainer/cuda/kernels.h"
 

@@ -1,6 +1,6 @@
-#include <fmt/format.h>
-
 #include "trainer/cuda/gpus.h"
+
+#include <fmt/format.h>
 
 namespace shardscope::trainer::cuda {
 

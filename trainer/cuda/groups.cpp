@@ -1,10 +1,11 @@
+#include "trainer/cuda/groups.h"
+
 #include <algorithm>
 #include <set>
 #include <string>
 
 #include <fmt/format.h>
 
-#include "trainer/cuda/groups.h"
 #include "trainer/cuda/local_group.h"
 #include "trainer/cuda/nccl_group.h"
 

@@ -1,10 +1,10 @@
+#include "trainer/cuda/nccl_library.h"
+
 #include <cstdlib>
 #include <mutex>
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-
-#include "trainer/cuda/nccl_library.h"
 
 namespace shardscope::trainer::cuda {
 

@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include "trainer/cuda/stream.h"
+
+#include <algorithm>
 
 namespace shardscope::trainer::cuda {
 

@@ -83,7 +83,7 @@ struct RunSection {
     DeviceKind device = DeviceKind::cpu;
     CommKind comm = CommKind::automatic;
     double timeout = 600;  // seconds that a collective may take on a GPU; 0: for ever
-    int workers = 0;  // threads that carry out the ranks' streams; 0: one per core
+    int workers = 0;       // threads that carry out the ranks' streams; 0: one per core
     int blas_threads = 1;
     std::int64_t memory_limit = 0;  // bytes of device memory that a rank may reserve; 0: no limit
     std::string trace;              // empty: none is written
