@@ -16,12 +16,13 @@ namespace {
 // The ranks of each communicator, by Mesh::id: the world, then the shard groups by replica, then the
 // replicate groups by place.
 std::vector<std::vector<int>> members_of(const Mesh& mesh) {
-    const auto count = static_cast<std::size_t>(1 + mesh.replicas() + mesh.shard);
-    std::vector<std::vector<int>> members(count);
+    const int groups = 1 + mesh.replicas() + mesh.shard;
+    std::vector<std::vector<int>> members(static_cast<std::size_t>(groups));
+    const auto join = [&](int group, int rank) { members[static_cast<std::size_t>(group)].push_back(rank); };
     for (int rank = 0; rank < mesh.ranks; ++rank) {
-        members[0].push_back(rank);
-        members[static_cast<std::size_t>(1 + mesh.replica(rank))].push_back(rank);
-        members[static_cast<std::size_t>(1 + mesh.replicas() + mesh.shard_index(rank))].push_back(rank);
+        join(0, rank);
+        join(1 + mesh.replica(rank), rank);
+        join(1 + mesh.replicas() + mesh.shard_index(rank), rank);
     }
     return members;
 }
@@ -84,6 +85,7 @@ std::vector<std::unique_ptr<Group>> make_groups(const DeviceSettings& settings,
     }
     reach_peers(ordinals);
     std::vector<std::unique_ptr<Group>> groups;
+    groups.reserve(members.size());
     for (const std::vector<int>& ranks : members) {
         groups.push_back(std::make_unique<LocalGroup>(ranks, settings.timeout_s));
     }

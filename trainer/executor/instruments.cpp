@@ -28,6 +28,7 @@ Instruments::Instruments(profiler::Recorder& recorder, const Program& program) :
     nccl_domain = recorder.name("NCCL");
     active_bytes = recorder.name("active_bytes");
     reserved_bytes = recorder.name("reserved_bytes");
+    device_bytes = recorder.name("device_bytes");
     host_copy = recorder.name("aten::copy_");
     host_zero = recorder.name("aten::zero_");
     for (const Plan* plan : program.plans()) add(*plan);

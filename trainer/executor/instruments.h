@@ -30,7 +30,7 @@ class Instruments {
     profiler::NameId launch_kernel, launch_collective, memcpy_async, memset_async, event_record,
         stream_wait_event, event_synchronize, malloc_device, malloc_host;
     std::array<profiler::NameId, traces::kOperations> collective_kernel, collective_call;
-    profiler::NameId nccl_domain, active_bytes, reserved_bytes;
+    profiler::NameId nccl_domain, active_bytes, reserved_bytes, device_bytes;
     profiler::NameId host_copy, host_zero;  // ranges of what the host does itself
 
   private:

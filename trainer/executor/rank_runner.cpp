@@ -212,6 +212,8 @@ void RankRunner::record_counters() {
     }
     if (std::exchange(last_reserved_, reserved) != reserved) {
         log_->counter(rank_, names.reserved_bytes, static_cast<double>(reserved));
+        const std::int64_t used = shared_.device.bytes_in_use(rank_);
+        if (used >= 0) log_->counter(rank_, names.device_bytes, static_cast<double>(used));
     }
 }
 

@@ -25,10 +25,12 @@ TEST(CommandLine, VersionIsTheProjectsAndTheSchemas) {
 
 TEST(CommandLine, HelpListsEveryKeyInItsSection) {
     const std::map<std::string, std::vector<std::string>> sections = {
-        {"run", {"steps", "seed", "ranks", "workers", "blas_threads", "memory_limit", "trace", "overwrite"}},
+        {"run",
+         {"steps", "seed", "ranks", "device", "comm", "timeout", "workers", "blas_threads", "memory_limit",
+          "trace", "overwrite"}},
         {"model",
          {"type", "name", "width", "layers", "bias", "heads", "kv_heads", "context", "vocabulary", "dropout",
-          "tied_embeddings"}},
+          "tied_embeddings", "attention"}},
         {"data", {"type", "path", "batch", "workers", "validation"}},
         {"parallel", {"mode"}},
         {"fsdp",
@@ -37,7 +39,7 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
         {"ddp",
          {"bucket_cap_mb", "first_bucket_mb", "gradient_as_bucket_view", "static_graph", "shard_optimizer"}},
         {"train", {"accumulation", "accumulation_sync", "clip_norm", "validate_every", "freeze"}},
-        {"precision", {"param", "reduce", "buffer"}},
+        {"precision", {"param", "reduce", "buffer", "tf32"}},
         {"memory", {"activation_checkpointing", "gemm_workspace_bytes"}},
         {"optimizer",
          {"type", "lr", "momentum", "nesterov", "betas", "eps", "weight_decay", "trust_coefficient",
