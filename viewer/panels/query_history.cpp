@@ -1,15 +1,16 @@
 // See query_history.h.
 #include "viewer/panels/query_history.h"
 
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
 namespace shardscope::viewer {
 
-void QueryHistory::add(const std::string& sql) {
+void QueryHistory::add(std::string sql) {
     if (sql.find_first_not_of(" \t\r\n") == std::string::npos) return;
-    const std::string kept = sql;  // `sql` may be an entry
-    std::erase(entries_, kept);
-    entries_.insert(entries_.begin(), kept);
+    std::erase(entries_, sql);
+    entries_.insert(entries_.begin(), std::move(sql));
     if (entries_.size() > kMost) entries_.pop_back();
 }
 

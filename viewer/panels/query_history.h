@@ -12,7 +12,7 @@ class QueryHistory {
     static constexpr std::size_t kMost = 50;             // queries
     static constexpr std::size_t kMostBytes = 64 << 10;  // of all together, kept for next time
 
-    void add(const std::string& sql);  // to the front; what is blank is none
+    void add(std::string sql);  // to the front; what is blank is none
     const std::vector<std::string>& entries() const { return entries_; }
 
     // A JSON array; empty for none. What would exceed kMostBytes stays behind, oldest first.
