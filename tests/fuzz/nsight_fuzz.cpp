@@ -180,7 +180,7 @@ void change(sqlite3* database, Maker& make) {
             sql = fmt::format("DELETE FROM {}", table);
             break;
         case 3:
-            sql = fmt::format("INSERT INTO {0} SELECT * FROM {0}", table);
+            sql = fmt::format("INSERT INTO {0} SELECT * FROM {0} LIMIT 100", table);
             break;
         default:
             sql = fmt::format("UPDATE {} SET \"{}\" = {} WHERE rowid % {} = 0", table, column,
