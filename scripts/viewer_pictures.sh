@@ -14,8 +14,9 @@ scripts/build.sh release shardscope-train shardscope-trace shardscope-view >&2
 bin=$PWD/build/release/bin
 mkdir -p "$folder"
 
-"$bin/shardscope-train" samples/gpt.toml --run.steps=8 --trace "$work/block.sqlite" >/dev/null
-"$bin/shardscope-train" samples/gpt.toml --run.steps=8 --fsdp.wrap=root --trace "$work/root.sqlite" >/dev/null
+job=$PWD/samples/gpt.toml
+(cd "$work" && "$bin/shardscope-train" "$job" --run.steps=8 --trace block.sqlite >/dev/null)
+(cd "$work" && "$bin/shardscope-train" "$job" --run.steps=8 --fsdp.wrap=root --trace root.sqlite >/dev/null)
 
 # The fifth step.
 read -r from to < <("$bin/shardscope-trace" steps "$work/block.sqlite" --rank 0 --step 4 --format csv |
@@ -31,7 +32,7 @@ read -r from to < <("$bin/shardscope-trace" steps "$work/block.sqlite" --rank 0 
     # One step.
     printf 'set visible %sns:%sns\npanel timeline\nwait\nshot %s/timeline.png\n' "$from" "$to" "$folder"
     printf 'panel shardmap\nwait\nshot %s/shardmap.png\n' "$folder"
-    printf 'panel query\nwait\nclick query.run\nwait\nshot %s/query.png\n' "$folder"
+    printf 'panel query\nwait\nclick query.run\nwait\nhover query.sql at 90%% 80%%\nwait\nshot %s/query.png\n' "$folder"
 } >"$work/pictures.script"
 (cd "$work" && "$bin/shardscope-view" --script pictures.script)
 ls -l "$folder"

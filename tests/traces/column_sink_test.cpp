@@ -166,6 +166,21 @@ TEST(ColumnSink, LeavesOutTimesAndSizesThatNoCaptureHas) {
     EXPECT_EQ(trace->last_ns, 0);
 }
 
+// Sums of durations are 64 bits wide: 4 + 4 + 1 times 10^18 ns fit, another 4 do not.
+TEST(ColumnSink, LeavesOutWhatWouldMakeSumsOverflow) {
+    constexpr std::int64_t kHuge = 1'000'000'000'000'000'000;
+    ColumnSink sink;
+    for (const std::int64_t length : {4 * kHuge, 4 * kHuge, 4 * kHuge, kHuge, std::int64_t{5}}) {
+        KernelRow row;
+        row.start = 0;
+        row.end = length;
+        sink.add(row);
+    }
+    const auto trace = sink.take();
+    EXPECT_EQ(trace->device.size(), 3u) << "the third is too much; after the fourth nothing has room";
+    EXPECT_EQ(trace->invalid_events, 2);
+}
+
 TEST(ColumnSink, TakesNcclNamesForCommunicationWithoutACollectiveRow) {
     ColumnSink sink;
     sink.add(KernelRow{.start = 0, .end = 1, .short_name = sink.intern("ncclKernel_AllReduce_RING")});

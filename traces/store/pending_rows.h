@@ -111,17 +111,21 @@ struct PendingRows {
     std::int64_t first = std::numeric_limits<std::int64_t>::max();
     std::int64_t last = std::numeric_limits<std::int64_t>::min();
     std::int64_t refused = 0;
+    std::int64_t lasting = 0;  // ns, of all rows that were accepted
 
-    // Values beyond these come from damaged files only; within them no difference or sum of sizes overflows.
-    static constexpr std::int64_t kLatest = 4'000'000'000'000'000'000;  // ns, 126 years
-    static constexpr std::int64_t kLargest = std::int64_t{1} << 56;     // bytes
+    // Values beyond these come from damaged files only; within them no difference and no sum overflows.
+    static constexpr std::int64_t kLatest = 4'000'000'000'000'000'000;       // ns, 126 years
+    static constexpr std::int64_t kAllTogether = 9'000'000'000'000'000'000;  // ns, of all rows: 285 years
+    static constexpr std::int64_t kLargest = std::int64_t{1} << 56;          // bytes
 
-    // False (and counted) for a row that ends before it starts, or at times that no capture has.
+    // False (and counted) for a row that ends before it starts, or at times that no capture has; also where
+    // all rows together would last so long that sums of some of them overflow.
     bool accept(std::int64_t start, std::int64_t end) {
-        if (end < start || start < -kLatest || end > kLatest) {
+        if (end < start || start < -kLatest || end > kLatest || end - start > kAllTogether - lasting) {
             ++refused;
             return false;
         }
+        lasting += end - start;
         first = std::min(first, start);
         last = std::max(last, end);
         return true;
