@@ -28,6 +28,11 @@ class OldSchema : public ::testing::TestWithParam<int> {
         }
         // Everything that came later goes.
         Database database(path_, Database::Mode::read_write);
+        if (GetParam() < 5) {
+            database.execute(
+                "ALTER TABLE SHARD_RANKS DROP COLUMN localRank;"
+                "ALTER TABLE SHARD_RANKS DROP COLUMN cpus;");
+        }
         for (const SchemaView& view : views()) {
             if (view.since > GetParam()) database.execute(fmt::format("DROP VIEW \"{}\"", view.name));
         }
@@ -55,6 +60,8 @@ TEST_P(OldSchema, Loads) {
     EXPECT_EQ(trace->device.size(), 16u);
     EXPECT_EQ(trace->ranges.size(), 16u);
     EXPECT_EQ(trace->collectives.size(), 4u);
+    EXPECT_EQ(trace->ranks.size(), 2u);
+    EXPECT_EQ(trace->ranks[0].local_rank, -1);  // nobody said
     EXPECT_TRUE(content() == before);
 }
 

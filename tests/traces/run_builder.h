@@ -32,14 +32,18 @@ struct TestMemory {
 
 class RunBuilder {
   public:
-    explicit RunBuilder(int ranks = 1) {
+    // With `ranks_per_host` the hosts are "node0", "node1" ...; else all ranks are on "host".
+    explicit RunBuilder(int ranks = 1, int ranks_per_host = 0) {
         for (int r = 0; r < ranks; ++r) {
-            sink_.add(RankRow{.rank = r,
-                              .device = r,
-                              .global_pid = pid(r),
-                              .global_tid = tid(r),
-                              .host = "host",
-                              .device_name = "processor"});
+            sink_.add(
+                RankRow{.rank = r,
+                        .device = r,
+                        .global_pid = pid(r),
+                        .global_tid = tid(r),
+                        .host = ranks_per_host > 0 ? "node" + std::to_string(r / ranks_per_host) : "host",
+                        .device_name = "processor",
+                        .local_rank = ranks_per_host > 0 ? r % ranks_per_host : -1,
+                        .cpus = {}});
             sink_.add(ThreadRow{.global_tid = tid(r), .name = "rank", .rank = r});
         }
     }

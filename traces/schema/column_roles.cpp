@@ -57,6 +57,7 @@ constexpr std::array kByName = std::to_array<NamedRole>({
     {"domainId", ColumnRole::domain},
     {"rangeId", ColumnRole::range},
     {"rank", ColumnRole::rank},
+    {"firstRank", ColumnRole::rank},
     {"module", ColumnRole::module},
     {"unit", ColumnRole::unit},
     {"groupId", ColumnRole::group},
@@ -110,6 +111,9 @@ constexpr std::array kExceptions = std::to_array<TableColumnRole>({
     {"SHARD_UNITS", "id", ColumnRole::unit},
     {"SHARD_PREDICTION_PARTS", "id", ColumnRole::prediction_part},
     {"SHARD_MEMORY", "category", ColumnRole::kept},
+    // Between two clocks, whatever is time 0.
+    {"SHARD_CLOCKS", "offset", ColumnRole::kept},
+    {"SHARD_CLOCKS", "uncertainty", ColumnRole::kept},
     // The rank within the communicator, which stays.
     {"SHARD_NCCL_COMMUNICATORS", "rank", ColumnRole::kept},
     {"SHARD_NCCL_OPERATIONS", "rank", ColumnRole::kept},
@@ -142,7 +146,9 @@ TableRole table_role(const SchemaTable& table) {
         std::find(kMade.begin(), kMade.end(), table.name) != kMade.end()) {
         return TableRole::made;
     }
-    if (table.name == "DIAGNOSTIC_EVENT") return TableRole::facts;  // of the recording; equal ones are one
+    // Of the recording, not of what was recorded: equal ones are one, and a slice has them all.
+    if (table.name == "DIAGNOSTIC_EVENT" || table.name == "SHARD_CLOCKS" || table.name == "SHARD_STOPS")
+        return TableRole::facts;
     for (const SchemaColumn& column : table.columns) {
         const ColumnRole role = column_role(table.name, column);
         if (role == ColumnRole::time || role == ColumnRole::time_or_zero) return TableRole::events;

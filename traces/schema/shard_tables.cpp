@@ -40,6 +40,30 @@ constexpr std::array kRanks = {
     SchemaColumn{"shard", kIntNN, "", "Place in the mesh: shard coordinate."},
     SchemaColumn{"tensor", kIntNN, "", "Place in the mesh: tensor parallel coordinate."},
     SchemaColumn{"pipeline", kIntNN, "", "Place in the mesh: pipeline stage."},
+    SchemaColumn{
+        "localRank", kInt, "",
+        "Its number among the job's ranks on its host, as the launcher says. Since schema version 5."},
+    SchemaColumn{"cpus", kText, "",
+                 "The processors that its process may run on: \"0-3,8\". Since schema version 5."},
+};
+
+constexpr std::array kClocks = {
+    kRank,
+    SchemaColumn{"time", kIntNN, "ns", "When it was measured, since the start of the capture."},
+    SchemaColumn{"offset", kIntNN, "ns",
+                 "What rank 0's CLOCK_MONOTONIC read then, less what that of the rank's host read. Of two "
+                 "clocks as they ran: merged times are on one clock already."},
+    SchemaColumn{"uncertainty", kIntNN, "ns",
+                 "How far the offset may be off: half of the shortest round trip."},
+};
+
+constexpr std::array kStops = {
+    SchemaColumn{"rank", kKey, "rank", "The rank that says it. SHARD_RANKS.rank"},
+    SchemaColumn{"time", kIntNN, "ns", "When it was told, since the start of the capture."},
+    SchemaColumn{"firstRank", kInt, "rank", "The rank whose failure ended the job; NULL: not known."},
+    SchemaColumn{"lost", kIntNN, "0/1", "1: that rank is gone or silent; 0: it said itself what is wrong."},
+    SchemaColumn{"reason", kTextNN, "", "What is wrong with it: \"(process 4711 on host b) has ended\"."},
+    SchemaColumn{"waiting", kTextNN, "", "In what this rank waited then; empty: in nothing."},
 };
 
 constexpr std::array kThreads = {
@@ -188,7 +212,7 @@ constexpr std::array kPrediction = {
     SchemaColumn{kMemoryCategoryNames[6], kIntNN, "bytes", "Of this category at the peak."},
     SchemaColumn{kMemoryCategoryNames[7], kIntNN, "bytes", "Of this category at the peak."},
 };
-static_assert(kMemoryCategories == 8, "SHARD_PREDICTION has one column for each category");
+static_assert(kMemoryCategories == 8, "SHARD_PREDICTION and SHARD_PLAN have one column for each category");
 
 constexpr std::array kPartColumns = {
     kRank,
@@ -201,6 +225,63 @@ constexpr std::array kPartColumns = {
     SchemaColumn{"bytes", kIntNN, "bytes",
                  "Of it at the predicted peak; of a step its own predicted peak. The units sum to "
                  "SHARD_PREDICTION.peakBytes, and so do the modules and the buffers."},
+};
+
+constexpr std::array kPlan = {
+    SchemaColumn{"number", kKey, "", "Of the configuration, in the order in which a planner tries them."},
+    SchemaColumn{
+        "outcome", kTextNN, "",
+        "\"fits\", \"too_large\", \"impossible\" (no such job can be) or \"not_run\" (the search was "
+        "stopped before)."},
+    SchemaColumn{"reason", kText, "", "Why it is impossible or, where its allocations would fit, too large."},
+    SchemaColumn{"settings", kTextNN, "",
+                 "What differs from the job's file, as JSON: {\"fsdp.wrap\":\"root\"}."},
+    SchemaColumn{"job", kText, "", "The whole job file of the configuration."},
+    SchemaColumn{"ranks", kInt, "count", "Ranks of it."},
+    SchemaColumn{"nodes", kInt, "count", "Nodes of the cluster that the ranks fill."},
+    SchemaColumn{"limitBytes", kInt, "bytes", "Device memory that a rank may reserve."},
+    SchemaColumn{"peakBytes", kInt, "bytes", "Peak of allocated device memory; the categories sum to it."},
+    SchemaColumn{"moment", kText, "", "When it is reached, in words."},
+    SchemaColumn{kMemoryCategoryNames[0], kInt, "bytes", "Of this category at the peak."},
+    SchemaColumn{kMemoryCategoryNames[1], kInt, "bytes", "Of this category at the peak."},
+    SchemaColumn{kMemoryCategoryNames[2], kInt, "bytes", "Of this category at the peak."},
+    SchemaColumn{kMemoryCategoryNames[3], kInt, "bytes", "Of this category at the peak."},
+    SchemaColumn{kMemoryCategoryNames[4], kInt, "bytes", "Of this category at the peak."},
+    SchemaColumn{kMemoryCategoryNames[5], kInt, "bytes", "Of this category at the peak."},
+    SchemaColumn{kMemoryCategoryNames[6], kInt, "bytes", "Of this category at the peak."},
+    SchemaColumn{kMemoryCategoryNames[7], kInt, "bytes", "Of this category at the peak."},
+    SchemaColumn{"peakUnit", kText, "", "The FSDP unit with most of the peak."},
+    SchemaColumn{"peakUnitBytes", kInt, "bytes", "Of that unit at the peak."},
+    SchemaColumn{"peakModule", kText, "", "The module with most of the peak, by its path."},
+    SchemaColumn{"peakModuleBytes", kInt, "bytes", "Of that module at the peak."},
+    SchemaColumn{"reservedBytes", kInt, "bytes",
+                 "Most that the allocator of a rank held; NULL, as are the times and rates below, where the "
+                 "configuration was not simulated."},
+    SchemaColumn{"step", "REAL", "us", "Mean step time."},
+    SchemaColumn{"exposed", "REAL", "us",
+                 "Communication outside kernels, of a mean step, mean over the ranks."},
+    SchemaColumn{"lastStep", "REAL", "us", "The last step of rank 0, which is a steady one."},
+    SchemaColumn{"lastKernel", "REAL", "us", "Of it: kernels."},
+    SchemaColumn{"lastCopy", "REAL", "us", "Of it: copies."},
+    SchemaColumn{"lastExposed", "REAL", "us", "Of it: communication outside kernels."},
+    SchemaColumn{"samplesPerSecond", "REAL", "", "Of all ranks together."},
+    SchemaColumn{"mfu", "REAL", "", "Model FLOPs utilisation, 0 to 1."},
+    SchemaColumn{"tokensPerSecond", "REAL", "",
+                 "Of all ranks together; NULL where the model counts no tokens."},
+    SchemaColumn{"costPerMillion", "REAL", "USD",
+                 "Of a million tokens, or samples where the model counts none; NULL: the cluster has no "
+                 "price."},
+    SchemaColumn{"exposedOperation", kText, "",
+                 "The collective operation that leaves most time outside kernels; NULL: none."},
+    SchemaColumn{"exposedPhase", kText, "", "In which part of the step."},
+    SchemaColumn{"exposedTime", "REAL", "us", "How much, in the last step of rank 0."},
+    SchemaColumn{"exposedUnit", kText, "", "The FSDP unit with most of that."},
+    SchemaColumn{"front", kIntNN, "0/1", "1: no configuration that fits is both smaller and faster."},
+    SchemaColumn{"beatenBy", kInt, "", "The fastest of the front that is no larger. SHARD_PLAN.number"},
+    SchemaColumn{"sameAs", kInt, "", "An earlier one with the same figures. SHARD_PLAN.number"},
+    SchemaColumn{"why", kText, "",
+                 "Why it is beaten or too large, in words; of the front: what makes its peak."},
+    SchemaColumn{"trace", kText, "", "Its simulated trace, where one was written: a path."},
 };
 
 constexpr std::array kCounters = {
@@ -281,7 +362,7 @@ constexpr auto kPhaseRows = enum_rows(kPhaseNames, kPhaseLabels);
 constexpr auto kPartRows = enum_rows(kPredictionPartNames, kPartLabels);
 constexpr auto kOperationRows = enum_rows(kOperationNames, kOperationNcclNames);
 
-constexpr std::array<SchemaTable, 21> kTables = {{
+constexpr std::array<SchemaTable, 24> kTables = {{
     {"SHARD_STATE", "Whether the run ended and what was lost; one row.", kState},
     {"SHARD_RUN", "The run's configuration and facts.", kRun},
     {"SHARD_RANKS", "The ranks, their devices, and their place in the mesh.", kRanks},
@@ -323,6 +404,23 @@ constexpr std::array<SchemaTable, 21> kTables = {{
      kFlightRecords,
      {},
      4},
+    {"SHARD_CLOCKS",
+     "How the clocks of the ranks' hosts stood to rank 0's. Since schema version 5.",
+     kClocks,
+     {},
+     5},
+    {"SHARD_STOPS",
+     "Of a job that failed: which rank stopped first, as each rank that was left saw it. Since schema "
+     "version "
+     "5.",
+     kStops,
+     {},
+     5},
+    {"SHARD_PLAN",
+     "What a planner found out about each configuration of a job. Since schema version 5.",
+     kPlan,
+     {},
+     5},
 }};
 
 constexpr std::array<SchemaTable, 5> kEnums = {{

@@ -52,6 +52,14 @@ void build_columns(PendingRows&& rows, Trace& trace) {
     build_flight(rows.flight, trace);
     sort_unique(trace.modules);
     sort_unique(trace.units);
+    std::stable_sort(trace.clocks.begin(), trace.clocks.end(), [](const ClockRow& a, const ClockRow& b) {
+        return std::tie(a.rank, a.at_ns) < std::tie(b.rank, b.at_ns);
+    });
+    std::stable_sort(trace.plan.begin(), trace.plan.end(),
+                     [](const PlanRow& a, const PlanRow& b) { return a.number < b.number; });
+    std::stable_sort(trace.stops.begin(), trace.stops.end(), [](const StopRow& a, const StopRow& b) {
+        return std::tie(a.at_ns, a.rank) < std::tie(b.at_ns, b.rank);
+    });
 }
 
 }  // namespace shardscope::traces

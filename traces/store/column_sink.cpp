@@ -163,6 +163,25 @@ void ColumnSink::add(const FlightRow& row) {
         impl_->rows.flight.push_back(row);
 }
 
+void ColumnSink::add(const ClockRow& row) {
+    if (!impl_->rows.accept(row.at_ns, row.at_ns)) return;
+    constexpr std::int64_t kMost = PendingRows::kLatest;
+    if (row.offset_ns < -kMost || row.offset_ns > kMost || row.uncertainty_ns < 0 ||
+        row.uncertainty_ns > kMost) {
+        ++impl_->rows.refused;
+    } else {
+        impl_->trace->clocks.push_back(row);
+    }
+}
+
+void ColumnSink::add(const StopRow& row) {
+    if (impl_->rows.accept(row.at_ns, row.at_ns)) impl_->trace->stops.push_back(row);
+}
+
+void ColumnSink::add(const PlanRow& row) {
+    impl_->trace->plan.push_back(row);
+}
+
 void ColumnSink::add(const LossRow& row) {
     impl_->rows.losses.push_back(row);
 }
@@ -211,6 +230,9 @@ void ColumnSink::set_schema_version(int version) {
 }
 void ColumnSink::set_start_utc_ns(std::int64_t ns) {
     impl_->trace->start_utc_ns = ns;
+}
+void ColumnSink::set_start_system_ns(std::int64_t ns) {
+    impl_->trace->start_system_ns = ns;
 }
 void ColumnSink::set_ended(bool ended) {
     impl_->trace->ended = ended;

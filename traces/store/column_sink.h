@@ -53,12 +53,16 @@ class ColumnSink final : public EventSink {
     void add(const LinkRow& row) override;
     void add(const SegmentRow& row) override;
     void add(const FlightRow& row) override;
+    void add(const ClockRow& row) override;
+    void add(const StopRow& row) override;
+    void add(const PlanRow& row) override;
     void commit() override {}
 
     // Facts about the file, which no row carries.
     void set_path(std::string path);
     void set_schema_version(int version);
     void set_start_utc_ns(std::int64_t ns);
+    void set_start_system_ns(std::int64_t ns);
     void set_ended(bool ended);
     void set_dropped(std::int64_t events);
 

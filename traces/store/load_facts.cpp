@@ -66,8 +66,10 @@ void load_facts(LoadSource& source) {
         source.sink.set_ended(r.integer(0) != 0);
         source.sink.set_dropped(r.integer(1));
     });
-    source.scan("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"},
-                [&](const Statement& r) { source.sink.set_start_utc_ns(r.integer(0)); });
+    source.scan("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs", "systemClockNs"}, [&](const Statement& r) {
+        source.sink.set_start_utc_ns(r.integer(0));
+        source.sink.set_start_system_ns(r.integer(1));
+    });
     if (!source.ours) load_export(source);
     source.scan("SHARD_RUN", {"key", "value"}, [&](const Statement& r) {
         if (r.text(0) == "import.format" && r.text(1) != "nsight") source.reads_names = false;
@@ -81,7 +83,8 @@ void load_facts(LoadSource& source) {
 
 void load_ranks(LoadSource& source) {
     source.scan("SHARD_RANKS",
-                {"rank", "deviceId", "globalPid", "globalTid", "host", "data", "shard", "tensor", "pipeline"},
+                {"rank", "deviceId", "globalPid", "globalTid", "host", "data", "shard", "tensor", "pipeline",
+                 "localRank", "cpus"},
                 [&](const Statement& r) {
                     RankRow row{.rank = narrow(r.integer(0)), .device = narrow(r.integer(1))};
                     row.global_pid = r.integer(2);
@@ -91,6 +94,8 @@ void load_ranks(LoadSource& source) {
                     row.shard = narrow(r.integer(6));
                     row.tensor = narrow(r.integer(7));
                     row.pipeline = narrow(r.integer(8));
+                    row.local_rank = narrow(r.integer_or(9, -1));
+                    row.cpus = r.text(10);
                     source.ranks.push_back(std::move(row));
                 });
     if (source.ranks.empty()) make_up_ranks(source);
@@ -106,6 +111,21 @@ void load_ranks(LoadSource& source) {
         }
         source.sink.add(row);
     }
+}
+
+void load_clocks(LoadSource& source) {
+    source.scan("SHARD_CLOCKS", {"rank", "time", "offset", "uncertainty"}, [&](const Statement& r) {
+        source.sink.add(ClockRow{narrow(r.integer(0)), r.integer(1), r.integer(2), r.integer(3)});
+    });
+    source.scan("SHARD_STOPS", {"rank", "time", "firstRank", "lost", "reason", "waiting"},
+                [&](const Statement& r) {
+                    source.sink.add(StopRow{.rank = narrow(r.integer(0)),
+                                            .at_ns = r.integer(1),
+                                            .first_rank = narrow(r.integer_or(2, -1)),
+                                            .lost = r.integer(3) != 0,
+                                            .reason = std::string(r.text(4)),
+                                            .waiting = std::string(r.text(5))});
+                });
 }
 
 void load_threads(LoadSource& source) {

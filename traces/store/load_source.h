@@ -168,6 +168,8 @@ class LoadSource {
 // The parts of load_tables().
 void load_facts(LoadSource& source);
 void load_ranks(LoadSource& source);  // and devices
+void load_clocks(LoadSource& source);
+void load_plan(LoadSource& source);  // plan_rows.cpp
 void load_threads(LoadSource& source);
 void load_model(LoadSource& source);
 void load_steps(LoadSource& source);

@@ -15,6 +15,8 @@ void load_tables(Database& database, ColumnSink& sink, LoadProgress* progress) {
     load_device_events(source);
     load_host_events(source);
     load_ranks(source);  // which an export tells by what happened
+    load_clocks(source);
+    load_plan(source);
     load_nccl_calls(source);
     load_memory(source);
 }

@@ -32,7 +32,9 @@ RankIndex::RankIndex(const PendingRows& rows, Trace& trace) {
                                        .global_tid = r.global_tid,
                                        .host = r.host,
                                        .device_name = r.device_name,
-                                       .device_memory = r.device_memory});
+                                       .device_memory = r.device_memory,
+                                       .local_rank = r.local_rank,
+                                       .cpus = r.cpus});
     }
     const auto make_up = [&](int number, int device) {
         ranks.try_emplace(number, Rank{.number = number,
@@ -40,7 +42,8 @@ RankIndex::RankIndex(const PendingRows& rows, Trace& trace) {
                                        .global_pid = 0,
                                        .global_tid = 0,
                                        .host = {},
-                                       .device_name = {}});
+                                       .device_name = {},
+                                       .cpus = {}});
     };
     int last = -1;  // rows come in runs of one rank
     for (const auto& r : rows.collectives) {

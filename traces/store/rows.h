@@ -3,6 +3,7 @@
 // EventSink::intern. "None" is -1 for ids and std::nullopt for values.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -347,6 +348,51 @@ struct RankRow {
     std::string device_name;  // the GPU's or, on the CPU device, the processor's name
     std::int64_t device_memory = 0;
     int data = 0, shard = 0, tensor = 0, pipeline = 0;  // place in the mesh
+    int local_rank = -1;  // among the job's processes on its host, as the launcher says; -1 unknown
+    std::string cpus;     // the processors that its process may run on, "0-3,8"; empty: unknown
+};
+
+// How a clock was measured: when this part's time was `at_ns`, rank 0's CLOCK_MONOTONIC read what that of
+// this part's host read + offset_ns, to within uncertainty_ns (half of the shortest round trip).
+struct ClockRow {
+    int rank = 0;  // that measured it
+    std::int64_t at_ns = 0, offset_ns = 0, uncertainty_ns = 0;
+};
+
+// A job that failed, as one of its ranks saw it when it was told; a rank that was killed says nothing.
+struct StopRow {
+    int rank = 0;  // that says it
+    std::int64_t at_ns = 0;
+    int first_rank = -1;  // whose failure ended the job; -1 unknown
+    bool lost = false;    // it is gone or silent; false: it said itself what is wrong
+    std::string reason;   // a clause that can follow "rank 2 ": "has ended"
+    std::string
+        waiting;  // in what this rank waited then: "all_gather 12 of group 1, step 3"; empty: in nothing
+};
+
+// One configuration of a job, as a planner judged it (SHARD_PLAN says what each value means). Times in us.
+struct PlanRow {
+    int number = 0;
+    std::string outcome, reason, settings, job;
+    int ranks = 0, nodes = 0;       // nodes 0: unknown
+    std::int64_t limit_bytes = -1;  // -1, also of the sizes below: unknown
+    std::int64_t peak_bytes = -1;
+    std::string moment;
+    std::array<std::int64_t, kMemoryCategories> at_peak{};
+    std::string peak_unit, peak_module;
+    std::int64_t peak_unit_bytes = -1, peak_module_bytes = -1;
+    std::int64_t reserved_bytes = -1;  // -1: it was not simulated, and has no times
+    double step_us = 0, exposed_us = 0;
+    double last_step_us = 0, last_kernel_us = 0, last_copy_us = 0, last_exposed_us = 0;
+    double samples_per_second = 0, mfu = 0;
+    double tokens_per_second = 0, cost_per_million = 0;          // 0: none
+    std::string exposed_operation, exposed_phase, exposed_unit;  // empty: none
+    double most_exposed_us = 0;
+    bool front = false;
+    int beaten_by = 0, same_as = 0;  // numbers; 0: none
+    std::string why, trace;
+
+    bool simulated() const { return reserved_bytes >= 0; }
 };
 
 struct ProcessRow {

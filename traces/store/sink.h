@@ -59,6 +59,9 @@ class EventSink {
     virtual void add(const LinkRow&) {}
     virtual void add(const SegmentRow&) {}
     virtual void add(const FlightRow&) {}
+    virtual void add(const ClockRow&) {}
+    virtual void add(const StopRow&) {}
+    virtual void add(const PlanRow&) {}
 
     // Everything added so far becomes durable (a database commits).
     virtual void commit() = 0;

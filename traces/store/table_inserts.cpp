@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "traces/schema/enums.h"
+#include "traces/store/plan_rows.h"
 
 namespace shardscope::traces {
 
@@ -97,7 +98,9 @@ TableInserts::TableInserts(Database& db)
              {"data"},
              {"shard"},
              {"tensor"},
-             {"pipeline"}},
+             {"pipeline"},
+             {"localRank"},
+             {"cpus"}},
             "INSERT OR REPLACE"),
       threads(db, "SHARD_THREADS", {{"globalTid"}, {"rank"}}, "INSERT OR REPLACE"),
       streams(db, "SHARD_STREAMS", {{"rank"}, {"streamId"}, {"name"}}),
@@ -128,7 +131,11 @@ TableInserts::TableInserts(Database& db)
                        {"channels"},
                        {"warps"}}),
       predictions(db, "SHARD_PREDICTION", prediction_targets(), "INSERT OR REPLACE"),
-      parts(db, "SHARD_PREDICTION_PARTS", {{"rank"}, {"part"}, {"id"}, {"name"}, {"bytes"}}) {}
+      parts(db, "SHARD_PREDICTION_PARTS", {{"rank"}, {"part"}, {"id"}, {"name"}, {"bytes"}}),
+      clocks(db, "SHARD_CLOCKS", {{"rank"}, {"time"}, {"offset"}, {"uncertainty"}}),
+      stops(db, "SHARD_STOPS", {{"rank"}, {"time"}, {"firstRank"}, {"lost"}, {"reason"}, {"waiting"}},
+            "INSERT OR IGNORE"),
+      plans(db, "SHARD_PLAN", plan_targets(), "INSERT OR REPLACE") {}
 
 void TableInserts::flush() {
     for (BatchInsert* insert : {&strings,
@@ -155,7 +162,10 @@ void TableInserts::flush() {
                                 &communicators,
                                 &nccl_operations,
                                 &predictions,
-                                &parts}) {
+                                &parts,
+                                &clocks,
+                                &stops,
+                                &plans}) {
         insert->flush();
     }
 }

@@ -13,7 +13,8 @@ struct TableInserts {
 
     BatchInsert strings, payload_schemas, payload_entries, payload_enums, payload_values, scopes, gpus,
         cuda_devices, cuda_contexts, cuda_streams, processes, thread_names, diagnostics, run, ranks, threads,
-        streams, steps, losses, modules, units, communicators, nccl_operations, predictions, parts;
+        streams, steps, losses, modules, units, communicators, nccl_operations, predictions, parts, clocks,
+        stops, plans;
 };
 
 }  // namespace shardscope::traces

@@ -183,6 +183,8 @@ struct Rank {
     std::int64_t global_pid = 0, global_tid = 0;
     std::string host, device_name;
     std::int64_t device_memory = 0;  // bytes that the device has; 0 unknown
+    int local_rank = -1;             // -1 unknown
+    std::string cpus;                // as RankRow's
 };
 
 struct HostThread {
@@ -203,6 +205,7 @@ struct Trace {
     bool ended = true;       // false: the run was killed or still runs
     std::int64_t dropped = 0;
     std::int64_t start_utc_ns = 0;
+    std::int64_t start_system_ns = 0;        // CLOCK_MONOTONIC then; 0 unknown
     std::int64_t first_ns = 0, last_ns = 0;  // extent of all events
     std::int64_t invalid_events = 0;         // rows with end < start, left out
 
@@ -217,6 +220,9 @@ struct Trace {
     std::vector<PredictionRow> predictions;
     std::vector<PredictionPartRow> prediction_parts;  // none in traces of schema 1
     std::vector<DiagnosticRow> diagnostics;
+    std::vector<ClockRow> clocks;  // sorted by (rank, time); `rank` is the rank's number in both
+    std::vector<StopRow> stops;    // sorted by (time, rank)
+    std::vector<PlanRow> plan;     // of a planner, sorted by number; none in traces of runs
 
     DeviceEvents device;
     HostRanges ranges;

@@ -70,6 +70,9 @@ class DatabaseWriter final : public EventSink {
     void add(const LinkRow& row) override;
     void add(const SegmentRow& row) override;
     void add(const FlightRow& row) override;
+    void add(const ClockRow& row) override;
+    void add(const StopRow& row) override;
+    void add(const PlanRow& row) override;
 
     void commit() override;
 

@@ -1,6 +1,7 @@
 // Who and what took part: rows into the small tables, each thing once.
 #include <fmt/format.h>
 
+#include "traces/store/plan_rows.h"
 #include "traces/store/writer_impl.h"
 
 namespace shardscope::traces {
@@ -101,6 +102,8 @@ void DatabaseWriter::add(const RankRow& row) {
         BatchInsert& ranks = into.tables.ranks;
         ranks.integer(row.rank).integer(row.device).integer(row.global_pid).integer(row.global_tid);
         ranks.text(row.host).integer(row.data).integer(row.shard).integer(row.tensor).integer(row.pipeline);
+        ranks.id(row.local_rank);
+        known(ranks, row.cpus);
         ranks.end_row();
         if (row.global_tid != 0) into.tables.threads.integer(row.global_tid).integer(row.rank).end_row();
 
@@ -110,6 +113,28 @@ void DatabaseWriter::add(const RankRow& row) {
         if (impl_->gpus.emplace(row.device, false).second) impl_->write_gpu(gpu);
         impl_->write_cuda_device(gpu);
     });
+}
+
+void DatabaseWriter::add(const ClockRow& row) {
+    impl_->write([&](Inserts& into) {
+        into.tables.clocks.integer(row.rank)
+            .integer(row.at_ns)
+            .integer(row.offset_ns)
+            .integer(row.uncertainty_ns)
+            .end_row();
+    });
+}
+
+void DatabaseWriter::add(const StopRow& row) {
+    impl_->write([&](Inserts& into) {
+        BatchInsert& to = into.tables.stops;
+        to.integer(row.rank).integer(row.at_ns).id(row.first_rank).integer(row.lost ? 1 : 0);
+        to.text(row.reason).text(row.waiting).end_row();
+    });
+}
+
+void DatabaseWriter::add(const PlanRow& row) {
+    impl_->write([&](Inserts& into) { insert_plan(into.tables.plans, row); });
 }
 
 void DatabaseWriter::add(const GpuRow& row) {

@@ -1,4 +1,4 @@
-#include "traces/merge/number_list.h"
+#include "traces/store/number_list.h"
 
 namespace shardscope::traces {
 
