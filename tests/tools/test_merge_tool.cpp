@@ -93,6 +93,35 @@ TEST_F(MergeTool, GivesOneRowForEachPart) {
     EXPECT_EQ(rows["rows"][1][column("collectives_in_common")], 3);
 }
 
+TEST_F(MergeTool, TellsHowWellClocksWereMeasured) {
+    // node1's CLOCK_MONOTONIC is 40 s behind; it was measured wrong by 15 us, to within 20.
+    std::vector<std::string> parts;
+    for (int rank = 0; rank < 2; ++rank) {
+        traces::PartSpec spec;
+        spec.path = folder_ / ("measured" + std::to_string(rank) + ".sqlite");
+        spec.ranks = {rank};
+        spec.host = "node" + std::to_string(rank);
+        spec.system_ns = (90 - 40 * rank) * std::int64_t{1'000'000'000};
+        spec.clock_ns = 3'000'000 * rank;
+        if (rank == 1) {
+            for (const std::int64_t at : {std::int64_t{0}, 3 * traces::kStepNs})
+                spec.clocks.push_back({1, at, 40'000'015'000, 20'000});
+        }
+        parts.push_back(traces::write_part(spec));
+    }
+    const Outcome outcome = tool({"merge", parts[0], parts[1], "-o", out()});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(
+        outcome.out,
+        AllOf(HasSubstr("clocks: measured to within 20.0"),
+              HasSubstr("3 collectives in common end within 0.000 us (median; 0.000 us at worst; 15.000 "
+                        "us by the measurements alone; 3000.000 us by the wall clock alone)")));
+    EXPECT_THAT(tool({"distributed", out()}).out,
+                HasSubstr("Clocks: measured to within 20.0 us; 3 collectives "
+                          "end within 0.0 us on all parts"));
+    EXPECT_THAT(tool({"info", out()}).out, HasSubstr("0 on node0; 1 on node1"));
+}
+
 TEST_F(MergeTool, CutsSteps) {
     const std::string whole = part(0);
     EXPECT_EQ(tool({"slice", whole, "--step", "1:2", "-o", out()}).status, 0);

@@ -8,7 +8,8 @@
 //     110 us   a call launches the kernel gemm, which runs from 950 to 1050 us: into the next step
 //   memory: 1000 bytes of parameters from the start; 4096 of unsharded parameters from 20 to 800 us of each
 //   step. counter reserved_bytes: 100 · (s + 1) at the step's start.
-// A part's own time is the job's less `origin_ns`, read on a clock that is `clock_ns` ahead.
+// A part's own time is the job's less `origin_ns`, read on a clock that is `clock_ns` ahead and gains `drift`
+// seconds in each.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +33,11 @@ struct PartSpec {
     std::int64_t origin_ns = 0;  // when the part began, after the job
     std::int64_t clock_ns = 0;   // what its host's clock is ahead
     std::int64_t system_ns = 0;  // its host's CLOCK_MONOTONIC when the job began; 0: not known
+    double drift = 0;
+    std::int64_t step_ns = kStepNs;
+    std::int64_t late_ns = 0;      // its gathers' kernels end so much later than the other parts'
+    std::vector<ClockRow> clocks;  // `at_ns` in the job's time
+    std::vector<StopRow> stops;    // likewise
     std::int64_t first_correlation = 1;
     int group_size = 2;
     std::int64_t group = 7;
@@ -49,7 +55,7 @@ class PartWriter {
           writer_({.path = spec.path,
                    .overwrite = true,
                    .start_utc_ns = kJobUtc + spec.origin_ns + spec.clock_ns,
-                   .start_system_ns = spec.system_ns == 0 ? 0 : spec.system_ns + spec.origin_ns}),
+                   .start_system_ns = spec.system_ns == 0 ? 0 : spec.system_ns + drifted(spec.origin_ns)}),
           correlation_(spec.first_correlation) {
         for (const auto& [key, value] : spec_.run) writer_.add(RunInfoRow{key, value});
         writer_.add(ProcessRow{.global_pid = global_pid(spec_.pid), .pid = spec_.pid, .name = "job"});
@@ -65,16 +71,27 @@ class PartWriter {
             for (const int rank : spec_.ranks) add_step(rank, step);
         }
         if (spec_.schema_size > 0) add_payload();
+        for (ClockRow row : spec_.clocks) {
+            row.at_ns = at(row.at_ns);
+            writer_.add(row);
+        }
+        for (StopRow row : spec_.stops) {
+            row.at_ns = at(row.at_ns);
+            writer_.add(row);
+        }
         writer_.add(LossRow{.step = 0, .loss = 2.5});
         writer_.commit();
-        if (spec_.finished) writer_.finish(at(spec_.steps * kStepNs + 100 * kUs), 0);
+        if (spec_.finished) writer_.finish(at(spec_.steps * spec_.step_ns + 100 * kUs), 0);
     }
 
     static constexpr std::int64_t kDynamicSchema = std::int64_t{1} << 32;
 
   private:
     // The job's time -> the part's.
-    std::int64_t at(std::int64_t ns) const { return ns - spec_.origin_ns; }
+    std::int64_t at(std::int64_t ns) const { return drifted(ns - spec_.origin_ns); }
+    std::int64_t drifted(std::int64_t ns) const {
+        return ns + static_cast<std::int64_t>(spec_.drift * static_cast<double>(ns));
+    }
     std::int64_t thread(int rank) const {
         return global_tid(spec_.pid, spec_.pid + rank - spec_.ranks.front());
     }
@@ -99,15 +116,15 @@ class PartWriter {
     }
 
     void add_step(int rank, int step) {
-        const std::int64_t t = step * kStepNs;
+        const std::int64_t t = step * spec_.step_ns;
         writer_.add(StepRow{rank, step, at(t), at(t + 900 * kUs), thread(rank)});
         range(rank, t, 900, "ProfilerStep#" + std::to_string(step), -1, "");
         range(rank, t + 10 * kUs, 700, "nn.Module: " + spec_.class_name + "_0", 0, "");
         range(rank, t + 20 * kUs, 10, "ncclAllGather", -1, "NCCL");
         range(rank, t + 400 * kUs, 10, "rank " + std::to_string(rank) + " alone", -1,
               "domain of rank " + std::to_string(rank));
-        const std::int64_t gather = launch(rank, t + 22 * kUs, t + (50 + 5 * rank) * kUs, t + 100 * kUs,
-                                           "ncclDevKernel_AllGather_local");
+        const std::int64_t gather = launch(rank, t + 22 * kUs, t + (50 + 5 * rank) * kUs,
+                                           t + 100 * kUs + spec_.late_ns, "ncclDevKernel_AllGather_local");
         writer_.add(CollectiveRow{.rank = rank,
                                   .correlation = gather,
                                   .operation = Operation::all_gather,

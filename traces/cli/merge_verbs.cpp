@@ -10,8 +10,8 @@
 #include "traces/cli/verbs.h"
 #include "traces/import/import.h"
 #include "traces/merge/merge.h"
-#include "traces/merge/number_list.h"
 #include "traces/merge/slice.h"
+#include "traces/store/number_list.h"
 #include "traces/store/writer.h"
 
 namespace shardscope::traces {
@@ -58,12 +58,22 @@ int stoppable(const std::string& name, const std::string& output, Work work) {
 
 std::string clocks(const MergeResult& result) {
     if (result.parts.size() < 2) return "";
-    if (result.collectives == 0)
-        return "; clocks: by the wall clock alone, since the parts have no collectives in common";
+    std::string measured;
+    if (result.was_measured())
+        measured = fmt::format("measured to within {:.3f} us", us(result.uncertainty_ns()));
+    if (result.collectives == 0) {
+        return fmt::format("; clocks: {}, since the parts have no collectives in common",
+                           measured.empty() ? "by the wall clock alone" : measured + " and no more");
+    }
+    if (!measured.empty()) measured += "; ";
     return fmt::format(
-        "; clocks: {} collectives in common end within {:.3f} us (median; {:.3f} us at worst; {:.3f} us "
-        "by the wall clock alone)",
-        result.collectives, us(result.residual_ns), us(result.worst_ns), us(result.residual_by_wall_ns));
+        "; clocks: {}{} collectives in common end within {:.3f} us (median; {:.3f} us at worst; "
+        "{}{:.3f} us by the wall clock alone)",
+        measured, result.collectives, us(result.residual_ns), us(result.worst_ns),
+        result.was_measured()
+            ? fmt::format("{:.3f} us by the measurements alone; ", us(result.residual_measured_ns))
+            : "",
+        us(result.residual_by_wall_ns));
 }
 
 }  // namespace
@@ -117,7 +127,7 @@ int run_import(const Inputs& inputs, const std::string& output, bool overwrite) 
         if (!several) continue;
         const MergedPart& part = result.merged.parts[i];
         for (const Cell& cell : {Cell(number_list(part.ranks)), Cell(part.rows), Cell(us(part.shift_ns)),
-                                 Cell(us(part.shift_ns - part.by_wall_ns))})
+                                 Cell(us(part.correction_ns))})
             row.push_back(cell);
     }
     std::vector<Column> columns = {{"file"}, {"format"}, {"bytes"}};
@@ -146,7 +156,8 @@ int run_merge(const std::vector<std::string>& files, const std::string& output, 
     std::vector<std::vector<Cell>> rows;
     for (const MergedPart& part : result.parts) {
         rows.push_back({part.file, number_list(part.ranks), part.rows, us(part.shift_ns),
-                        us(part.shift_ns - part.by_wall_ns), part.drift_ppm, part.collectives});
+                        us(part.correction_ns), part.drift_ppm, part.collectives,
+                        part.uncertainty_ns < 0 ? Cell{} : Cell{us(part.uncertainty_ns)}});
     }
     print(render_rows({{"part"},
                        {"ranks"},
@@ -154,7 +165,8 @@ int run_merge(const std::vector<std::string>& files, const std::string& output, 
                        {"shift_us"},
                        {"by_collectives_us"},
                        {"drift_ppm"},
-                       {"collectives_in_common"}},
+                       {"collectives_in_common"},
+                       {"measured_within_us"}},
                       rows, format));
     tell(fmt::format("{}: {} rows of {} part{}{}", output, result.rows, result.parts.size(),
                      result.parts.size() == 1 ? "" : "s", clocks(result)),

@@ -18,6 +18,7 @@
 #include "traces/schema/column_roles.h"
 #include "traces/schema/enums.h"
 #include "traces/schema/schema.h"
+#include "traces/store/number_list.h"
 #include "traces/store/rows.h"
 
 namespace shardscope::traces {
@@ -76,7 +77,10 @@ class Merge {
             Part& part = *parts_[p];
             PartClock clock{.utc_ns = part.utc_ns,
                             .system_ns = part.system_ns,
-                            .host = part.hosts.empty() ? "" : part.hosts.begin()->second};
+                            .host = part.hosts.empty() ? "" : part.hosts.begin()->second,
+                            .measures = part.measures,
+                            .has_rank_0 = has_rank_0(part),
+                            .length_ns = part.end_ns};
             if (parts_.size() > 1) {
                 RowIds& ids = *assignment_->ids[p];
                 read_collectives(
@@ -87,14 +91,11 @@ class Merge {
                 note(fmt::format("{} does not say when it began", part.path));
         }
         const Alignment alignment = align_clocks(clocks);
-        // Time 0 is that of the earliest part.
+        // Time 0 is that of the earliest part, told on the clocks of the first one.
         std::int64_t first = std::numeric_limits<std::int64_t>::max();
-        for (std::size_t p = 0; p < parts_.size(); ++p) {
-            if (alignment.parts[p].clock(0) >= first) continue;
-            first = alignment.parts[p].clock(0);
-            system_ns_ = parts_[p]->system_ns;
-        }
+        for (const AlignedPart& part : alignment.parts) first = std::min(first, part.clock(0));
         utc_ns_ = parts_.front()->utc_ns == 0 ? 0 : parts_.front()->utc_ns + first;
+        system_ns_ = parts_.front()->system_ns == 0 ? 0 : parts_.front()->system_ns + first;
         for (std::size_t p = 0; p < parts_.size(); ++p) {
             const AlignedPart& aligned = alignment.parts[p];
             ClockMap clock = aligned.clock;
@@ -105,13 +106,22 @@ class Merge {
                                      .drift_ppm = clock.drift * 1e6,
                                      .by_wall_ns = aligned.by_wall_ns - first,
                                      .collectives = aligned.collectives,
-                                     .by_collectives = aligned.by_collectives});
+                                     .by_collectives = aligned.by_collectives,
+                                     .correction_ns = aligned.correction_ns,
+                                     .uncertainty_ns = aligned.uncertainty_ns});
         }
         tell_lonely_parts();
         result_.collectives = alignment.collectives;
         result_.residual_ns = alignment.residual_ns;
         result_.worst_ns = alignment.worst_ns;
         result_.residual_by_wall_ns = alignment.residual_by_wall_ns;
+        result_.residual_measured_ns = alignment.residual_measured_ns;
+    }
+
+    // A part whose first host is that of rank 0, so that its clock is rank 0's.
+    static bool has_rank_0(const Part& part) {
+        return part.ours && !part.ranks.empty() && part.ranks.front().rank == 0 && !part.hosts.empty() &&
+               part.ranks.front().host == part.hosts.begin()->second;
     }
 
     // Parts of one job run at the same time, or one after the other within it.
@@ -221,12 +231,20 @@ class Merge {
         }
         for (const auto& [key, value] : merge_run_facts(facts)) output_->add_fact(key, value);
         if (parts_.size() > 1) {
+            if (const auto unended = unended_ranks(); !unended.empty())
+                output_->add_fact(kUnendedRanks, number_list(unended));
             output_->add_fact("merge.parts", std::to_string(parts_.size()));
             output_->add_fact("merge.collectives", std::to_string(result_.collectives));
             output_->add_fact("merge.residual_us", fmt::format("{:.3f}", us(result_.residual_ns)));
             output_->add_fact("merge.residual_worst_us", fmt::format("{:.3f}", us(result_.worst_ns)));
             output_->add_fact("merge.residual_by_wall_clock_us",
                               fmt::format("{:.3f}", us(result_.residual_by_wall_ns)));
+            if (result_.was_measured()) {
+                output_->add_fact("merge.residual_measured_us",
+                                  fmt::format("{:.3f}", us(result_.residual_measured_ns)));
+                output_->add_fact("merge.clock_uncertainty_us",
+                                  fmt::format("{:.3f}", us(result_.uncertainty_ns())));
+            }
             for (std::size_t p = 0; p < parts_.size(); ++p) {
                 const MergedPart& part = result_.parts[p];
                 const std::string prefix = fmt::format("merge.part.{}.", p + 1);
@@ -234,6 +252,9 @@ class Merge {
                 output_->add_fact(prefix + "shift_us", fmt::format("{:.3f}", us(part.shift_ns)));
                 if (part.drift_ppm != 0)
                     output_->add_fact(prefix + "drift_ppm", fmt::format("{:.6f}", part.drift_ppm));
+                if (part.uncertainty_ns >= 0)
+                    output_->add_fact(prefix + "clock_uncertainty_us",
+                                      fmt::format("{:.3f}", us(part.uncertainty_ns)));
             }
         }
         for (const std::string& text : noted_)
@@ -245,6 +266,16 @@ class Merge {
     void note(const std::string& text) {
         noted_.push_back(text);
         result_.notes.push_back(text);
+    }
+
+    // Ranks of parts that were cut off, as the merged file numbers them.
+    std::vector<std::int64_t> unended_ranks() const {
+        std::set<std::int64_t> ranks;
+        for (std::size_t p = 0; p < parts_.size(); ++p) {
+            if (!parts_[p]->ended || was_finished_later(parts_[p]->run_facts))
+                ranks.insert(result_.parts[p].ranks.begin(), result_.parts[p].ranks.end());
+        }
+        return {ranks.begin(), ranks.end()};
     }
 
     static double us(std::int64_t ns) { return static_cast<double>(ns) * 1e-3; }

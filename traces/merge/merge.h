@@ -2,6 +2,7 @@
 // clocks.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,11 +21,14 @@ struct MergedPart {
     std::string file;
     std::vector<std::int64_t> ranks;  // in the merged file
     std::int64_t rows = 0;
-    std::int64_t shift_ns = 0;     // added to its times
-    double drift_ppm = 0;          // its clock's speed against the reference, corrected
-    std::int64_t by_wall_ns = 0;   // what the wall clock alone would have added
-    std::int64_t collectives = 0;  // in common with other parts
-    bool by_collectives = false;   // whether these decided the shift
+    std::int64_t shift_ns = 0;       // added to its times
+    double drift_ppm = 0;            // its clock's speed against the reference, corrected
+    std::int64_t by_wall_ns = 0;     // what the wall clock alone would have added
+    std::int64_t collectives = 0;    // in common with other parts
+    bool by_collectives = false;     // whether these decided the shift
+    std::int64_t correction_ns = 0;  // how far they moved it
+    // How well its clock was measured against the first part's (SHARD_CLOCKS), at worst; -1: it was not.
+    std::int64_t uncertainty_ns = -1;
 };
 
 struct MergeResult {
@@ -33,8 +37,17 @@ struct MergeResult {
     std::int64_t collectives = 0;  // that several parts have
     // Between the first and the last end of such a collective over the parts, ns.
     std::int64_t residual_ns = 0, worst_ns = 0;
-    std::int64_t residual_by_wall_ns = 0;  // the median before it was improved
-    std::vector<std::string> notes;        // sentences; the merged file has them as diagnostics
+    std::int64_t residual_by_wall_ns = 0;   // the median before it was improved
+    std::int64_t residual_measured_ns = 0;  // the median by the measured clocks alone
+    std::vector<std::string> notes;         // sentences; the merged file has them as diagnostics
+
+    // Of the part whose clock was measured worst; -1: none was.
+    std::int64_t uncertainty_ns() const {
+        std::int64_t worst = -1;
+        for (const MergedPart& part : parts) worst = std::max(worst, part.uncertainty_ns);
+        return worst;
+    }
+    bool was_measured() const { return uncertainty_ns() >= 0; }
 };
 
 // Writes the merged file; the inputs are only read. Throws StoreError with one sentence: an input that is

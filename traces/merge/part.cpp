@@ -41,6 +41,7 @@ Part::Part(const std::string& file) : path(file), database(open_trace(file)) {
     read_clocks();
     read_ranks();
     read_processes();
+    read_measures();
     read_extent();
 }
 
@@ -75,6 +76,15 @@ void Part::read_ranks() {
     for (const PartRank& rank : ranks) {
         if (rank.global_tid != 0) rank_of_thread.emplace(rank.global_tid, rank.rank);
     }
+}
+
+void Part::read_measures() {
+    if (!ours || !has_table("SHARD_CLOCKS") || hosts.empty()) return;
+    Statement row(database,
+                  "SELECT c.time, c.offset, c.uncertainty FROM SHARD_CLOCKS c JOIN SHARD_RANKS r "
+                  "ON r.rank = c.rank WHERE r.host = ?1");
+    row.bind(1, std::string_view(hosts.begin()->second));
+    while (row.step()) measures.push_back({row.integer(0), row.integer(1), row.integer(2)});
 }
 
 // As the loader does: each device of a process that did something is a rank.

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "traces/merge/measured_clock.h"
 #include "traces/store/sqlite.h"
 
 namespace shardscope::traces {
@@ -48,6 +49,8 @@ struct Part {
     std::int64_t utc_ns = 0, system_ns = 0;  // clocks at its time 0; 0 unknown
     std::int64_t end_ns = 0;                 // of the capture, or of the last event
     std::int64_t rows = 0;                   // about, of its tables of events
+    // How the clock of its time was measured: that of its first host, where a merged trace has several.
+    std::vector<ClockMeasure> measures;
 
     std::vector<PartRank> ranks;  // by rank; of an export: made up, one for each device of a process
     std::map<std::int64_t, std::int64_t> rank_of_thread;         // serialized thread -> rank
@@ -60,6 +63,7 @@ struct Part {
 
   private:
     void read_clocks();
+    void read_measures();
     void read_ranks();
     void make_up_ranks();
     void read_processes();

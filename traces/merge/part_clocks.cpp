@@ -78,10 +78,10 @@ std::vector<CollectiveEnds> numbered_ends(const std::vector<PartClock>& parts) {
     return all;
 }
 
-std::vector<Shared> find_shared(const std::vector<PartClock>& parts) {
+// Of parts or clocks, by their place.
+std::vector<Shared> find_shared(const std::vector<CollectiveEnds>& ends_of) {
     std::map<CollectiveKey, Shared> all;
-    const std::vector<CollectiveEnds> ends_of = numbered_ends(parts);
-    for (std::size_t p = 0; p < parts.size(); ++p) {
+    for (std::size_t p = 0; p < ends_of.size(); ++p) {
         for (const auto& [key, end] : ends_of[p]) all[key].emplace_back(p, end);
     }
     std::vector<Shared> shared;
@@ -91,37 +91,160 @@ std::vector<Shared> find_shared(const std::vector<PartClock>& parts) {
     return shared;
 }
 
+// What moves as one: a part or, where clocks were measured, all parts of one machine. Its time is that of its
+// first part.
+struct Clock {
+    std::vector<std::pair<std::size_t, std::int64_t>> parts;  // and what is added to their times
+    CollectiveEnds ends;                                      // the last of its parts'
+    std::optional<MeasuredClock> measured;
+    ClockMap map;                 // to the time of the first part
+    std::int64_t bound = -1;      // how far collectives may move it, ns; -1: as far as they say
+    std::int64_t correction = 0;  // how far they have
+    bool by_collectives = false;
+};
+
+void add_part(Clock& clock, std::size_t part, std::int64_t added, const CollectiveEnds& ends) {
+    clock.parts.emplace_back(part, added);
+    for (const auto& [key, end] : ends) {
+        const std::int64_t time = moved(end, added);
+        std::int64_t& last = clock.ends.try_emplace(key, time).first->second;
+        last = std::max(last, time);
+    }
+}
+
+// The measured clock of the parts that share one with parts[i], on the time of parts[i].
+std::optional<MeasuredClock> measured_clock(const std::vector<PartClock>& parts, std::size_t i) {
+    const PartClock& first = parts[i];
+    if (first.system_ns == 0) return {};
+    std::vector<ClockMeasure> measures;
+    std::int64_t length = 0;
+    for (std::size_t p = i; p < parts.size(); ++p) {
+        if (p != i && !share_a_clock(parts[p], first)) continue;
+        const std::int64_t added = parts[p].system_ns - first.system_ns;
+        length = std::max(length, parts[p].length_ns + added);
+        if (parts[p].has_rank_0) measures.push_back({.at = added});
+        for (ClockMeasure measure : parts[p].measures) {
+            measure.at += added;
+            measures.push_back(measure);
+        }
+    }
+    return fit_measures(std::move(measures), first.system_ns, length);
+}
+
+// The clocks of the parts, where the wall clock or measurements put them.
+std::vector<Clock> find_clocks(const std::vector<PartClock>& parts, const std::vector<std::int64_t>& shifts,
+                               const std::vector<CollectiveEnds>& ends) {
+    const bool were_measured = std::any_of(parts.begin(), parts.end(), [](const PartClock& part) {
+        return !part.measures.empty() && part.system_ns != 0;
+    });
+    std::vector<Clock> clocks;
+    const Clock* leader = nullptr;  // the first that was measured
+    clocks.reserve(parts.size());   // nothing moves in memory
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+        const auto shared = std::find_if(clocks.begin(), clocks.end(), [&](const Clock& clock) {
+            return clock.measured && share_a_clock(parts[clock.parts.front().first], parts[p]);
+        });
+        if (shared != clocks.end()) {
+            add_part(*shared, p, parts[p].system_ns - shared->measured->base, ends[p]);
+            continue;
+        }
+        Clock& clock = clocks.emplace_back();
+        add_part(clock, p, 0, ends[p]);
+        clock.map.shift = shifts[p];
+        if (!were_measured) continue;
+        clock.measured = measured_clock(parts, p);
+        if (!clock.measured) continue;
+        if (leader == nullptr) {
+            leader = &clock;
+            continue;
+        }
+        clock.map = map_between(*clock.measured, *leader->measured);
+        clock.map.shift += leader->map.shift;
+    }
+    return clocks;
+}
+
 class Aligner {
   public:
-    explicit Aligner(const std::vector<PartClock>& parts) : parts_(parts), shared_(find_shared(parts)) {
-        result_.parts.resize(parts.size());
+    explicit Aligner(const std::vector<PartClock>& parts) : parts_(parts) {
+        const std::vector<CollectiveEnds> ends = numbered_ends(parts);
         const auto shifts = shifts_by_wall(parts);
+        clocks_ = find_clocks(parts, shifts, ends);
+        of_parts_ = find_shared(ends);
+        std::vector<CollectiveEnds> clock_ends;
+        for (Clock& clock : clocks_) clock_ends.push_back(std::move(clock.ends));
+        shared_ = find_shared(clock_ends);
+
+        result_.parts.resize(parts.size());
         for (std::size_t p = 0; p < parts.size(); ++p)
             result_.parts[p].by_wall_ns = result_.parts[p].clock.shift = shifts[p];
-        result_.collectives = static_cast<std::int64_t>(shared_.size());
-        for (const Shared& ends : shared_) {
-            for (const auto& [part, end] : ends) ++result_.parts[part].collectives;
+        result_.collectives = static_cast<std::int64_t>(of_parts_.size());
+        for (const Shared& of : of_parts_) {
+            for (const auto& [part, end] : of) ++result_.parts[part].collectives;
         }
     }
 
     Alignment run() {
         result_.residual_by_wall_ns = residuals().first;
+        place_parts();
+        result_.residual_measured_ns = residuals().first;
+        bound_clocks();
         join_all();
         refine();
+        place_parts();
         std::tie(result_.residual_ns, result_.worst_ns) = residuals();
         return std::move(result_);
     }
 
   private:
-    std::int64_t aligned(std::size_t part, std::int64_t end) const { return result_.parts[part].clock(end); }
+    std::int64_t aligned(std::size_t clock, std::int64_t end) const { return clocks_[clock].map(end); }
+
+    // The parts go where their clocks are.
+    void place_parts() {
+        for (const Clock& clock : clocks_) {
+            for (const auto& [part, added] : clock.parts) {
+                AlignedPart& to = result_.parts[part];
+                to.clock = clock.map;
+                to.clock.shift += added;
+                to.clock.from -= added;
+                to.by_collectives = clock.by_collectives;
+                to.correction_ns = clock.correction;
+                if (!clock.measured || !clocks_.front().measured) continue;
+                const std::int64_t last = added + parts_[part].length_ns;
+                to.uncertainty_ns = std::max(uncertainty_at(clock, added), uncertainty_at(clock, last));
+            }
+        }
+    }
+
+    // Of a measured clock against the first one, which was measured, too; `time` on that clock.
+    std::int64_t uncertainty_at(const Clock& clock, std::int64_t time) const {
+        if (&clock == &clocks_.front()) return 0;
+        return clock.measured->uncertainty_at(time) +
+               clocks_.front().measured->uncertainty_at(clock.map(time));
+    }
+
+    // What is between two measured clocks is known to within both uncertainties, when collectives ended.
+    void bound_clocks() {
+        if (!clocks_.front().measured) return;
+        for (Clock& clock : clocks_) {
+            if (clock.measured) clock.bound = 0;
+        }
+        for (const Shared& ends : shared_) {
+            for (const auto& [at, end] : ends) {
+                Clock& clock = clocks_[at];
+                if (clock.measured) clock.bound = std::max(clock.bound, uncertainty_at(clock, end));
+            }
+        }
+    }
 
     std::pair<std::int64_t, std::int64_t> residuals() const {
         std::vector<std::int64_t> widths;
-        for (const Shared& ends : shared_) {
+        for (const Shared& ends : of_parts_) {
             std::int64_t first = INT64_MAX, last = INT64_MIN;
             for (const auto& [part, end] : ends) {
-                first = std::min(first, aligned(part, end));
-                last = std::max(last, aligned(part, end));
+                const std::int64_t time = result_.parts[part].clock(end);
+                first = std::min(first, time);
+                last = std::max(last, time);
             }
             widths.push_back(last - first);
         }
@@ -133,16 +256,16 @@ class Aligner {
         std::vector<ClockPair> found;
         for (const Shared& ends : shared_) {
             std::optional<std::int64_t> a, b;
-            for (const auto& [part, end] : ends) {
-                if (part == own) a = aligned(part, end);
-                if (part == other) b = aligned(part, end);
+            for (const auto& [clock, end] : ends) {
+                if (clock == own) a = aligned(clock, end);
+                if (clock == other) b = aligned(clock, end);
             }
             if (a && b) found.push_back({*a, *b});
         }
         return found;
     }
 
-    // The spanning tree, grown from the first part; what is not reached begins a tree of its own.
+    // The spanning tree, grown from the first clock; what is not reached begins a tree of its own.
     void join_all() {
         std::map<std::pair<std::size_t, std::size_t>, std::int64_t> common;
         for (const Shared& ends : shared_) {
@@ -150,8 +273,8 @@ class Aligner {
                 for (std::size_t j = 0; j < ends.size(); ++j) ++common[{ends[i].first, ends[j].first}];
             }
         }
-        std::vector<bool> joined(parts_.size(), false);
-        for (std::size_t root = 0; root < parts_.size(); ++root) {
+        std::vector<bool> joined(clocks_.size(), false);
+        for (std::size_t root = 0; root < clocks_.size(); ++root) {
             if (joined[root]) continue;
             joined[root] = true;
             for (;;) {
@@ -172,23 +295,47 @@ class Aligner {
     }
 
     void join(std::size_t own, std::size_t other) {
-        const bool same_clock = share_a_clock(parts_[own], parts_[other]);
-        const ClockFit fit = fit_clock(pairs(own, other), !same_clock);
+        Clock& clock = clocks_[own];
+        const auto found = pairs(own, other);
+        const bool is_bound = clock.bound >= 0;
+        const bool same_clock = !is_bound && share_a_clock(parts_[clock.parts.front().first],
+                                                           parts_[clocks_[other].parts.front().first]);
+        const bool may_drift = is_bound ? !clock.measured->knows_drift : !same_clock;
+        const ClockFit fit = fit_clock(found, may_drift);
         if (same_clock && std::abs(fit.offset) <= fit.spread) return;
-        AlignedPart& part = result_.parts[own];
-        part.by_collectives = true;
-        part.clock.drift = fit.drift;
-        part.clock.from = fit.from - part.clock.shift;  // on the part's own clock
-        part.clock.shift += fit.offset;
+        // Twice the spread over the root of their number is about how far a median may be off.
+        if (is_bound && 2 * static_cast<double>(fit.spread) / std::sqrt(static_cast<double>(found.size())) >=
+                            static_cast<double>(clock.bound))
+            return;
+        clock.by_collectives = true;
+        if (fit.drift != 0) {
+            const std::int64_t from = fit.from - clock.map.shift;  // on the clock's own time
+            if (clock.map.drift == 0) {
+                clock.map.from = from;
+            } else {  // both lines are one from where the first was stated
+                clock.map.shift += std::llround(fit.drift * static_cast<double>(clock.map.from - from));
+            }
+            clock.map.drift += fit.drift;
+        }
+        move(clock, fit.offset);
     }
 
-    // Where a part meets several others, all of them count.
+    // As far as it may; returns how far that was.
+    static std::int64_t move(Clock& clock, std::int64_t by) {
+        if (clock.bound >= 0)
+            by = std::clamp(clock.correction + by, -clock.bound, clock.bound) - clock.correction;
+        clock.correction += by;
+        clock.map.shift += by;
+        return by;
+    }
+
+    // Where a clock meets several others, all of them count.
     void refine() {
-        for (int round = 0; parts_.size() > 2 && round < kRounds; ++round) {
-            std::vector<std::vector<std::int64_t>> off(parts_.size());
+        for (int round = 0; clocks_.size() > 2 && round < kRounds; ++round) {
+            std::vector<std::vector<std::int64_t>> off(clocks_.size());
             for (const Shared& ends : shared_) {
                 std::vector<std::int64_t> times;
-                for (const auto& [part, end] : ends) times.push_back(aligned(part, end));
+                for (const auto& [clock, end] : ends) times.push_back(aligned(clock, end));
                 for (std::size_t i = 0; i < ends.size(); ++i) {
                     std::vector<std::int64_t> others = times;
                     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
@@ -196,18 +343,18 @@ class Aligner {
                 }
             }
             std::int64_t moved = 0;
-            for (std::size_t p = 0; p < parts_.size(); ++p) {
-                if (!result_.parts[p].by_collectives) continue;
-                const std::int64_t by = median(off[p]) / 2;  // the others move, too
-                result_.parts[p].clock.shift += by;
-                moved = std::max(moved, std::abs(by));
+            for (std::size_t c = 0; c < clocks_.size(); ++c) {
+                if (!clocks_[c].by_collectives) continue;
+                const std::int64_t by = median(off[c]) / 2;  // the others move, too
+                moved = std::max(moved, std::abs(move(clocks_[c], by)));
             }
             if (moved == 0) return;
         }
     }
 
     const std::vector<PartClock>& parts_;
-    std::vector<Shared> shared_;
+    std::vector<Clock> clocks_;              // the first has the first part
+    std::vector<Shared> shared_, of_parts_;  // by clock and by part
     Alignment result_;
 };
 

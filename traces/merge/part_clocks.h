@@ -1,15 +1,21 @@
-// The clocks of all parts brought onto one: by the wall clock, then by the ends of collectives.
+// The clocks of all parts brought onto one: by the wall clock or what was measured, then by the ends of
+// collectives.
 //
 // 1. Wall clock. A part's time 0 is TARGET_INFO_SESSION_START_TIME.utcEpochNs. Parts of one machine since one
 //    start of it (same host, and utcEpochNs - systemClockNs equal within a minute) share CLOCK_MONOTONIC,
 //    which nobody adjusts: there systemClockNs counts. A part without clocks begins with the first part.
-// 2. Ends of collectives that two parts have in common (same group, operation and sequence number; without
+// 2. Measurements. Where the processes measured their hosts' CLOCK_MONOTONIC against rank 0's (SHARD_CLOCKS,
+//    measured_clock.h), these count in place of the wall clock, and the parts of one machine are one clock:
+//    they move together or not at all.
+// 3. Ends of collectives that two parts have in common (same group, operation and sequence number; without
 //    sequence numbers by order, where all ranks have equally many of the group and operation; only operations
 //    that no rank can leave before all have come). Parts are joined one after another, the pair
 //    with most collectives in common first (a maximum spanning tree), each by fit_clock() against the one
 //    that is aligned already. Clocks that are shared anyhow are corrected only where the ends differ by more
-//    than their spread. Then each part but the first is moved by the median of its distances to the others'
-//    middle, in a few rounds, so that all pairs count. Parts that share no collective keep the wall clock.
+//    than their spread; clocks that were measured are moved by no more than their uncertainty, and only where
+//    the collectives tell the offset more exactly. Then each part but the first is moved by the median of its
+//    distances to the others' middle, in a few rounds, so that all pairs count. Parts that share no
+//    collective keep the wall clock.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "traces/merge/measured_clock.h"
 #include "traces/merge/row_ids.h"
 #include "traces/schema/enums.h"
 
@@ -40,6 +47,9 @@ using UnnumberedCollectives =
 struct PartClock {
     std::int64_t utc_ns = 0, system_ns = 0;  // at its time 0; 0 unknown
     std::string host;
+    std::vector<ClockMeasure> measures = {};  // of its host's clock; `at` is the part's time
+    bool has_rank_0 = false;                  // so that measurements are against its clock
+    std::int64_t length_ns = 0;               // of the part
     CollectiveEnds ends;
     UnnumberedCollectives unnumbered;
 
@@ -54,10 +64,13 @@ struct PartClock {
 void read_collectives(Part& part, const std::function<std::int64_t(std::int64_t)>& group_of, PartClock& into);
 
 struct AlignedPart {
-    ClockMap clock;                // to the clock of the first part
-    std::int64_t by_wall_ns = 0;   // what the wall clock alone said
-    std::int64_t collectives = 0;  // in common with other parts
-    bool by_collectives = false;   // whether these decided
+    ClockMap clock;                  // to the clock of the first part
+    std::int64_t by_wall_ns = 0;     // what the wall clock alone said
+    std::int64_t collectives = 0;    // in common with other parts
+    bool by_collectives = false;     // whether these decided
+    std::int64_t correction_ns = 0;  // how far they moved it
+    // How well its clock was measured against the first part's, at worst; -1: it was not.
+    std::int64_t uncertainty_ns = -1;
 };
 
 struct Alignment {
@@ -65,7 +78,8 @@ struct Alignment {
     std::int64_t collectives = 0;  // that several parts have
     // Between the first and the last end of a collective over the parts, ns: median and worst.
     std::int64_t residual_ns = 0, worst_ns = 0;
-    std::int64_t residual_by_wall_ns = 0;  // the median with the wall clock alone
+    std::int64_t residual_by_wall_ns = 0;   // the median with the wall clock alone
+    std::int64_t residual_measured_ns = 0;  // the median before collectives moved a clock
 };
 
 // A pure function; `parts` must not be empty.

@@ -20,6 +20,10 @@ const std::string* find(const RunFacts& facts, const std::string& key) {
 
 }  // namespace
 
+bool was_finished_later(const RunFacts& facts) {
+    return find(facts, "finalized") != nullptr;
+}
+
 RunFacts merge_run_facts(const std::vector<RunFacts>& parts) {
     if (parts.size() == 1) return parts.front();
     RunFacts merged;

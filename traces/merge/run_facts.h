@@ -11,6 +11,11 @@ namespace shardscope::traces {
 
 using RunFacts = std::vector<std::pair<std::string, std::string>>;
 
+// Whether a part's run was killed, and the file finished afterwards (finalize_trace).
+bool was_finished_later(const RunFacts& facts);
+// The fact that names the ranks whose parts did not end: a merged file ends, whatever they did.
+inline constexpr const char* kUnendedRanks = "merge.unended_ranks";
+
 // One part's facts stay as they are.
 RunFacts merge_run_facts(const std::vector<RunFacts>& parts);
 

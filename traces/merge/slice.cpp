@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "traces/merge/launched_work.h"
-#include "traces/merge/number_list.h"
 #include "traces/merge/output_file.h"
 #include "traces/merge/part.h"
 #include "traces/merge/state_at.h"
@@ -17,6 +16,7 @@
 #include "traces/schema/column_roles.h"
 #include "traces/schema/enums.h"
 #include "traces/schema/schema.h"
+#include "traces/store/number_list.h"
 #include "traces/store/rows.h"
 
 namespace shardscope::traces {
