@@ -128,6 +128,14 @@ TEST(Check, SaysWhenRanksAreMissing) {
     EXPECT_THAT(check_trace(*trace), ElementsAre(HasSubstr("holds 1 of at least 4 ranks; merge the parts")));
 }
 
+TEST(Check, KnowsThatASimulationShowsSomeOfItsRanks) {
+    RunBuilder run;
+    run.collective(0, 0, 10, {.group_size = 4, .launched = 0});
+    run.sink().add(RunInfoRow{"sim.ranks_shown", "1"});
+    const auto trace = run.take();
+    EXPECT_THAT(check_trace(*trace), ElementsAre());
+}
+
 TEST(Check, NamesMemoryThatIsFreedWrongly) {
     RunBuilder run;
     run.allocate(0, 1, 1, 100, {.name = "a"});

@@ -53,11 +53,11 @@ class NcclJoin : public ::testing::Test {
             "[bytes]', 8),"
             "(1, 16777216, 0, 18, 'NCCL communicator ID', NULL), (1, 16777216, 1, 5, 'No. of ranks', 8)");
         for (const int rank : {0, 1}) {
-            db_.execute(
-                fmt::format("INSERT INTO SHARD_RANKS VALUES ({0}, {0}, {1}, {2}, 'host', 0, 0, 0, 0);"
-                            "INSERT INTO NVTX_EVENTS (start, eventType, text, domainId, globalTid) VALUES "
-                            "(0, 75, 'NCCL', 1, {1})",
-                            rank, global_pid(kPids[rank]), tid(rank)));
+            db_.execute(fmt::format(
+                "INSERT INTO SHARD_RANKS VALUES ({0}, {0}, {1}, {2}, 'host', 0, 0, 0, 0, NULL, NULL);"
+                "INSERT INTO NVTX_EVENTS (start, eventType, text, domainId, globalTid) VALUES "
+                "(0, 75, 'NCCL', 1, {1})",
+                rank, global_pid(kPids[rank]), tid(rank)));
         }
     }
 

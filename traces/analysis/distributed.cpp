@@ -5,10 +5,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
-#include <set>
-#include <string_view>
 #include <tuple>
-#include <unordered_map>
 
 #include "traces/analysis/collectives.h"
 #include "traces/analysis/matching.h"
@@ -22,30 +19,6 @@ int size_class(std::int64_t bytes) {
     if (bytes <= 0) return -1;
     return static_cast<int>(std::upper_bound(std::begin(kSizeClasses), std::end(kSizeClasses), bytes) -
                             std::begin(kSizeClasses));
-}
-
-// On how many hosts the ranks of each group are; 0 where a host is not known or not all ranks are here.
-std::unordered_map<std::int64_t, int> nodes_of_groups(const Trace& trace) {
-    struct Group {
-        std::set<std::uint16_t> ranks;
-        std::int32_t size = 0;
-    };
-    std::unordered_map<std::int64_t, Group> groups;
-    const Collectives& all = trace.collectives;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        Group& group = groups[all.group[i]];
-        group.size = std::max(group.size, all.group_size[i]);
-        if (static_cast<std::int32_t>(group.ranks.size()) < group.size) group.ranks.insert(all.rank[i]);
-    }
-    std::unordered_map<std::int64_t, int> nodes;
-    for (const auto& [id, group] : groups) {
-        std::set<std::string_view> hosts;
-        for (const std::uint16_t rank : group.ranks) hosts.insert(trace.ranks[rank].host);
-        const bool known = !hosts.contains("") && group.size > 0 &&
-                           static_cast<std::int32_t>(group.ranks.size()) == group.size;
-        nodes[id] = known ? static_cast<int>(hosts.size()) : 0;
-    }
-    return nodes;
 }
 
 struct Sums {
@@ -62,7 +35,7 @@ class Analysis {
           steps_(find_steps(trace)),
           selected_(selected_events(trace, steps_, selection)),
           all_(match_communications(trace)),
-          nodes_(nodes_of_groups(trace)) {}
+          hosts_(trace) {}
 
     DistributedReport report() {
         add_ranks();
@@ -75,6 +48,8 @@ class Analysis {
             report_.traffic.push_back(sums.traffic);
         }
         keep_slowest();
+        report_.hosts = hosts_.take();
+        report_.stopped = stop_report(trace_);
         return std::move(report_);
     }
 
@@ -121,7 +96,7 @@ class Analysis {
         traffic.group = group;
         traffic.group_size = std::max(traffic.group_size, group_size);
         traffic.size_class = kind;
-        if (const auto it = nodes_.find(group); it != nodes_.end()) traffic.nodes = it->second;
+        traffic.nodes = hosts_.nodes_of(group);
         ++traffic.count;
         traffic.bytes += bytes;
         traffic.transfer_ns += match.transfer_ns;
@@ -131,6 +106,7 @@ class Analysis {
             sums.timed_bus_bytes += static_cast<double>(bytes) * bus_factor(first.operation, group_size);
         }
         ++report_.collectives;
+        hosts_.add(parts, match);
         SlowCollective slow{.operation = first.operation,
                             .group = group,
                             .sequence = sequence,
@@ -183,7 +159,7 @@ class Analysis {
     const TraceSteps steps_;
     const std::vector<bool> selected_;
     const Communications all_;
-    const std::unordered_map<std::int64_t, int> nodes_;
+    HostsAnalysis hosts_;
     std::vector<int> rank_place_;
     std::map<std::tuple<bool, std::int64_t, Operation, int>, Sums> traffic_;
     DistributedReport report_;

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "traces/analysis/hosts.h"
 #include "traces/analysis/overlap.h"
 #include "traces/analysis/selection.h"
+#include "traces/analysis/stopped.h"
 #include "traces/schema/enums.h"
 
 namespace shardscope::traces {
@@ -61,6 +63,8 @@ struct DistributedReport {
     std::int64_t collectives = 0;         // matched ones, counted once
     std::int64_t unmatched = 0;           // parts without a counterpart on another rank
     std::int64_t without_metadata = 0;    // parts that only a kernel tells of: matched by order
+    HostsReport hosts;
+    StopReport stopped;  // of the whole trace, whatever is selected
 };
 inline constexpr std::size_t kMostSlow = 100;
 

@@ -55,6 +55,8 @@ TraceInfo trace_info(const Trace& trace) {
     info.ranks = static_cast<int>(trace.ranks.size());
     info.steps = steps_of_run(trace);
     info.device = device_names(trace);
+    info.hosts = hosts_of(trace);
+    info.stopped = stop_report(trace);
     info.config = trace.config;
 
     std::array<std::int64_t, kDeviceKinds> kinds{};

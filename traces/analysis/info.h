@@ -6,6 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "traces/analysis/hosts.h"
+#include "traces/analysis/stopped.h"
+
 namespace shardscope::traces {
 
 struct Trace;
@@ -20,6 +23,8 @@ struct TraceInfo {
     int ranks = 0;
     std::int64_t steps = 0;
     std::string device;
+    std::vector<HostPlace> hosts;  // with their ranks; the sums in them are not filled
+    StopReport stopped;
     std::vector<std::pair<std::string, std::int64_t>> counts;  // "kernels" -> rows, ...
     std::vector<std::pair<std::string, std::string>> config;
     // What the recorder noted, in order of time: losses, where a thread was when its program crashed, …

@@ -12,6 +12,7 @@
 #include "traces/import/join_columns.h"
 #include "traces/import/join_ids.h"
 #include "traces/merge/run_facts.h"
+#include "traces/store/number_list.h"
 
 namespace shardscope::traces {
 
@@ -45,6 +46,15 @@ void join_facts(const Parts& parts, const JoinIds& ids, Trace& out) {
             row.text = fmt::format("{}: {}", t.path, row.text);
             out.diagnostics.push_back(std::move(row));
         }
+        for (ClockRow row : t.clocks) {
+            row.at_ns = ids.time(p, row.at_ns);
+            out.clocks.push_back(row);
+        }
+        for (StopRow row : t.stops) {
+            row.at_ns = ids.time(p, row.at_ns);
+            out.stops.push_back(std::move(row));
+        }
+        for (const PlanRow& row : t.plan) out.plan.push_back(row);
         for (FlightRow row : t.flight) {
             for (StringId* id :
                  {&row.group, &row.group_description, &row.name, &row.data_type, &row.sizes, &row.stack})
@@ -69,13 +79,35 @@ void join_facts(const Parts& parts, const JoinIds& ids, Trace& out) {
     std::stable_sort(out.flight.begin(), out.flight.end(), [](const FlightRow& a, const FlightRow& b) {
         return std::tie(a.rank, a.id) < std::tie(b.rank, b.id);
     });
+    std::stable_sort(out.clocks.begin(), out.clocks.end(), [](const ClockRow& a, const ClockRow& b) {
+        return std::tie(a.rank, a.at_ns) < std::tie(b.rank, b.at_ns);
+    });
+    std::stable_sort(out.stops.begin(), out.stops.end(), [](const StopRow& a, const StopRow& b) {
+        return std::tie(a.at_ns, a.rank) < std::tie(b.at_ns, b.rank);
+    });
     out.config = merge_run_facts(facts);
     const auto us = [](std::int64_t ns) { return fmt::format("{:.3f}", static_cast<double>(ns) * 1e-3); };
     out.config.emplace_back("merge.parts", std::to_string(parts.size()));
+    std::set<std::int64_t> unended;
+    for (const auto& part : parts) {
+        if (part->ended && !was_finished_later(part->config)) continue;
+        for (const Rank& rank : part->ranks) unended.insert(rank.number);
+    }
+    if (!unended.empty()) {
+        const std::vector<std::int64_t> ranks(unended.begin(), unended.end());
+        out.config.emplace_back(kUnendedRanks, number_list(ranks));
+    }
     out.config.emplace_back("merge.collectives", std::to_string(ids.alignment().collectives));
     out.config.emplace_back("merge.residual_us", us(ids.alignment().residual_ns));
     out.config.emplace_back("merge.residual_worst_us", us(ids.alignment().worst_ns));
     out.config.emplace_back("merge.residual_by_wall_clock_us", us(ids.alignment().residual_by_wall_ns));
+    std::int64_t uncertainty = -1;
+    for (const AlignedPart& part : ids.alignment().parts)
+        uncertainty = std::max(uncertainty, part.uncertainty_ns);
+    if (uncertainty >= 0) {
+        out.config.emplace_back("merge.residual_measured_us", us(ids.alignment().residual_measured_ns));
+        out.config.emplace_back("merge.clock_uncertainty_us", us(uncertainty));
+    }
 }
 
 }  // namespace
@@ -85,7 +117,18 @@ std::vector<PartClock> clocks_of(const std::vector<std::unique_ptr<Trace>>& part
     for (const auto& part : parts) {
         PartClock& clock = clocks.emplace_back();
         clock.utc_ns = part->start_utc_ns;
-        if (!part->ranks.empty()) clock.host = part->ranks.front().host;
+        clock.system_ns = part->start_system_ns;
+        clock.length_ns = part->last_ns;
+        if (!part->ranks.empty()) {
+            clock.host = part->ranks.front().host;
+            clock.has_rank_0 = part->ranks.front().number == 0;
+        }
+        for (const ClockRow& row : part->clocks) {
+            const auto rank = std::find_if(part->ranks.begin(), part->ranks.end(),
+                                           [&](const Rank& r) { return r.number == row.rank; });
+            if (rank != part->ranks.end() && rank->host == clock.host)
+                clock.measures.push_back({row.at_ns, row.offset_ns, row.uncertainty_ns});
+        }
         const Collectives& c = part->collectives;
         for (std::size_t i = 0; i < c.size(); ++i) {
             if (c.event[i] < 0) continue;

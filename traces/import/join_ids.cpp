@@ -44,6 +44,7 @@ void JoinIds::align() {
     for (std::size_t p = 0; p < parts_.size(); ++p) first = std::min(first, alignment_.parts[p].clock(0));
     for (AlignedPart& aligned : alignment_.parts) aligned.clock.shift -= first;
     out_.start_utc_ns = part(0).start_utc_ns == 0 ? 0 : part(0).start_utc_ns + first;
+    out_.start_system_ns = part(0).start_system_ns == 0 ? 0 : part(0).start_system_ns + first;
 }
 
 void JoinIds::join_strings() {

@@ -22,7 +22,7 @@ using AnyRow =
                  StreamRow, ModuleRow, UnitRow, PredictionRow, PredictionPartRow, DiagnosticRow,
                  PayloadSchemaRow, PayloadEnumRow, ScopeRow, CudaEventRow, OverheadRow, GraphTraceRow,
                  CudaMemoryRow, CudaPoolRow, GpuRow, CudaContextRow, CudaStreamRow, NcclCommunicatorRow,
-                 NcclOperationRow, LinkRow, SegmentRow, FlightRow>;
+                 NcclOperationRow, LinkRow, SegmentRow, FlightRow, ClockRow, StopRow, PlanRow>;
 
 // Hands add() of every kind of row to Self::take(). Self is what derives from it.
 template <typename Self, typename Rows>

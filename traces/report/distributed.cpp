@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "traces/report/formats.h"
+#include "traces/report/hosts.h"
 #include "traces/report/units.h"
 
 namespace shardscope::traces {
@@ -121,8 +122,12 @@ std::string table_text(const DistributedReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     GroupNames groups;
     std::string text = ranks_table(report, width);
+    text += stopped_text(report.stopped, width);
     if (report.traffic.empty()) return text + "\nNo collectives.\n";
+    text += hosts_text(report.hosts, width);
     text += traffic_table(report, groups, width);
+    text += groups_text(
+        report.hosts, [&](std::int64_t group) { return groups[group]; }, width);
     if (!report.slowest.empty()) text += slow_table(report, groups, width);
     if (report.without_metadata > 0) {
         text += fmt::format(
@@ -183,9 +188,10 @@ std::string json_text(const DistributedReport& report) {
                            {"waiting_us", micro(s.waiting_ns)},
                            {"last_rank", s.last_rank}});
     }
-    const Json json = {{"ranks", std::move(ranks)},     {"traffic", std::move(traffic)},
-                       {"slowest", std::move(slowest)}, {"collectives", report.collectives},
-                       {"unmatched", report.unmatched}, {"without_metadata", report.without_metadata}};
+    const Json json = {{"ranks", std::move(ranks)},         {"traffic", std::move(traffic)},
+                       {"slowest", std::move(slowest)},     {"collectives", report.collectives},
+                       {"unmatched", report.unmatched},     {"without_metadata", report.without_metadata},
+                       {"hosts", hosts_json(report.hosts)}, {"stopped", stopped_json(report.stopped)}};
     return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "traces/report/formats.h"
+#include "traces/report/hosts.h"
 
 namespace shardscope::traces {
 namespace {
@@ -319,6 +320,8 @@ std::string json_text(const TraceInfo& info) {
                     {"ranks", info.ranks},
                     {"steps", info.steps},
                     {"device", info.device},
+                    {"hosts", places_json(info.hosts)},
+                    {"stopped", stopped_json(info.stopped)},
                     {"counts", std::move(counts)},
                     {"config", pairs(info.config)},
                     {"noted", std::move(noted)}});

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "traces/report/formats.h"
+#include "traces/report/hosts.h"
 #include "traces/report/text_table.h"
 #include "traces/report/units.h"
 
@@ -175,6 +176,11 @@ std::string table_text(const TraceInfo& info, std::size_t /*width*/) {
         {"Device", info.device.empty() ? "unknown" : info.device},
         {"Dropped events", grouped(info.dropped)},
     };
+    const auto after_ranks =
+        std::find_if(facts.begin(), facts.end(), [](const auto& f) { return f.first == "Steps"; });
+    if (const std::string by_host = ranks_by_host(info.hosts); !by_host.empty())
+        facts.insert(after_ranks, {"Hosts", by_host});
+    if (info.stopped.stopped) facts.emplace_back("Stopped", stop_sentence(info.stopped));
     std::string text = pairs_table(facts, Align::left);
     std::vector<std::pair<std::string, std::string>> counts;
     for (const auto& [what, count] : info.counts) counts.emplace_back(what, grouped(count));

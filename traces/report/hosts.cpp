@@ -1,0 +1,221 @@
+// See hosts.h.
+#include "traces/report/hosts.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "traces/report/json_parts.h"
+#include "traces/report/text_table.h"
+#include "traces/report/units.h"
+#include "traces/store/number_list.h"
+
+namespace shardscope::traces {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kShownGroups = 40;
+
+std::string ranks_of(const HostPlace& host) {
+    std::vector<std::int64_t> numbers;
+    for (const auto& member : host.ranks) numbers.push_back(member.rank);
+    return number_list(numbers);
+}
+
+std::string ranks_of(const RankGroup& group) {
+    const std::vector<std::int64_t> numbers(group.ranks.begin(), group.ranks.end());
+    const bool whole = static_cast<int>(numbers.size()) >= group.size;
+    return number_list(numbers) + (whole ? "" : fmt::format(" of {} ranks", group.size));
+}
+
+// Each set of processors once, in the order of the ranks.
+std::string cpus_of(const HostPlace& host) {
+    std::vector<std::string> sets;
+    for (const auto& member : host.ranks) {
+        if (!member.cpus.empty() && std::find(sets.begin(), sets.end(), member.cpus) == sets.end())
+            sets.push_back(member.cpus);
+    }
+    return sets.empty() ? "-" : fmt::format("{}", fmt::join(sets, " | "));
+}
+
+std::string places_table(const HostsReport& report, std::size_t width) {
+    TextTable table({Align::left, Align::right, Align::left, Align::right, Align::right, Align::right});
+    table.header({"Host", "Ranks", "Processors", "Collectives", "Came last", "Late (us)"});
+    for (const HostPlace& host : report.hosts) {
+        table.row({host.name.empty() ? "unknown" : host.name, ranks_of(host), cpus_of(host),
+                   grouped(host.collectives), grouped(host.last),
+                   host.collectives > 0 ? us(to_us(host.median_late_ns)) : "-"});
+    }
+    return "\nHosts: collectives between them, and how late a host is complete after the first (median)\n" +
+           table.text(width);
+}
+
+std::string traffic_table(const HostsReport& report, std::size_t width) {
+    if (report.traffic.empty()) return {};
+    TextTable table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right,
+                     Align::right, Align::right},
+                    2);
+    table.header({"Hosts", "Operation", "Count", "MB", "Transfer (us)", "Waiting (us)", "algbw", "busbw"});
+    for (const HostTraffic& t : report.traffic) {
+        const bool bandwidth = t.algbw_gbps > 0;
+        table.row({name(t.where), std::string(name(t.operation)), grouped(t.count),
+                   t.bytes > 0 ? mb(t.bytes) : "-", us(to_us(t.transfer_ns)), us(to_us(t.waiting_ns)),
+                   bandwidth ? grouped(t.algbw_gbps, 2) : "-", bandwidth ? grouped(t.busbw_gbps, 2) : "-"});
+    }
+    return "\nTraffic of groups within a host and between hosts: each collective once, full buffers\n" +
+           table.text(width);
+}
+
+std::string clock_lines(const HostsReport& report) {
+    std::string text;
+    if (report.skewed > 0) {
+        text += fmt::format(
+            "\nSkew between hosts: the last one is complete {} us after the first (median of {} collectives; "
+            "{} us at worst).\n",
+            us(to_us(report.median_skew_ns)), grouped(report.skewed), us(to_us(report.worst_skew_ns)));
+    }
+    if (!report.clocks) return text;
+    const ClockAgreement& clocks = *report.clocks;
+    text += text.empty() ? "\nClocks: " : "Clocks: ";
+    if (clocks.uncertainty_ns)
+        text += fmt::format("measured to within {} us; ", us(to_us(*clocks.uncertainty_ns)));
+    if (clocks.collectives == 0) return text + "no collective is in several parts.\n";
+    return text + fmt::format("{} collectives end within {} us on all parts (median; {} us at worst).\n",
+                              grouped(clocks.collectives), us(to_us(clocks.residual_ns)),
+                              us(to_us(clocks.worst_ns)));
+}
+
+}  // namespace
+
+std::string ranks_by_host(const std::vector<HostPlace>& hosts) {
+    std::vector<std::string> parts;
+    for (const HostPlace& host : hosts) {
+        if (!host.name.empty()) parts.push_back(fmt::format("{} on {}", ranks_of(host), host.name));
+    }
+    return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+std::string hosts_text(const HostsReport& report, std::size_t width) {
+    if (report.hosts.size() < 2) return {};
+    return places_table(report, width) + traffic_table(report, width) + clock_lines(report);
+}
+
+std::string groups_text(const HostsReport& report, const GroupText& group, std::size_t width) {
+    if (report.hosts.size() < 2 || report.groups.empty()) return {};
+    TextTable table({Align::right, Align::left, Align::right, Align::right, Align::right});
+    table.header({"Group", "Ranks", "Hosts", "Collectives", "MB"});
+    for (std::size_t i = 0; i < std::min(kShownGroups, report.groups.size()); ++i) {
+        const RankGroup& g = report.groups[i];
+        table.row({group(g.group), ranks_of(g), g.hosts > 0 ? std::to_string(g.hosts) : "-",
+                   grouped(g.collectives), g.bytes > 0 ? mb(g.bytes) : "-"});
+    }
+    std::string text = "\nGroups: the ranks that have collectives of them\n" + table.text(width);
+    if (report.groups.size() > kShownGroups) {
+        text += fmt::format("... and {} more; --format json has all.\n", report.groups.size() - kShownGroups);
+    }
+    return text;
+}
+
+std::string stopped_text(const StopReport& report, std::size_t width) {
+    if (!report.stopped) return {};
+    TextTable table(
+        {Align::right, Align::left, Align::left, Align::right, Align::right, Align::left, Align::left});
+    table.header({"Rank", "Host", "Trace", "Ends (ms)", "Last step", "Last collective", "Waited in"});
+    for (const RankAtEnd& rank : report.ranks) {
+        table.row({std::to_string(rank.rank), rank.host.empty() ? "-" : rank.host,
+                   rank.ended ? "whole" : "cut off", milliseconds(rank.last_ns),
+                   rank.last_step >= 0 ? grouped(rank.last_step) : "-",
+                   rank.last_collective.empty() ? "-" : rank.last_collective,
+                   rank.rank == report.first_rank ? "(the first to stop)"
+                   : rank.waiting.empty()         ? "-"
+                                                  : rank.waiting});
+    }
+    return "\n" + stop_sentence(report) + "\n" + table.text(width);
+}
+
+Json places_json(const std::vector<HostPlace>& all) {
+    Json hosts = Json::array();
+    for (const HostPlace& host : all) {
+        Json ranks = Json::array();
+        for (const auto& member : host.ranks) {
+            ranks.push_back({{"rank", member.rank},
+                             {"local_rank", member.local_rank >= 0 ? Json(member.local_rank) : Json(nullptr)},
+                             {"cpus", member.cpus.empty() ? Json(nullptr) : Json(member.cpus)}});
+        }
+        hosts.push_back(
+            {{"host", host.name.empty() ? Json(nullptr) : Json(host.name)}, {"ranks", std::move(ranks)}});
+    }
+    return hosts;
+}
+
+Json hosts_json(const HostsReport& report) {
+    Json hosts = places_json(report.hosts), groups = Json::array(), traffic = Json::array();
+    for (std::size_t h = 0; h < report.hosts.size(); ++h) {
+        const HostPlace& host = report.hosts[h];
+        hosts[h]["collectives"] = host.collectives;
+        hosts[h]["last"] = host.last;
+        hosts[h]["late_us"] = to_us(host.median_late_ns);
+    }
+    for (const RankGroup& g : report.groups) {
+        groups.push_back({{"group", g.group},
+                          {"size", g.size},
+                          {"ranks", g.ranks},
+                          {"hosts", g.hosts > 0 ? Json(g.hosts) : Json(nullptr)},
+                          {"collectives", g.collectives},
+                          {"bytes", g.bytes}});
+    }
+    for (const HostTraffic& t : report.traffic) {
+        traffic.push_back({{"hosts", name(t.where)},
+                           {"name", name(t.operation)},
+                           {"count", t.count},
+                           {"bytes", t.bytes},
+                           {"transfer_us", to_us(t.transfer_ns)},
+                           {"waiting_us", to_us(t.waiting_ns)},
+                           {"algbw_gbps", t.algbw_gbps},
+                           {"busbw_gbps", t.busbw_gbps}});
+    }
+    Json clocks = nullptr;
+    if (report.clocks) {
+        const ClockAgreement& c = *report.clocks;
+        clocks = {{"collectives", c.collectives},
+                  {"residual_us", to_us(c.residual_ns)},
+                  {"worst_us", to_us(c.worst_ns)},
+                  {"uncertainty_us", c.uncertainty_ns ? Json(to_us(*c.uncertainty_ns)) : Json(nullptr)}};
+    }
+    return {{"hosts", std::move(hosts)},
+            {"groups", std::move(groups)},
+            {"traffic", std::move(traffic)},
+            {"skew",
+             {{"collectives", report.skewed},
+              {"median_us", to_us(report.median_skew_ns)},
+              {"worst_us", to_us(report.worst_skew_ns)}}},
+            {"clocks", std::move(clocks)}};
+}
+
+Json stopped_json(const StopReport& report) {
+    if (!report.stopped) return nullptr;
+    const auto text = [](const std::string& value) { return value.empty() ? Json(nullptr) : Json(value); };
+    Json ranks = Json::array();
+    for (const RankAtEnd& rank : report.ranks) {
+        ranks.push_back({{"rank", rank.rank},
+                         {"host", text(rank.host)},
+                         {"ended", rank.ended},
+                         {"last_ns", rank.last_ns},
+                         {"last_step", rank.last_step >= 0 ? Json(rank.last_step) : Json(nullptr)},
+                         {"last_collective", text(rank.last_collective)},
+                         {"waiting", text(rank.waiting)},
+                         {"said", rank.said}});
+    }
+    return {{"rank", report.first_rank >= 0 ? Json(report.first_rank) : Json(nullptr)},
+            {"host", text(report.host)},
+            {"told", report.told},
+            {"lost", report.lost},
+            {"reason", text(report.reason)},
+            {"at_ns", report.at_ns},
+            {"sentence", stop_sentence(report)},
+            {"ranks", std::move(ranks)}};
+}
+
+}  // namespace shardscope::traces
