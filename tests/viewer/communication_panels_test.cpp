@@ -146,6 +146,16 @@ TEST_F(CommunicationPanels, DistributedShowsEveryRankOfTheReport) {
     EXPECT_EQ(session_.rank, 2);
 }
 
+TEST_F(CommunicationPanels, DistributedShowsTheHostsOfTheReport) {
+    open({.per_linear = true, .ranks = 3}, "linear.sqlite");
+    const auto panel = make_distributed_panel();
+    draw(*panel);
+    click(*panel, "distributed.show.hosts");
+    const traces::HostsReport hosts = traces::distributed_report(trace()).hosts;
+    ASSERT_EQ(hosts.hosts.size(), 1u);
+    EXPECT_EQ(item("distributed.hosts." + hosts.hosts[0].name + ".ranks"), "0-2");
+}
+
 // --- Shard map
 // ---------------------------------------------------------------------------------------------------
 

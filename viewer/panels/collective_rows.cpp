@@ -5,7 +5,9 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "traces/store/number_list.h"
 #include "viewer/draw/format.h"
 
 namespace shardscope::viewer {
@@ -230,6 +232,55 @@ std::shared_ptr<const CellTable> slowest_table(const traces::DistributedReport& 
              ns_cell(s.longest_ns), ns_cell(s.waiting_ns),
              s.last_rank >= 0 ? count_cell(s.last_rank) : no_cell()},
             operation_color(s.operation));
+    }
+    return table;
+}
+
+std::shared_ptr<const CellTable> host_table(const traces::HostsReport& report) {
+    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+        text_column("host", "Host", 9, 7),
+        text_column("ranks", "Ranks", 7, 8),
+        text_column("cpus", "Processors", 9, 4),
+        number_column("collectives", "Collectives", "between hosts", 8, 9),
+        number_column("last", "Came last", "", 6, 10, theme::accent(),
+                      "How often its last rank came after those of all other hosts."),
+        number_column("late_us", "Late", kMicro, 6, 10, waiting_color(),
+                      "Median, from when the first host was complete to when it was."),
+    });
+    for (const traces::HostPlace& host : report.hosts) {
+        std::vector<std::int64_t> ranks;
+        std::vector<std::string> cpus;
+        for (const auto& member : host.ranks) {
+            ranks.push_back(member.rank);
+            if (!member.cpus.empty() && std::find(cpus.begin(), cpus.end(), member.cpus) == cpus.end())
+                cpus.push_back(member.cpus);
+        }
+        table->add({text_cell(host.name.empty() ? "unknown" : host.name),
+                    text_cell(traces::number_list(ranks)),
+                    text_cell(cpus.empty() ? "-" : fmt::format("{}", fmt::join(cpus, " | "))),
+                    count_cell(host.collectives), count_cell(host.last),
+                    host.collectives > 0 ? ns_cell(host.median_late_ns) : no_cell()});
+    }
+    return table;
+}
+
+std::shared_ptr<const CellTable> host_traffic_table(const traces::HostsReport& report) {
+    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+        text_column("hosts", "Hosts", 7, 7),
+        text_column("operation", "Operation", 9, 10),
+        number_column("count", "Count", "", 5, 9, theme::accent(),
+                      "Each collective once, whatever the ranks."),
+        number_column("mb", "Full buffers", "MB", 7, 8),
+        number_column("transfer_us", "Transfer", kMicro, 7, 9, communication(), kTransferHelp),
+        number_column("waiting_us", "Waiting", kMicro, 7, 8, waiting_color(), kWaitingHelp),
+        number_column("algbw_gbps", "algbw", "GB/s", 6, 6, 0, kAlgorithmHelp),
+        number_column("busbw_gbps", "busbw", "GB/s", 6, 9, 0, kBusHelp),
+    });
+    for (const traces::HostTraffic& t : report.traffic) {
+        table->add({text_cell(traces::name(t.where)), text_cell(name(t.operation)), count_cell(t.count),
+                    t.bytes > 0 ? mb_cell(t.bytes) : no_cell(), ns_cell(t.transfer_ns), ns_cell(t.waiting_ns),
+                    rate_cell(t.algbw_gbps), rate_cell(t.busbw_gbps)},
+                   operation_color(t.operation));
     }
     return table;
 }

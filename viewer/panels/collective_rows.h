@@ -32,6 +32,10 @@ std::shared_ptr<const CellTable> rank_table(const traces::DistributedReport& rep
 // Of which the ranks waited longest.
 std::shared_ptr<const CellTable> slowest_table(const traces::DistributedReport& report);
 
+// One row for each host, and for each kind of collective within and between hosts.
+std::shared_ptr<const CellTable> host_table(const traces::HostsReport& report);
+std::shared_ptr<const CellTable> host_traffic_table(const traces::HostsReport& report);
+
 // How many collectives of each operation are of which size: size class as in Traffic, then the sizes that are
 // not known.
 inline constexpr std::size_t kHistogramClasses = std::size(traces::kSizeClasses) + 2;

@@ -63,10 +63,11 @@ class DistributedPanel final : public Panel {
                 "Record "
                 "the devices of all ranks to see them beside each other.");
         }
-        static constexpr std::string_view kParts[] = {"Traffic", "Where ranks waited", "Ranks"};
+        static constexpr std::string_view kParts[] = {"Traffic", "Where ranks waited", "Ranks", "Hosts"};
         segmented("distributed.show", kParts, part_);
         draw_limit_note(session);
         take(report);
+        if (report->stopped.stopped) note(traces::stop_sentence(report->stopped));
         draw_headline(*trace, *report);
         const float font = ImGui::GetFontSize();
         const float wanted = font * (2.4F + 1.7F * static_cast<float>(report->ranks.size()));
@@ -75,7 +76,7 @@ class DistributedPanel final : public Panel {
     }
 
   private:
-    enum Part { traffic, slowest, ranks };  // indices of the buttons
+    enum Part { traffic, slowest, ranks, hosts };  // indices of the buttons
 
     void take(const std::shared_ptr<const DistributedReport>& report) {
         if (report_ == report && appearance_ == theme::appearance()) return;
@@ -84,6 +85,8 @@ class DistributedPanel final : public Panel {
         ranks_ = rank_table(*report);
         traffic_ = traffic_table(*report);
         slowest_ = slowest_table(*report);
+        hosts_ = host_table(report->hosts);
+        host_traffic_ = host_traffic_table(report->hosts);
     }
 
     static void draw_headline(const traces::Trace& trace, const DistributedReport& report) {
@@ -247,16 +250,41 @@ class DistributedPanel final : public Panel {
                 }
                 return;
             }
+            case hosts:
+                return draw_hosts(report.hosts);
             default:
                 return;
         }
     }
 
+    void draw_hosts(const traces::HostsReport& report) {
+        heading("Hosts, and which of them the others wait for");
+        if (report.skewed > 0) {
+            note(fmt::format(
+                "The last host is complete {} after the first (median of {} collectives between "
+                "hosts; {} at worst).",
+                format_duration(static_cast<double>(report.median_skew_ns)), format_count(report.skewed),
+                format_duration(static_cast<double>(report.worst_skew_ns))));
+        }
+        if (report.clocks && report.clocks->collectives > 0) {
+            note(fmt::format("Collectives end within {} of one another on the clocks of all parts (median).",
+                             format_duration(static_cast<double>(report.clocks->residual_ns))));
+        }
+        const float rows = 2.5F + static_cast<float>(report.hosts.size());
+        const float half = ImGui::GetContentRegionAvail().y * 0.5F;
+        if (ImGui::BeginChild("hosts", {0, std::min(rows * ImGui::GetFrameHeightWithSpacing(), half)}))
+            draw_table("distributed.hosts", hosts_, hosts_state_, {.filter = false, .name = "hosts"});
+        ImGui::EndChild();
+        heading("Traffic within a host and between hosts");
+        draw_table("distributed.host_traffic", host_traffic_, host_traffic_state_,
+                   {.filter = false, .name = "traffic of hosts"});
+    }
+
     int part_ = traffic;
     std::shared_ptr<const DistributedReport> report_;
     Appearance appearance_ = Appearance::dark;
-    std::shared_ptr<const CellTable> ranks_, traffic_, slowest_;
-    TableState ranks_state_, traffic_state_, slowest_state_;
+    std::shared_ptr<const CellTable> ranks_, traffic_, slowest_, hosts_, host_traffic_;
+    TableState ranks_state_, traffic_state_, slowest_state_, hosts_state_, host_traffic_state_;
 };
 
 }  // namespace
