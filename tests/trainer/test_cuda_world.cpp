@@ -1,0 +1,125 @@
+// Whole jobs with a process for each rank, on GPUs and with NCCL that are played: what the trainer, the World
+// and the CUDA device make of each other. The processes are threads, with Worlds that talk by TCP.
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "played_job.h"
+#include "tests/trainer/played_cuda/nccl.h"
+#include "trainer/executor/processes.h"
+#include "trainer/executor/world_bootstrap.h"
+#include "world_helpers.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using testing::PlayedMachine;
+using testing::run_played;
+
+// As open_cuda_device does, with the played NCCL.
+MakeDevice device_of_process(double timeout_s) {
+    return [timeout_s](const DeviceRequest& request) -> std::unique_ptr<Device> {
+        World& world = *request.processes->world;
+        cuda::DeviceSettings settings;
+        settings.mesh = request.program.mesh();
+        settings.timeout_s = timeout_s;
+        settings.ranks = {world.rank()};
+        settings.local_rank = world.place().local_rank;
+        settings.bootstrap = std::make_shared<WorldBootstrap>(world);
+        return std::make_unique<cuda::CudaDevice>(settings, &played_nccl::library());
+    };
+}
+
+struct Outcome {
+    RunResult result;                 // rank 0's
+    std::vector<std::string> errors;  // by rank; "" where there was none
+};
+
+// `on_error`: called in a process whose run fails; may be empty.
+Outcome run_by_processes(const Job& job, double timeout_s = 20, const RunHooks& hooks = {},
+                         const std::function<void()>& on_error = {}) {
+    Outcome outcome;
+    outcome.errors = run_threads(make_places(job.run.ranks), [&](const Place& place) {
+        World world(place, within(20));
+        Processes processes{&world, {}};
+        RunOptions options;
+        options.processes = &processes;
+        options.make_device = device_of_process(timeout_s);
+        options.hooks = hooks;
+        try {
+            RunResult result = testing::run(job, options);
+            world.leave();
+            if (place.rank == 0) outcome.result = std::move(result);
+        } catch (...) {
+            if (on_error) on_error();
+            throw;
+        }
+    });
+    return outcome;
+}
+
+// The played NCCL sums rank by rank, as the local group does.
+void expect_as_in_one_process(const Job& job, const std::string& what) {
+    const RunResult together = run_played(job, {}, {.group = cuda::GroupKind::local});
+    const Outcome apart = run_by_processes(job);
+    EXPECT_THAT(apart.errors, Each("")) << what;
+    EXPECT_EQ(apart.result.losses, together.losses) << what;
+    ASSERT_EQ(apart.result.peaks.size(), together.peaks.size()) << what;
+    for (std::size_t rank = 0; rank < together.peaks.size(); ++rank) {
+        EXPECT_EQ(apart.result.peaks[rank].bytes, together.peaks[rank].bytes) << what << ", rank " << rank;
+    }
+    EXPECT_EQ(played_cuda::allocated(), 0U) << what;
+}
+
+TEST(CudaWorld, ProcessesTrainAsThreadsDo) {
+    const PlayedMachine machine({.gpus = 4});
+    expect_as_in_one_process(testing::with_wrap(testing::mlp_job(3, 12, 2, 2), "module:Linear"),
+                             "FULL_SHARD");
+    expect_as_in_one_process(testing::with_mode(testing::mlp_job(3, 12, 2, 2), ParallelMode::ddp), "DDP");
+    const Job hybrid =
+        testing::with_strategy(testing::with_wrap(testing::mlp_job(3, 12, 2, 4), "module:Linear"),
+                               ShardingStrategy::hybrid_shard, 2);
+    expect_as_in_one_process(hybrid, "HYBRID_SHARD, 2 x 2");
+}
+
+// Its host thread goes on with something else for ever; its World answers.
+TEST(CudaWorld, ARankThatHangsIsNamedByAll) {
+    const PlayedMachine machine({.gpus = 2});
+    Job job = testing::with_wrap(testing::mlp_job(3, 12, 2, 2), "module:Linear");
+    RunHooks hooks;
+    std::atomic<bool> over = false;
+    hooks.after_setup = [&](int rank, RankRunner&) {
+        while (rank == 1 && !over) std::this_thread::sleep_for(5ms);
+    };
+    const Outcome outcome = run_by_processes(job, 0.5, hooks, [&] { over = true; });
+    EXPECT_THAT(outcome.errors, Each(HasSubstr("rank 1 has not begun all_gather of ")));
+    EXPECT_THAT(outcome.errors, Each(HasSubstr("within the 0.5 s of run.timeout, in which rank 0 waits")));
+}
+
+TEST(CudaWorld, ARankThatFailsEndsTheOthers) {
+    const PlayedMachine machine({.gpus = 2});
+    RunHooks hooks;
+    hooks.after_setup = [](int rank, RankRunner&) {
+        if (rank == 1) throw RunError("the dog ate the batch");
+    };
+    const Outcome outcome =
+        run_by_processes(testing::with_wrap(testing::mlp_job(3, 12, 2, 2), "module:Linear"), 0, hooks);
+    EXPECT_THAT(outcome.errors[0], HasSubstr("rank 1: the dog ate the batch"));
+    EXPECT_THAT(outcome.errors[1], HasSubstr("the dog ate the batch"));
+}
+
+TEST(CudaWorld, TwoProcessesOnOneGpuAreRefused) {
+    const Outcome outcome = run_by_processes(testing::mlp_job(2, 8, 2, 2));
+    EXPECT_THAT(outcome.errors, Each(HasSubstr("ranks 0 and 1 share GPU 0 of host ")));
+}
+
+}  // namespace
+}  // namespace shardscope::trainer

@@ -1,0 +1,292 @@
+// How the processes of a job find each other, and what they say where they do not.
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "tests/trainer/world_helpers.h"
+#include "trainer/world/frame.h"
+#include "trainer/world/hello.h"
+#include "trainer/world/wording.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+
+// Somebody who finds rank 0's port.
+class Stranger {
+  public:
+    explicit Stranger(int port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        address.sin_port = htons(static_cast<std::uint16_t>(port));
+        EXPECT_EQ(::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    }
+    ~Stranger() { ::close(socket_); }
+    Stranger(const Stranger&) = delete;
+    Stranger& operator=(const Stranger&) = delete;
+
+    void say(const std::string& bytes) const {
+        EXPECT_EQ(::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
+                  static_cast<ssize_t>(bytes.size()));
+    }
+    void say(FrameKind kind, const std::string& text) const {
+        const FrameHeaderBytes header = encode(FrameHeader{kind, text.size()});
+        say(std::string(header.data(), header.size()) + text);
+    }
+    // All that is said to it until it is shown out.
+    std::string hear() const {
+        std::string heard;
+        char buffer[4096];
+        for (ssize_t got = 0; (got = ::recv(socket_, buffer, sizeof buffer, 0)) > 0;)
+            heard.append(buffer, static_cast<std::size_t>(got));
+        return heard;
+    }
+
+  private:
+    int socket_;
+};
+
+TEST(WorldJoining, StrangersDisturbNobody) {
+    std::vector<Place> places = make_places(3);
+    const Stranger garbage(places[0].port), silent(places[0].port), slow(places[0].port),
+        large(places[0].port), other_job(places[0].port), gone_job(places[0].port), early(places[0].port);
+    garbage.say("GET / HTTP/1.1\r\nHost: rank-0\r\n\r\n");
+    slow.say("ShdW");
+    // A text of 100 TB is not waited for, nor is memory taken for it.
+    const FrameHeaderBytes header = encode(FrameHeader{FrameKind::hello, 100'000'000'000'000});
+    large.say(std::string(header.data(), header.size()));
+    Place foreign = places[1];
+    foreign.token = "somebody else's";
+    other_job.say(FrameKind::hello, encode(own_hello(foreign, "1.2.3")));
+    gone_job.say(FrameKind::hello, "too short");
+    early.say(FrameKind::confirm, "");  // nobody has accepted it
+    const auto errors = run_threads(places, [&](const Place& place) {
+        World world(place, within(20));
+        EXPECT_EQ(world.gather("x").size(), 3U);
+        world.leave();
+    });
+    EXPECT_THAT(errors, Each(""));
+    for (const Stranger* stranger : {&garbage, &silent, &slow, &large, &other_job, &gone_job, &early})
+        EXPECT_EQ(stranger->hear(), "");
+}
+
+TEST(WorldJoining, WhoSaysNothingIsShownOut) {
+    std::vector<Place> places = make_places(2);
+    const Stranger silent(places[0].port), slow(places[0].port);
+    slow.say("ShdW");
+    std::thread rank_0([&] {
+        EXPECT_THROW(World(places[0], within(0.4)), WorldError);  // rank 1 is not started
+    });
+    EXPECT_EQ(silent.hear(), "");
+    EXPECT_EQ(slow.hear(), "");
+    rank_0.join();
+}
+
+TEST(WorldJoining, ManyStrangers) {
+    std::vector<Place> places = make_places(2);
+    std::vector<std::unique_ptr<Stranger>> crowd;
+    for (int i = 0; i < 200; ++i) crowd.push_back(std::make_unique<Stranger>(places[0].port));
+    const auto errors = run_threads(places, [&](const Place& place) {
+        World world(place, within(20));
+        world.leave();
+    });
+    EXPECT_THAT(errors, Each(""));
+}
+
+TEST(WorldJoining, ALaunchersPortThatIsTakenIsPassedOver) {
+    Listener taken = Listener::on_loopback();  // nobody ever answers there
+    std::vector<Place> places = make_places(2);
+    ::close(places[0].listen_fd);
+    for (Place& place : places) {
+        place.port = taken.port();
+        place.listen_fd = -1;
+    }
+    const auto errors = run_threads(places, [&](const Place& place) {
+        World world(place, within(4));
+        world.leave();
+    });
+    EXPECT_THAT(errors, Each(""));
+}
+
+TEST(WorldJoining, SomeMayComeLate) {
+    std::vector<int> came;
+    std::vector<Place> places = make_places(3);
+    ::close(places[0].listen_fd);
+    places[0].listen_fd = -1;
+    const auto errors = run_threads(places, [&](const Place& place) {
+        // Rank 0 last but one: rank 1 finds nobody at first.
+        std::this_thread::sleep_for(std::chrono::milliseconds(place.rank == 0   ? 150
+                                                              : place.rank == 2 ? 300
+                                                                                : 0));
+        WorldOptions options = within(20);
+        options.on_join = [&](int rank) { came.push_back(rank); };
+        World world(place, options);
+        world.leave();
+    });
+    EXPECT_THAT(errors, Each(""));
+    EXPECT_THAT(came, testing::UnorderedElementsAre(1, 2));
+}
+
+TEST(WorldJoining, WhoDoesNotComeIsNamed) {
+    std::vector<Place> places = make_places(6);
+    places.erase(places.begin() + 4);
+    places.erase(places.begin() + 2);
+    const auto errors = run_threads(places, [&](const Place& place) { const World world(place, within(1)); });
+    EXPECT_THAT(errors,
+                Each(AllOf(HasSubstr("ranks 2 and 4 of 6 did not come within 1 s"), HasSubstr("127.0.0.1"))));
+}
+
+TEST(WorldJoining, ARank0ThatIsNotThereIsNamed) {
+    std::vector<Place> places = make_places(2);
+    ::close(places[0].listen_fd);
+    places.erase(places.begin());
+    const auto errors =
+        run_threads(places, [&](const Place& place) { const World world(place, within(0.3)); });
+    EXPECT_THAT(errors[0], AllOf(HasSubstr("rank 1 did not find rank 0 at 127.0.0.1"), HasSubstr("0.3 s"),
+                                 HasSubstr("Connection refused")));
+}
+
+TEST(WorldJoining, ANameThatNobodyHasIsNamed) {
+    Place place = make_places(2)[1];
+    place.master = "no-such-host.invalid";
+    const auto errors =
+        run_threads({place}, [&](const Place& each) { const World world(each, within(0.3)); });
+    EXPECT_THAT(errors[0], HasSubstr("no-such-host.invalid"));
+}
+
+TEST(WorldJoining, OtherVersionsAreNamedOnBothSides) {
+    const auto errors = run_threads(make_places(3), [&](const Place& place) {
+        WorldOptions options = within(5);
+        if (place.rank == 2) options.version = "1.3.0";
+        const World world(place, options);
+    });
+    EXPECT_THAT(errors[0], AllOf(HasSubstr("rank 2 (process"), HasSubstr("shardscope 1.3.0"),
+                                 HasSubstr("rank 0 (process"), HasSubstr("shardscope 1.2.3")));
+    EXPECT_EQ(errors[1], errors[0]);
+    EXPECT_EQ(errors[2], errors[0]);
+}
+
+TEST(WorldJoining, WhoComesALittleLateIsStillTold) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto errors = run_threads(make_places(3), [&](const Place& place) {
+        WorldOptions options = within(20);
+        if (place.rank == 1) options.version = "1.3.0";
+        if (place.rank == 2) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        const World world(place, options);
+    });
+    EXPECT_THAT(errors, Each(HasSubstr("shardscope 1.3.0")));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+}
+
+TEST(WorldJoining, AnotherProtocolIsNamed) {
+    std::vector<Place> places = make_places(2);
+    const Stranger other(places[0].port);
+    other.say(FrameKind::hello, FrameWriter().number(2).text(places[0].token).text("9.0").take());
+    const auto errors =
+        run_threads({places[0]}, [&](const Place& place) { const World world(place, within(5)); });
+    EXPECT_THAT(errors[0], HasSubstr("shardscope 9.0 (protocol 2)"));
+    EXPECT_THAT(other.hear(), HasSubstr(errors[0]));
+}
+
+TEST(WorldJoining, ARankThatComesTwiceIsNamedOnAllSides) {
+    std::vector<Place> places = make_places(3);
+    places[2].rank = 1;
+    const auto errors = run_threads(places, [&](const Place& place) { const World world(place, within(5)); });
+    EXPECT_THAT(errors, Each(AllOf(HasSubstr("two processes say that they are rank 1: process "),
+                                   HasSubstr(" and process "))));
+}
+
+TEST(WorldJoining, AnotherNumberOfRanksIsNamedOnBothSides) {
+    std::vector<Place> places = make_places(2);
+    places[1].ranks = 3;
+    const auto errors = run_threads(places, [&](const Place& place) { const World world(place, within(5)); });
+    EXPECT_THAT(errors, Each(AllOf(HasSubstr("one of 3 ranks"), HasSubstr("one of 2"))));
+}
+
+TEST(WorldJoining, AProcessThatEndsBeforeAllAreHereEndsTheWaiting) {
+    const std::vector<Place> places = make_places(3);  // rank 2 never comes
+    const ChildProcess rank_1([&] {
+        const World world(places[1], within(4));
+        return "";
+    });
+    const auto begin = std::chrono::steady_clock::now();
+    WorldOptions options = within(4);
+    options.on_join = [&](int) { rank_1.signal(SIGKILL); };
+    std::string error;
+    try {
+        const World world(places[0], options);
+    } catch (const WorldError& caught) {
+        error = caught.what();
+    }
+    EXPECT_EQ(error, "rank 1 (process " + std::to_string(rank_1.pid()) + " on host " + own_host_name() +
+                         ") has ended, before all processes had come");
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
+}
+
+TEST(WorldJoining, APlaceWithoutAMeetingPointIsAnError) {
+    const auto errors = run_threads({{.launcher = Launcher::mpirun, .rank = 0, .ranks = 2}},
+                                    [&](const Place& place) { const World world(place, within(1)); });
+    EXPECT_THAT(errors[0], AllOf(HasSubstr("mpirun"), HasSubstr("MASTER_ADDR")));
+}
+
+TEST(WorldJoining, ADescriptorThatDoesNotListenIsAnError) {
+    Place place = make_places(2)[0];
+    ::close(place.listen_fd);
+    place.listen_fd = STDIN_FILENO;
+    const auto errors = run_threads({place}, [&](const Place& each) { const World world(each, within(1)); });
+    EXPECT_THAT(errors[0], HasSubstr("descriptor 0 is no listening socket"));
+}
+
+TEST(WorldJoining, TokensAreCompared) {
+    EXPECT_TRUE(same_token("", ""));
+    EXPECT_TRUE(same_token("abc", "abc"));
+    for (const char* other : {"", "ab", "abd", "xbc", "abcabc", "abca"}) {
+        EXPECT_FALSE(same_token("abc", other)) << other;
+        EXPECT_FALSE(same_token(other, "abc")) << other;
+    }
+}
+
+TEST(WorldJoining, RanksAreListedShortly) {
+    EXPECT_EQ(ranks_text({2}), "rank 2");
+    EXPECT_EQ(ranks_text({2, 5}), "ranks 2 and 5");
+    EXPECT_EQ(ranks_text({2, 3}), "ranks 2 and 3");
+    EXPECT_EQ(ranks_text({2, 5, 6, 7, 12}), "ranks 2, 5-7 and 12");
+    EXPECT_EQ(ranks_text({1, 2, 3}), "ranks 1-3");
+}
+
+TEST(WorldJoining, FramesSurviveTheirEncoding) {
+    const FrameHeader header{FrameKind::farewell, 0x123456789ABC};
+    const auto again = decode(encode(header));
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->kind, header.kind);
+    EXPECT_EQ(again->bytes, header.bytes);
+    FrameHeaderBytes wrong = encode(header);
+    wrong[8] = 99;
+    EXPECT_FALSE(decode(wrong));
+    EXPECT_FALSE(decode(FrameHeaderBytes{}));
+
+    const std::string text = FrameWriter().number(-7).text("a\0b").number(1).rest("more").take();
+    FrameReader reader(text);
+    EXPECT_EQ(reader.number(), -7);
+    EXPECT_EQ(reader.text(), "a\0b");
+    EXPECT_EQ(reader.small_number(), 1);
+    EXPECT_EQ(reader.rest(), "more");
+    EXPECT_THROW(reader.number(), FrameError);
+    const std::string too_long = FrameWriter().number(std::int64_t{1} << 40U).take();
+    EXPECT_THROW(FrameReader(too_long).text(), FrameError);
+    EXPECT_THROW(FrameReader(too_long).small_number(), FrameError);
+}
+
+}  // namespace
+}  // namespace shardscope::trainer

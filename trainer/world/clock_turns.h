@@ -1,0 +1,47 @@
+// The processes' clocks against rank 0's, one process after another so that none disturbs another's round
+// trips. Used on the World's thread only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "trainer/world/world.h"
+
+namespace shardscope::trainer {
+
+std::int64_t monotonic_ns();  // CLOCK_MONOTONIC
+
+// Rank 0's part: gives the turns.
+class ClockTurns {
+  public:
+    // `give_turn(rank)` tells that rank; `end()` that all have measured.
+    ClockTurns(int ranks, std::function<void(int rank)> give_turn, std::function<void()> end);
+
+    void ready();         // one process is, rank 0 among them; the first turn comes when all are
+    void done(int rank);  // that rank has measured
+
+  private:
+    int ranks_;
+    int ready_ = 0, turn_ = 0;
+    std::function<void(int rank)> give_turn_;
+    std::function<void()> end_;
+};
+
+// Another rank's: its round trips, of which the shortest tells most.
+class ClockMeasurement {
+  public:
+    // The turn has come; ask rank 0 for its time.
+    void begin();
+    // Its answer; whether to ask again.
+    bool answer(std::int64_t rank_0_ns);
+    const ClockOffset& result() const { return result_; }
+
+  private:
+    void ask();
+
+    int left_ = 0;
+    std::int64_t asked_ns_ = 0, shortest_ns_ = 0;
+    ClockOffset result_;
+};
+
+}  // namespace shardscope::trainer

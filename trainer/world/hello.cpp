@@ -1,0 +1,90 @@
+#include "trainer/world/hello.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "trainer/world/frame.h"
+#include "trainer/world/wording.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+constexpr std::int64_t kProtocol = 1;
+
+}  // namespace
+
+std::string own_host_name() {
+    utsname name{};
+    return ::uname(&name) == 0 ? name.nodename : "localhost";
+}
+
+Hello own_hello(const Place& place, const std::string& version) {
+    return {.protocol = kProtocol,
+            .token = place.token,
+            .version = version,
+            .rank = place.rank,
+            .ranks = place.ranks,
+            .member = {.host = own_host_name(), .pid = ::getpid(), .local_rank = place.local_rank}};
+}
+
+std::string encode(const Hello& hello) {
+    return FrameWriter()
+        .number(hello.protocol)
+        .text(hello.token)
+        .text(hello.version)
+        .number(hello.rank)
+        .number(hello.ranks)
+        .text(hello.member.host)
+        .number(hello.member.pid)
+        .number(hello.member.local_rank)
+        .take();
+}
+
+Hello decode_hello(std::string_view text) {
+    FrameReader reader(text);
+    Hello hello;
+    hello.protocol = reader.number();
+    hello.token = reader.text();
+    hello.version = reader.text();
+    if (hello.protocol != kProtocol) return hello;
+    hello.rank = reader.small_number();
+    hello.ranks = reader.small_number();
+    hello.member.host = reader.text();
+    hello.member.pid = reader.number();
+    hello.member.local_rank = reader.small_number();
+    return hello;
+}
+
+bool same_token(std::string_view a, std::string_view b) {
+    // All of `a` is looked at, whatever `b` is: its length is all that time can tell.
+    unsigned difference = a.size() == b.size() ? 0U : 1U;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        const char other = b.empty() ? '\0' : b[i % b.size()];
+        difference |= static_cast<unsigned>(static_cast<unsigned char>(a[i])) ^
+                      static_cast<unsigned>(static_cast<unsigned char>(other));
+    }
+    return difference == 0;
+}
+
+std::string disagreement(const Hello& rank_0, const Hello& other) {
+    if (other.protocol != rank_0.protocol || other.version != rank_0.version) {
+        const std::string who = other.protocol == rank_0.protocol
+                                    ? fmt::format("rank {} ({})", other.rank, process_text(other.member))
+                                    : std::string("a process of the job");
+        return fmt::format(
+            "{} is shardscope {} (protocol {}), rank 0 ({}) is shardscope {} (protocol {}); start the same "
+            "version everywhere",
+            who, other.version, other.protocol, process_text(rank_0.member), rank_0.version, rank_0.protocol);
+    }
+    if (other.ranks != rank_0.ranks || other.rank < 1 || other.rank >= rank_0.ranks) {
+        return fmt::format(
+            "rank {} ({}) was started as one of {} ranks, rank 0 ({}) as one of {}; start all with the same "
+            "number",
+            other.rank, process_text(other.member), other.ranks, process_text(rank_0.member), rank_0.ranks);
+    }
+    return {};
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,73 @@
+// One connection between two processes of a World: frames in, frames out. Used on the World's thread only.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include <asio/ip/tcp.hpp>
+
+#include "trainer/world/frame.h"
+
+namespace shardscope::trainer {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+class Link : public std::enable_shared_from_this<Link> {
+  public:
+    struct Events {
+        std::function<void(Frame&&)> on_frame;  // what it throws as FrameError ends the link
+        // Once: the other side has closed, the connection is broken, or what came is no frame
+        // (std::errc::protocol_error). Not after close().
+        std::function<void(const std::error_code&)> on_end;
+    };
+
+    explicit Link(asio::ip::tcp::socket socket);
+
+    // Begins to read. A frame whose text is longer than `most_bytes` ends the link.
+    void start(Events events, std::uint64_t most_bytes);
+    // Who is told from now on; may be called by the one who was.
+    void hand_to(Events events, std::uint64_t most_bytes);
+
+    // The text is shared, not copied; it never blocks.
+    void send(FrameKind kind, std::shared_ptr<const std::string> text);
+    void send(FrameKind kind, std::string text = {});
+
+    bool idle() const { return queue_.empty() || state_ != State::open; }  // nothing is left to write
+    bool ended() const { return state_ == State::ended; }
+    SteadyTime heard() const { return heard_; }  // when anything came last
+    void hear(SteadyTime now) { heard_ = now; }  // as if it had come now
+
+    void finish_sending();  // what is queued is lost; the other side sees the end after what was written
+    void close();           // nobody is told anything any more
+
+  private:
+    enum class State : std::uint8_t { open, finishing, ended };
+    struct Outgoing {
+        FrameHeaderBytes header;
+        std::shared_ptr<const std::string> text;
+    };
+
+    // How much to read next; takes note that something came.
+    std::size_t listen(const std::error_code& error, std::size_t bytes);
+    void read_header();
+    void read_text();
+    void deliver();
+    void write();
+    void end(const std::error_code& error);
+
+    asio::ip::tcp::socket socket_;
+    State state_ = State::open;
+    std::shared_ptr<const Events> events_;
+    std::uint64_t most_bytes_ = 0;
+    FrameHeaderBytes header_{};
+    Frame incoming_;
+    std::deque<Outgoing> queue_;  // the first is being written
+    SteadyTime heard_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace shardscope::trainer

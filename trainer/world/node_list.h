@@ -1,0 +1,16 @@
+// The lists in which Slurm writes hosts and the number of tasks on each.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace shardscope::trainer {
+
+// The first host of "node[03-05,7],b1": "node03". Empty: the text is no such list.
+std::string first_node(std::string_view list);
+
+// The tasks on a node of "2(x3),1", which says 2, 2, 2, 1. Nothing: it does not say.
+std::optional<int> tasks_on_node(std::string_view list, int node);
+
+}  // namespace shardscope::trainer

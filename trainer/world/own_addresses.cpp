@@ -1,0 +1,54 @@
+#include "trainer/world/own_addresses.h"
+
+#include <array>
+#include <memory>
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <sys/socket.h>
+
+#include "trainer/world/hello.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+// Empty: no address that another host could use.
+std::string address_of(const ifaddrs& interface) {
+    if (interface.ifa_addr == nullptr || (interface.ifa_flags & IFF_UP) == 0U ||
+        (interface.ifa_flags & IFF_LOOPBACK) != 0U) {
+        return {};
+    }
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    const int family = interface.ifa_addr->sa_family;
+    if (family == AF_INET) {
+        const auto* address = reinterpret_cast<const sockaddr_in*>(interface.ifa_addr);
+        if (::inet_ntop(family, &address->sin_addr, text.data(), text.size()) == nullptr) return {};
+    } else if (family == AF_INET6) {
+        // Link-local ones mean something only together with an interface of the other host.
+        const auto* address = reinterpret_cast<const sockaddr_in6*>(interface.ifa_addr);
+        if (IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr) ||
+            ::inet_ntop(family, &address->sin6_addr, text.data(), text.size()) == nullptr) {
+            return {};
+        }
+    }
+    return text.data();
+}
+
+}  // namespace
+
+std::string own_addresses() {
+    std::string addresses = own_host_name();
+    ifaddrs* first = nullptr;
+    if (::getifaddrs(&first) == 0) {
+        const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> interfaces(first, ::freeifaddrs);
+        for (const ifaddrs* interface = first; interface != nullptr; interface = interface->ifa_next) {
+            const std::string address = address_of(*interface);
+            if (!address.empty()) addresses += "," + address;
+        }
+    }
+    return addresses + ",127.0.0.1";
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,12 @@
+// How other hosts may reach this one, where no launcher says it (mpirun): rank 0 tells them through MPI.
+#pragma once
+
+#include <string>
+
+namespace shardscope::trainer {
+
+// For Place::master: this host's name, then the addresses of its network interfaces, with commas between
+// them; 127.0.0.1 last, for those on the same host.
+std::string own_addresses();
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,37 @@
+// The signs of life of a World's links, both ways. Used on the World's thread only.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+
+#include "trainer/world/link.h"
+
+namespace shardscope::trainer {
+
+class Pulse {
+  public:
+    using Links = std::map<int, std::shared_ptr<Link>>;  // by the rank at the other end
+
+    // `on_silent` is told of a rank of which nothing came for `timeout_s`, at each beat; 0: never.
+    Pulse(asio::io_context& io, const Links& links, double timeout_s,
+          std::function<void(int rank)> on_silent);
+
+    void stop();  // it must outlive the io_context's run, stopped
+
+  private:
+    void wait();
+    void beat();
+
+    asio::steady_timer timer_;
+    const Links& links_;
+    std::chrono::duration<double> timeout_, interval_;
+    std::function<void(int rank)> on_silent_;
+    SteadyTime last_;
+    bool stopped_ = false;
+};
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,65 @@
+// How a process finds rank 0: every address of its name, every port that it may have taken, again and again
+// until somebody there shows the job's token. Used on the World's thread only.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/steady_timer.hpp>
+
+#include "trainer/world/hello.h"
+#include "trainer/world/link.h"
+
+namespace shardscope::trainer {
+
+class Search {
+  public:
+    struct Events {
+        // The link is the caller's from now on, who hands it on.
+        std::function<void(const Hello& rank_0, const std::shared_ptr<Link>& link)> on_found;
+        // Rank 0 does not take this process: its sentence.
+        std::function<void(const std::string& sentence)> on_error;
+    };
+
+    // `answer_s`: how long one address may keep it waiting.
+    Search(asio::io_context& io, const Place& place, const Hello& own, double answer_s, Events events);
+
+    // What it came upon, for the message when time is up: the first who answered and is of another job, else
+    // the last: "Connection refused".
+    const std::string& trouble() const { return stranger_.empty() ? trouble_ : stranger_; }
+    // It must outlive the io_context's run, closed.
+    void close();
+
+  private:
+    void resolve();
+    void try_next();
+    void connect(const asio::ip::tcp::endpoint& endpoint);
+    void greet(const std::shared_ptr<asio::ip::tcp::socket>& socket);
+    void on_frame(const Frame& frame);
+    // This address is not rank 0's: goes on with the next.
+    void give_up(const std::string& trouble);
+    void wait_and_resolve();
+
+    asio::io_context& io_;
+    asio::ip::tcp::resolver resolver_;
+    asio::steady_timer timer_;
+    Place place_;
+    Hello own_;
+    std::chrono::duration<double> answer_time_;
+    Events events_;
+    std::vector<std::string> names_;
+    std::vector<asio::ip::tcp::endpoint> endpoints_;  // of this round, from last to first
+    std::size_t resolved_ = 0;                        // names of this round
+    std::chrono::milliseconds pause_{20};
+    std::shared_ptr<asio::ip::tcp::socket> socket_;  // being connected
+    std::shared_ptr<Link> link_;                     // being greeted
+    std::string trouble_, stranger_;
+    bool closed_ = false;
+};
+
+}  // namespace shardscope::trainer
