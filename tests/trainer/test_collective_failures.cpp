@@ -1,0 +1,200 @@
+// How collectives between processes end when they cannot go on: with one sentence that names the rank and the
+// collective, once, on everybody, and without touching memory afterwards.
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "collective_testing.h"
+#include "trainer/comm/message_tag.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using namespace testing;  // NOLINT(google-build-using-namespace)
+
+class CollectiveFailure : public ::testing::Test {
+  protected:
+    CollectiveCall call(Operation operation, std::int64_t elements, DType dtype = DType::fp32) {
+        memory_.emplace_back(static_cast<std::size_t>(2 * elements), 0.0);
+        auto& own = memory_.back();
+        return {operation, dtype, own.data(), own.data() + elements, elements, 1};
+    }
+    // Two ranks' number 0; the sentence of each and its trouble are the same on both sides.
+    std::string diverge(const CollectiveLaunch& of_0, const CollectiveLaunch& of_1, GroupRig& rig) {
+        auto first = rig.begin(0, of_0);
+        auto second = rig.begin(1, of_1);
+        std::string sentence = error_of(first);
+        EXPECT_EQ(error_of(second), sentence);
+        for (const int rank : {0, 1}) {
+            const auto troubles = rig.troubles(rank);
+            EXPECT_EQ(troubles.size(), 1U);
+            if (troubles.empty()) continue;
+            EXPECT_EQ(troubles[0].rank, 1);
+            EXPECT_EQ("rank 1 " + troubles[0].reason, sentence);
+        }
+        return sentence;
+    }
+    std::deque<std::vector<double>> memory_;  // enough for any type
+};
+
+TEST_F(CollectiveFailure, NamesBothCallsWhereTheyDiffer) {
+    GroupRig rig(2);
+    EXPECT_EQ(
+        diverge(rig.launch(0, call(Operation::all_gather, 2048)),
+                rig.launch(1, call(Operation::reduce_scatter, 1024)), rig),
+        "rank 1 calls reduce_scatter of 1024 fp32 (step 3, unit 2 \"net.4\") where rank 0 calls "
+        "all_gather of 2048 fp32 (step 3, unit 2 \"net.4\"): number 0 of communicator 0; all ranks must "
+        "run the same job with the same calls in the same order");
+}
+
+TEST_F(CollectiveFailure, FindsOtherSizesTypesDivisorsStepsAndUnits) {
+    const CollectiveCall same = call(Operation::all_reduce, 300000);
+    const auto sentence = [&](const std::function<void(CollectiveLaunch&)>& change,
+                              const CollectiveCall& other) {
+        GroupRig rig(2, {.seed = 4});
+        CollectiveLaunch launch = rig.launch(1, other);
+        change(launch);
+        return diverge(rig.launch(0, same), launch, rig);
+    };
+    const auto nothing = [](CollectiveLaunch&) {};
+    EXPECT_NE(sentence(nothing, call(Operation::all_reduce, 300001)).find("calls all_reduce of 300001 fp32"),
+              std::string::npos);
+    EXPECT_NE(sentence(nothing, call(Operation::all_reduce, 300000, DType::bf16)).find("300000 bf16"),
+              std::string::npos);
+    CollectiveCall divided = same;
+    divided.divisor = 2;
+    EXPECT_NE(sentence(nothing, divided).find("of 300000 fp32 divided by 2 (step"), std::string::npos);
+    EXPECT_NE(sentence([](CollectiveLaunch& launch) { launch.step = 4; }, same).find("(step 4, unit 2"),
+              std::string::npos);
+    EXPECT_NE(sentence([](CollectiveLaunch& launch) { launch.unit = -1; }, same).find("fp32 (step 3) where"),
+              std::string::npos);
+}
+
+TEST_F(CollectiveFailure, NamesTheRankThatDoesNotCome) {
+    GroupRig rig(3, {.timeout_s = 0.3});
+    const auto begin = std::chrono::steady_clock::now();
+    auto first = rig.begin(0, rig.launch(0, call(Operation::all_gather, 100)));
+    auto second = rig.begin(1, rig.launch(1, call(Operation::all_gather, 100)));
+    const std::string expected =
+        "rank 2 has not begun all_gather number 0 of communicator 0 (step 3, unit 2 \"net.4\") within the "
+        "0.3 "
+        "s of run.timeout";
+    EXPECT_EQ(error_of(first), expected);
+    EXPECT_EQ(error_of(second), expected);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    EXPECT_GE(took.count(), 0.3);
+    EXPECT_LT(took.count(), 5.0);
+    const auto troubles = rig.troubles(0);
+    ASSERT_EQ(troubles.size(), 1U);
+    EXPECT_EQ(troubles[0].rank, 2);
+    EXPECT_EQ("rank 2 " + troubles[0].reason, expected);
+}
+
+TEST_F(CollectiveFailure, SaysWhatDidNotEndWhereAllHaveBegun) {
+    GroupRig rig(2, {.timeout_s = 0.3});
+    rig.wires().hold_back(1, collectives::message_tag(0, 0, collectives::MessageStream::inputs));
+    auto first = rig.begin(0, rig.launch(0, call(Operation::all_reduce, 1000)));
+    auto second = rig.begin(1, rig.launch(1, call(Operation::all_reduce, 1000)));
+    const std::string expected =
+        "all_reduce number 0 of communicator 0 (step 3, unit 2 \"net.4\") did not end within the 0.3 s of "
+        "run.timeout";
+    EXPECT_EQ(error_of(first), expected);
+    EXPECT_EQ(error_of(second), expected);
+    const auto troubles = rig.troubles(0);
+    ASSERT_EQ(troubles.size(), 1U);
+    EXPECT_EQ(troubles[0].rank, -1);  // who is to blame nobody can say
+    EXPECT_EQ(troubles[0].reason, expected);
+}
+
+TEST_F(CollectiveFailure, WaitsForEverWithoutALimit) {
+    GroupRig rig(2);
+    auto first = rig.begin(0, rig.launch(0, {Operation::barrier}));
+    EXPECT_EQ(first.wait_for(std::chrono::milliseconds(300)), std::future_status::timeout);
+    auto second = rig.begin(1, rig.launch(1, {Operation::barrier}));
+    EXPECT_EQ(error_of(first), "");
+    EXPECT_EQ(error_of(second), "");
+}
+
+TEST_F(CollectiveFailure, NamesTheCollectiveInWhichARankWasLost) {
+    GroupRig rig(3, {.shard = 1});
+    auto first = rig.begin(0, rig.launch(0, call(Operation::all_reduce, 1000)));
+    auto second = rig.begin(1, rig.launch(1, call(Operation::all_reduce, 1000)));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    rig.wires().kill(2);
+    const std::string expected =
+        "rank 2 is lost in all_reduce number 0 of communicator 0 (step 3, unit 2 \"net.4\"): its process has "
+        "ended";
+    EXPECT_EQ(error_of(first), expected);
+    EXPECT_EQ(error_of(second), expected);
+    EXPECT_EQ(rig.troubles(1).at(0).rank, 2);
+    auto later = rig.begin(0, rig.launch(0, {Operation::barrier}));
+    EXPECT_EQ(error_of(later), expected);
+}
+
+TEST_F(CollectiveFailure, EndsEverythingWithTheErrorThatItIsTold) {
+    GroupRig rig(2, {.seed = 6});
+    std::vector<std::future<void>> futures;
+    for (int i = 0; i < 100; ++i) {  // more than are under way at a time
+        for (int r = 0; r < (i < 10 ? 2 : 1); ++r)
+            futures.push_back(rig.begin(r, rig.launch(r, call(Operation::all_reduce, 200000 / (i + 1)))));
+    }
+    const auto gone = std::make_exception_ptr(std::runtime_error("rank 7 is out of memory"));
+    rig.group(0).fail(gone);
+    rig.group(1).fail(gone);
+    std::size_t failed = 0;
+    for (auto& future : futures) {
+        const std::string error = error_of(future);
+        if (error.empty()) continue;
+        EXPECT_EQ(error, "rank 7 is out of memory");
+        ++failed;
+    }
+    EXPECT_GE(failed, 90U);
+    EXPECT_TRUE(rig.troubles(0).empty());  // it did not find this out itself
+    auto later = rig.begin(0, rig.launch(0, {Operation::barrier}));
+    EXPECT_EQ(error_of(later), "rank 7 is out of memory");
+    // Nobody's memory is touched any more (the address sanitizer would see it).
+    memory_.clear();
+    rig.group(0).fail(std::make_exception_ptr(std::runtime_error("too late")));
+    rig.group(0).stop();
+    auto after_stop = rig.begin(0, rig.launch(0, {Operation::barrier}));
+    EXPECT_EQ(error_of(after_stop), "rank 7 is out of memory");
+}
+
+TEST_F(CollectiveFailure, StopEndsWhatBegan) {
+    GroupRig rig(2, {.seed = 8});
+    std::vector<std::future<void>> futures;
+    for (int r = 0; r < 2; ++r) {
+        for (int i = 0; i < 40; ++i)
+            futures.push_back(rig.begin(r, rig.launch(r, call(Operation::all_gather, 50000))));
+    }
+    std::thread other([&] { rig.group(1).stop(); });
+    rig.group(0).stop();
+    other.join();
+    for (auto& future : futures) {
+        ASSERT_EQ(future.wait_for(std::chrono::seconds(0)), std::future_status::ready);
+        EXPECT_EQ(error_of(future), "");
+    }
+    rig.group(0).stop();
+    auto later = rig.begin(0, rig.launch(0, {Operation::barrier}));
+    EXPECT_EQ(error_of(later), "a collective began after the process group was stopped");
+}
+
+TEST_F(CollectiveFailure, StopWaitsForAFailureWhereARankDoesNotCome) {
+    GroupRig rig(2);
+    auto alone = rig.begin(0, rig.launch(0, {Operation::barrier}));
+    std::thread failing([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        rig.group(0).fail(std::make_exception_ptr(std::runtime_error("interrupted")));
+    });
+    rig.group(0).stop();
+    failing.join();
+    EXPECT_EQ(error_of(alone), "interrupted");
+}
+
+}  // namespace
+}  // namespace shardscope::trainer

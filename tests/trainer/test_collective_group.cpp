@@ -1,0 +1,287 @@
+// Collectives over a wire against their definitions: bit by bit for sums in rank order, for any number of
+// members, type and size, in place or not, however messages are delayed.
+#include <array>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "collective_testing.h"
+#include "trainer/comm/ring_order.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using namespace testing;  // NOLINT(google-build-using-namespace)
+
+// Several blocks for each of five members; fewer where a sanitizer takes its time.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr std::int64_t kLarge = 150001;
+#else
+constexpr std::int64_t kLarge = 1000003;
+#endif
+
+// One collective among all ranks; the elements that are wrong, on all.
+template <class T>
+std::int64_t run(GroupRig& rig, Operation operation, const std::shared_ptr<const Terms<T>>& terms,
+                 bool in_place, int divisor, double tolerance) {
+    const int n = rig.ranks();
+    std::vector<std::unique_ptr<Part<T>>> parts;
+    std::vector<std::future<void>> futures;
+    for (int r = 0; r < n; ++r) {
+        parts.push_back(std::make_unique<Part<T>>(operation, terms, r, in_place, divisor));
+        Part<T>& part = *parts.back();
+        futures.push_back(rig.begin(r, rig.launch(r, part.call()), [&part] { part.overwrite_input(); }));
+    }
+    std::int64_t wrong = 0;
+    for (auto& future : futures) {
+        const std::string error = error_of(future);
+        EXPECT_EQ(error, "");
+        if (!error.empty()) return -1;
+    }
+    for (auto& part : parts) wrong += part->wrong(tolerance);
+    return wrong;
+}
+
+class CollectiveGroupTest : public ::testing::TestWithParam<int> {
+  protected:
+    template <class T>
+    void check(Sums sums, std::uint64_t seed, const std::vector<std::int64_t>& sizes) {
+        GroupRig rig(GetParam(), {.sums = sums, .seed = seed});
+        // A ring's sums of bf16 are rounded at each hop: to 8 bits.
+        const double tolerance = sums == Sums::ordered ? 0 : std::is_same_v<T, Bf16> ? 0.02 : 1e-6;
+        for (const std::int64_t size : sizes) {
+            const auto terms = std::make_shared<const Terms<T>>(size, GetParam(), 5);
+            for (const bool in_place : {false, true}) {
+                SCOPED_TRACE(testing_name(size, in_place));
+                ASSERT_EQ(run<T>(rig, Operation::all_gather, terms, in_place, 1, 0), 0);
+                ASSERT_EQ(run<T>(rig, Operation::reduce_scatter, terms, in_place, 3, tolerance), 0);
+                ASSERT_EQ(run<T>(rig, Operation::all_reduce, terms, in_place, GetParam(), tolerance), 0);
+                ASSERT_EQ(run<T>(rig, Operation::broadcast, terms, in_place, 1, 0), 0);
+            }
+        }
+        ASSERT_EQ(
+            run<T>(rig, Operation::barrier, std::make_shared<const Terms<T>>(0, GetParam(), 5), false, 1, 0),
+            0);
+    }
+    static std::string testing_name(std::int64_t size, bool in_place) {
+        return std::to_string(size) + " elements, " + (in_place ? "in place" : "not in place");
+    }
+};
+
+TEST_P(CollectiveGroupTest, GivesTheBitsOfSumsInRankOrder) {
+    check<float>(Sums::ordered, 0, {0, 1, 7, kLarge});
+}
+
+TEST_P(CollectiveGroupTest, GivesThemHoweverMessagesAreDelayed) {
+    check<float>(Sums::ordered, 11, {7, 30000, 300001});
+}
+
+TEST_P(CollectiveGroupTest, RoundsBf16Once) {
+    check<Bf16>(Sums::ordered, 12, {0, 1, 7, 200001});
+}
+
+TEST_P(CollectiveGroupTest, SumsFp64InFp64) {
+    check<double>(Sums::ordered, 13, {1, 7, 100001});
+}
+
+TEST_P(CollectiveGroupTest, SumsAlongARing) {
+    check<float>(Sums::ring, 14, {0, 1, 7, kLarge});
+    check<Bf16>(Sums::ring, 15, {0, 1, 7, 200001});
+    check<double>(Sums::ring, 0, {1, 7, 100001});
+}
+
+INSTANTIATE_TEST_SUITE_P(Members, CollectiveGroupTest, ::testing::Range(1, 6));
+
+TEST(CollectiveGroup, SendsNoMoreThanARing) {
+    // Per rank (n - 1) / n of the data, an all_reduce twice that; and a header of 40 bytes to each peer.
+    constexpr std::int64_t kElements = 1 << 18, kShare = kElements * 4 * 3 / 4, kHeaders = 3 * 40;
+    const auto terms = std::make_shared<const Terms<float>>(kElements, 4, 5);
+    for (const Sums sums : {Sums::ordered, Sums::ring}) {
+        GroupRig rig(4, {.sums = sums});
+        ASSERT_EQ(run<float>(rig, Operation::reduce_scatter, terms, false, 1, 1e-6), 0);
+        for (int r = 0; r < 4; ++r) EXPECT_EQ(rig.wires().bytes_sent(r), kShare + kHeaders);
+        ASSERT_EQ(run<float>(rig, Operation::all_reduce, terms, false, 1, 1e-6), 0);
+        for (int r = 0; r < 4; ++r) EXPECT_EQ(rig.wires().bytes_sent(r), 3 * kShare + 2 * kHeaders);
+        ASSERT_EQ(run<float>(rig, Operation::all_gather, terms, false, 1, 0), 0);
+        for (int r = 0; r < 4; ++r) EXPECT_EQ(rig.wires().bytes_sent(r), 4 * kShare + 3 * kHeaders);
+        // The last of a broadcast's chain sends nothing.
+        ASSERT_EQ(run<float>(rig, Operation::broadcast, terms, false, 1, 0), 0);
+        for (int r = 0; r < 4; ++r) {
+            EXPECT_EQ(rig.wires().bytes_sent(r), 4 * (kShare + kHeaders) + (r < 3 ? kElements * 4 : 0));
+        }
+    }
+}
+
+TEST(CollectiveGroup, SumsAlongARingTheSameOnEveryRun) {
+    std::vector<float> results[2];
+    for (std::vector<float>& result : results) {
+        GroupRig rig(3, {.sums = Sums::ring, .seed = 5});
+        std::vector<std::vector<float>> memory(3, std::vector<float>(100000));
+        std::vector<std::future<void>> futures;
+        for (int r = 0; r < 3; ++r) {
+            auto& own = memory[static_cast<std::size_t>(r)];
+            for (std::size_t i = 0; i < own.size(); ++i)
+                own[i] = static_cast<float>(value(9, r, static_cast<std::int64_t>(i)));
+            const CollectiveCall call{Operation::all_reduce, DType::fp32, own.data(), own.data(), 100000, 1};
+            futures.push_back(rig.begin(r, rig.launch(r, call)));
+        }
+        for (auto& future : futures) ASSERT_EQ(error_of(future), "");
+        EXPECT_EQ(memory[0], memory[1]);
+        EXPECT_EQ(memory[0], memory[2]);
+        result = memory[0];
+    }
+    EXPECT_EQ(results[0], results[1]);
+}
+
+// Communicators of a mesh of 2 x 2, in another order on each rank, many at a time; buffers change as soon as
+// they may.
+void many_in_flight(Sums sums, std::uint64_t seed) {
+    GroupRig rig(4, {.shard = 2, .sums = sums, .seed = seed});
+    struct Planned {
+        Group group;
+        Operation operation;
+        std::shared_ptr<const Terms<float>> terms;
+        bool in_place;
+    };
+    std::mt19937_64 random(seed);
+    std::vector<Planned> plan;
+    constexpr std::array<Operation, 5> kOperations = {Operation::all_gather, Operation::reduce_scatter,
+                                                      Operation::all_reduce, Operation::broadcast,
+                                                      Operation::barrier};
+    for (int i = 0; i < 200; ++i) {
+        const Group group = static_cast<Group>(random() % 3);
+        const Operation operation = kOperations[random() % 5];
+        const auto elements =
+            static_cast<std::int64_t>(random() % 20 == 0 ? random() % 300000 : random() % 3000);
+        plan.push_back({group, operation,
+                        std::make_shared<Terms<float>>(operation == Operation::barrier ? 0 : elements,
+                                                       rig.mesh().size(group), static_cast<std::uint64_t>(i)),
+                        random() % 2 == 0});
+    }
+    std::vector<std::vector<std::unique_ptr<Part<float>>>> parts(4);
+    std::vector<std::vector<std::future<void>>> futures(4);
+    std::vector<std::thread> hosts;
+    hosts.reserve(4);
+    for (int r = 0; r < 4; ++r) {
+        hosts.emplace_back([&, r] {
+            const auto rank = static_cast<std::size_t>(r);
+            // Each rank goes through the groups in its own order; within one the order is the plan's.
+            std::mt19937_64 own_random(seed * 10 + rank);
+            std::vector<std::vector<std::size_t>> queues(3);
+            for (std::size_t i = 0; i < plan.size(); ++i)
+                queues[static_cast<std::size_t>(plan[i].group)].push_back(i);
+            std::vector<std::size_t> next(3, 0);
+            for (std::size_t begun = 0; begun < plan.size();) {
+                const std::size_t queue = own_random() % 3;
+                if (next[queue] == queues[queue].size()) continue;
+                const std::size_t number = queues[queue][next[queue]++];
+                const Planned& planned = plan[number];
+                parts[rank].push_back(std::make_unique<Part<float>>(planned.operation, planned.terms,
+                                                                    rig.mesh().place(planned.group, r),
+                                                                    planned.in_place, 2));
+                Part<float>& part = *parts[rank].back();
+                futures[rank].push_back(rig.begin(r, rig.launch(r, part.call(), planned.group),
+                                                  [&part] { part.overwrite_input(); }));
+                ++begun;
+            }
+        });
+    }
+    for (auto& host : hosts) host.join();
+    for (std::size_t r = 0; r < 4; ++r) {
+        for (std::size_t i = 0; i < futures[r].size(); ++i) {
+            ASSERT_EQ(error_of(futures[r][i]), "") << "rank " << r << ", its collective " << i;
+            ASSERT_EQ(parts[r][i]->wrong(sums == Sums::ordered ? 0 : 1e-6), 0);
+        }
+    }
+}
+
+TEST(CollectiveGroup, CarriesManyOfSeveralCommunicatorsAtATime) {
+    many_in_flight(Sums::ordered, 21);
+    many_in_flight(Sums::ordered, 22);
+}
+
+TEST(CollectiveGroup, CarriesManyAlongRingsAtATime) {
+    many_in_flight(Sums::ring, 23);
+}
+
+TEST(CollectiveGroup, LetsARankRunFarAhead) {
+    // More than a communicator has under way at a time: the others wait for their turn.
+    GroupRig rig(2, {.seed = 3});
+    std::vector<float> memory(200);
+    std::vector<std::future<void>> futures;
+    for (int r : {1, 0}) {
+        for (std::size_t i = 0; i < 100; ++i) {
+            float* own = &memory[static_cast<std::size_t>(r) * 100 + i];
+            *own = static_cast<float>(i);
+            const CollectiveCall call{Operation::all_reduce, DType::fp32, own, own, 1, 1};
+            futures.push_back(rig.begin(r, rig.launch(r, call)));
+        }
+    }
+    for (auto& future : futures) ASSERT_EQ(error_of(future), "");
+    for (std::size_t i = 0; i < 200; ++i) EXPECT_EQ(memory[i], 2 * static_cast<float>(i % 100));
+}
+
+TEST(CollectiveGroup, SaysWhatItWaitsFor) {
+    GroupRig rig(2);
+    EXPECT_EQ(rig.group(0).waiting(), "");
+    CollectiveLaunch launch = rig.launch(0, {Operation::barrier});
+    launch.phase = Phase::backward;
+    auto first = rig.begin(0, launch);
+    auto second = rig.begin(0, rig.launch(0, {Operation::barrier}));
+    EXPECT_EQ(rig.group(0).waiting(),
+              "barrier number 0 of communicator 0 (step 3, unit 2 \"net.4\", backward)");
+    launch = rig.launch(1, {Operation::barrier});
+    launch.phase = Phase::backward;
+    auto other = rig.begin(1, launch);
+    EXPECT_EQ(error_of(first), "");
+    EXPECT_EQ(error_of(other), "");
+    EXPECT_EQ(rig.group(0).waiting(), "barrier number 1 of communicator 0 (step 3, unit 2 \"net.4\")");
+    EXPECT_STREQ(rig.group(0).name(), "memory");
+}
+
+TEST(CollectiveGroup, RefusesWhatNoMemberCanBegin) {
+    GroupRig rig(4, {.shard = 2});
+    CollectiveLaunch launch = rig.launch(0, {Operation::barrier});
+    launch.communicator = 2;  // the other shard group
+    EXPECT_THROW(rig.group(0).begin(launch, {}), std::logic_error);
+    launch = rig.launch(0, {Operation::barrier});
+    launch.place = 1;
+    EXPECT_THROW(rig.group(0).begin(launch, {}), std::logic_error);
+    CollectiveCall call{Operation::all_reduce, DType::int32, nullptr, nullptr, 0, 1};
+    EXPECT_THROW(rig.group(0).begin(rig.launch(0, call), {}), std::logic_error);
+    call.operation = Operation::all_to_all;
+    EXPECT_THROW(rig.group(0).begin(rig.launch(0, call), {}), std::logic_error);
+}
+
+TEST(RingOrder, SendsOnEachSegmentInTheRoundAfterItCame) {
+    for (const std::int64_t segments : {1, 3, 4, 5, 9}) {
+        for (const std::int64_t rounds : {1, 2, 5}) {
+            const collectives::RingOrder order{segments, rounds, 4};
+            std::vector<int> seen(static_cast<std::size_t>(order.count()), 0);
+            for (std::int64_t i = 0; i < order.count(); ++i) {
+                const auto [round, segment] = order.at(i);
+                ASSERT_LT(round, rounds);
+                ASSERT_LT(segment, segments);
+                ++seen[static_cast<std::size_t>(round * segments + segment)];
+                if (round > 0) {
+                    const std::int64_t came = order.received_as(i);
+                    EXPECT_EQ(order.at(came).round, round - 1);
+                    EXPECT_EQ(order.at(came).segment, segment);
+                    EXPECT_EQ(order.sent_on_as(came), i);
+                }
+                EXPECT_EQ(order.at(order.last_of(i)).round, rounds - 1);
+                EXPECT_EQ(order.at(order.last_of(i)).segment, segment);
+                EXPECT_EQ(order.at(order.group_end(i) - 1).segment / 4, segment / 4);
+                EXPECT_EQ(order.at(order.group_end(i) - 1).round, rounds - 1);
+            }
+            EXPECT_EQ(seen, std::vector<int>(seen.size(), 1));
+        }
+    }
+}
+
+}  // namespace
+}  // namespace shardscope::trainer

@@ -1,0 +1,419 @@
+// The wire of connections, among threads; MPI's in test_mpi_wire.cpp.
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+
+#include "tests/trainer/wire_checks.h"
+#include "trainer/comm/tcp_address.h"
+#include "trainer/comm/tcp_connect.h"
+#include "trainer/comm/tcp_wire.h"
+#include "trainer/world/listener.h"
+
+using namespace shardscope::trainer;
+using namespace shardscope::trainer::testing;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+namespace {
+
+// What the ranks, threads here, say to each other.
+class Room {
+  public:
+    explicit Room(int ranks) : ranks_(ranks) {}
+
+    std::vector<std::string> gather(int rank, const std::string& mine) {
+        std::unique_lock lock(mutex_);
+        const int round = rounds_[static_cast<std::size_t>(rank)]++;
+        if (static_cast<int>(said_.size()) <= round) said_.resize(static_cast<std::size_t>(round) + 1);
+        auto& texts = said_[static_cast<std::size_t>(round)];
+        texts.resize(static_cast<std::size_t>(ranks_));
+        texts[static_cast<std::size_t>(rank)] = {true, mine};
+        changed_.notify_all();
+        changed_.wait(lock, [&] {
+            const auto& now = said_[static_cast<std::size_t>(round)];
+            return std::all_of(now.begin(), now.end(), [](const Said& each) { return each.said; });
+        });
+        std::vector<std::string> all;
+        for (const Said& each : said_[static_cast<std::size_t>(round)]) all.push_back(each.text);
+        return all;
+    }
+
+    TcpPeers peers(int rank) {
+        TcpPeers peers;
+        peers.rank = rank;
+        peers.ranks = ranks_;
+        peers.gather = [this, rank](const std::string& mine) { return gather(rank, mine); };
+        peers.broadcast = [this, rank](const std::string& mine) { return gather(rank, mine)[0]; };
+        return peers;
+    }
+
+  private:
+    struct Said {
+        bool said = false;
+        std::string text;
+    };
+    int ranks_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::vector<int> rounds_ = std::vector<int>(64);  // by rank
+    std::vector<std::vector<Said>> said_;             // by round and rank
+};
+
+// Runs `body(rank)` on a thread for each rank; what one throws fails the test.
+template <class Body>
+void on_threads(int ranks, const Body& body) {
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < ranks; rank++) {
+        threads.emplace_back([&body, rank] {
+            try {
+                body(rank);
+            } catch (const std::exception& error) {
+                ADD_FAILURE() << "rank " << rank << ": " << error.what();
+            }
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+}
+
+template <class Body>
+void with_wires(int ranks, const TcpWireOptions& options, const Body& body) {
+    Room room(ranks);
+    on_threads(ranks, [&](int rank) {
+        const std::unique_ptr<Wire> wire = make_tcp_wire(room.peers(rank), options);
+        body(*wire);
+    });
+}
+
+TcpWireOptions option(bool local_sockets, bool direct_reads) {
+    TcpWireOptions options;
+    options.local_sockets = local_sockets;
+    options.direct_reads = direct_reads;
+    return options;
+}
+
+// Between hosts; within one; within one whose kernel lets processes read each other.
+class TcpWires : public ::testing::TestWithParam<TcpWireOptions> {};
+INSTANTIATE_TEST_SUITE_P(Ways, TcpWires,
+                         ::testing::Values(option(false, false), option(true, false), option(true, true)),
+                         [](const auto& each) {
+                             return each.param.direct_reads    ? "direct"
+                                    : each.param.local_sockets ? "local"
+                                                               : "tcp";
+                         });
+
+TEST_P(TcpWires, MessagesOfATagArriveInTheirOrder) {
+    with_wires(3, GetParam(), [](Wire& wire) {
+        check_order(wire, true);
+        check_order(wire, false);
+    });
+}
+
+TEST_P(TcpWires, TagsDoNotDisturbEachOther) {
+    with_wires(4, GetParam(), check_tags);
+}
+
+TEST_P(TcpWires, ALargeMessageHoldsNoOtherUp) {
+    with_wires(3, GetParam(), check_overtaking);
+}
+
+TEST_P(TcpWires, WhateverComesWhen) {
+    with_wires(4, GetParam(), [](Wire& wire) { check_soak(wire, 7, 8); });
+}
+
+TEST_P(TcpWires, OfAnotherSizeIsAnError) {
+    for (const auto& [sent, expected] :
+         {std::pair<std::size_t, std::size_t>{10, 11}, {100'000, 10}, {10, 100'000}}) {
+        with_wires(2, GetParam(), [&, sent = sent, expected = expected](Wire& wire) {
+            check_wrong_size(wire, sent, expected);
+        });
+    }
+}
+
+TEST_P(TcpWires, ManyRanksConnect) {
+    with_wires(12, GetParam(), [](Wire& wire) {
+        EXPECT_EQ(wire.ranks(), 12);
+        EXPECT_STREQ(wire.name(), "tcp");
+        meet(wire);
+    });
+}
+
+// Both sides of each pair, whoever is done first.
+TEST(TcpWire, ReadsTheMemoryOfItsHostsProcesses) {
+    int value = 7, read = 0;
+    const iovec here{&read, sizeof read}, there{&value, sizeof value};
+    if (::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) != sizeof read) {
+        GTEST_SKIP() << "the kernel lets no process read another's memory";
+    }
+    for (const TcpWireOptions& options : {option(true, true), option(true, false), option(false, true)}) {
+        Room room(4);
+        on_threads(4, [&](int rank) {
+            const std::vector<TcpConnection> connections = connect_all(room.peers(rank), options);
+            const bool reads = options.local_sockets && options.direct_reads;
+            for (int other = 0; other < 4; other++) {
+                const TcpConnection& connection = connections[static_cast<std::size_t>(other)];
+                EXPECT_EQ(static_cast<bool>(connection.socket), other != rank);
+                EXPECT_EQ(connection.memory_of, reads && other != rank ? ::getpid() : -1) << rank << other;
+            }
+        });
+    }
+}
+
+// As the trainer makes them.
+TEST(TcpWire, ComesFromAWorld) {
+    constexpr int kRanks = 3;
+    const Listener listener = Listener::on_loopback();
+    on_threads(kRanks, [&](int rank) {
+        Place place;
+        place.rank = place.local_rank = rank;
+        place.ranks = place.local_ranks = kRanks;
+        place.master = "127.0.0.1";
+        place.port = listener.port();
+        place.token = "token";
+        if (rank == 0) place.listen_fd = ::dup(listener.descriptor());
+        WorldOptions options;
+        options.timeout_s = 60;
+        options.version = "1";
+        World world(place, options);
+        {
+            const std::unique_ptr<Wire> wire = make_tcp_wire(world);
+            EXPECT_EQ(wire->rank(), rank);
+            check_order(*wire, true);
+        }
+        world.leave();
+    });
+}
+
+TEST(TcpWire, OfOneRankHasNobodyToTalkTo) {
+    with_wires(1, {}, [](Wire& wire) {
+        EXPECT_FALSE(wire.progress(0));
+        EXPECT_THROW(wire.send(0, 0, {}), std::logic_error);
+    });
+}
+
+// Rank 1 leaves when it has done its part: for those who need nothing of it, that is no failure.
+TEST_P(TcpWires, WhoLeavesWhenAllIsDoneIsNotMissed) {
+    Room room(3);
+    on_threads(3, [&](int rank) {
+        std::unique_ptr<Wire> wire = make_tcp_wire(room.peers(rank), GetParam());
+        Traffic traffic(*wire);
+        const auto exchange = [&](int other, std::size_t size) {
+            traffic.send(other, 0, 0, size);
+            traffic.receive(other, 0, 0, size);
+        };
+        if (rank != 1) exchange(1, 1'000'000);
+        if (rank == 1) {
+            exchange(0, 1'000'000);
+            exchange(2, 1'000'000);
+        }
+        traffic.finish();
+        if (rank == 1) wire.reset();
+        room.gather(rank, "rank 1 has left");
+        if (rank == 1) return;
+        wire->progress(1000);
+        exchange(2 - rank, 100'000);
+        traffic.finish();
+    });
+}
+
+// Rank 1 ends in the middle of its messages; whoever waits for one of them is told who it was.
+TEST_P(TcpWires, WhoEndsTooEarlyIsNamed) {
+    Room room(2);
+    on_threads(2, [&](int rank) {
+        std::unique_ptr<Wire> wire = make_tcp_wire(room.peers(rank), GetParam());
+        Bytes bytes(10'000'000);
+        if (rank == 1) {
+            wire->send(0, 0, std::span(bytes).first(10));
+            wire->progress(0);
+            room.gather(rank, "sent");
+            wire.reset();
+            return;
+        }
+        const Wire::Ticket first = wire->receive(1, 0, std::span(bytes).first(10));
+        room.gather(rank, "");
+        // What has come still arrives.
+        wire->receive(1, 0, std::span(bytes).subspan(10));
+        try {
+            for (int i = 0; i < 5000; i++) wire->progress(1000);
+            ADD_FAILURE() << "nobody said that rank 1 has gone";
+        } catch (const WireError& error) {
+            EXPECT_EQ(error.peer(), 1);
+            EXPECT_STREQ(error.what(), "the connection to rank 1 has ended");
+        }
+        EXPECT_TRUE(wire->done(first));
+    });
+}
+
+TEST_P(TcpWires, AWaitEndsWhenAnotherThreadSaysSo) {
+    with_wires(2, GetParam(), [](Wire& wire) {
+        if (wire.rank() != 0) return;
+        const auto begin = std::chrono::steady_clock::now();
+        std::thread other([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(30));
+            wire.wake();
+        });
+        EXPECT_FALSE(wire.progress(60'000'000));
+        const auto waited = std::chrono::steady_clock::now() - begin;
+        other.join();
+        EXPECT_GE(waited, std::chrono::milliseconds(29));
+        EXPECT_LT(waited, std::chrono::seconds(20));
+        wire.wake();  // before the wait: it does not begin
+        EXPECT_FALSE(wire.progress(60'000'000));
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(40));
+    });
+}
+
+TEST(TcpWire, AWaitTakesAsLongAsItIsTold) {
+    with_wires(2, {}, [](Wire& wire) {
+        const auto begin = std::chrono::steady_clock::now();
+        EXPECT_FALSE(wire.progress(20'000));
+        const auto waited = std::chrono::steady_clock::now() - begin;
+        EXPECT_GE(waited, std::chrono::milliseconds(20));
+    });
+}
+
+// Somebody else finds the port and says all kinds of things; the ranks come together all the same.
+TEST(TcpWire, StrangersAreKeptOut) {
+    Room room(2);
+    std::atomic<int> port = 0;
+    std::thread stranger([&] {
+        while (port == 0) std::this_thread::yield();
+        for (const std::string& text :
+             {std::string(), std::string("GET / HTTP/1.1\r\n\r\n"), std::string(500, 'x')}) {
+            const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+            sockaddr_in address{};
+            address.sin_family = AF_INET;
+            address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+            address.sin_port = htons(static_cast<std::uint16_t>(port.load()));
+            EXPECT_EQ(::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+            EXPECT_EQ(::send(socket, text.data(), text.size(), MSG_NOSIGNAL),
+                      static_cast<ssize_t>(text.size()));
+            if (text.size() > 100) {
+                // Turned away without an answer: the end, or the end of one who had more to say.
+                const timeval patience{10, 0};
+                ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+                char answer = 0;
+                const ssize_t bytes = ::recv(socket, &answer, 1, 0);
+                EXPECT_LE(bytes, 0);
+                EXPECT_TRUE(bytes == 0 || errno == ECONNRESET) << errno;
+            }
+            ::close(socket);
+        }
+        port = 0;
+    });
+    on_threads(2, [&](int rank) {
+        TcpPeers peers = room.peers(rank);
+        peers.gather = [&](const std::string& mine) {
+            const std::vector<std::string> all = room.gather(rank, mine);
+            if (rank == 1) {  // comes after the strangers
+                port = parse_tcp_address(all[0]).port;
+                while (port != 0) std::this_thread::yield();
+            }
+            return all;
+        };
+        const std::unique_ptr<Wire> wire = make_tcp_wire(peers, option(false, false));
+        meet(*wire);
+    });
+    stranger.join();
+}
+
+TEST(TcpWire, WhoDoesNotConnectIsNamed) {
+    Room room(2);
+    on_threads(2, [&](int rank) {
+        TcpPeers peers = room.peers(rank);
+        peers.where = [](int each) { return each == 0 ? "rank 0 on host a" : "rank 1 on host b"; };
+        if (rank == 1) {
+            peers.gather = [&](const std::string& mine) {
+                room.gather(1, mine);
+                throw std::runtime_error("rank 1 has other plans");
+                return std::vector<std::string>();
+            };
+        }
+        TcpWireOptions options;
+        options.timeout_s = 0.3;
+        try {
+            make_tcp_wire(peers, options);
+            ADD_FAILURE() << "the wire is there";
+        } catch (const WorldError& error) {
+            EXPECT_EQ(rank, 0);
+            EXPECT_THAT(error.what(),
+                        HasSubstr("rank 1 on host b did not connect to rank 0 on host a within 0.3 s"));
+        } catch (const std::runtime_error&) {
+            EXPECT_EQ(rank, 1);
+        }
+    });
+}
+
+TEST(TcpWire, WhoCannotBeReachedIsNamed) {
+    Room room(2);
+    on_threads(2, [&](int rank) {
+        TcpPeers peers = room.peers(rank);
+        if (rank == 0) {
+            peers.gather = [&](const std::string& mine) {
+                room.gather(0, mine);
+                throw std::runtime_error("rank 0 ends");
+                return std::vector<std::string>();
+            };
+        }
+        TcpWireOptions options;
+        options.timeout_s = 0.3;
+        try {
+            make_tcp_wire(peers, options);
+            ADD_FAILURE() << "the wire is there";
+        } catch (const WorldError& error) {
+            EXPECT_EQ(rank, 1);
+            EXPECT_THAT(error.what(), HasSubstr("rank 1 cannot reach rank 0 within 0.3 s ("));
+            EXPECT_THAT(error.what(), HasSubstr("127.0.0.1 port "));
+        } catch (const std::runtime_error&) {
+            EXPECT_EQ(rank, 0);
+        }
+    });
+}
+
+TEST(TcpWire, AFailureElsewhereEndsTheWaiting) {
+    Room room(2);
+    std::atomic<bool> failed = false;
+    on_threads(2, [&](int rank) {
+        TcpPeers peers = room.peers(rank);
+        peers.failed = [&] { return failed.load(); };
+        if (rank == 1) {
+            peers.broadcast(std::string());
+            peers.gather("1 - -");
+            failed = true;
+            return;
+        }
+        EXPECT_THROW(make_tcp_wire(peers), WorldError);
+    });
+}
+
+TEST(TcpAddress, OfANetworkOfOursIsTriedFirst) {
+    const std::vector<std::string> mine = {"172.17.0.1", "10.1.2.3", "fd00::3", "127.0.0.1"};
+    EXPECT_THAT(nearest_first({"172.17.0.1", "192.168.0.7", "10.1.2.200", "fd00::7", "127.0.0.1"}, mine),
+                ElementsAre("fd00::7", "10.1.2.200", "192.168.0.7", "172.17.0.1", "127.0.0.1"));
+    EXPECT_THAT(interface_addresses(), Contains("127.0.0.1"));
+}
+
+TEST(TcpAddress, IsALineAndBack) {
+    TcpAddress address;
+    address.port = 4711;
+    address.addresses = {"10.0.0.1", "fd00::1"};
+    EXPECT_EQ(print(address), "4711 - - 10.0.0.1 fd00::1");
+    const TcpAddress back = parse_tcp_address("4711 name 77/1 10.0.0.1 fd00::1");
+    EXPECT_EQ(back.port, 4711);
+    EXPECT_EQ(back.local_name, "name");
+    EXPECT_EQ(back.kernel, "77/1");
+    EXPECT_EQ(back.addresses, address.addresses);
+    EXPECT_THROW(parse_tcp_address("70000 - -"), std::invalid_argument);
+    EXPECT_THROW(parse_tcp_address("here"), std::invalid_argument);
+}
+
+}  // namespace

@@ -1,0 +1,44 @@
+#include "trainer/comm/block_sums.h"
+
+#include <stdexcept>
+#include <vector>
+
+#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elementwise.h"
+
+namespace shardscope::trainer::collectives {
+
+namespace {
+
+template <class T>
+void sum(std::span<const std::byte* const> inputs, std::byte* output, std::int64_t bytes,
+         std::int32_t divisor) {
+    std::vector<const T*> typed;
+    typed.reserve(inputs.size());
+    for (const std::byte* input : inputs) typed.push_back(reinterpret_cast<const T*>(input));
+    kernels::sum_ranks(typed.data(), static_cast<int>(typed.size()), reinterpret_cast<T*>(output),
+                       static_cast<std::size_t>(bytes) / sizeof(T), 1.0 / divisor);
+}
+
+}  // namespace
+
+bool can_sum(DType type) {
+    return type != DType::int32;
+}
+
+void sum_blocks(DType type, std::span<const std::byte* const> inputs, std::byte* output, std::int64_t bytes,
+                std::int32_t divisor) {
+    switch (type) {
+        case DType::fp32:
+            return sum<float>(inputs, output, bytes, divisor);
+        case DType::bf16:
+            return sum<kernels::Bf16>(inputs, output, bytes, divisor);
+        case DType::fp64:
+            return sum<double>(inputs, output, bytes, divisor);
+        case DType::int32:
+            break;
+    }
+    throw std::logic_error("collectives do not sum integers");
+}
+
+}  // namespace shardscope::trainer::collectives

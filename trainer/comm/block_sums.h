@@ -1,0 +1,19 @@
+// Sums of blocks of bytes whose elements have a type that is known at run time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "trainer/plan/dtype.h"
+
+namespace shardscope::trainer::collectives {
+
+bool can_sum(DType type);
+
+// (inputs[0] + inputs[1] + ...) / divisor, element by element, as kernels::sum_ranks: the same bits as those
+// of the local process group. `output` may be one of the inputs.
+void sum_blocks(DType type, std::span<const std::byte* const> inputs, std::byte* output, std::int64_t bytes,
+                std::int32_t divisor);
+
+}  // namespace shardscope::trainer::collectives

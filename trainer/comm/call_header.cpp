@@ -1,0 +1,62 @@
+#include "trainer/comm/call_header.h"
+
+#include <cstddef>
+
+#include <fmt/format.h>
+
+namespace shardscope::trainer::collectives {
+
+namespace {
+
+std::string call(const CallHeader& header, const UnitName& unit_name) {
+    std::string text(traces::name(header.operation));
+    if (header.operation != Operation::barrier) {
+        text += fmt::format(" of {} {}", header.full_elements,
+                            kDTypeNames[static_cast<std::size_t>(header.dtype)]);
+    }
+    if (header.divisor != 1) text += fmt::format(" divided by {}", header.divisor);
+    return fmt::format("{} ({})", text, where(header, unit_name));
+}
+
+}  // namespace
+
+CallHeader header_of(const CollectiveLaunch& launch) {
+    CallHeader header;
+    header.sequence = launch.sequence;
+    header.step = launch.step;
+    header.full_elements = launch.call.full_elements;
+    header.communicator = launch.communicator;
+    header.unit = launch.unit;
+    header.divisor = launch.call.divisor;
+    header.operation = launch.call.operation;
+    header.dtype = launch.call.dtype;
+    header.phase = launch.phase;
+    return header;
+}
+
+std::string where(const CallHeader& header, const UnitName& unit_name) {
+    std::string text = fmt::format("step {}", header.step);
+    if (header.unit >= 0) {
+        text += fmt::format(", unit {}", header.unit);
+        const std::string name = unit_name ? unit_name(header.unit) : std::string();
+        if (!name.empty()) text += fmt::format(" \"{}\"", name);
+    }
+    if (header.phase != Phase::none) text += fmt::format(", {}", traces::name(header.phase));
+    return text;
+}
+
+std::string title(const CallHeader& header, const UnitName& unit_name) {
+    return fmt::format("{} number {} of communicator {} ({})", traces::name(header.operation),
+                       header.sequence, header.communicator, where(header, unit_name));
+}
+
+std::string divergence(const CallHeader& theirs, int reference_rank, const CallHeader& reference,
+                       const UnitName& unit_name) {
+    return fmt::format(
+        "calls {} where rank {} calls {}: number {} of communicator {}; all ranks must run the same job with "
+        "the same calls in the same order",
+        call(theirs, unit_name), reference_rank, call(reference, unit_name), reference.sequence,
+        reference.communicator);
+}
+
+}  // namespace shardscope::trainer::collectives

@@ -1,0 +1,37 @@
+// What a member tells the others of the collective that it begins, and the sentences about it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "trainer/executor/device.h"
+
+namespace shardscope::trainer::collectives {
+
+// As it goes over the wire; the processes of a job run the same program.
+struct CallHeader {
+    std::int64_t sequence = 0, step = 0, full_elements = 0;
+    std::int32_t communicator = 0, unit = -1, divisor = 1;
+    Operation operation = Operation::barrier;
+    DType dtype = DType::fp32;
+    Phase phase = Phase::none;
+    std::uint8_t reserved = 0;
+
+    friend bool operator==(const CallHeader&, const CallHeader&) = default;
+};
+static_assert(sizeof(CallHeader) == 40);
+
+CallHeader header_of(const CollectiveLaunch& launch);
+
+using UnitName = std::function<std::string(int unit)>;
+
+// "step 3, unit 2 "net.4", backward": what it belongs to.
+std::string where(const CallHeader& header, const UnitName& unit_name);
+// "all_gather number 12 of communicator 0 (step 3, unit 2 "net.4")".
+std::string title(const CallHeader& header, const UnitName& unit_name);
+// What follows "rank 1 ": "calls all_gather of 1024 fp32 (...) where rank 0 calls ...: number 12 of ...".
+std::string divergence(const CallHeader& theirs, int reference_rank, const CallHeader& reference,
+                       const UnitName& unit_name);
+
+}  // namespace shardscope::trainer::collectives

@@ -1,0 +1,457 @@
+#include "trainer/comm/collective_group.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <limits>
+#include <list>
+#include <map>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include "trainer/comm/block_sums.h"
+#include "trainer/comm/call_header.h"
+#include "trainer/comm/header_exchange.h"
+#include "trainer/comm/message_tag.h"
+#include "trainer/comm/moves.h"
+#include "trainer/comm/ordered_sums.h"
+#include "trainer/comm/ring_sums.h"
+#include "trainer/comm/scratch_pool.h"
+#include "trainer/comm/transfer.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+using namespace collectives;
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+
+constexpr std::size_t kOrderedScratch = 4;  // ordered sums that receive at a time
+constexpr microseconds kIdleWait{1'000'000};
+constexpr microseconds kBusyWait{100'000};
+// How long a member that found a divergence stays for its own headers to leave, so that the others find it,
+// too.
+constexpr microseconds kLastWords{250'000};
+// Where a process is silent, the World says so, at most a beat of its pulse (1 s) after the timeout. Here
+// only those are seen who wait for it and do not come for that: they are not to be blamed first.
+constexpr microseconds kWorldFirst{1'500'000};
+
+struct Flight {
+    CollectiveLaunch launch;
+    ProcessGroup::Done done;
+    Clock::time_point begun;
+    std::uint64_t number = 0;  // of what this rank has begun
+    // Set once it is under way.
+    const std::vector<int>* ranks = nullptr;
+    std::unique_ptr<HeaderExchange> headers;
+    std::unique_ptr<Transfer> transfer;  // none: the headers are all of it
+};
+
+class CollectiveGroup : public ProcessGroup {
+  public:
+    CollectiveGroup(std::unique_ptr<Wire> wire, const CollectiveGroupOptions& options)
+        : options_(options),
+          name_(wire->name()),
+          scratch_(options.sums == Sums::ordered ? kOrderedScratch : std::numeric_limits<std::size_t>::max()),
+          wire_(std::move(wire)) {
+        if (options.mesh.ranks != wire_->ranks()) {
+            throw std::logic_error(
+                fmt::format("a mesh of {} ranks over a wire between {}", options.mesh.ranks, wire_->ranks()));
+        }
+        thread_ = std::thread([this] { run(); });
+    }
+    ~CollectiveGroup() override { join(); }
+
+    const char* name() const override { return name_.c_str(); }
+    void begin(const CollectiveLaunch& collective, Done done) override;
+    void fail(std::exception_ptr error) override;
+    std::string waiting() const override;
+    void stop() override { join(); }
+
+  private:
+    // The ranks of a communicator and how far this member is.
+    struct Communicator {
+        std::vector<int> ranks;               // by place; empty: this rank is none of its members
+        std::int64_t first_open = 0;          // all collectives before it have ended
+        std::set<std::int64_t> ended;         // behind it
+        std::map<std::int64_t, Flight> held;  // too far ahead
+    };
+
+    // --- on any thread -------------------------------------------------------------------------------------
+    std::vector<int> ranks_of(int communicator) const;
+    void check(const CollectiveLaunch& collective) const;
+    void join();
+
+    // --- on the group's thread -----------------------------------------------------------------------------
+    void run();
+    void carry_on();  // until stop() or a failure, which it throws
+    bool accept();    // what begin() has left; false: stop() was called and all has ended
+    void start(Communicator& communicator, Flight flight);
+    bool advance(Flight& flight);  // whether anything changed
+    bool advance_all();
+    void end(std::list<Flight>::iterator flight);
+    void check_divergence(const Flight& flight);
+    // How long until the next one; throws what is too late.
+    microseconds check_deadlines() const;
+    void check_held() const;  // when all else has ended: nothing waits for what never began
+    CollectiveTrouble lost(const WireError& error) const;
+    void refuse(const std::exception_ptr& error);  // ends everything, also what is begun until stop()
+    CallHeader header(const Flight& flight) const { return header_of(flight.launch); }
+    std::string title_of(const Flight& flight) const { return title(header(flight), options_.unit_name); }
+
+    const CollectiveGroupOptions options_;
+    const std::string name_;
+
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;           // where the wire is not used any more
+    std::list<Flight> begun_;                   // not yet seen by the thread
+    std::map<std::uint64_t, CallHeader> open_;  // what has not ended, or failed, by number
+    std::uint64_t numbers_ = 0;
+    std::exception_ptr failure_;  // the first
+    bool stopping_ = false, stopped_ = false;
+
+    // The thread's own.
+    ScratchPool scratch_;
+    std::map<int, Communicator> communicators_;  // by id
+    std::list<Flight> flights_;                  // under way, in the order in which they began
+    std::unique_ptr<Wire> wire_;                 // others call wake() only
+
+    std::mutex joining_;
+    std::thread thread_;
+};
+
+// What the group itself finds out.
+class Trouble : public CollectiveError {
+  public:
+    explicit Trouble(const CollectiveTrouble& trouble)
+        : CollectiveError(trouble.rank < 0 ? trouble.reason
+                                           : fmt::format("rank {} {}", trouble.rank, trouble.reason)),
+          trouble_(trouble) {}
+    const CollectiveTrouble& trouble() const { return trouble_; }
+
+  private:
+    CollectiveTrouble trouble_;
+};
+
+struct ToldToFail {};  // fail() was called
+
+// --- on any thread -----------------------------------------------------------------------------------------
+
+std::vector<int> CollectiveGroup::ranks_of(int communicator) const {
+    const Mesh& mesh = options_.mesh;
+    const int rank = wire_->rank();
+    for (const Group group : {Group::world, Group::shard, Group::replicate}) {
+        if (mesh.id(group, rank) != communicator) continue;
+        std::vector<int> ranks;
+        ranks.reserve(static_cast<std::size_t>(mesh.size(group)));
+        for (int place = 0; place < mesh.size(group); ++place)
+            ranks.push_back(mesh.member(group, rank, place));
+        return ranks;
+    }
+    return {};
+}
+
+void CollectiveGroup::check(const CollectiveLaunch& collective) const {
+    const std::vector<int> ranks = ranks_of(collective.communicator);
+    const auto place = static_cast<std::size_t>(collective.place);
+    if (collective.members != static_cast<int>(ranks.size()) || place >= ranks.size() ||
+        ranks[place] != wire_->rank()) {
+        throw std::logic_error(fmt::format("rank {} is not at place {} of {} of communicator {}",
+                                           wire_->rank(), collective.place, collective.members,
+                                           collective.communicator));
+    }
+    switch (collective.call.operation) {
+        case Operation::reduce_scatter:
+        case Operation::all_reduce:
+            if (!can_sum(collective.call.dtype)) throw std::logic_error("collectives do not sum integers");
+            break;
+        case Operation::all_gather:
+        case Operation::broadcast:
+        case Operation::barrier:
+            break;
+        default:
+            throw std::logic_error(fmt::format("no such collective between processes: {}",
+                                               traces::name(collective.call.operation)));
+    }
+}
+
+void CollectiveGroup::begin(const CollectiveLaunch& collective, Done done) {
+    check(collective);
+    Flight flight;
+    flight.launch.communicator = collective.communicator;
+    flight.launch.place = collective.place;
+    flight.launch.members = collective.members;
+    flight.launch.sequence = collective.sequence;
+    flight.launch.call = collective.call;
+    flight.launch.step = collective.step;
+    flight.launch.unit = collective.unit;
+    flight.launch.phase = collective.phase;
+    flight.done = std::move(done);
+    flight.begun = Clock::now();
+    std::list<Flight> one;
+    one.push_back(std::move(flight));
+    std::exception_ptr refusal;
+    {
+        const std::lock_guard lock(mutex_);
+        if (stopping_) {
+            refusal = failure_ ? failure_
+                               : std::make_exception_ptr(std::logic_error(
+                                     "a collective began after the process group was stopped"));
+        } else {
+            one.front().number = ++numbers_;
+            open_.emplace(numbers_, header(one.front()));
+            begun_.splice(begun_.end(), one);
+        }
+    }
+    if (refusal) return one.front().done(refusal);
+    changed_.notify_one();
+    wire_->wake();
+}
+
+void CollectiveGroup::fail(std::exception_ptr error) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (stopped_ || failure_) return;
+        failure_ = std::move(error);
+    }
+    changed_.notify_one();
+    wire_->wake();
+}
+
+std::string CollectiveGroup::waiting() const {
+    CallHeader oldest;
+    {
+        const std::lock_guard lock(mutex_);
+        if (open_.empty()) return {};
+        oldest = open_.begin()->second;
+    }
+    return title(oldest, options_.unit_name);
+}
+
+void CollectiveGroup::join() {
+    const std::lock_guard one_at_a_time(joining_);
+    if (!thread_.joinable()) return;
+    {
+        const std::lock_guard lock(mutex_);
+        stopping_ = true;
+    }
+    changed_.notify_one();
+    wire_->wake();
+    thread_.join();
+}
+
+// --- on the group's thread ---------------------------------------------------------------------------------
+
+void CollectiveGroup::run() {
+    ::pthread_setname_np(::pthread_self(), "collectives");
+    std::exception_ptr failure;
+    try {
+        carry_on();
+        check_held();
+    } catch (const ToldToFail&) {
+        const std::lock_guard lock(mutex_);
+        failure = failure_;
+    } catch (const Trouble& trouble) {
+        if (options_.on_trouble) options_.on_trouble(trouble.trouble());
+        failure = std::make_exception_ptr(CollectiveError(trouble.what()));
+    } catch (const WireError& error) {
+        const Trouble trouble(lost(error));
+        if (options_.on_trouble) options_.on_trouble(trouble.trouble());
+        failure = std::make_exception_ptr(CollectiveError(trouble.what()));
+    } catch (...) {
+        failure = std::current_exception();
+    }
+    if (failure) refuse(failure);
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+}
+
+// It never looks for work in a loop: the rank's other threads may have no core but this one's.
+void CollectiveGroup::carry_on() {
+    while (accept()) {
+        const bool changed = advance_all();
+        const microseconds until_deadline = check_deadlines();
+        const microseconds wait = changed            ? microseconds(0)
+                                  : flights_.empty() ? kIdleWait
+                                                     : std::min(kBusyWait, until_deadline);
+        wire_->progress(static_cast<int>(wait.count()));
+    }
+}
+
+bool CollectiveGroup::accept() {
+    std::list<Flight> begun;
+    {
+        const std::lock_guard lock(mutex_);
+        if (failure_) throw ToldToFail();
+        begun.swap(begun_);
+        if (stopping_ && begun.empty() && flights_.empty()) return false;
+    }
+    for (Flight& flight : begun) {
+        Communicator& communicator = communicators_[flight.launch.communicator];
+        if (communicator.ranks.empty()) communicator.ranks = ranks_of(flight.launch.communicator);
+        if (flight.launch.sequence < communicator.first_open + kUnderWay) {
+            start(communicator, std::move(flight));
+        } else {
+            communicator.held.emplace(flight.launch.sequence, std::move(flight));
+        }
+    }
+    return true;
+}
+
+void CollectiveGroup::start(Communicator& communicator, Flight given) {
+    if (options_.delays) options_.delays->maybe_sleep();
+    Flight& flight = flights_.emplace_back(std::move(given));
+    flight.ranks = &communicator.ranks;
+    flight.headers =
+        std::make_unique<HeaderExchange>(*wire_, header(flight), communicator.ranks, flight.launch.place);
+    const TransferContext context{*wire_,        scratch_,           *flight.headers,
+                                  flight.launch, communicator.ranks, options_.delays};
+    switch (flight.launch.call.operation) {
+        case Operation::all_gather:
+            flight.transfer = make_all_gather(context);
+            break;
+        case Operation::broadcast:
+            flight.transfer = make_broadcast(context);
+            break;
+        case Operation::reduce_scatter:
+        case Operation::all_reduce:
+            flight.transfer =
+                options_.sums == Sums::ordered ? make_ordered_sums(context) : make_ring_sums(context);
+            break;
+        default:
+            break;
+    }
+}
+
+bool CollectiveGroup::advance_all() {
+    bool changed = false;
+    for (auto flight = flights_.begin(); flight != flights_.end();) {
+        const auto current = flight++;
+        changed |= advance(*current);
+        const bool over = current->headers->ended() && (!current->transfer || current->transfer->ended());
+        if (!over) continue;
+        end(current);
+        changed = true;
+    }
+    return changed;
+}
+
+bool CollectiveGroup::advance(Flight& flight) {
+    bool changed = flight.headers->advance();
+    if (flight.headers->divergent()) check_divergence(flight);
+    if (flight.transfer) changed |= flight.transfer->advance();
+    return changed;
+}
+
+void CollectiveGroup::end(std::list<Flight>::iterator flight) {
+    std::list<Flight> ended;
+    ended.splice(ended.end(), flights_, flight);
+    Communicator& communicator = communicators_[flight->launch.communicator];
+    communicator.ended.insert(flight->launch.sequence);
+    while (communicator.ended.erase(communicator.first_open) > 0) ++communicator.first_open;
+    flight->transfer.reset();
+    {
+        const std::lock_guard lock(mutex_);
+        open_.erase(flight->number);
+    }
+    flight->done(nullptr);
+    while (!communicator.held.empty() &&
+           communicator.held.begin()->first < communicator.first_open + kUnderWay) {
+        start(communicator, std::move(communicator.held.extract(communicator.held.begin()).mapped()));
+    }
+}
+
+// Both sides say the same: of the two, the one that fewer members agree with calls something else; where as
+// many do, the higher rank.
+void CollectiveGroup::check_divergence(const Flight& flight) {
+    const int place = *flight.headers->divergent();
+    const int rank = (*flight.ranks)[static_cast<std::size_t>(place)];
+    const CallHeader own = flight.headers->own(), theirs = flight.headers->of(place);
+    const auto until = Clock::now() + kLastWords;
+    const auto all_told = [&] {
+        for (Flight& other : flights_) other.headers->advance();
+        return std::all_of(flights_.begin(), flights_.end(),
+                           [](const Flight& other) { return other.headers->told(); });
+    };
+    while ((!all_told() || flight.headers->first_missing()) && Clock::now() < until) wire_->progress(1000);
+    const int with_own = flight.headers->agreeing(own), with_theirs = flight.headers->agreeing(theirs);
+    if (with_own == with_theirs ? rank > wire_->rank() : with_own > with_theirs)
+        throw Trouble({rank, divergence(theirs, wire_->rank(), own, options_.unit_name)});
+    throw Trouble({wire_->rank(), divergence(own, rank, theirs, options_.unit_name)});
+}
+
+microseconds CollectiveGroup::check_deadlines() const {
+    if (options_.timeout_s <= 0 || flights_.empty()) return kIdleWait;
+    const auto timeout = kWorldFirst + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(options_.timeout_s));
+    const auto now = Clock::now();
+    // The one that began first, or was held back longest.
+    const auto oldest = std::min_element(flights_.begin(), flights_.end(),
+                                         [](const Flight& a, const Flight& b) { return a.begun < b.begun; });
+    if (now < oldest->begun + timeout) {
+        return std::chrono::ceil<microseconds>(oldest->begun + timeout - now);
+    }
+    const std::string limit = fmt::format("within the {} s of run.timeout", options_.timeout_s);
+    if (const auto missing = oldest->headers->first_missing()) {
+        throw Trouble({(*oldest->ranks)[static_cast<std::size_t>(*missing)],
+                       fmt::format("has not begun {} {}", title_of(*oldest), limit)});
+    }
+    throw Trouble({-1, fmt::format("{} did not end {}", title_of(*oldest), limit)});
+}
+
+CollectiveTrouble CollectiveGroup::lost(const WireError& error) const {
+    const auto concerns = [&](const Flight& flight) {
+        return flight.ranks &&
+               std::find(flight.ranks->begin(), flight.ranks->end(), error.peer()) != flight.ranks->end();
+    };
+    auto flight = std::find_if(flights_.begin(), flights_.end(), concerns);
+    if (flight == flights_.end()) flight = flights_.begin();
+    const std::string during = flight == flights_.end() ? "" : " in " + title_of(*flight);
+    if (error.peer() >= 0) return {error.peer(), fmt::format("is lost{}: {}", during, error.what()), true};
+    return {-1, fmt::format("the connections between the ranks broke{}: {}", during, error.what())};
+}
+
+void CollectiveGroup::check_held() const {
+    for (const auto& [id, communicator] : communicators_) {
+        if (communicator.held.empty()) continue;
+        throw std::logic_error(fmt::format("number {} of communicator {} began, but number {} never did",
+                                           communicator.held.begin()->first, id, communicator.first_open));
+    }
+}
+
+void CollectiveGroup::refuse(const std::exception_ptr& error) {
+    std::list<Flight> over;
+    over.swap(flights_);
+    for (auto& [id, communicator] : communicators_) {
+        for (auto& [sequence, flight] : communicator.held) over.push_back(std::move(flight));
+        communicator.held.clear();
+    }
+    std::unique_lock lock(mutex_);
+    if (!failure_) failure_ = error;
+    while (true) {
+        over.splice(over.end(), begun_);
+        lock.unlock();
+        for (Flight& flight : over) flight.done(error);
+        over.clear();
+        lock.lock();
+        changed_.wait(lock, [&] { return stopping_ || !begun_.empty(); });
+        if (begun_.empty()) return;
+    }
+}
+
+}  // namespace
+
+std::unique_ptr<ProcessGroup> make_collective_group(std::unique_ptr<Wire> wire,
+                                                    const CollectiveGroupOptions& options) {
+    return std::make_unique<CollectiveGroup>(std::move(wire), options);
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,180 @@
+#include "trainer/comm/moves.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "trainer/comm/message_line.h"
+#include "trainer/comm/message_tag.h"
+#include "trainer/executor/pieces.h"
+
+namespace shardscope::trainer::collectives {
+
+namespace {
+
+// A copy within this member's memory, a slice at a time: messages go on meanwhile.
+class SlicedCopy {
+  public:
+    SlicedCopy(const void* from, void* to, std::int64_t bytes)
+        : from_(static_cast<const std::byte*>(from)),
+          to_(static_cast<std::byte*>(to)),
+          left_(from == to ? 0 : bytes) {}
+    bool advance() {
+        constexpr std::int64_t kSlice = 1 << 20;
+        const auto slice = static_cast<std::size_t>(std::min(kSlice, left_));
+        if (slice == 0) return false;
+        std::memcpy(to_, from_, slice);
+        from_ += slice;
+        to_ += slice;
+        left_ -= static_cast<std::int64_t>(slice);
+        return true;
+    }
+    bool ended() const { return left_ == 0; }
+
+  private:
+    const std::byte* from_;
+    std::byte* to_;
+    std::int64_t left_;
+};
+
+// One message for each piece.
+class AllGather : public Transfer {
+  public:
+    explicit AllGather(const TransferContext& context) : context_(context), copy_(own_copy(context)) {
+        const CollectiveLaunch& launch = context.launch;
+        const std::uint32_t tag = message_tag(launch.communicator, launch.sequence, MessageStream::results);
+        auto* output = static_cast<std::byte*>(launch.call.output);
+        const Piece own = piece(context, context.place());
+        const std::span<const std::byte> input(static_cast<const std::byte*>(launch.call.input),
+                                               static_cast<std::size_t>(own.bytes));
+        for (std::size_t i = 1; i < context.members(); ++i) {
+            const std::size_t to = context.after(i);
+            const Piece theirs = piece(context, to);
+            const std::span<std::byte> place(output + theirs.begin, static_cast<std::size_t>(theirs.bytes));
+            peers_.push_back({to, own.bytes,
+                              MessageLine::sends(context.wire, context.ranks[to], tag, 1,
+                                                 [input](std::int64_t) { return input; }),
+                              MessageLine::receives(context.wire, context.ranks[to], tag, 1,
+                                                    [place](std::int64_t) { return place; })});
+        }
+    }
+
+    bool advance() override {
+        bool changed = false;
+        for (Peer& peer : peers_) {
+            if (context_.may_receive(peer.place)) changed |= peer.receive.advance(1);
+            if (context_.may_send(peer.place, peer.bytes)) changed |= peer.send.advance(1);
+        }
+        changed |= copy_.advance();
+        return changed;
+    }
+    bool ended() const override {
+        return copy_.ended() && std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
+                   return peer.send.ended() && peer.receive.ended();
+               });
+    }
+
+  private:
+    struct Piece {
+        std::int64_t begin, bytes;
+    };
+    static Piece piece(const TransferContext& context, std::size_t place) {
+        const CollectiveCall& call = context.launch.call;
+        const ElementRange range = piece_of(call.full_elements, context.members(), place);
+        return {range.begin * size_of(call.dtype), range.count() * size_of(call.dtype)};
+    }
+    static SlicedCopy own_copy(const TransferContext& context) {
+        const CollectiveCall& call = context.launch.call;
+        const Piece own = piece(context, context.place());
+        return {call.input, static_cast<std::byte*>(call.output) + own.begin, own.bytes};
+    }
+
+    struct Peer {
+        std::size_t place;
+        std::int64_t bytes;  // for it
+        MessageLine send, receive;
+    };
+    TransferContext context_;
+    std::vector<Peer> peers_;
+    SlicedCopy copy_;
+};
+
+class Broadcast : public Transfer {
+  public:
+    explicit Broadcast(const TransferContext& context)
+        : context_(context),
+          blocks_{context.launch.call.full_elements * size_of(context.launch.call.dtype), kBlock},
+          copy_(own_copy(context)) {
+        const CollectiveLaunch& launch = context.launch;
+        const std::uint32_t tag = message_tag(launch.communicator, launch.sequence, MessageStream::results);
+        auto* output = static_cast<std::byte*>(launch.call.output);
+        const std::size_t place = context.place(), members = context.members();
+        const bool chain = blocks_.bytes > kLittle;
+        if (place > 0) {
+            from_ = chain ? place - 1 : 0;
+            receive_.push_back(MessageLine::receives(
+                context.wire, context.ranks[from_], tag, blocks_.count(),
+                [output, blocks = blocks_](std::int64_t i) { return blocks.of(output, i); }));
+        }
+        const auto* data = place > 0 ? output : static_cast<const std::byte*>(launch.call.input);
+        const std::size_t last = chain ? std::min(place + 2, members) : place == 0 ? members : 0;
+        for (std::size_t to = place + 1; to < last; ++to) {
+            targets_.push_back({to, MessageLine::sends(context.wire, context.ranks[to], tag, blocks_.count(),
+                                                       [data, blocks = blocks_](std::int64_t i) {
+                                                           return blocks.of(data, i);
+                                                       })});
+        }
+    }
+
+    bool advance() override {
+        bool changed = false;
+        for (MessageLine& line : receive_) {
+            if (context_.may_receive(from_)) changed |= line.advance(blocks_.count());
+        }
+        const std::int64_t here = receive_.empty() ? blocks_.count() : receive_[0].over();
+        for (Target& target : targets_) {
+            if (context_.may_send(target.place, blocks_.bytes)) changed |= target.send.advance(here);
+        }
+        changed |= copy_.advance();
+        return changed;
+    }
+    bool ended() const override {
+        return copy_.ended() &&
+               std::all_of(receive_.begin(), receive_.end(),
+                           [](const MessageLine& line) { return line.ended(); }) &&
+               std::all_of(targets_.begin(), targets_.end(),
+                           [](const Target& target) { return target.send.ended(); });
+    }
+
+  private:
+    static constexpr std::int64_t kBlock = 512 << 10;
+    static constexpr std::int64_t kLittle = 64 << 10;
+
+    static SlicedCopy own_copy(const TransferContext& context) {
+        const CollectiveCall& call = context.launch.call;
+        const std::int64_t bytes = context.place() == 0 ? call.full_elements * size_of(call.dtype) : 0;
+        return {call.input, call.output, bytes};
+    }
+
+    struct Target {
+        std::size_t place;
+        MessageLine send;
+    };
+    TransferContext context_;
+    Blocks blocks_;
+    std::size_t from_ = 0;
+    std::vector<MessageLine> receive_;  // one; none at place 0
+    std::vector<Target> targets_;
+    SlicedCopy copy_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transfer> make_all_gather(const TransferContext& context) {
+    return std::make_unique<AllGather>(context);
+}
+
+std::unique_ptr<Transfer> make_broadcast(const TransferContext& context) {
+    return std::make_unique<Broadcast>(context);
+}
+
+}  // namespace shardscope::trainer::collectives

@@ -1,0 +1,18 @@
+// Collectives that only move data.
+#pragma once
+
+#include <memory>
+
+#include "trainer/comm/transfer.h"
+
+namespace shardscope::trainer::collectives {
+
+// Every member sends its piece to all others: each crosses the wire as often as on a ring, without the ring's
+// latency.
+std::unique_ptr<Transfer> make_all_gather(const TransferContext& context);
+
+// From place 0: little data to all directly, much along a chain of the members, block by block, so that
+// nobody sends more than the data once.
+std::unique_ptr<Transfer> make_broadcast(const TransferContext& context);
+
+}  // namespace shardscope::trainer::collectives

@@ -1,0 +1,25 @@
+// The module's exported function; see module.h.
+#include <exception>
+#include <string>
+
+#include <shardscope/version.h>
+
+#include "trainer/comm/mpi/module.h"
+#include "trainer/comm/mpi/mpi_job.h"
+
+using namespace shardscope::trainer;
+
+extern "C" __attribute__((visibility("default"))) MpiModule* shardscope_open_mpi(const std::string& version,
+                                                                                 std::string& why) {
+    if (version != shardscope::kVersion) {
+        why = "libshardscope_mpi.so is of version " + std::string(shardscope::kVersion) +
+              ", shardscope-train of " + version + "; install both from one build";
+        return nullptr;
+    }
+    try {
+        return new mpi::MpiJob;
+    } catch (const std::exception& error) {
+        why = error.what();
+        return nullptr;
+    }
+}

@@ -1,0 +1,226 @@
+#include "trainer/comm/mpi/mpi_wire.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <ctime>
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "trainer/comm/mpi/mpi_job.h"
+
+namespace shardscope::trainer::mpi {
+
+namespace {
+
+constexpr std::uint64_t kWireTags = std::uint64_t{1} << 32;
+// As many are made, where a library's tags are small; Open MPI's need two.
+constexpr std::uint64_t kMostCommunicators = 8;
+
+// A wait: look for kSpinNs while messages are under way, then sleep between looks, from kFirstSleepNs on,
+// half as long again each time. MPI moves data only in a look: with messages under way no sleep is longer
+// than kBusySleepNs; with none, there is at most to push out what MPI has taken over. The spin is about what
+// a part of a large message takes, so that the parts of one on its way follow each other without a sleep. Nor
+// is the core given away meanwhile: among threads that compute it comes back after milliseconds.
+constexpr long kSpinNs = 50'000;
+constexpr long kFirstSleepNs = 20'000;
+constexpr long kBusySleepNs = 200'000;
+constexpr long kIdleSleepNs = 2'000'000;
+
+long now_ns() {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1'000'000'000L + now.tv_nsec;
+}
+
+void relax() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+MpiWire::MpiWire(const MpiWireOptions& options, std::string library)
+    : options_(options), library_(std::move(library)) {
+    options_.chunk_bytes = std::clamp<std::size_t>(options_.chunk_bytes, 1, INT_MAX);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
+    const int* upper_bound = nullptr;
+    int known = 0;
+    const int code = MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &upper_bound, &known);
+    tags_ =
+        (code == MPI_SUCCESS && known && upper_bound ? static_cast<std::uint64_t>(*upper_bound) : 32767) + 1;
+    if (options_.tags != 0) tags_ = std::min(tags_, options_.tags);
+    const std::uint64_t needed = std::min((kWireTags + tags_ - 1) / tags_, kMostCommunicators);
+    communicators_.resize(needed, MPI_COMM_NULL);
+    for (MPI_Comm& communicator : communicators_) {
+        const int made = MPI_Comm_dup(MPI_COMM_WORLD, &communicator);  // with its error handler
+        if (made != MPI_SUCCESS) fail("MPI_Comm_dup", made, -1);
+    }
+    waker_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (waker_ < 0) throw WireError(fmt::format("no eventfd can be made ({})", std::strerror(errno)));
+}
+
+MpiWire::~MpiWire() {
+    // Communicators are left to MPI_Finalize: freeing one is collective, and after a failure nobody answers.
+    if (waker_ >= 0) ::close(waker_);
+}
+
+void MpiWire::fail(const char* call, int code, int peer) const {
+    const std::string what = describe_error(call, code);
+    if (peer < 0) throw WireError(fmt::format("{} failed ({})", library_, what));
+    throw WireError(fmt::format("{} failed between rank {} and rank {} ({})", library_, rank_, peer, what),
+                    peer);
+}
+
+MpiWire::Channel MpiWire::channel(std::uint32_t tag) const {
+    if (tag / tags_ >= communicators_.size()) {
+        throw WireError(fmt::format("{} carries tags below {} only, and {} is needed; use run.comm = \"tcp\"",
+                                    library_, tags_ * communicators_.size(), tag));
+    }
+    return {communicators_[tag / tags_], static_cast<int>(tag % tags_)};
+}
+
+std::size_t MpiWire::open_message() {
+    if (free_.empty()) {
+        parts_left_.push_back(0);
+        return parts_left_.size() - 1;
+    }
+    const std::size_t message = free_.back();
+    free_.pop_back();
+    return message;
+}
+
+// A message of no bytes is one part, too.
+template <class Byte, class Start>
+Wire::Ticket MpiWire::start(int peer, std::uint32_t tag, std::span<Byte> data, bool receives,
+                            const Start& start_part) {
+    const Channel where = channel(tag);
+    const std::size_t message = open_message();
+    std::size_t offset = 0;
+    do {
+        const int bytes = static_cast<int>(std::min(options_.chunk_bytes, data.size() - offset));
+        MPI_Request request = MPI_REQUEST_NULL;
+        const int code = start_part(data.data() + offset, bytes, where, &request);
+        if (code != MPI_SUCCESS) fail(receives ? "MPI_Irecv" : "MPI_Isend", code, peer);
+        requests_.push_back(request);
+        parts_.push_back({message, peer, receives ? bytes : -1});
+        parts_left_[message]++;
+        offset += static_cast<std::size_t>(bytes);
+    } while (offset < data.size());
+    return message + 1;
+}
+
+Wire::Ticket MpiWire::send(int to, std::uint32_t tag, std::span<const std::byte> data) {
+    return start(to, tag, data, false,
+                 [to](const std::byte* part, int bytes, const Channel& where, MPI_Request* request) {
+                     return MPI_Isend(part, bytes, MPI_BYTE, to, where.tag, where.communicator, request);
+                 });
+}
+
+Wire::Ticket MpiWire::receive(int from, std::uint32_t tag, std::span<std::byte> data) {
+    return start(from, tag, data, true,
+                 [from](std::byte* part, int bytes, const Channel& where, MPI_Request* request) {
+                     return MPI_Irecv(part, bytes, MPI_BYTE, from, where.tag, where.communicator, request);
+                 });
+}
+
+bool MpiWire::done(Ticket ticket) {
+    const std::size_t message = ticket - 1;
+    if (parts_left_[message] != 0) return false;
+    free_.push_back(message);
+    return true;
+}
+
+bool MpiWire::test() {
+    if (requests_.empty()) {
+        // Lets MPI move what it has taken over: a small message is over for its sender before it has left.
+        int there = 0;
+        const int code =
+            MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicators_[0], &there, MPI_STATUS_IGNORE);
+        if (code != MPI_SUCCESS) fail("MPI_Iprobe", code, -1);
+        return false;
+    }
+    finished_.resize(requests_.size());
+    statuses_.resize(requests_.size());
+    int count = 0;
+    const int code = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count,
+                                  finished_.data(), statuses_.data());
+    if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) fail("MPI_Testsome", code, -1);
+    if (count == MPI_UNDEFINED || count == 0) return false;
+    for (int i = 0; i < count; i++) {
+        const Part& part = parts_[static_cast<std::size_t>(finished_[static_cast<std::size_t>(i)])];
+        const MPI_Status& status = statuses_[static_cast<std::size_t>(i)];
+        const char* call = part.bytes < 0 ? "MPI_Isend" : "MPI_Irecv";
+        if (code == MPI_ERR_IN_STATUS && status.MPI_ERROR != MPI_SUCCESS)
+            fail(call, status.MPI_ERROR, part.peer);
+        int bytes = 0;
+        if (part.bytes >= 0 && MPI_Get_count(&status, MPI_BYTE, &bytes) == MPI_SUCCESS &&
+            bytes != part.bytes) {
+            throw WireError(fmt::format("a message of {} bytes came from rank {} where {} were expected",
+                                        bytes, part.peer, part.bytes),
+                            part.peer);
+        }
+        parts_left_[part.message]--;
+    }
+    // From behind, so that what takes a finished one's place has not been looked at in vain.
+    std::sort(finished_.begin(), finished_.begin() + count);
+    for (int i = count - 1; i >= 0; i--) {
+        const auto at = static_cast<std::size_t>(finished_[static_cast<std::size_t>(i)]);
+        requests_[at] = requests_.back();
+        parts_[at] = parts_.back();
+        requests_.pop_back();
+        parts_.pop_back();
+    }
+    return true;
+}
+
+bool MpiWire::sleep(long sleep_ns) {
+    // The kernel lets a thread oversleep by 50 us unless it asks for less.
+    thread_local const int fine = ::prctl(PR_SET_TIMERSLACK, 1'000UL, 0UL, 0UL, 0UL);
+    static_cast<void>(fine);
+    pollfd waker{waker_, POLLIN, 0};
+    const timespec timeout{sleep_ns / 1'000'000'000, sleep_ns % 1'000'000'000};
+    return ::ppoll(&waker, 1, &timeout, nullptr) > 0;
+}
+
+bool MpiWire::progress(int wait_us) {
+    if (test()) return true;
+    if (wait_us <= 0) return false;
+    const long begin = now_ns(), deadline = begin + wait_us * 1'000L;
+    long length = kFirstSleepNs;
+    for (long now = begin;; now = now_ns()) {
+        if (woken_.exchange(false, std::memory_order_acquire)) {
+            drain_pokes();
+            return test();
+        }
+        if (now >= deadline) return false;
+        if (now - begin < kSpinNs && !requests_.empty()) {
+            relax();
+        } else {
+            sleep(std::min(length, deadline - now));
+            length = std::min(length + length / 2, requests_.empty() ? kIdleSleepNs : kBusySleepNs);
+        }
+        if (test()) return true;
+    }
+}
+
+void MpiWire::wake() {
+    woken_.store(true, std::memory_order_release);
+    const std::uint64_t one = 1;
+    // Full is woken, too.
+    [[maybe_unused]] const ssize_t written = ::write(waker_, &one, sizeof one);
+}
+
+void MpiWire::drain_pokes() {
+    std::uint64_t pokes = 0;
+    [[maybe_unused]] const ssize_t taken = ::read(waker_, &pokes, sizeof pokes);
+}
+
+}  // namespace shardscope::trainer::mpi

@@ -1,0 +1,66 @@
+#include "trainer/comm/mpi_module.h"
+
+#include <cstdlib>
+#include <optional>
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <shardscope/version.h>
+
+#include "profiler/beside_tool.h"
+#include "trainer/comm/mpi/module.h"
+#include "trainer/world/place.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+constexpr const char* kModule = "libshardscope_mpi.so";
+
+// Stays open: MPI's own threads and handlers outlive the job.
+void* open_library() {
+    const std::string path = profiler::find_beside_tool(kModule);
+    if (path.empty()) {
+        throw WorldError(
+            fmt::format("run.comm = \"mpi\": {} is missing beside shardscope-train; build it where an MPI is "
+                        "installed, or use run.comm = \"tcp\"",
+                        kModule));
+    }
+    // Global: the plugins that an MPI opens look for its symbols there.
+    void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    if (library) return library;
+    const char* reason = ::dlerror();
+    throw WorldError(
+        fmt::format("run.comm = \"mpi\": {} cannot be opened ({}); install the MPI that it was built with, "
+                    "or use run.comm = \"tcp\"",
+                    path, reason ? reason : "no reason given"));
+}
+
+// An MPI whose launcher is another one's starts every process as a job of its own.
+void check_launcher(const MpiModule& module) {
+    const std::optional<Place> place =
+        place_from_environment([](const char* name) { return std::getenv(name); });
+    if (!place || place->ranks == module.ranks()) return;
+    throw WorldError(fmt::format(
+        "run.comm = \"mpi\": {} has started {} processes, but {} sees {}; start them by the mpirun "
+        "of this MPI (or srun --mpi=pmix), or use run.comm = \"tcp\"",
+        name(place->launcher), place->ranks, module.library(),
+        module.ranks() == 1 ? std::string("this one only") : std::to_string(module.ranks())));
+}
+
+}  // namespace
+
+std::unique_ptr<MpiModule> MpiModule::open() {
+    const auto open = reinterpret_cast<mpi::Open>(::dlsym(open_library(), mpi::kOpenSymbol));
+    if (!open) {
+        throw WorldError(fmt::format("run.comm = \"mpi\": {} has no {}; install it again from one build",
+                                     kModule, mpi::kOpenSymbol));
+    }
+    std::string why;
+    std::unique_ptr<MpiModule> module(open(kVersion, why));
+    if (!module) throw WorldError("run.comm = \"mpi\": " + why);
+    check_launcher(*module);
+    return module;
+}
+
+}  // namespace shardscope::trainer

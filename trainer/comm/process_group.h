@@ -1,0 +1,46 @@
+// Collectives between ranks that are processes, on the CPU's memory.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+#include "trainer/executor/device.h"
+
+namespace shardscope::trainer {
+
+// A collective that will never end; one sentence.
+class CollectiveError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+class ProcessGroup {
+  public:
+    ProcessGroup() = default;
+    virtual ~ProcessGroup() = default;
+    ProcessGroup(const ProcessGroup&) = delete;
+    ProcessGroup& operator=(const ProcessGroup&) = delete;
+
+    // "mpi", "tcp": the engine in the kernels' names.
+    virtual const char* name() const = 0;
+
+    // Called once, on a thread of the group, when this rank's data is in place (an all_reduce's and a
+    // broadcast's too) and its input may be changed. `error`: null, or why it never will be.
+    using Done = std::function<void(std::exception_ptr error)>;
+    // Begins this rank's part and returns at once. The ranks of a communicator begin the same collectives in
+    // the order of their sequence; those of different communicators in any order.
+    virtual void begin(const CollectiveLaunch& collective, Done done) = 0;
+
+    // What has not ended, and what begins later, ends with `error`. Any thread; does not block.
+    virtual void fail(std::exception_ptr error) = 0;
+    // What this rank has begun and what has not ended, the oldest, as a clause: "all_gather number 12 of
+    // communicator 0 (step 3, unit 2 \"net.4\", backward)"; empty: nothing. Any thread.
+    virtual std::string waiting() const = 0;
+    // What has begun ends, or fails; nothing touches anybody's memory after this. Idempotent.
+    virtual void stop() = 0;
+};
+
+}  // namespace shardscope::trainer

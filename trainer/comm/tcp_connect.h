@@ -1,0 +1,21 @@
+// How the connections of a TcpWire come about. Every process listens and says where; each then connects to
+// those of lower rank, and both sides show the nonce that only the job's processes know.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trainer/comm/socket.h"
+#include "trainer/comm/tcp_wire.h"
+
+namespace shardscope::trainer {
+
+struct TcpConnection {
+    Socket socket;       // not blocking; none to oneself
+    int memory_of = -1;  // the process whose memory can be read directly; -1: none
+};
+
+// By rank. Collective. Throws WorldError.
+std::vector<TcpConnection> connect_all(const TcpPeers& peers, const TcpWireOptions& options);
+
+}  // namespace shardscope::trainer

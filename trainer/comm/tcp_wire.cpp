@@ -1,0 +1,202 @@
+#include "trainer/comm/tcp_wire.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+
+#include "trainer/comm/socket.h"
+#include "trainer/comm/tcp_connect.h"
+#include "trainer/comm/tcp_peer.h"
+#include "trainer/comm/wire_messages.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+constexpr long kFarewellNs = 500'000'000;
+
+long now_ns() {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1'000'000'000L + now.tv_nsec;
+}
+
+class TcpWire final : public Wire {
+  public:
+    TcpWire(int rank, std::vector<TcpConnection> connections)
+        : rank_(rank),
+          epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+          waker_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+        if (!epoll_ || !waker_) {
+            throw WorldError(fmt::format("the connections cannot be watched ({})", std::strerror(errno)));
+        }
+        watch(EPOLL_CTL_ADD, waker_.get(), EPOLLIN, kWaker);
+        peers_.resize(connections.size());
+        writing_.resize(connections.size(), false);
+        for (std::size_t i = 0; i < connections.size(); i++) {
+            if (!connections[i].socket) continue;
+            peers_[i] = std::make_unique<TcpPeer>(static_cast<int>(i), std::move(connections[i]), messages_);
+            watch(EPOLL_CTL_ADD, peers_[i]->descriptor(), EPOLLIN, i);
+        }
+    }
+
+    // Answers that others wait for are not left behind.
+    ~TcpWire() override {
+        const long deadline = now_ns() + kFarewellNs;
+        for (const std::unique_ptr<TcpPeer>& other : peers_) {
+            while (other && other->owes_answers() && now_ns() < deadline) {
+                pollfd watched{other->descriptor(), POLLOUT, 0};
+                ::poll(&watched, 1, 10);
+                other->write();
+            }
+        }
+    }
+
+    int rank() const override { return rank_; }
+    int ranks() const override { return static_cast<int>(peers_.size()); }
+    const char* name() const override { return "tcp"; }
+
+    Ticket send(int to, std::uint32_t tag, std::span<const std::byte> data) override {
+        TcpPeer& other = peer(to);
+        const std::size_t message = messages_.open({data.data(), nullptr, data.size()});
+        other.send(message, tag);
+        write(static_cast<std::size_t>(to));
+        return WireMessages::ticket(message);
+    }
+
+    Ticket receive(int from, std::uint32_t tag, std::span<std::byte> data) override {
+        TcpPeer& other = peer(from);
+        const std::size_t message = messages_.open({nullptr, data.data(), data.size()});
+        other.receive(message, tag);
+        if (other.has_to_write()) write(static_cast<std::size_t>(from));
+        return WireMessages::ticket(message);
+    }
+
+    bool done(Ticket ticket) override { return messages_.take_if_over(ticket); }
+
+    bool progress(int wait_us) override {
+        if (pass() || wait_us <= 0) return std::exchange(moved_, false);
+        // Asleep at once: whoever is woken gets its core, and one that looks takes it from those who compute.
+        const long deadline = now_ns() + wait_us * 1'000L;
+        for (long now = 0; !woken_ && (now = now_ns()) < deadline;) {
+            sleep(deadline - now);
+            if (pass()) break;
+        }
+        woken_ = false;
+        return std::exchange(moved_, false);
+    }
+
+    void wake() override {
+        const std::uint64_t one = 1;
+        // Full is woken, too.
+        [[maybe_unused]] const ssize_t written = ::write(waker_.get(), &one, sizeof one);
+    }
+
+  private:
+    static constexpr std::uint64_t kWaker = ~std::uint64_t{0};
+
+    TcpPeer& peer(int rank) {
+        if (rank < 0 || rank >= ranks() || rank == rank_) {
+            throw std::logic_error(fmt::format("rank {} has no connection to rank {}", rank_, rank));
+        }
+        return *peers_[static_cast<std::size_t>(rank)];
+    }
+
+    void watch(int operation, int descriptor, std::uint32_t events, std::uint64_t what) const {
+        epoll_event event{};
+        event.events = events;
+        event.data.u64 = what;
+        if (::epoll_ctl(epoll_.get(), operation, descriptor, &event) != 0) {
+            throw WireError(fmt::format("a connection cannot be watched ({})", std::strerror(errno)));
+        }
+    }
+
+    // What the connection does not take now goes when the kernel says that it has room.
+    void write(std::size_t i) {
+        TcpPeer& other = *peers_[i];
+        if (other.write()) moved_ = true;
+        if (other.has_to_write() == writing_[i] || other.closed()) return;
+        writing_[i] = !writing_[i];
+        watch(EPOLL_CTL_MOD, other.descriptor(), writing_[i] ? EPOLLIN | EPOLLOUT : EPOLLIN, i);
+    }
+
+    void read(std::size_t i) {
+        TcpPeer& other = *peers_[i];
+        if (other.read()) moved_ = true;
+        if (other.closed()) {
+            watch(EPOLL_CTL_DEL, other.descriptor(), 0, i);
+            closed_.push_back(i);
+        }
+    }
+
+    // Whether anything moved.
+    bool pass() {
+        std::array<epoll_event, 64> events{};
+        const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+        for (int e = 0; e < ready; e++) {
+            const epoll_event& event = events[static_cast<std::size_t>(e)];
+            if (event.data.u64 == kWaker) {
+                std::uint64_t pokes = 0;
+                woken_ = ::read(waker_.get(), &pokes, sizeof pokes) > 0;
+                continue;
+            }
+            if (event.events & (EPOLLIN | EPOLLHUP | EPOLLERR)) read(event.data.u64);
+        }
+        for (std::size_t i = 0; i < peers_.size(); i++) {
+            if (!peers_[i]) continue;
+            if (peers_[i]->has_to_copy() && peers_[i]->copy()) moved_ = true;
+            if (peers_[i]->has_to_write()) write(i);
+        }
+        for (const std::size_t i : closed_) {
+            if (!peers_[i]->under_way()) continue;
+            throw WireError(fmt::format("the connection to rank {} has ended", i), static_cast<int>(i));
+        }
+        return moved_;
+    }
+
+    void sleep(long sleep_ns) const {
+        // The kernel lets a thread oversleep by 50 us unless it asks for less.
+        thread_local const int fine = ::prctl(PR_SET_TIMERSLACK, 1'000UL, 0UL, 0UL, 0UL);
+        static_cast<void>(fine);
+        pollfd watched{epoll_.get(), POLLIN, 0};
+        const timespec timeout{sleep_ns / 1'000'000'000, sleep_ns % 1'000'000'000};
+        ::ppoll(&watched, 1, &timeout, nullptr);
+    }
+
+    const int rank_;
+    Socket epoll_, waker_;
+    WireMessages messages_;
+    std::vector<std::unique_ptr<TcpPeer>> peers_;  // by rank; none for this one
+    std::vector<bool> writing_;                    // by rank: the kernel tells when there is room
+    std::vector<std::size_t> closed_;              // ranks whose connections have ended
+    bool moved_ = false, woken_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Wire> make_tcp_wire(const TcpPeers& peers, const TcpWireOptions& options) {
+    return std::make_unique<TcpWire>(peers.rank, connect_all(peers, options));
+}
+
+std::unique_ptr<Wire> make_tcp_wire(World& world) {
+    TcpPeers peers;
+    peers.rank = world.rank();
+    peers.ranks = world.ranks();
+    peers.gather = [&](const std::string& mine) { return world.gather(mine); };
+    peers.broadcast = [&](const std::string& from_rank_0) { return world.broadcast(from_rank_0); };
+    peers.failed = [&] { return world.failed(); };
+    peers.where = [&](int rank) {
+        return fmt::format("rank {} on host {}", rank, world.members()[static_cast<std::size_t>(rank)].host);
+    };
+    return make_tcp_wire(peers);
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,53 @@
+// Bytes between the processes of a job: what collectives are made of. One thread uses a Wire.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+namespace shardscope::trainer {
+
+// The wire does not carry any more; one sentence.
+class WireError : public std::runtime_error {
+  public:
+    explicit WireError(const std::string& sentence, int peer = -1)
+        : std::runtime_error(sentence), peer_(peer) {}
+    int peer() const { return peer_; }  // the rank at its other end; -1 unknown
+
+  private:
+    int peer_;
+};
+
+class Wire {
+  public:
+    // A message that is on its way; 0 is none.
+    using Ticket = std::uint64_t;
+
+    Wire() = default;
+    virtual ~Wire() = default;
+    Wire(const Wire&) = delete;
+    Wire& operator=(const Wire&) = delete;
+
+    virtual int rank() const = 0;
+    virtual int ranks() const = 0;
+    // "mpi", "tcp": what kernels and messages call it.
+    virtual const char* name() const = 0;
+
+    // Messages between two ranks with the same tag arrive in the order in which they were sent; a receive
+    // takes the next one, whose size must be its own. The memory stays until done() said so. Any size.
+    virtual Ticket send(int to, std::uint32_t tag, std::span<const std::byte> data) = 0;
+    virtual Ticket receive(int from, std::uint32_t tag, std::span<std::byte> data) = 0;
+
+    // Moves what can be moved, waiting for something to move up to `wait_us`; whether anything did. Throws
+    // WireError.
+    virtual bool progress(int wait_us) = 0;
+    // Whether the message is over; then the ticket is nobody's any more. Never blocks.
+    virtual bool done(Ticket ticket) = 0;
+
+    // Ends a progress() that waits, or the next one that would, from any thread.
+    virtual void wake() = 0;
+};
+
+}  // namespace shardscope::trainer
