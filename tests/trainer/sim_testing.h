@@ -1,0 +1,135 @@
+// A cluster of round figures, Plans of a few operations, and what a simulated run of them does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainer/sim/simulator.h"
+
+namespace shardscope::trainer::testing {
+
+// A kernel of 1000 operations takes 1 us, a launch 1 us, a collective 1 us beside its bytes at 1 GB/s; all
+// else that a host does takes the 1 ns that everything takes at least.
+inline sim::Cluster round_cluster(int devices = 8) {
+    sim::Cluster cluster;
+    cluster.name = "round";
+    cluster.devices = devices;
+    cluster.device.name = "a device";
+    cluster.device.memory = 1e9;
+    cluster.device.memory_bandwidth = 1e12;
+    for (sim::ClassRates& rates : cluster.device.classes) rates.flops = {1e9, 2e9, 4e9};
+    cluster.host.launch = 1e-6;
+    cluster.host.flops = 1e9;
+    cluster.host.memory_bandwidth = 1e9;
+    cluster.copy = {2e-6, 1e9, 0.5e9, 0.25};
+    cluster.collectives = {1e-6, sim::Algorithm::ring, sim::Algorithm::ring};
+    cluster.intra = {0, 1e9, false};
+    cluster.inter = {0, 1e9, false};
+    return cluster;
+}
+
+// Writes Plans by hand.
+struct HandPlan {
+    Plan plan;
+    explicit HandPlan(PlanKind kind = PlanKind::steady) {
+        plan.kind = kind;
+        plan.names = {""};
+        plan.events = 8;
+    }
+    Op& op(OpKind kind, Stream stream) {
+        Op& op = plan.ops.emplace_back();
+        op.kind = kind;
+        op.stream = stream;
+        return op;
+    }
+    HandPlan& kernel(const std::string& name, std::int64_t flops, Stream stream = Stream::compute) {
+        Op& op = this->op(OpKind::kernel, stream);
+        op.kernel = Kernel::scale;
+        op.flops = flops;
+        op.name = static_cast<std::int32_t>(plan.names.size());
+        plan.names.push_back(name);
+        return *this;
+    }
+    HandPlan& collective(Operation operation, std::int64_t bytes, Stream stream, Group group = Group::world) {
+        Op& op = this->op(OpKind::collective, stream);
+        op.collective = operation;
+        op.bytes = bytes;
+        op.group = group;
+        return *this;
+    }
+    HandPlan& record(EventId event, Stream stream) {
+        op(OpKind::record_event, stream).event = event;
+        return *this;
+    }
+    HandPlan& wait(EventId event, Stream stream) {
+        op(OpKind::wait_event, stream).event = event;
+        return *this;
+    }
+    HandPlan& host_wait(EventId event) {
+        op(OpKind::host_wait, Stream::host).event = event;
+        return *this;
+    }
+    HandPlan& allocate(std::int64_t bytes, Stream stream = Stream::compute) {
+        Op& op = this->op(OpKind::allocate, stream);
+        op.args = {{static_cast<BufferId>(plan.buffers.size()), 0, bytes, 0}};
+        plan.buffers.push_back({"buffer " + std::to_string(plan.buffers.size()), MemoryCategory::activations,
+                                MemorySpace::device, bytes, -1, -1});
+        return *this;
+    }
+    HandPlan& free(BufferId buffer) {
+        op(OpKind::free, Stream::host).args = {{buffer, 0, 0, 0}};
+        return *this;
+    }
+    // The latest operation works on a buffer.
+    HandPlan& on(BufferId buffer) {
+        plan.ops.back().args.push_back({buffer, 0, 0, 0});
+        return *this;
+    }
+};
+
+struct Done {
+    int rank_class = 0;
+    std::string name;
+    sim::Time start = 0, end = 0;
+    bool operator==(const Done&) const = default;
+};
+inline void PrintTo(const Done& done, std::ostream* out) {
+    *out << done.rank_class << ": " << done.name << " " << done.start << ".." << done.end;
+}
+
+// Keeps the device's work, in the order of its end.
+class WorkList final : public sim::RunObserver {
+  public:
+    std::vector<Done> work;
+    std::vector<Done> waits;  // of hosts
+
+    void begun(const Mesh&, const sim::RankClasses&) override {}
+    void range_opened(int, sim::Time, std::string_view, int) override {}
+    void collective_opened(int, sim::Time, const Op&) override {}
+    void range_closed(int, sim::Time) override {}
+    void runtime_call(int, sim::Time, sim::Time, std::string_view, std::int64_t) override {}
+    void waited(int rank_class, sim::Time start, sim::Time end, EventId, std::int64_t) override {
+        waits.push_back({rank_class, "wait", start, end});
+    }
+    void allocated(int, sim::Time, const Plan&, const Op&, const Block&) override {}
+    void freed(int, sim::Time, const Plan&, const Op&, const Block&) override {}
+    void memory_counts(int, sim::Time, std::int64_t, std::int64_t) override {}
+    void step_ended(int, std::int64_t, sim::Time, sim::Time) override {}
+    void work_ended(int rank_class, const sim::StreamItem& item, sim::Time start, sim::Time end) override {
+        const Op& op = *item.op;
+        const std::string name = op.kind == OpKind::kernel
+                                     ? item.plan->names[static_cast<std::size_t>(op.name)]
+                                     : std::string(traces::name(op.collective));
+        work.push_back({rank_class, name, start, end});
+    }
+};
+
+inline sim::Script script_of(const HandPlan& step, Mesh mesh = {}, std::int64_t count = 1) {
+    sim::Script script;
+    script.mesh = mesh;
+    script.steps = {&step.plan};
+    script.count = count;
+    return script;
+}
+
+}  // namespace shardscope::trainer::testing

@@ -1,0 +1,266 @@
+// Cost models: what a file says, what is refused, collectives by hand, and which ranks are alike.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim_testing.h"
+#include "trainer/sim/collective_cost.h"
+
+namespace shardscope::trainer::sim {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr const char* kWhole = R"([cluster]
+name = "c"
+devices = 4
+[device]
+name = "d"
+type = "gpu"
+memory = 1e9
+memory_bandwidth = 1e12
+kernel_latency = 0
+[operators.matmul]
+fp32 = 1e12
+bf16 = 4e12
+efficiency = [[1e3, 0.1], [1e5, 0.5]]
+[operators.elementwise]
+fp32 = 2e11
+bandwidth_share = 0.8
+[host]
+operation = 0
+launch = 1e-6
+event = 0
+allocate = 0
+grow = 0
+flops = 1e9
+memory_bandwidth = 1e9
+[copy]
+latency = 0
+to_device = 1e9
+to_host = 1e9
+pageable_share = 0.5
+[collectives]
+latency = 0
+inside = "ring"
+across = "tree"
+[intra]
+latency = 1e-6
+bandwidth = 1e9
+[inter]
+latency = 1e-5
+bandwidth = 1e8
+shared = true
+)";
+
+std::string error_of(const std::string& toml) {
+    try {
+        parse_cluster(toml, "c.toml");
+    } catch (const ClusterError& error) {
+        return error.what();
+    }
+    return "none";
+}
+
+// The text with one line changed, or left out.
+std::string with(const std::string& line, const std::string& instead) {
+    std::string text = kWhole;
+    const auto at = text.find(line);
+    EXPECT_NE(at, std::string::npos) << line;
+    return text.replace(at, line.size(), instead);
+}
+
+TEST(SimCluster, IsReadWithWhatItLeavesOut) {
+    const Cluster cluster = parse_cluster(kWhole, "c.toml");
+    EXPECT_EQ(cluster.nodes, 0);
+    EXPECT_EQ(cluster.node_of(9), 2);
+    const DeviceModel& device = cluster.device;
+    EXPECT_EQ(device.rates(OpClass::matmul).flops, (std::array<double, 3>{1e12, 1e12, 4e12}));
+    EXPECT_EQ(device.rates(OpClass::attention).flops, device.rates(OpClass::matmul).flops);
+    EXPECT_EQ(device.rates(OpClass::optimizer).flops[0], 2e11);
+    EXPECT_EQ(device.rates(OpClass::copy).bandwidth_share.at(123), 0.8);
+    const Curve& curve = device.rates(OpClass::attention).efficiency;
+    EXPECT_EQ(curve.at(1), 0.1);
+    EXPECT_NEAR(curve.at(1e4), 0.3, 1e-12);
+    EXPECT_EQ(curve.at(1e9), 0.5);
+    EXPECT_EQ(Curve{}.at(7), 1);
+    EXPECT_EQ(cluster.collectives.across, Algorithm::tree);
+    EXPECT_TRUE(cluster.inter.shared);
+}
+
+TEST(SimCluster, ErrorsNameFileLineAndFigure) {
+    EXPECT_EQ(error_of(kWhole), "none");
+    EXPECT_EQ(error_of(with("memory = 1e9\n", "")),
+              "c.toml:4: device.memory: the figure is missing; give the bytes of a device's memory");
+    EXPECT_EQ(error_of(with("memory = 1e9", "memory = 0")),
+              "c.toml:7: device.memory: 0 is impossible; give the bytes of a device's memory, above 0");
+    EXPECT_EQ(error_of(with("memory = 1e9", "memory = 'much'")),
+              "c.toml:7: device.memory: this is no number; give the bytes of a device's memory");
+    EXPECT_THAT(error_of(with("memory = 1e9", "memory = nan")),
+                StartsWith("c.toml:7: device.memory: nan is impossible"));
+    EXPECT_THAT(error_of(with("launch = 1e-6", "launch = -1")),
+                StartsWith("c.toml:19: host.launch: -1 is impossible"));
+    EXPECT_THAT(error_of(with("launch = 1e-6", "launch = 1000")), HasSubstr("0 to 10"));
+    EXPECT_THAT(error_of(with("devices = 4", "devices = 4.5")), HasSubstr("4.5 is no whole number"));
+    EXPECT_THAT(error_of(with("inside = \"ring\"", "inside = \"star\"")),
+                StartsWith("c.toml:32: collectives.inside: \"star\" is not known; use \"direct\" or"));
+    EXPECT_THAT(error_of(with("launch = 1e-6", "launch = 1e-6\nlanch = 1")),
+                StartsWith("c.toml:20: there is no figure host.lanch; did you mean host.launch?"));
+    EXPECT_THAT(error_of("cluster = 1"), StartsWith("c.toml:1: cluster is a section; "));
+    EXPECT_THAT(error_of("[cluster"), StartsWith("c.toml:1: not TOML: "));
+    EXPECT_THAT(
+        error_of(with("efficiency = [[1e3, 0.1], [1e5, 0.5]]", "efficiency = [[1e3, 0.1], [1e2, 0.5]]")),
+        HasSubstr("the size 100 does not rise"));
+    EXPECT_THAT(error_of(with("efficiency = [[1e3, 0.1], [1e5, 0.5]]", "efficiency = 1.5")),
+                HasSubstr("the share 1.5 is impossible"));
+    EXPECT_THAT(error_of(with("efficiency = [[1e3, 0.1], [1e5, 0.5]]", "efficiency = [1, 2]")),
+                HasSubstr("this is no point"));
+    EXPECT_THAT(error_of(with("type = \"gpu\"", "type = \"gpu\"\ncores = 4")),
+                HasSubstr("leave the figure out"));
+    EXPECT_THAT(error_of(with("type = \"gpu\"", "type = \"cpu\"")),
+                HasSubstr("device.cores: the figure is missing"));
+}
+
+TEST(SimCluster, ShippedModelsAreWholeAndFoundByName) {
+    const std::vector<std::string> names = shipped_clusters();
+    EXPECT_EQ(names, (std::vector<std::string>{"a100", "h100_ib", "h200_nvlink", "laptop", "v100_pcie"}));
+    for (const std::string& name : names) EXPECT_EQ(load_cluster(name).name, name);
+    EXPECT_EQ(load_cluster("laptop").device.type, DeviceType::cpu);
+    const auto error = [](const std::string& name) -> std::string {
+        try {
+            load_cluster(name);
+        } catch (const ClusterError& refused) {
+            return refused.what();
+        }
+        return "none";
+    };
+    EXPECT_THAT(error("h200"), StartsWith("sim.cluster: there is no cost model \"h200\"; "));
+    EXPECT_THAT(error("lapotp"), HasSubstr("did you mean laptop?"));
+    EXPECT_THAT(error("none/of/these.toml"), HasSubstr("cannot be read"));
+}
+
+// --- collectives -----------------------------------------------------------------------------------------
+
+Cluster with_algorithms(Algorithm inside, Algorithm across) {
+    Cluster cluster = testing::round_cluster();
+    cluster.collectives = {1e-6, inside, across};
+    cluster.intra = {1e-5, 1e9, false};  // a, b
+    cluster.inter = {1e-4, 1e8, false};  // A; B is this times the group's share
+    return cluster;
+}
+
+// 8 ranks of a node, 8000 bytes: 7/8 of them at 1e9 bytes a second take 7 us.
+TEST(SimCollectives, InsideANode) {
+    const Spread eight{8, 1, 8, 1, 0};
+    const auto us = [&](Algorithm algorithm, Operation operation) {
+        return collective_seconds(with_algorithms(algorithm, algorithm), eight, operation, 8'000) * 1e6;
+    };
+    EXPECT_NEAR(us(Algorithm::direct, Operation::all_gather), 1 + 10 + 7, 1e-9);
+    EXPECT_NEAR(us(Algorithm::direct, Operation::all_reduce), 1 + 2 * (10 + 7), 1e-9);
+    EXPECT_NEAR(us(Algorithm::ring, Operation::all_gather), 1 + 70 + 7, 1e-9);
+    EXPECT_NEAR(us(Algorithm::ring, Operation::reduce_scatter), 1 + 70 + 7, 1e-9);
+    EXPECT_NEAR(us(Algorithm::ring, Operation::all_reduce), 1 + 140 + 14, 1e-9);
+    EXPECT_NEAR(us(Algorithm::ring, Operation::broadcast), 1 + 70 + 8, 1e-9);
+    EXPECT_NEAR(us(Algorithm::ring, Operation::barrier), 1 + 140, 1e-9);
+    EXPECT_NEAR(us(Algorithm::tree, Operation::all_gather), 1 + 30 + 7, 1e-9);
+    EXPECT_NEAR(us(Algorithm::tree, Operation::all_reduce), 1 + 60 + 16, 1e-9);
+    EXPECT_NEAR(us(Algorithm::tree, Operation::broadcast), 1 + 30 + 8, 1e-9);
+    // A node's links at half their bandwidth; a group of one only copies, reading and writing at 1e12.
+    EXPECT_NEAR(collective_seconds(with_algorithms(Algorithm::ring, Algorithm::ring), {8, 1, 8, 0.5, 0},
+                                   Operation::all_gather, 8'000),
+                85e-6, 1e-12);
+    EXPECT_NEAR(collective_seconds(with_algorithms(Algorithm::ring, Algorithm::ring), {},
+                                   Operation::all_gather, 500'000'000),
+                1.001e-3, 1e-12);
+}
+
+// 16 ranks on 2 nodes, 16000 bytes. Each node's 8 adapters together: 8e8 bytes a second, less than the 1e9
+// inside.
+TEST(SimCollectives, AcrossNodes) {
+    const Spread two{16, 2, 8, 1, 8};
+    const auto us = [&](Algorithm algorithm, Operation operation) {
+        return collective_seconds(with_algorithms(Algorithm::ring, algorithm), two, operation, 16'000) * 1e6;
+    };
+    // 14 steps inside, 1 between nodes; 15000 bytes at 8e8.
+    EXPECT_NEAR(us(Algorithm::ring, Operation::all_gather), 1 + 140 + 100 + 18.75, 1e-9);
+    EXPECT_NEAR(us(Algorithm::tree, Operation::all_gather), 1 + 30 + 100 + 18.75, 1e-9);
+    EXPECT_NEAR(us(Algorithm::tree, Operation::all_reduce), 1 + 2 * 130 + 2 * 20, 1e-9);
+    // Between nodes half of the bytes at 8e8 (each of 8 devices an eighth), inside 7/8 of them at 1e9.
+    EXPECT_NEAR(us(Algorithm::hierarchical, Operation::all_gather), 1 + 100 + 10 + 70 + 14, 1e-9);
+    EXPECT_NEAR(us(Algorithm::hierarchical, Operation::all_reduce), 1 + 2 * (100 + 10 + 70 + 14), 1e-9);
+    EXPECT_NEAR(us(Algorithm::hierarchical, Operation::broadcast), 1 + 100 + 20 + 30 + 16, 1e-9);
+    EXPECT_NEAR(us(Algorithm::direct, Operation::all_gather), 1 + 100 + 18.75, 1e-9);
+}
+
+// --- placement -------------------------------------------------------------------------------------------
+
+TEST(SimRanks, SpreadCountsNodesAndTheLinksThatFallToAGroup) {
+    Cluster cluster = testing::round_cluster(8);
+    const Mesh mesh{64, 8};
+    EXPECT_EQ(spread_of(mesh, Group::world, 0, cluster, {}), (Spread{64, 8, 8, 1, 8}));
+    EXPECT_EQ(spread_of(mesh, Group::shard, 9, cluster, {}), (Spread{8, 1, 8, 1, 0}));
+    EXPECT_EQ(spread_of(mesh, Group::replicate, 9, cluster, {}), (Spread{8, 8, 1, 1, 1}));
+    cluster.inter.shared = true;  // one link for the 8 ranks of a node
+    EXPECT_EQ(spread_of(mesh, Group::world, 0, cluster, {}).across, 1);
+    EXPECT_EQ(spread_of(mesh, Group::replicate, 9, cluster, {}).across, 0.125);
+    EXPECT_EQ(spread_of({12, 12}, Group::world, 0, cluster, {}), (Spread{12, 2, 8, 1, 1}));  // 8 and 4
+    const std::vector<SlowLink> slow = {{true, 1, 0.5}, {false, -1, 0.25}};
+    EXPECT_EQ(spread_of(mesh, Group::world, 0, cluster, slow), (Spread{64, 8, 8, 0.25, 0.5}));
+}
+
+TEST(SimRanks, ThatAreAlikeAreOneClass) {
+    const Cluster cluster = testing::round_cluster(8);
+    EXPECT_EQ(classify({1024, 1024}, cluster, {}, {}).classes.size(), 1u);
+    EXPECT_EQ(classify({1024, 8}, cluster, {}, {}).classes.size(), 1u);
+    EXPECT_EQ(classify({12, 12}, cluster, {}, {}).classes.size(),
+              1u);  // one communicator, whatever the nodes
+
+    // One slow rank: it, and all others, who share one communicator with it.
+    const RankClasses world = classify({1024, 1024}, cluster, {{3, 2}}, {});
+    ASSERT_EQ(world.classes.size(), 2u);
+    EXPECT_EQ(world.classes[0].ranks, 1023);
+    EXPECT_EQ(world.classes[1].representative, 3);
+    EXPECT_EQ(world.classes[1].slowdown, 2);
+    EXPECT_EQ(world.communicators[static_cast<std::size_t>(world.classes[0].communicators[0])].ranks, 1024);
+
+    // In a mesh: the slow rank, those of its shard group, those of its replicas' group, and the rest.
+    const RankClasses mesh = classify({1024, 8}, cluster, {{3, 2}}, {});
+    ASSERT_EQ(mesh.classes.size(), 4u);
+    std::map<int, int> sizes;
+    for (const int c : mesh.class_of) ++sizes[c];
+    EXPECT_EQ(sizes[mesh.class_of[3]], 1);
+    EXPECT_EQ(sizes[mesh.class_of[0]], 7);
+    EXPECT_EQ(sizes[mesh.class_of[11]], 127);
+    EXPECT_EQ(sizes[mesh.class_of[8]], 1024 - 1 - 7 - 127);
+
+    // A slow node: its own shard groups differ from the others'.
+    EXPECT_EQ(classify({64, 8}, cluster, {}, {{false, 2, 0.5}}).classes.size(), 2u);
+    EXPECT_EQ(classify({64, 64}, cluster, {}, {{false, 2, 0.5}}).classes.size(), 1u);
+}
+
+TEST(SimRanks, ThatDoNotFitAreRefused) {
+    Cluster cluster = testing::round_cluster(4);
+    cluster.nodes = 2;
+    testing::HandPlan plan;
+    plan.kernel("a", 1);
+    const auto error = [&](int ranks, const SimOptions& options = {}) -> std::string {
+        try {
+            simulate(testing::script_of(plan, {ranks, ranks}), cluster, options);
+        } catch (const ClusterError& refused) {
+            return refused.what();
+        }
+        return "none";
+    };
+    EXPECT_EQ(error(8), "none");
+    EXPECT_EQ(error(9),
+              "run.ranks: 9 ranks do not fit the 8 devices of the cluster round (2 nodes of 4); use fewer, "
+              "or another sim.cluster");
+    SimOptions slow;
+    slow.slow_links = {{true, 1, 0.5}};
+    EXPECT_EQ(error(8, slow), "none");
+    EXPECT_THAT(error(4, slow),
+                StartsWith("sim.slow_link: there is no node 1; the 4 ranks fill nodes 0 to 0"));
+}
+
+}  // namespace
+}  // namespace shardscope::trainer::sim

@@ -1,0 +1,201 @@
+// Whole jobs on simulated clusters: peaks and traffic that are published, what options do to time, and how
+// long a simulation itself may take.
+#include <chrono>
+#include <cmath>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plan_jobs.h"
+#include "trainer/executor/run.h"
+#include "trainer/sim/simulator.h"
+
+namespace shardscope::trainer {
+namespace {
+
+sim::SimResult simulate(const Job& job, const sim::Cluster& cluster, const sim::SimOptions& options = {}) {
+    const Program program(sim::placed_on(job, cluster));
+    return sim::simulate(program, cluster, options);
+}
+
+Job talk_job(const std::string& wrap, bool offload) {
+    return load_job(std::string(SHARDSCOPE_SAMPLES) + "/talk/talk.toml",
+                    {{"run.device", "sim"},
+                     {"model.width", "20480"},
+                     {"data.batch", "10240"},
+                     {"memory.gemm_workspace_bytes", "8519680"},
+                     {"fsdp.wrap", wrap},
+                     {"fsdp.cpu_offload", offload ? "true" : "false"}});
+}
+
+// The FSDP talk's three peaks, in MB of 2^20 bytes: 43,218.2, 17,616.6 and 16,016.6.
+TEST(SimJobs, TheTalksPeaksAtFullSize) {
+    const sim::Cluster cluster = sim::load_cluster("h200_nvlink");
+    const auto megabytes = [&](const std::string& wrap, bool offload) {
+        const double bytes = static_cast<double>(simulate(talk_job(wrap, offload), cluster).of(7).peak.bytes);
+        return std::round(bytes / (1 << 20) * 10) / 10;
+    };
+    EXPECT_EQ(megabytes("root", false), 43218.2);
+    EXPECT_EQ(megabytes("module:Linear", false), 17616.6);
+    EXPECT_EQ(megabytes("module:Linear", true), 16016.6);
+}
+
+Job llama_70b() {
+    return parse_job(
+        "[run]\ndevice = 'sim'\nranks = 8\nsteps = 1\n[model]\nname = 'llama-70b'\n[data]\ntype = "
+        "'text'\nbatch = 1\n[fsdp]\nwrap = 'module:LlamaBlock'\n[precision]\nparam = 'bf16'\nreduce "
+        "= 'fp32'\n[memory]\nactivation_checkpointing = 'module:LlamaBlock'\n[optimizer]\ntype = "
+        "'adamw'\n",
+        "llama-70b.toml");
+}
+
+// What a real job of this shape sends: NCCL's log has 106,956,800 bf16 elements of each rank in an all_gather
+// and 855,654,400 fp32 elements in a reduce_scatter.
+TEST(SimJobs, TrafficOfLlama70B) {
+    const Program program(sim::placed_on(llama_70b(), sim::load_cluster("h100_ib")));
+    int gathers = 0, scatters = 0;
+    for (const Op& op : testing::steady(program).ops) {
+        if (op.kind != OpKind::collective || op.unit <= 0) continue;  // 0: the root's, embeddings and head
+        if (op.collective == Operation::all_gather) {
+            EXPECT_EQ(op.dtype, DType::bf16);
+            EXPECT_EQ(op.args[1].bytes, 106'956'800 * 2);
+            EXPECT_EQ(op.bytes, 8 * 106'956'800LL * 2);
+            ++gathers;
+        }
+        if (op.collective == Operation::reduce_scatter) {
+            EXPECT_EQ(op.dtype, DType::fp32);
+            EXPECT_EQ(op.args[1].bytes, 855'654'400LL * 4);
+            EXPECT_EQ(op.bytes, 855'654'400LL * 4);
+            ++scatters;
+        }
+    }
+    EXPECT_EQ(gathers, 2 * 80);  // forward and backward of 80 blocks
+    EXPECT_EQ(scatters, 80);
+}
+
+// Eight wide layers on a node whose wires are slow enough to show.
+Job layers_job() {
+    Job job = testing::with_wrap(testing::mlp_job(8, 4096, 2048, 8), "module:Linear");
+    job.run.device = DeviceKind::sim;
+    return job;
+}
+
+sim::Cluster slow_wires() {
+    sim::Cluster cluster = sim::load_cluster("h200_nvlink");
+    cluster.intra.bandwidth = 60e9;
+    return cluster;
+}
+
+double exposed(const sim::SimResult& result) {
+    return result.of(0).steps.back().exposed_communication_s;
+}
+
+TEST(SimJobs, BackwardPrefetchHidesGathersThatWouldBeExposed) {
+    Job job = layers_job();
+    job.fsdp.backward_prefetch = BackwardPrefetch::none;
+    const sim::SimResult none = simulate(job, slow_wires());
+    job.fsdp.backward_prefetch = BackwardPrefetch::pre;
+    const sim::SimResult pre = simulate(job, slow_wires());
+    EXPECT_LT(exposed(pre), 0.9 * exposed(none));
+    EXPECT_LT(pre.average_step_s, none.average_step_s);
+    EXPECT_GT(pre.of(0).peak.bytes, none.of(0).peak.bytes);  // what it costs
+    const auto gathers = [](const sim::SimResult& result) {
+        double seconds = 0;
+        for (const sim::UnitExposure& unit : result.of(0).exposures) {
+            if (unit.phase == Phase::backward && unit.operation == Operation::all_gather)
+                seconds += unit.exposed_s;
+        }
+        return seconds;
+    };
+    EXPECT_LT(gathers(pre), 0.5 * gathers(none));
+}
+
+// Without the limiter the host runs ahead and asks for units long before the device is done with earlier
+// ones.
+TEST(SimJobs, TheLimiterKeepsTheHostFromReservingMore) {
+    Job job = layers_job();
+    const sim::SimResult limited = simulate(job, slow_wires());
+    job.fsdp.limit_all_gathers = false;
+    const sim::SimResult free = simulate(job, slow_wires());
+    EXPECT_EQ(limited.of(0).peak.bytes, free.of(0).peak.bytes);
+    EXPECT_LT(limited.of(0).reserved + 3 * std::int64_t{4096} * 4097 * 4, free.of(0).reserved);
+}
+
+TEST(SimJobs, AStragglerHoldsEverybodyAndTheOthersWaitForIt) {
+    const Job job = layers_job();
+    const sim::Cluster cluster = sim::load_cluster("h200_nvlink");
+    const sim::SimResult even = simulate(job, cluster);
+    sim::SimOptions options;
+    options.slow_ranks = {{3, 1.5}};
+    const sim::SimResult slowed = simulate(job, cluster, options);
+    ASSERT_EQ(even.classes.size(), 1u);
+    ASSERT_EQ(slowed.classes.size(), 2u);
+    const double step = slowed.of(0).steps.back().seconds;
+    EXPECT_NEAR(slowed.of(3).steps.back().seconds, step, 0.01 * step);
+    const sim::SimStep& before = even.of(0).steps.back();
+    EXPECT_GT(step, before.seconds + 0.4 * before.kernel_s);
+    EXPECT_GT(slowed.of(0).steps.back().exposed_communication_s,
+              slowed.of(3).steps.back().exposed_communication_s + 0.3 * before.kernel_s);
+    EXPECT_EQ(slowed.of(0).peak.bytes, even.of(0).peak.bytes);
+}
+
+TEST(SimJobs, ASlowLinkMakesItsCollectivesLonger) {
+    const Job job = layers_job();
+    sim::SimOptions options;
+    options.slow_links = {{false, -1, 0.5}};
+    const sim::SimStep even = simulate(job, slow_wires()).of(0).steps.back();
+    const sim::SimStep slowed = simulate(job, slow_wires(), options).of(0).steps.back();
+    EXPECT_NEAR(slowed.communication_s / even.communication_s, 2, 0.1);
+}
+
+TEST(SimJobs, WhatADeviceHoldsIsTheLimitUnlessTheJobGivesOne) {
+    const sim::Cluster cluster = sim::load_cluster("h100_ib");
+    Job job = layers_job();
+    EXPECT_EQ(sim::options_of(job, cluster).memory_limit, 80'000'000'000);
+    job.run.memory_limit = 1 << 20;
+    EXPECT_EQ(sim::options_of(job, cluster).memory_limit, 1 << 20);
+    EXPECT_THROW(simulate(job, cluster, sim::options_of(job, cluster)), RunError);
+}
+
+// A plan over 200 configurations of a model of 7 billion parameters is to take a minute: 0.3 s for each.
+TEST(SimJobs, AConfigurationOfASevenBillionModelTakesAFractionOfASecond) {
+    const sim::Cluster cluster = sim::load_cluster("h100_ib");
+    const auto start = std::chrono::steady_clock::now();
+    std::set<std::int64_t> peaks;
+    int configurations = 0;
+    for (const std::string wrap : {"root", "module:Block"}) {
+        for (const std::string strategy : {"FULL_SHARD", "SHARD_GRAD_OP"}) {
+            for (const std::string checkpointing : {"none", "module:Block"}) {
+                const Job job = parse_job(
+                    "[run]\ndevice = 'sim'\nranks = 64\n[model]\ntype = 'gpt'\nlayers = 32\nwidth = "
+                    "4096\nheads = 32\ncontext = 2048\nvocabulary = 50257\n[data]\ntype = 'text'\nbatch = "
+                    "1\n[fsdp]\nwrap = '" +
+                        wrap + "'\nsharding_strategy = '" + strategy +
+                        "'\n[precision]\nparam = 'bf16'\n[memory]\nactivation_checkpointing = '" +
+                        checkpointing + "'\n[optimizer]\ntype = 'adamw'\n",
+                    "7b.toml");
+                peaks.insert(simulate(job, cluster).of(0).peak.bytes);
+                ++configurations;
+            }
+        }
+    }
+    const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    EXPECT_LT(took, 0.3 * configurations);
+    RecordProperty("seconds_of_one", std::to_string(took / configurations));
+    EXPECT_GE(peaks.size(), 5u);  // under the root wrap not all options matter
+}
+
+TEST(SimJobs, AThousandRanksOfA175BillionModelTakeSeconds) {
+    const auto start = std::chrono::steady_clock::now();
+    const Job job = load_job(std::string(SHARDSCOPE_SAMPLES) + "/gpt_175b.toml");
+    const sim::SimResult result = simulate(job, sim::load_cluster(job.sim.cluster));
+    const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    EXPECT_EQ(result.class_of.size(), 1024u);
+    EXPECT_EQ(result.classes.size(), 1u);
+    EXPECT_EQ(result.of(1023).peak.bytes, result.of(0).peak.bytes);
+    EXPECT_LT(took, 5);
+}
+
+}  // namespace
+}  // namespace shardscope::trainer

@@ -1,0 +1,110 @@
+// The simulated device against the cpu's: for every pair of options of the grid the same peaks, by category,
+// unit and module, and the same collectives in the same order, although the one counts what the other does.
+#include <gtest/gtest.h>
+
+#include "parity_grid.h"
+#include "trace_testing.h"
+#include "trainer/sim/sim_trace.h"
+#include "trainer/sim/simulator.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using testing::Point;
+
+struct Simulated {
+    sim::SimResult result;
+    std::unique_ptr<traces::Trace> trace;
+};
+
+Simulated simulate(const Job& job) {
+    const Program program(job);
+    const sim::Cluster cluster = sim::load_cluster("laptop");
+    traces::ColumnSink sink;
+    sim::SimTrace trace(sink, program, cluster, job.run.ranks);
+    sim::SimOptions options;
+    options.every_step = true;
+    sim::SimResult result = sim::simulate(program, cluster, options, &trace);
+    return {std::move(result), sink.take()};
+}
+
+// "all_gather 4096 (16 padding) unit 2 forward of 0", … of each rank and communicator, by sequence number.
+std::map<std::pair<int, std::int64_t>, std::vector<std::string>> collectives(const traces::Trace& trace) {
+    const traces::Collectives& c = trace.collectives;
+    std::map<std::tuple<int, std::int64_t, std::int64_t>, std::string> found;
+    for (std::size_t i = 0; i < c.size(); ++i) {
+        found[{c.rank[i], c.group[i], c.sequence[i]}] =
+            std::string(traces::name(c.operation[i])) + " " + std::to_string(c.bytes[i]) + " (" +
+            std::to_string(c.padding[i]) + " padding) unit " + std::to_string(c.unit[i]) + " " +
+            std::string(traces::name(c.phase[i])) + " of " + std::to_string(c.group_size[i]);
+    }
+    EXPECT_EQ(found.size(), c.size()) << "a sequence number stands twice";
+    std::map<std::pair<int, std::int64_t>, std::vector<std::string>> lists;
+    for (const auto& [key, text] : found) lists[{std::get<0>(key), std::get<1>(key)}].push_back(text);
+    return lists;
+}
+
+// Bytes of each allocation and free in host order, with what they are: the whole account of a rank.
+std::vector<std::string> memory(const traces::Trace& trace, int rank) {
+    const traces::MemoryEvents& m = trace.memory;
+    std::vector<std::string> events;
+    for (std::size_t i = 0; i < m.size(); ++i) {
+        if (m.rank[i] != rank) continue;
+        events.push_back(std::to_string(m.bytes[i]) + " " + std::string(traces::name(m.category[i])) + " " +
+                         std::string(traces::name(m.space[i])) + " unit " + std::to_string(m.unit[i]) +
+                         " module " + std::to_string(m.module[i]));
+    }
+    return events;
+}
+
+void expect_equal(const MemoryPeak& simulated, const MemoryPeak& real, const std::string& what) {
+    EXPECT_EQ(simulated.bytes, real.bytes) << what;
+    EXPECT_EQ(simulated.at_peak, real.at_peak) << what;
+    EXPECT_EQ(simulated.units, real.units) << what;
+    EXPECT_EQ(simulated.modules, real.modules) << what;
+    EXPECT_EQ(simulated.where, real.where) << what;
+}
+
+TEST(SimMemory, PeaksAndCollectivesAreThoseThatTheCpuMeasures) {
+    const testing::SampleText text;
+    std::size_t compared = 0;
+    for (const Point& p : testing::every_pair()) {
+        Job job = testing::job_at(p, text);
+        job.run.steps = 3;
+        const std::string what = testing::describe(p);
+        const Program program(job);
+        const DataSource data = open_data(job);
+        const RunResult real = run_training(program, *data.train);
+        const Simulated simulated = simulate(job);
+        ASSERT_EQ(real.peaks.size(), static_cast<std::size_t>(job.run.ranks));
+        for (int rank = 0; rank < job.run.ranks; ++rank) {
+            expect_equal(simulated.result.of(rank).peak, real.peaks[static_cast<std::size_t>(rank)], what);
+        }
+        const auto trace = testing::record(job);
+        const auto expected = collectives(*trace);
+        EXPECT_EQ(collectives(*simulated.trace), expected) << what;
+        if (job.run.ranks > 1) compared += expected.at({0, 0}).size();
+        EXPECT_EQ(memory(*simulated.trace, 0), memory(*trace, 0)) << what;
+        if (::testing::Test::HasFailure()) break;  // one is enough to read
+    }
+    EXPECT_GT(compared, 500u);
+}
+
+// Each step's own peak, as the memory account foretells it: the first steps differ from the later ones.
+TEST(SimMemory, EachStepsPeakIsThatOfTheAccount) {
+    const testing::SampleText text;
+    for (const FsdpLayout layout : {FsdpLayout::fsdp1, FsdpLayout::fsdp2, FsdpLayout::lean}) {
+        Job job = testing::with_wrap(testing::gpt_job(text, 1, 4), "module:Block");
+        job.fsdp.layout = layout;
+        const Program program(job);
+        const std::vector<std::int64_t> foretold = program.predict().steps;
+        const Simulated simulated = simulate(job);  // it holds the steps
+        const auto& steps = simulated.result.of(0).steps;
+        ASSERT_EQ(steps.size(), 5u);
+        for (std::size_t s = 0; s < steps.size(); ++s)
+            EXPECT_EQ(steps[s].peak_bytes, foretold[std::min(s, foretold.size() - 1)]) << s;
+    }
+}
+
+}  // namespace
+}  // namespace shardscope::trainer

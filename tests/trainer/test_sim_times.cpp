@@ -1,0 +1,213 @@
+// When things begin and end on the simulated device: Plans of a few operations, whose times are worked out in
+// the comments. A step begins with its range, 1 ns; then each launch takes 1000 ns.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim_testing.h"
+#include "trainer/executor/run.h"
+#include "trainer/sim/costs.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using testing::Done;
+using ::testing::ElementsAre;
+using testing::HandPlan;
+
+std::vector<Done> work_of(const HandPlan& plan, Mesh mesh = {},
+                          const sim::Cluster& cluster = testing::round_cluster(),
+                          const sim::SimOptions& options = {}) {
+    testing::WorkList list;
+    sim::simulate(testing::script_of(plan, mesh), cluster, options, &list);
+    return list.work;
+}
+
+TEST(SimTimes, AStreamDoesOneThingAfterAnotherWhileTheHostRunsAhead) {
+    HandPlan plan;
+    plan.kernel("a", 10'000).kernel("b", 2'000).kernel("c", 1'000, Stream::unshard);
+    // a is there at 1 + 1000, b at 2001 behind it, c at 3001 on a stream of its own.
+    EXPECT_THAT(work_of(plan), ElementsAre(Done{0, "c", 3'001, 4'001}, Done{0, "a", 1'001, 11'001},
+                                           Done{0, "b", 11'001, 13'001}));
+}
+
+TEST(SimTimes, AnEventHoldsAnotherStreamAndAHostWaitTheHost) {
+    HandPlan plan;
+    plan.kernel("a", 10'000)
+        .record(0, Stream::compute)
+        .wait(0, Stream::unshard)
+        .kernel("b", 1'000, Stream::unshard);
+    plan.record(1, Stream::unshard).host_wait(1).kernel("c", 1'000);
+    testing::WorkList list;
+    sim::simulate(testing::script_of(plan), testing::round_cluster(), {}, &list);
+    // b follows a; the host finds b done 1 ns after its end and then takes 1000 for the launch of c.
+    EXPECT_THAT(list.work, ElementsAre(Done{0, "a", 1'001, 11'001}, Done{0, "b", 11'001, 12'001},
+                                       Done{0, "c", 13'002, 14'002}));
+    // The host had launched b at 1001 + two events + 1000, and recorded once more.
+    EXPECT_THAT(list.waits, ElementsAre(Done{0, "wait", 2'004, 12'002}));
+}
+
+TEST(SimTimes, OfAKernelFollowItsTypeAndOfACopyItsDirection) {
+    HandPlan plan;
+    plan.kernel("fp32", 1'000).kernel("bf16", 1'000);
+    plan.plan.ops.back().dtype = DType::bf16;
+    const auto work = work_of(plan);
+    EXPECT_EQ(work[0].end - work[0].start, 1'000);
+    EXPECT_EQ(work[1].end - work[1].start, 250);
+
+    const sim::Cluster cluster = testing::round_cluster();
+    const sim::Costs costs(cluster);
+    Plan copies;
+    for (const MemorySpace space : {MemorySpace::device, MemorySpace::pinned, MemorySpace::host})
+        copies.buffers.push_back({"", MemoryCategory::other, space, 0, -1, -1});
+    const auto seconds = [&](int kind, BufferId to, BufferId from) {
+        Op op;
+        op.kind = OpKind::memcpy;
+        op.copy_kind = static_cast<std::uint8_t>(kind);
+        op.args = {{to, 0, 0, 0}, {from, 0, 0, 0}};
+        op.bytes = 1'000'000;
+        return costs.on_device(copies, op);
+    };
+    EXPECT_DOUBLE_EQ(seconds(traces::kCopyHostToDevice, 0, 1), 2e-6 + 1e-3);
+    EXPECT_DOUBLE_EQ(seconds(traces::kCopyDeviceToHost, 1, 0), 2e-6 + 2e-3);
+    EXPECT_DOUBLE_EQ(seconds(traces::kCopyHostToDevice, 0, 2), 2e-6 + 4e-3);  // pageable: a quarter
+    EXPECT_DOUBLE_EQ(seconds(traces::kCopyDeviceToDevice, 0, 0), 2e-6);       // read and written at 1e12
+}
+
+TEST(SimTimes, OfAKernelAreTheLongerOfArithmeticAndMemory) {
+    sim::Cluster cluster = testing::round_cluster();
+    cluster.device.kernel_latency = 5e-6;
+    sim::ClassRates& rates = cluster.device.classes[static_cast<std::size_t>(sim::OpClass::matmul)];
+    rates.efficiency.points = {{1e3, 0.1}, {1e5, 0.5}};
+    rates.bandwidth_share.points = {{1, 0.25}};
+    Op op;
+    op.kind = OpKind::kernel;
+    op.kernel = Kernel::linear_forward;
+    op.flops = 10'000;  // halfway between the points, over the logarithm: 0.3
+    EXPECT_DOUBLE_EQ(sim::Costs(cluster).on_device({}, op), 5e-6 + 10'000 / (1e9 * 0.3));
+    EXPECT_DOUBLE_EQ(sim::Costs(cluster, true).on_device({}, op), 5e-6 + 10'000 / (2e9 * 0.3));  // TF32
+    op.bytes = 1'000'000'000;
+    EXPECT_DOUBLE_EQ(sim::Costs(cluster).on_device({}, op), 5e-6 + 1e9 / 0.25e12);
+    op.kernel = Kernel::linear_gelu_forward;  // a product as any other
+    EXPECT_DOUBLE_EQ(sim::Costs(cluster).on_device({}, op), 5e-6 + 1e9 / 0.25e12);
+    op.kernel = Kernel::linear_relu_forward;
+    EXPECT_DOUBLE_EQ(sim::Costs(cluster).on_device({}, op), 5e-6 + 1e9 / 0.25e12);
+}
+
+// Two ranks of a node: 1 us and half of 4000 bytes at 1 GB/s, 3000 ns.
+TEST(SimTimes, ACollectiveBeginsWhenAllAreThereAndEndsForAllTogether) {
+    HandPlan plan;
+    plan.kernel("work", 10'000).record(0, Stream::compute).wait(0, Stream::unshard);
+    plan.collective(Operation::all_gather, 4'000, Stream::unshard);
+    const Mesh mesh{2, 2};
+    EXPECT_THAT(work_of(plan, mesh),
+                ElementsAre(Done{0, "work", 1'001, 11'001}, Done{0, "all_gather", 11'001, 14'001}));
+
+    sim::SimOptions slow;
+    slow.slow_ranks = {{1, 2}};  // rank 0's all_gather spins until rank 1 has computed
+    EXPECT_THAT(work_of(plan, mesh, testing::round_cluster(), slow),
+                ElementsAre(Done{0, "work", 1'001, 11'001}, Done{1, "work", 1'001, 21'001},
+                            Done{0, "all_gather", 11'001, 24'001}, Done{1, "all_gather", 21'001, 24'001}));
+}
+
+TEST(SimTimes, CollectivesOfACommunicatorKeepTheirOrderOfIssue) {
+    HandPlan plan;
+    plan.kernel("work", 10'000, Stream::post_backward)
+        .collective(Operation::all_gather, 2'000, Stream::post_backward);
+    plan.collective(Operation::all_gather, 2'000, Stream::unshard);
+    // The second's stream is empty, but it waits for the first: one queue for each communicator.
+    EXPECT_THAT(work_of(plan, {2, 2}),
+                ElementsAre(Done{0, "work", 1'001, 11'001}, Done{0, "all_gather", 11'001, 13'001},
+                            Done{0, "all_gather", 13'001, 15'001}));
+    // Of two communicators, each has its own.
+    plan.plan.ops[1].group = Group::shard;
+    plan.plan.ops[2].group = Group::replicate;
+    const auto work = work_of(plan, {4, 2});
+    EXPECT_EQ(work[0].name, "all_gather");
+    EXPECT_LT(work[0].end, 10'000);
+}
+
+// Four ranks on two cores: kernels take twice as long; beside a second stream's, four times.
+TEST(SimTimes, RanksThatShareCoresSlowEachOtherDown) {
+    sim::Cluster cluster = testing::round_cluster();
+    cluster.device.cores = 2;
+    HandPlan one;
+    one.kernel("a", 10'000);
+    EXPECT_THAT(work_of(one, {4, 4}, cluster), ElementsAre(Done{0, "a", 1'001, 21'001}));
+    EXPECT_THAT(work_of(one, {2, 2}, cluster), ElementsAre(Done{0, "a", 1'001, 11'001}));
+    HandPlan two;
+    two.kernel("a", 10'000).kernel("b", 1'000, Stream::unshard);
+    // a alone from 1001 to 2001 gets 500 of its 10000; then both at a quarter: b's 1000 take 4000, until
+    // 6001, a has 1500; its last 8500 take 17000.
+    EXPECT_THAT(work_of(two, {4, 4}, cluster),
+                ElementsAre(Done{0, "b", 2'001, 6'001}, Done{0, "a", 1'001, 23'001}));
+}
+
+TEST(SimTimes, StepsThatRepeatAreWalkedThroughAFewTimesAndCountAll) {
+    HandPlan plan;
+    plan.kernel("a", 10'000).record(0, Stream::compute).host_wait(0);
+    const sim::SimResult result =
+        sim::simulate(testing::script_of(plan, {}, 1'000'000), testing::round_cluster());
+    EXPECT_LT(result.of(0).steps.size(), 10u);
+    EXPECT_EQ(result.steps, 1'000'000);
+    const double step = result.of(0).steps.back().seconds;
+    EXPECT_DOUBLE_EQ(step,
+                     11.003e-6);  // launch, kernel, and 1 ns each: range opened, wait over, range closed
+    EXPECT_NEAR(result.seconds, step * 1e6, step * 1e3);
+    sim::SimOptions every;
+    every.every_step = true;
+    const sim::SimResult whole =
+        sim::simulate(testing::script_of(plan, {}, 100), testing::round_cluster(), every);
+    ASSERT_EQ(whole.of(0).steps.size(), 100u);
+    EXPECT_DOUBLE_EQ(whole.of(0).steps.back().seconds, step);
+}
+
+TEST(SimTimes, WhatKernelsHideOfACollectiveIsNotExposed) {
+    HandPlan plan;
+    plan.collective(Operation::all_gather, 10'000, Stream::unshard).kernel("a", 2'000);
+    const sim::SimResult result = sim::simulate(testing::script_of(plan, {2, 2}), testing::round_cluster());
+    const sim::SimStep& step = result.of(0).steps.front();
+    EXPECT_DOUBLE_EQ(step.communication_s, 6e-6);  // 1 us and half of the bytes
+    EXPECT_DOUBLE_EQ(step.kernel_s, 2e-6);
+    EXPECT_DOUBLE_EQ(step.exposed_communication_s, 4e-6);
+    ASSERT_EQ(result.of(0).exposures.size(), 1u);
+    EXPECT_DOUBLE_EQ(result.of(0).exposures[0].exposed_s, 4e-6);
+}
+
+// --- memory ----------------------------------------------------------------------------------------------
+
+// A freed block is handed out again on its own stream at once, on another when its last use is over.
+TEST(SimTimes, BlocksGoBackWhenTheirStreamsAreDone) {
+    HandPlan plan;
+    plan.allocate(1'000'000).kernel("a", 10'000).on(0).free(0).allocate(1'000'000, Stream::unshard).free(1);
+    EXPECT_EQ(sim::simulate(testing::script_of(plan), testing::round_cluster()).of(0).reserved,
+              2 * 1'000'448);
+    HandPlan later;
+    later.allocate(1'000'000).kernel("a", 10'000).on(0).record(0, Stream::compute).host_wait(0);
+    later.free(0).allocate(1'000'000, Stream::unshard).free(1);
+    const sim::SimResult result = sim::simulate(testing::script_of(later), testing::round_cluster());
+    EXPECT_EQ(result.of(0).reserved, 1'000'448);
+    EXPECT_EQ(result.of(0).peak.bytes, 1'000'000);
+}
+
+TEST(SimTimes, AnAllocationBeyondTheLimitWaitsForBlocksOrEndsTheRun) {
+    HandPlan plan;
+    plan.allocate(1'000'000).kernel("a", 10'000).on(0).free(0).allocate(2'000'000, Stream::unshard);
+    plan.kernel("b", 1'000, Stream::unshard).on(1).free(1);
+    sim::SimOptions options;
+    options.memory_limit = 2'500'000;  // room for either, not for both
+    const auto work = work_of(plan, {}, testing::round_cluster(), options);
+    EXPECT_GE(work[1].start, work[0].end);
+    options.memory_limit = 1'500'000;
+    options.memory_place = "into the 1500000 bytes of a test";
+    try {
+        work_of(plan, {}, testing::round_cluster(), options);
+        FAIL() << "2 MB fit into 1.5 MB";
+    } catch (const OutOfMemory& error) {
+        EXPECT_THAT(error.what(),
+                    ::testing::HasSubstr("2000000 bytes for buffer 1 (none) do not fit into the "
+                                         "1500000 bytes of a test"));
+    }
+}
+
+}  // namespace
+}  // namespace shardscope::trainer

@@ -1,0 +1,101 @@
+// A simulated run's trace, read as any other: whole, with the run's own figures in every analysis.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plan_jobs.h"
+#include "traces/analysis/info.h"
+#include "traces/analysis/memory.h"
+#include "traces/analysis/overlap.h"
+#include "traces/analysis/summary.h"
+#include "traces/store/column_sink.h"
+#include "traces/store/trace.h"
+#include "trainer/sim/sim_trace.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct Simulated {
+    sim::SimResult result;
+    std::unique_ptr<traces::Trace> trace;
+};
+
+Simulated simulate(const Job& job, int shown) {
+    const sim::Cluster cluster = sim::load_cluster("h100_ib");
+    const Program program(sim::placed_on(job, cluster));
+    traces::ColumnSink sink;
+    sim::SimTrace trace(sink, program, cluster, shown);
+    sim::SimOptions options = sim::options_of(job, cluster);
+    options.every_step = true;
+    Simulated simulated{sim::simulate(program, cluster, options, &trace), nullptr};
+    trace.summarise(simulated.result);
+    simulated.trace = sink.take();
+    return simulated;
+}
+
+Job job_of(int ranks) {
+    Job job = testing::with_wrap(testing::mlp_job(4, 1024, 512, ranks), "module:Linear");
+    job.run.device = DeviceKind::sim;
+    job.run.steps = 4;
+    return job;
+}
+
+TEST(SimTrace, IsWholeAndSaysWhatTheSimulationSays) {
+    const Simulated simulated = simulate(job_of(8), 8);
+    const traces::Trace& trace = *simulated.trace;
+    EXPECT_THAT(traces::check_trace(trace), ElementsAre());
+    const traces::ExecutionSummary summary = traces::summarize(trace);
+    ASSERT_EQ(summary.ranks.size(), 8u);
+    const auto& steps = simulated.result.of(0).steps;
+    double seconds = 0, exposed = 0;
+    for (const sim::SimStep& step : steps) {
+        seconds += step.seconds / 4;
+        exposed += step.exposed_communication_s / 4;
+    }
+    EXPECT_EQ(summary.ranks[3].steps.size(), 4u);
+    // The first window of the analysis begins with the end of set-up's device work, a little before the step.
+    EXPECT_NEAR(summary.ranks[3].average_step_us, seconds * 1e6, 0.01 * seconds * 1e6);
+    const traces::OverlapReport overlap = traces::overlap_report(trace);
+    EXPECT_NEAR(overlap.ranks[3].mean_us(overlap.ranks[3].sum.exposed_communication), exposed * 1e6, 1e-3);
+    const traces::MemoryReport memory = traces::memory_report(trace);
+    EXPECT_EQ(memory.ranks[3].peak_bytes, simulated.result.of(3).peak.bytes);
+}
+
+TEST(SimTrace, ShowsTheFirstRanksAndOneOfEachOtherKind) {
+    Job job = job_of(64);
+    job.sim.slow_ranks = {{40, 2}};
+    const Simulated simulated = simulate(job, 2);
+    const traces::Trace& trace = *simulated.trace;
+    std::vector<int> numbers;
+    std::vector<std::string> hosts;
+    for (const traces::Rank& rank : trace.ranks) {
+        numbers.push_back(rank.number);
+        hosts.push_back(rank.host);
+    }
+    EXPECT_THAT(numbers, ElementsAre(0, 1, 40));
+    EXPECT_THAT(hosts, ElementsAre("node-0", "node-0", "node-5"));
+    EXPECT_EQ(trace.ranks[0].device_name, "NVIDIA H100 80GB HBM3");
+    EXPECT_THAT(traces::check_trace(trace), ElementsAre());
+    EXPECT_EQ(trace.config_value("device"), "sim");
+    EXPECT_EQ(trace.config_value("sim.nodes"), "8");
+    EXPECT_THAT(std::string(trace.config_value("sim.ranks_as_rank_0")), HasSubstr("63 of 64 ranks: peak "));
+    EXPECT_THAT(std::string(trace.config_value("sim.ranks_as_rank_40")), HasSubstr("1 of 64 ranks: peak "));
+}
+
+TEST(SimTrace, NamesCollectivesAndTheirEngine) {
+    const Simulated simulated = simulate(job_of(8), 1);
+    const traces::Trace& trace = *simulated.trace;
+    ASSERT_GT(trace.collectives.size(), 0u);
+    for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
+        ASSERT_GE(trace.collectives.event[i], 0);
+        const auto event = static_cast<std::size_t>(trace.collectives.event[i]);
+        const std::string kernel(trace.strings[trace.device.name[event]]);
+        EXPECT_THAT(kernel, ::testing::MatchesRegex("ncclDevKernel_.*_sim"));
+        EXPECT_EQ(trace.collectives.group_size[i], 8);
+    }
+}
+
+}  // namespace
+}  // namespace shardscope::trainer

@@ -1,0 +1,234 @@
+// Cost models: from text to figures, and where the text is found.
+#include "trainer/sim/cluster.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "trainer/job/nearest.h"
+#include "trainer/sim/figure_reader.h"
+#include "trainer/sim/shipped_clusters.h"
+
+namespace shardscope::trainer::sim {
+
+namespace {
+
+constexpr double kLongestLatency = 10;  // seconds; more is a unit that was mistaken
+
+std::string rate_of(Arithmetic arithmetic, OpClass c) {
+    return fmt::format("the {} operations a second that {} reaches at best",
+                       kArithmeticNames[static_cast<std::size_t>(arithmetic)],
+                       kOpClassNames[static_cast<std::size_t>(c)]);
+}
+
+// What a class leaves out stays as it is: that of the class that it resembles.
+void read_class(FigureReader& read, OpClass c, Presence presence, ClassRates& rates) {
+    const std::string section = fmt::format("operators.{}", kOpClassNames[static_cast<std::size_t>(c)]);
+    const bool given = read.positive(section, "fp32", rate_of(Arithmetic::fp32, c), rates.flops[0], presence);
+    for (const Arithmetic arithmetic : {Arithmetic::tf32, Arithmetic::bf16}) {
+        double& rate = rates.flops[static_cast<std::size_t>(arithmetic)];
+        if (given) rate = rates.flops[0];
+        read.positive(section, kArithmeticNames[static_cast<std::size_t>(arithmetic)], rate_of(arithmetic, c),
+                      rate, Presence::optional);
+    }
+    read.curve(section, "efficiency", rates.efficiency);
+    read.curve(section, "bandwidth_share", rates.bandwidth_share);
+}
+
+void read_classes(FigureReader& read, DeviceModel& device) {
+    const auto rates = [&](OpClass c) -> ClassRates& { return device.classes[static_cast<std::size_t>(c)]; };
+    read_class(read, OpClass::matmul, Presence::required, rates(OpClass::matmul));
+    read_class(read, OpClass::elementwise, Presence::required, rates(OpClass::elementwise));
+    for (const OpClass c : {OpClass::attention, OpClass::norm, OpClass::embedding, OpClass::loss,
+                            OpClass::optimizer, OpClass::copy}) {
+        rates(c) = rates(c == OpClass::attention ? OpClass::matmul : OpClass::elementwise);
+        read_class(read, c, Presence::optional, rates(c));
+    }
+}
+
+void read_device(FigureReader& read, DeviceModel& device) {
+    read.text("device", "name", "the device's name, as the trace shows it", device.name);
+    static constexpr std::array<std::string_view, 2> kTypes = {"cpu", "gpu"};
+    std::size_t type = 0;
+    read.choice("device", "type", kTypes, type);
+    device.type = static_cast<DeviceType>(type);
+    read.positive("device", "memory", "the bytes of a device's memory", device.memory);
+    read.positive("device", "memory_bandwidth", "the bytes a second of a device's memory",
+                  device.memory_bandwidth);
+    read.number("device", "kernel_latency", "the seconds before a kernel's work", 0, kLongestLatency,
+                device.kernel_latency);
+    const Presence cores = device.type == DeviceType::cpu ? Presence::required : Presence::optional;
+    if (read.count("device", "cores", "the cores that the ranks of a node share", 1, 65536, device.cores,
+                   cores) &&
+        device.type == DeviceType::gpu) {
+        throw ClusterError(
+            "device.cores: ranks share the cores of a \"cpu\", not of a \"gpu\"; leave the figure out");
+    }
+    read.positive("device", "price_per_hour", "the price of a device for an hour, in USD",
+                  device.price_per_hour, Presence::optional);
+    read_classes(read, device);
+}
+
+void read_host(FigureReader& read, HostModel& host) {
+    const auto seconds = [&](std::string_view key, std::string_view what, double& into) {
+        read.number("host", key, what, 0, kLongestLatency, into);
+    };
+    seconds("operation", "the host's seconds for each operator or module call", host.operation);
+    seconds("launch", "the host's seconds to enqueue a kernel, copy or collective", host.launch);
+    seconds("event", "the host's seconds to record an event, or to make a stream wait for one", host.event);
+    seconds("allocate", "the host's seconds for a block of the caching allocator", host.allocate);
+    seconds("grow", "the host's seconds to take new memory from the device", host.grow);
+    read.positive("host", "flops", "the operations a second of what the host does itself", host.flops);
+    read.positive("host", "memory_bandwidth", "the bytes a second of a host's memory", host.memory_bandwidth);
+}
+
+void read_copy(FigureReader& read, CopyModel& copy) {
+    read.number("copy", "latency", "the seconds of a copy between host and device beside its bytes", 0,
+                kLongestLatency, copy.latency);
+    read.positive("copy", "to_device", "the bytes a second from pinned memory to the device", copy.to_device);
+    read.positive("copy", "to_host", "the bytes a second from the device to pinned memory", copy.to_host);
+    read.number("copy", "pageable_share", "the share of those rates that memory that is not pinned reaches",
+                1e-3, 1, copy.pageable_share);
+}
+
+void read_link(FigureReader& read, std::string_view section, std::string_view where, Link& link) {
+    read.number(section, "latency", fmt::format("the seconds of one step of a collective {}", where), 0,
+                kLongestLatency, link.latency);
+    read.positive(section, "bandwidth",
+                  fmt::format("the bytes a second, one way, that collectives reach {}", where),
+                  link.bandwidth);
+}
+
+Algorithm read_algorithm(FigureReader& read, std::string_view key) {
+    std::size_t algorithm = 0;
+    read.choice("collectives", key, kAlgorithmNames, algorithm);
+    return static_cast<Algorithm>(algorithm);
+}
+
+std::string read_file(const std::string& path) {
+    std::ifstream stream(path, std::ios::binary);
+    std::ostringstream text;
+    if (stream) text << stream.rdbuf();
+    if (!stream || stream.bad()) {
+        throw ClusterError(
+            fmt::format("{}: the cost model cannot be read ({}); give the path of a .toml file, "
+                        "or one of {}",
+                        path, std::strerror(errno), fmt::join(shipped_clusters(), ", ")));
+    }
+    return text.str();
+}
+
+}  // namespace
+
+double Curve::at(double size) const {
+    if (points.empty()) return 1;
+    if (size <= points.front().size) return points.front().share;
+    if (size >= points.back().size) return points.back().share;
+    const auto above = std::upper_bound(points.begin(), points.end(), size,
+                                        [](double s, const Point& point) { return s < point.size; });
+    const Point &low = *(above - 1), &high = *above;
+    const double way = std::log(size / low.size) / std::log(high.size / low.size);
+    return low.share + way * (high.share - low.share);
+}
+
+OpClass class_of(Kernel kernel) {
+    switch (kernel) {
+        case Kernel::linear_forward:
+        case Kernel::linear_relu_forward:
+        case Kernel::linear_gelu_forward:
+        case Kernel::linear_backward_input:
+        case Kernel::linear_backward_weight:
+            return OpClass::matmul;
+        case Kernel::attention_forward:
+        case Kernel::attention_backward:
+        case Kernel::fused_attention_forward:
+        case Kernel::fused_attention_backward:
+            return OpClass::attention;
+        case Kernel::layer_norm_forward:
+        case Kernel::layer_norm_backward:
+        case Kernel::rms_norm_forward:
+        case Kernel::rms_norm_backward:
+            return OpClass::norm;
+        case Kernel::embedding_forward:
+        case Kernel::embedding_backward:
+        case Kernel::position_forward:
+        case Kernel::position_backward:
+            return OpClass::embedding;
+        case Kernel::mse_forward:
+        case Kernel::mse_backward:
+        case Kernel::cross_entropy_forward:
+        case Kernel::cross_entropy_backward:
+            return OpClass::loss;
+        case Kernel::sgd:
+        case Kernel::adam:
+        case Kernel::adamw:
+        case Kernel::lars_norms:
+        case Kernel::lars:
+        case Kernel::lamb_update:
+        case Kernel::lamb:
+            return OpClass::optimizer;
+        case Kernel::cast_to_bf16:
+        case Kernel::cast_to_fp32:
+        case Kernel::cat:
+        case Kernel::split:
+        case Kernel::chunk_cat:
+        case Kernel::chunk_split:
+            return OpClass::copy;
+        default:
+            return OpClass::elementwise;
+    }
+}
+
+Cluster parse_cluster(const std::string& toml, const std::string& file) {
+    FigureReader read(toml, file);
+    Cluster cluster;
+    cluster.file = file;
+    read.text("cluster", "name", "the cluster's name", cluster.name);
+    read.count("cluster", "nodes", "the number of nodes", 1, 1 << 20, cluster.nodes, Presence::optional);
+    read.count("cluster", "devices", "the number of devices of a node", 1, 65536, cluster.devices);
+    read_device(read, cluster.device);
+    read_host(read, cluster.host);
+    read_copy(read, cluster.copy);
+    read.number("collectives", "latency", "the seconds of each collective beside its steps", 0,
+                kLongestLatency, cluster.collectives.latency);
+    cluster.collectives.inside = read_algorithm(read, "inside");
+    read_link(read, "intra", "inside a node", cluster.intra);
+    if (cluster.nodes != 1) {
+        cluster.collectives.across = read_algorithm(read, "across");
+        read_link(read, "inter", "between nodes", cluster.inter);
+        read.boolean("inter", "shared", cluster.inter.shared);
+    }
+    read.end();
+    return cluster;
+}
+
+Cluster load_cluster(const std::string& name) {
+    for (const ShippedCluster& shipped : shipped_cluster_files()) {
+        if (shipped.name == name) return parse_cluster(std::string(shipped.toml), name + ".toml");
+    }
+    const bool path = name.find('/') != std::string::npos || name.ends_with(".toml");
+    if (path) return parse_cluster(read_file(name), name);
+    const std::vector<std::string> shipped = shipped_clusters();
+    const std::vector<std::string_view> known(shipped.begin(), shipped.end());
+    const std::string_view guess = nearest(name, known);
+    throw ClusterError(fmt::format(
+        "sim.cluster: there is no cost model \"{}\"; {}use the path of a .toml "
+        "file, or one of {}",
+        name, guess.empty() ? "" : fmt::format("did you mean {}? ", guess), fmt::join(shipped, ", ")));
+}
+
+std::vector<std::string> shipped_clusters() {
+    std::vector<std::string> names;
+    for (const ShippedCluster& shipped : shipped_cluster_files()) names.emplace_back(shipped.name);
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+}  // namespace shardscope::trainer::sim

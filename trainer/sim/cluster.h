@@ -1,0 +1,125 @@
+// A cluster that need not be there, as figures: what a device computes, how long a host takes, what the wires
+// carry. Read from a TOML file (load_cluster); everything that the simulator believes about a machine stands
+// here. Times are seconds, rates per second, sizes bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/plan/plan.h"
+
+namespace shardscope::trainer::sim {
+
+// A cost model that cannot be used; the message is one sentence: file, line, key, what is wrong, what to do.
+class ClusterError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+// Kernels that are limited by the same things.
+enum class OpClass : std::uint8_t { matmul, attention, norm, elementwise, embedding, loss, optimizer, copy };
+inline constexpr std::size_t kOpClasses = 8;
+inline constexpr std::array<std::string_view, kOpClasses> kOpClassNames = {
+    "matmul", "attention", "norm", "elementwise", "embedding", "loss", "optimizer", "copy"};
+OpClass class_of(Kernel kernel);
+
+// Rates of arithmetic that differ.
+enum class Arithmetic : std::uint8_t { fp32, tf32, bf16 };
+inline constexpr std::size_t kArithmetics = 3;
+inline constexpr std::array<std::string_view, kArithmetics> kArithmeticNames = {"fp32", "tf32", "bf16"};
+
+// What share of a rate is reached by work of a size: points of rising size, straight lines between them over
+// the logarithm of the size, the ends beyond them. No points: all of it, always.
+struct Curve {
+    struct Point {
+        double size = 0, share = 0;
+    };
+    std::vector<Point> points;
+
+    double at(double size) const;
+};
+
+// How fast kernels of a class are: the longer of arithmetic (flops / (rate * efficiency(flops))) and memory
+// (bytes / (memory_bandwidth * bandwidth_share(bytes))).
+struct ClassRates {
+    std::array<double, kArithmetics> flops{};  // per second
+    Curve efficiency;                          // over flops
+    Curve bandwidth_share;                     // over bytes
+};
+
+enum class DeviceType : std::uint8_t { cpu, gpu };
+
+struct DeviceModel {
+    std::string name;  // "NVIDIA H200"
+    DeviceType type = DeviceType::gpu;
+    double memory = 0;            // bytes
+    double memory_bandwidth = 0;  // bytes/s
+    double kernel_latency = 0;    // of each kernel, memset and copy on the device, before its work
+    // cpu: the cores that all ranks of a node share; work that runs at the same time beyond them slows down.
+    // 0: each rank's device is its own.
+    int cores = 0;
+    double price_per_hour = 0;  // of one device, in USD; 0: not said
+    std::array<ClassRates, kOpClasses> classes;
+
+    const ClassRates& rates(OpClass c) const { return classes[static_cast<std::size_t>(c)]; }
+};
+
+// The thread that walks the Plan, and the memory of its node.
+struct HostModel {
+    double operation = 0;  // of an operator's or a module's call: each range that opens
+    double launch = 0;     // to enqueue a kernel, copy, memset or collective
+    double event = 0;      // to record an event, to make a stream wait, to find a wait over
+    double allocate = 0;   // to get a block from the caching allocator, or give it back
+    double grow = 0;       // beside it, where the allocator takes new memory from the device
+    double flops = 0;      // per second, of kernels that the host does itself (optimizer under offload)
+    double memory_bandwidth = 0;  // of those, of copies on the host and of batches that are made
+};
+
+struct CopyModel {  // between host and device
+    double latency = 0;
+    double to_device = 0, to_host = 0;  // bytes/s, pinned memory
+    double pageable_share = 1;          // of those rates, where the host's side is not pinned
+};
+
+struct Link {
+    double latency = 0;    // of one step of a collective over it
+    double bandwidth = 0;  // bytes/s in one direction that collectives reach
+    bool shared = false;   // between nodes: one for all devices of a node (else one for each)
+};
+
+// How collectives go (see collective_cost.h for each one's time).
+enum class Algorithm : std::uint8_t { direct, ring, tree, hierarchical };
+inline constexpr std::array<std::string_view, 4> kAlgorithmNames = {"direct", "ring", "tree", "hierarchical"};
+
+struct CollectiveModel {
+    double latency = 0;                  // of each collective, once
+    Algorithm inside = Algorithm::ring;  // a group within one node
+    Algorithm across = Algorithm::ring;  // a group over several
+};
+
+struct Cluster {
+    std::string name, file;
+    int nodes = 0;    // 0: as many as the ranks need
+    int devices = 1;  // of a node
+    DeviceModel device;
+    HostModel host;
+    CopyModel copy;
+    Link intra, inter;  // inside a node, between nodes
+    CollectiveModel collectives;
+
+    int node_of(int rank) const { return rank / devices; }
+};
+
+// `name`: of a model that is shipped ("h200_nvlink"), or a path (anything with a '/' or ".toml"). Throws
+// ClusterError.
+Cluster load_cluster(const std::string& name);
+// The same from text; `file` stands for it in messages.
+Cluster parse_cluster(const std::string& toml, const std::string& file);
+// Names of the models that are shipped, sorted; empty where none are found.
+std::vector<std::string> shipped_clusters();
+
+}  // namespace shardscope::trainer::sim

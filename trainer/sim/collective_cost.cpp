@@ -1,0 +1,99 @@
+#include "trainer/sim/collective_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardscope::trainer::sim {
+
+namespace {
+
+// Of a spread, in the letters of the header.
+struct Terms {
+    double n = 0, p = 1, m = 1, k = 1;
+    double a = 0, b = 1, A = 0, B = 1;
+
+    double w() const { return m > 1 ? std::min(b, B) : b; }
+    double others() const { return (p - 1) / p * n; }  // bytes that each member lacks
+};
+
+double log2_up(double x) {
+    return std::ceil(std::log2(std::max(x, 1.0)));
+}
+
+// As all_gather and reduce_scatter go; all_reduce is one of each.
+double half(Algorithm algorithm, const Terms& t) {
+    switch (algorithm) {
+        case Algorithm::direct:
+            return (t.m > 1 ? t.A : t.a) + t.others() / t.w();
+        case Algorithm::ring:
+            return (t.p - t.m) * t.a + (t.m - 1) * t.A + t.others() / t.w();
+        case Algorithm::tree:
+            return log2_up(t.k) * t.a + log2_up(t.m) * t.A + t.others() / t.w();
+        case Algorithm::hierarchical:
+            return (t.m - 1) * t.A + (t.m - 1) / t.m * t.n / t.B + (t.k - 1) * t.a +
+                   (t.k - 1) / t.k * t.n / t.b;
+    }
+    return 0;
+}
+
+double all_reduce(Algorithm algorithm, const Terms& t) {
+    if (algorithm != Algorithm::tree) return 2 * half(algorithm, t);
+    return 2 * (log2_up(t.k) * t.a + log2_up(t.m) * t.A) + 2 * t.n / t.w();
+}
+
+double broadcast(Algorithm algorithm, const Terms& t) {
+    switch (algorithm) {
+        case Algorithm::direct:
+            return (t.m > 1 ? t.A : t.a) + t.n / t.w();
+        case Algorithm::ring:
+            return (t.p - t.m) * t.a + (t.m - 1) * t.A + t.n / t.w();
+        case Algorithm::tree:
+            return log2_up(t.k) * t.a + log2_up(t.m) * t.A + t.n / t.w();
+        case Algorithm::hierarchical:
+            return log2_up(t.m) * t.A + t.n / t.B + log2_up(t.k) * t.a + t.n / t.b;
+    }
+    return 0;
+}
+
+}  // namespace
+
+double collective_seconds(const Cluster& cluster, const Spread& spread, Operation operation,
+                          std::int64_t bytes) {
+    Terms t;
+    t.n = static_cast<double>(bytes);
+    t.p = spread.members;
+    t.m = spread.nodes;
+    t.k = spread.fullest;
+    t.a = cluster.intra.latency;
+    t.b = cluster.intra.bandwidth * spread.intra;
+    if (spread.nodes > 1) {
+        t.A = cluster.inter.latency;
+        t.B = cluster.inter.bandwidth * spread.across;
+    }
+    const Algorithm algorithm = spread.nodes > 1 ? cluster.collectives.across : cluster.collectives.inside;
+    double seconds = cluster.collectives.latency;
+    if (spread.members == 1) return seconds + 2 * t.n / cluster.device.memory_bandwidth;  // a copy
+    switch (operation) {
+        case Operation::all_gather:
+        case Operation::reduce_scatter:
+        case Operation::gather:
+        case Operation::scatter:
+        case Operation::all_to_all:
+            return seconds + half(algorithm, t);
+        case Operation::all_reduce:
+            return seconds + all_reduce(algorithm, t);
+        case Operation::barrier:
+            t.n = 0;
+            return seconds + all_reduce(algorithm, t);
+        case Operation::broadcast:
+        case Operation::reduce:
+            return seconds + broadcast(algorithm, t);
+        case Operation::send:
+        case Operation::recv:
+        case Operation::other:
+            break;
+    }
+    return seconds + (t.m > 1 ? t.A : t.a) + t.n / t.w();
+}
+
+}  // namespace shardscope::trainer::sim

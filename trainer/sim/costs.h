@@ -1,0 +1,28 @@
+// What one operation of a Plan costs on a cluster, in seconds. Collectives: collective_cost.h.
+#pragma once
+
+#include "trainer/plan/plan.h"
+#include "trainer/sim/cluster.h"
+
+namespace shardscope::trainer::sim {
+
+class Costs {
+  public:
+    // `tf32`: fp32 products go at TF32's rate (precision.tf32).
+    explicit Costs(const Cluster& cluster, bool tf32 = false) : cluster_(cluster), tf32_(tf32) {}
+
+    // A kernel, memcpy or memset on a stream of the device: kernel_latency (for a copy to or from the host:
+    // the copy's) and the longer of its arithmetic and its bytes.
+    double on_device(const Plan& plan, const Op& op) const;
+    // The same work where the host's thread does it; a batch that is made: its bytes are written once.
+    double on_host(const Op& op) const;
+
+  private:
+    double kernel(const Op& op) const;
+    double copy(const Plan& plan, const Op& op) const;
+
+    const Cluster& cluster_;
+    bool tf32_;
+};
+
+}  // namespace shardscope::trainer::sim

@@ -1,0 +1,53 @@
+// Reads the figures of a cost model from a TOML text, key by key: every figure is asked for once, with what
+// it is and what it can be; what was not asked for is no figure. Keeps toml++ out of other files.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "trainer/sim/cluster.h"
+
+namespace shardscope::trainer::sim {
+
+enum class Presence : std::uint8_t { required, optional };
+
+class FigureReader {
+  public:
+    // `file` stands for the text in messages. Throws ClusterError where it is no TOML; so do all members
+    // where a figure is missing, of another type or impossible.
+    FigureReader(const std::string& toml, std::string file);
+    ~FigureReader();
+    FigureReader(const FigureReader&) = delete;
+    FigureReader& operator=(const FigureReader&) = delete;
+
+    // Whether [section] is there; "operators.matmul" is a section inside another.
+    bool has(std::string_view section) const;
+
+    // Each returns whether the key is there, and leaves `into` alone where it is not. `what` follows "give":
+    // "the bytes of a device's memory".
+    bool number(std::string_view section, std::string_view key, std::string_view what, double low,
+                double high, double& into, Presence presence = Presence::required);
+    bool positive(std::string_view section, std::string_view key, std::string_view what, double& into,
+                  Presence presence = Presence::required);
+    bool count(std::string_view section, std::string_view key, std::string_view what, int low, int high,
+               int& into, Presence presence = Presence::required);
+    bool boolean(std::string_view section, std::string_view key, bool& into);  // optional
+    bool text(std::string_view section, std::string_view key, std::string_view what, std::string& into,
+              Presence presence = Presence::required);
+    // The index of one of `choices`.
+    bool choice(std::string_view section, std::string_view key, std::span<const std::string_view> choices,
+                std::size_t& into);
+    // A share (0 to 1], or a list of points [size, share] whose sizes rise. Optional.
+    bool curve(std::string_view section, std::string_view key, Curve& into);
+
+    // Refuses keys and sections that nothing asked for.
+    void end() const;
+
+  private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace shardscope::trainer::sim

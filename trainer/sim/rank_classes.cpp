@@ -1,0 +1,179 @@
+#include "trainer/sim/rank_classes.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace shardscope::trainer::sim {
+
+namespace {
+
+constexpr std::array<Group, 3> kGroups = {Group::world, Group::shard, Group::replicate};
+
+// The share that is left of a link's bandwidth at a node.
+double share_left(const std::vector<SlowLink>& slow_links, bool between_nodes, int node) {
+    double share = 1;
+    for (const SlowLink& slow : slow_links) {
+        if (slow.between_nodes == between_nodes && (slow.node < 0 || slow.node == node)) share *= slow.share;
+    }
+    return share;
+}
+
+struct Communicator {
+    std::vector<int> members;
+    Spread spread;
+};
+
+// All communicators of a group, and by rank which one is its own.
+struct Communicators {
+    std::vector<Communicator> all;
+    std::vector<int> of_rank;
+};
+
+Communicators communicators_of(const Mesh& mesh, Group group, const Cluster& cluster,
+                               const std::vector<SlowLink>& slow_links) {
+    Communicators found;
+    found.of_rank.resize(static_cast<std::size_t>(mesh.ranks), -1);
+    for (int rank = 0; rank < mesh.ranks; ++rank) {
+        if (found.of_rank[static_cast<std::size_t>(rank)] >= 0) continue;
+        Communicator communicator;
+        for (int place = 0; place < mesh.size(group); ++place) {
+            const int member = mesh.member(group, rank, place);
+            communicator.members.push_back(member);
+            found.of_rank[static_cast<std::size_t>(member)] = static_cast<int>(found.all.size());
+        }
+        communicator.spread = spread_of(mesh, group, rank, cluster, slow_links);
+        found.all.push_back(std::move(communicator));
+    }
+    return found;
+}
+
+// Numbers things that are equal alike, in the order of their first appearance.
+template <class Key>
+class Numbering {
+  public:
+    int of(const Key& key) {
+        return numbers_.try_emplace(key, static_cast<int>(numbers_.size())).first->second;
+    }
+    int count() const { return static_cast<int>(numbers_.size()); }
+
+  private:
+    std::map<Key, int> numbers_;
+};
+
+using CommunicatorKey = std::tuple<Group, decltype(Spread().key()), std::vector<int>>;
+
+std::vector<int> classes_of_members(const Communicator& communicator, const std::vector<int>& class_of) {
+    std::vector<int> classes;
+    for (const int member : communicator.members) {
+        const int c = class_of[static_cast<std::size_t>(member)];
+        if (classes.empty() || classes.back() != c) classes.push_back(c);
+    }
+    std::sort(classes.begin(), classes.end());
+    classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+    return classes;
+}
+
+// Whose queue a group's collectives go through: the world's, where the group is the world.
+Group queue_of(const Mesh& mesh, Group group) {
+    return mesh.size(group) == mesh.ranks ? Group::world : group;
+}
+
+}  // namespace
+
+Spread spread_of(const Mesh& mesh, Group group, int rank, const Cluster& cluster,
+                 const std::vector<SlowLink>& slow_links) {
+    std::map<int, int> members_on;  // by node
+    for (int place = 0; place < mesh.size(group); ++place) {
+        ++members_on[cluster.node_of(mesh.member(group, rank, place))];
+    }
+    Spread spread;
+    spread.members = mesh.size(group);
+    spread.nodes = static_cast<int>(members_on.size());
+    spread.fullest = 0;
+    spread.intra = 1;
+    double across = -1;
+    for (const auto& [node, members] : members_on) {
+        spread.fullest = std::max(spread.fullest, members);
+        if (members > 1) spread.intra = std::min(spread.intra, share_left(slow_links, false, node));
+        // A node's one link is shared by all its ranks: what falls to the group's members.
+        const int ranks_here = std::min(cluster.devices, mesh.ranks - node * cluster.devices);
+        const double links = cluster.inter.shared ? 1.0 / ranks_here : 1.0;
+        const double here = members * links * share_left(slow_links, true, node);
+        across = across < 0 ? here : std::min(across, here);
+    }
+    spread.across = spread.nodes > 1 ? across : 0;
+    return spread;
+}
+
+RankClasses classify(const Mesh& mesh, const Cluster& cluster, const std::vector<SlowRank>& slow_ranks,
+                     const std::vector<SlowLink>& slow_links) {
+    const auto ranks = static_cast<std::size_t>(mesh.ranks);
+    std::vector<double> slowdown(ranks, 1);
+    for (const SlowRank& slow : slow_ranks) slowdown[static_cast<std::size_t>(slow.rank)] *= slow.factor;
+
+    std::array<Group, kGroups.size()> queues{};
+    std::array<Communicators, kGroups.size()> groups;
+    for (std::size_t g = 0; g < kGroups.size(); ++g) {
+        queues[g] = queue_of(mesh, kGroups[g]);
+        groups[g] = communicators_of(mesh, queues[g], cluster, slow_links);
+    }
+
+    RankClasses found;
+    found.class_of.resize(ranks);
+    Numbering<double> speeds;
+    for (std::size_t r = 0; r < ranks; ++r) found.class_of[r] = speeds.of(slowdown[r]);
+    int count = speeds.count();
+    Numbering<CommunicatorKey> looks;
+    std::array<std::vector<int>, kGroups.size()> look_of;  // by communicator of the group
+    for (;;) {
+        looks = {};
+        for (std::size_t g = 0; g < groups.size(); ++g) {
+            look_of[g].clear();
+            for (const Communicator& communicator : groups[g].all) {
+                look_of[g].push_back(looks.of({queues[g], communicator.spread.key(),
+                                               classes_of_members(communicator, found.class_of)}));
+            }
+        }
+        const auto look = [&](std::size_t g, std::size_t r) {
+            return look_of[g][static_cast<std::size_t>(groups[g].of_rank[r])];
+        };
+        Numbering<std::array<int, 4>> finer;
+        std::vector<int> next(ranks);
+        for (std::size_t r = 0; r < ranks; ++r)
+            next[r] = finer.of({found.class_of[r], look(0, r), look(1, r), look(2, r)});
+        // A refinement with as many classes is the same partition.
+        const bool stable = finer.count() == count;
+        found.class_of = std::move(next);
+        count = finer.count();
+        if (stable) break;
+    }
+
+    // The classes' numbers may have changed in the last round: look once more, by the final ones.
+    looks = {};
+    found.classes.resize(static_cast<std::size_t>(count));
+    for (RankClass& c : found.classes) c.representative = -1;
+    for (std::size_t r = 0; r < ranks; ++r) {
+        RankClass& c = found.classes[static_cast<std::size_t>(found.class_of[r])];
+        ++c.ranks;
+        if (c.representative >= 0) continue;
+        c.representative = static_cast<int>(r);
+        c.slowdown = slowdown[r];
+        for (std::size_t g = 0; g < groups.size(); ++g) {
+            const Communicator& own = groups[g].all[static_cast<std::size_t>(groups[g].of_rank[r])];
+            const std::vector<int> classes = classes_of_members(own, found.class_of);
+            const int look = looks.of({queues[g], own.spread.key(), classes});
+            c.communicators[g] = look;
+            if (static_cast<std::size_t>(look) == found.communicators.size())
+                found.communicators.push_back({own.spread, classes, 0});
+        }
+    }
+    for (CommunicatorClass& communicator : found.communicators) {
+        for (const int c : communicator.classes)
+            communicator.ranks += found.classes[static_cast<std::size_t>(c)].ranks;
+    }
+    found.nodes = cluster.node_of(mesh.ranks - 1) + 1;
+    return found;
+}
+
+}  // namespace shardscope::trainer::sim

@@ -1,0 +1,29 @@
+// What a simulated run walks through: the Plans of a Program, or those of a test.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/plan/mesh.h"
+#include "trainer/plan/plan.h"
+
+namespace shardscope::trainer::sim {
+
+struct Script {
+    Mesh mesh;
+    const Plan* setup = nullptr;     // null: none
+    std::vector<const Plan*> steps;  // the first, …; the last stands for all that follow
+    const Plan* finish = nullptr;    // null: none
+    std::int64_t count = 1;          // of steps
+    bool batches_ahead = false;      // data.workers prepare them: the host does not wait
+    bool tf32 = false;
+    std::vector<std::string> unit_names;  // for messages
+
+    const Plan& step(std::int64_t number) const {
+        const auto n = static_cast<std::size_t>(number);
+        return *steps[n < steps.size() ? n : steps.size() - 1];
+    }
+};
+
+}  // namespace shardscope::trainer::sim

@@ -1,0 +1,15 @@
+// The cost models that come with the tools, made from samples/clusters when they are built. Constant data.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace shardscope::trainer::sim {
+
+struct ShippedCluster {
+    std::string_view name;  // "h200_nvlink"
+    std::string_view toml;
+};
+const std::vector<ShippedCluster>& shipped_cluster_files();
+
+}  // namespace shardscope::trainer::sim

@@ -1,0 +1,292 @@
+#include "trainer/sim/sim_trace.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "trainer/executor/nccl_payloads.h"
+#include "trainer/executor/program_rows.h"
+#include "trainer/executor/trace_names.h"
+
+namespace shardscope::trainer::sim {
+
+namespace {
+
+constexpr std::string_view kEngine = "sim";
+constexpr std::int64_t kRowsPerCommit = 100'000;
+constexpr int kMostOfOtherKinds = 8;
+
+// A simulated rank is a process with one thread, whose numbers nobody else has.
+std::int64_t pid_of(int rank) {
+    return traces::global_pid(rank + 1);
+}
+std::int64_t tid_of(int rank) {
+    return traces::global_tid(rank + 1, rank + 1);
+}
+std::int64_t correlation_of(int rank, std::int64_t number) {
+    return number == 0 ? 0 : (static_cast<std::int64_t>(rank) << 32) | number;
+}
+
+const Buffer& buffer_of(const Plan& plan, const Arg& arg) {
+    return plan.buffers[static_cast<std::size_t>(arg.buffer)];
+}
+
+}  // namespace
+
+SimTrace::SimTrace(traces::EventSink& sink, const Program& program, const Cluster& cluster, int full_ranks)
+    : sink_(sink),
+      program_(program),
+      cluster_(cluster),
+      full_ranks_(full_ranks),
+      nccl_domain_(sink.intern(trace_names::kNcclDomain)) {}
+
+template <class Row>
+void SimTrace::add(const Row& row, Time at) {
+    sink_.add(row);
+    latest_ = std::max(latest_, at);
+    if (++uncommitted_ < kRowsPerCommit) return;
+    uncommitted_ = 0;
+    sink_.commit();
+}
+
+// --- before the run --------------------------------------------------------------------------------------
+
+void SimTrace::begun(const Mesh& mesh, const RankClasses& ranks) {
+    mesh_ = mesh;
+    choose(ranks);
+    const auto describe = [&](const auto& row) { sink_.add(row); };
+    add_configuration_rows(program_, describe);
+    for (traces::PayloadSchemaRow row : nccl_payload_schemas()) {
+        row.domain = nccl_domain_;
+        sink_.add(row);
+    }
+    traces::PayloadEnumRow reductions = nccl_reductions();
+    reductions.domain = nccl_domain_;
+    sink_.add(reductions);
+    add_module_rows(program_, describe);
+    add_unit_rows(program_, describe);
+    describe_ranks();
+}
+
+// The first ranks, and the representatives of classes that are not among them.
+void SimTrace::choose(const RankClasses& ranks) {
+    classes_.resize(ranks.classes.size());
+    for (int rank = 0; rank < std::min(full_ranks_, mesh_.ranks); ++rank) shown_.push_back(rank);
+    int more = 0;
+    for (const RankClass& own : ranks.classes) {
+        if (own.representative < full_ranks_ || ++more > kMostOfOtherKinds) continue;
+        shown_.push_back(own.representative);
+    }
+    std::sort(shown_.begin(), shown_.end());
+    for (const int rank : shown_) of(ranks.class_of[static_cast<std::size_t>(rank)]).full.push_back(rank);
+}
+
+void SimTrace::describe_ranks() {
+    const auto describe = [&](const auto& row) { sink_.add(row); };
+    const MemoryPrediction prediction = program_.predict();
+    for (const int rank : shown_) {
+        traces::RankRow row;
+        row.rank = row.device = rank;
+        row.global_pid = pid_of(rank);
+        row.global_tid = tid_of(rank);
+        row.host = fmt::format("node-{}", cluster_.node_of(rank));
+        row.device_name = cluster_.device.name;
+        row.device_memory = static_cast<std::int64_t>(cluster_.device.memory);
+        row.data = mesh_.replica(rank);
+        row.shard = mesh_.shard_index(rank);
+        row.local_rank = rank % cluster_.devices;
+        sink_.add(row);
+        add_prediction_rows(prediction, rank, true, describe);
+        add_stream_rows(rank, describe);
+        sink_.add(traces::ProcessRow{pid_of(rank), rank + 1, "shardscope-train"});
+        sink_.add(traces::ThreadRow{tid_of(rank), fmt::format("rank {} host", rank), rank});
+    }
+    sink_.add(traces::RunInfoRow{"device", std::string(kEngine)});
+    sink_.add(traces::RunInfoRow{"sim.device", cluster_.device.name});
+    sink_.add(traces::RunInfoRow{"sim.devices_of_a_node", std::to_string(cluster_.devices)});
+    sink_.add(traces::RunInfoRow{"sim.nodes", std::to_string(cluster_.node_of(mesh_.ranks - 1) + 1)});
+    sink_.add(traces::RunInfoRow{"sim.ranks_shown", std::to_string(shown_.size())});
+    sink_.commit();
+}
+
+// All ranks, by what they did.
+void SimTrace::summarise(const SimResult& result) {
+    for (const SimRanks& own : result.classes) {
+        double seconds = 0, exposed = 0;
+        for (const SimStep& step : own.steps) {
+            seconds += step.seconds;
+            exposed += step.exposed_communication_s;
+        }
+        const auto steps = static_cast<double>(std::max<std::size_t>(own.steps.size(), 1));
+        sink_.add(traces::RunInfoRow{
+            fmt::format("sim.ranks_as_rank_{}", own.representative),
+            fmt::format(
+                "{} of {} ranks: peak {} bytes, average step {:.1f} us, exposed communication {:.1f} us",
+                own.ranks, mesh_.ranks, own.peak.bytes, seconds / steps * 1e6, exposed / steps * 1e6)});
+    }
+    sink_.commit();
+}
+
+// --- the host's thread -----------------------------------------------------------------------------------
+
+void SimTrace::range_opened(int rank_class, Time at, std::string_view name, int module) {
+    if (of(rank_class).full.empty()) return;
+    of(rank_class).open.push_back({at, sink_.intern(name), module, nullptr});
+}
+
+void SimTrace::collective_opened(int rank_class, Time at, const Op& op) {
+    if (of(rank_class).full.empty()) return;
+    of(rank_class).open.push_back({at, sink_.intern(trace_names::collective_call(op.collective)), -1, &op});
+}
+
+void SimTrace::range_closed(int rank_class, Time at) {
+    Class& own = of(rank_class);
+    if (own.full.empty()) return;
+    const Range range = own.open.back();
+    own.open.pop_back();
+    traces::RangeRow row;
+    row.start = range.start;
+    row.end = at;
+    row.text = range.name;
+    row.module = range.module;
+    for (const int rank : own.full) {
+        row.global_tid = tid_of(rank);
+        if (const Op* op = range.collective) {
+            row.domain = nccl_domain_;
+            const NcclPayload payload = nccl_payload(op->collective, mesh_.id(op->group, rank),
+                                                     mesh_.size(op->group), op->bytes, op->divisor);
+            if (payload.schema != 0) {
+                row.binary = traces::binary_payload(
+                    payload.schema, {reinterpret_cast<const char*>(&payload.value), payload.size});
+            }
+        }
+        add(row, at);
+    }
+}
+
+void SimTrace::runtime_call(int rank_class, Time start, Time end, std::string_view name,
+                            std::int64_t correlation) {
+    traces::RuntimeRow row;
+    row.start = start;
+    row.end = end;
+    row.name = sink_.intern(name);
+    for (const int rank : of(rank_class).full) {
+        row.global_tid = tid_of(rank);
+        row.correlation = correlation_of(rank, correlation);
+        add(row, end);
+    }
+}
+
+void SimTrace::waited(int rank_class, Time start, Time end, EventId event, std::int64_t correlation) {
+    runtime_call(rank_class, start, end, trace_names::kEventSynchronize, correlation);
+    traces::SynchronizationRow row;
+    row.start = start;
+    row.end = end;
+    row.event_id = event;
+    for (const int rank : of(rank_class).full) {
+        row.device = rank;
+        row.global_pid = pid_of(rank);
+        row.correlation = correlation_of(rank, correlation);
+        add(row, end);
+    }
+}
+
+void SimTrace::allocated(int rank_class, Time at, const Plan& plan, const Op& op, const Block& block) {
+    memory(rank_class, at, plan, op, block, true);
+}
+
+void SimTrace::freed(int rank_class, Time at, const Plan& plan, const Op& op, const Block& block) {
+    memory(rank_class, at, plan, op, block, false);
+}
+
+void SimTrace::memory(int rank_class, Time at, const Plan& plan, const Op& op, const Block& block,
+                      bool allocation) {
+    if (of(rank_class).full.empty()) return;
+    const Buffer& buffer = buffer_of(plan, op.args[0]);
+    traces::MemoryRow row;
+    row.time = at;
+    row.address = reinterpret_cast<std::uintptr_t>(block.data);
+    row.bytes = allocation ? buffer.bytes : -buffer.bytes;
+    row.category = buffer.category;
+    row.space = buffer.space;
+    row.phase = op.phase;
+    row.unit = buffer.unit;
+    row.module = buffer.module;
+    row.stream = static_cast<int>(op.stream);
+    row.name = sink_.intern(buffer.name);
+    for (const int rank : of(rank_class).full) {
+        row.rank = rank;
+        add(row, at);
+    }
+}
+
+void SimTrace::memory_counts(int rank_class, Time at, std::int64_t active, std::int64_t reserved) {
+    for (const auto& [name, bytes] :
+         {std::pair(trace_names::kActiveBytes, active), std::pair(trace_names::kReservedBytes, reserved)}) {
+        if (bytes < 0) continue;
+        for (const int rank : of(rank_class).full)
+            add(traces::CounterRow{at, rank, sink_.intern(name), static_cast<double>(bytes)}, at);
+    }
+}
+
+void SimTrace::step_ended(int rank_class, std::int64_t step, Time start, Time end) {
+    for (const int rank : of(rank_class).full)
+        add(traces::StepRow{rank, step, start, end, tid_of(rank)}, end);
+}
+
+// --- the device ------------------------------------------------------------------------------------------
+
+void SimTrace::work_ended(int rank_class, const StreamItem& item, Time start, Time end) {
+    const Op& op = *item.op;
+    const auto fill = [&](auto& row, int rank) {
+        row.start = start;
+        row.end = end;
+        row.device = rank;
+        row.stream = static_cast<int>(op.stream);
+        row.correlation = correlation_of(rank, item.correlation);
+        row.global_pid = pid_of(rank);
+        add(row, end);
+    };
+    for (const int rank : of(rank_class).full) {
+        if (op.kind == OpKind::memcpy) {
+            traces::MemcpyRow row;
+            row.bytes = op.bytes;
+            row.copy_kind = op.copy_kind;
+            row.src_kind = trace_names::memory_kind(buffer_of(*item.plan, op.args[1]).space);
+            row.dst_kind = trace_names::memory_kind(buffer_of(*item.plan, op.args[0]).space);
+            fill(row, rank);
+        } else if (op.kind == OpKind::memset) {
+            traces::MemsetRow row;
+            row.bytes = op.bytes;
+            row.mem_kind = trace_names::memory_kind(buffer_of(*item.plan, op.args[0]).space);
+            fill(row, rank);
+        } else {
+            traces::KernelRow row;
+            row.short_name = row.demangled_name =
+                op.kind == OpKind::collective
+                    ? sink_.intern(trace_names::collective_kernel(op.collective, kEngine))
+                    : sink_.intern(item.plan->names[static_cast<std::size_t>(op.name)]);
+            fill(row, rank);
+            if (op.kind == OpKind::collective) collective(rank, item);
+        }
+    }
+}
+
+void SimTrace::collective(int rank, const StreamItem& item) {
+    const Op& op = *item.op;
+    traces::CollectiveRow row;
+    row.rank = rank;
+    row.correlation = correlation_of(rank, item.correlation);
+    row.operation = op.collective;
+    row.bytes = op.bytes;
+    row.padding = op.padding;
+    row.group = mesh_.id(op.group, rank);
+    row.group_size = mesh_.size(op.group);
+    row.sequence = item.sequence;
+    row.unit = op.unit;
+    row.phase = op.phase;
+    sink_.add(row);
+}
+
+}  // namespace shardscope::trainer::sim

@@ -1,0 +1,73 @@
+// A simulated run as a trace: the rows that a recorded run has, with virtual times. The first ranks are shown
+// in full, and one of each kind that is not among them. The others did what these did; the trace says in its
+// facts of the run who did the same (sim.ranks_as_rank_0), since a rank without events would look idle.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "traces/store/sink.h"
+#include "trainer/sharding/program.h"
+#include "trainer/sim/cluster.h"
+#include "trainer/sim/observer.h"
+#include "trainer/sim/simulator.h"
+
+namespace shardscope::trainer::sim {
+
+class SimTrace final : public RunObserver {
+  public:
+    // `full_ranks`: shown, from rank 0 on. The three references stay.
+    SimTrace(traces::EventSink& sink, const Program& program, const Cluster& cluster, int full_ranks);
+
+    // When the run has ended well.
+    void summarise(const SimResult& result);
+    // Nanoseconds of the last thing that was told.
+    Time duration() const { return latest_; }
+
+    void begun(const Mesh& mesh, const RankClasses& ranks) override;
+    void range_opened(int rank_class, Time at, std::string_view name, int module) override;
+    void collective_opened(int rank_class, Time at, const Op& op) override;
+    void range_closed(int rank_class, Time at) override;
+    void runtime_call(int rank_class, Time start, Time end, std::string_view name,
+                      std::int64_t correlation) override;
+    void waited(int rank_class, Time start, Time end, EventId event, std::int64_t correlation) override;
+    void allocated(int rank_class, Time at, const Plan& plan, const Op& op, const Block& block) override;
+    void freed(int rank_class, Time at, const Plan& plan, const Op& op, const Block& block) override;
+    void memory_counts(int rank_class, Time at, std::int64_t active, std::int64_t reserved) override;
+    void step_ended(int rank_class, std::int64_t step, Time start, Time end) override;
+    void work_ended(int rank_class, const StreamItem& item, Time start, Time end) override;
+
+  private:
+    struct Range {
+        Time start = 0;
+        traces::StringId name = traces::StringId::empty;
+        int module = -1;
+        const Op* collective = nullptr;  // null: another range
+    };
+    struct Class {
+        std::vector<int> full;  // ranks that the trace shows
+        std::vector<Range> open;
+    };
+
+    Class& of(int rank_class) { return classes_[static_cast<std::size_t>(rank_class)]; }
+    void choose(const RankClasses& ranks);
+    void describe_ranks();
+    void memory(int rank_class, Time at, const Plan& plan, const Op& op, const Block& block, bool allocation);
+    void collective(int rank, const StreamItem& item);
+    template <class Row>
+    void add(const Row& row, Time at);
+
+    traces::EventSink& sink_;
+    const Program& program_;
+    const Cluster& cluster_;
+    const int full_ranks_;
+    Mesh mesh_;
+    std::vector<int> shown_;  // ranks, sorted
+    std::vector<Class> classes_;
+    traces::StringId nccl_domain_;
+    Time latest_ = 0;
+    std::int64_t uncommitted_ = 0;
+};
+
+}  // namespace shardscope::trainer::sim

@@ -1,0 +1,231 @@
+#include "trainer/sim/simulator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "trainer/sim/host_walk.h"
+#include "trainer/sim/step_times.h"
+
+namespace shardscope::trainer::sim {
+
+namespace {
+
+// So many steps in a row that take the same time stand for all that follow.
+constexpr std::size_t kEqualSteps = 3;
+constexpr double kEqual = 1e-6;  // relative: parts of cores do not divide into nanoseconds
+
+void check_ranks(const Mesh& mesh, const Cluster& cluster, const SimOptions& options) {
+    if (cluster.nodes > 0 && mesh.ranks > cluster.nodes * cluster.devices) {
+        throw ClusterError(fmt::format(
+            "run.ranks: {} ranks do not fit the {} device{} of the cluster {} ({} node{} of {}); use fewer, "
+            "or "
+            "another sim.cluster",
+            mesh.ranks, cluster.nodes * cluster.devices, cluster.nodes * cluster.devices == 1 ? "" : "s",
+            cluster.name, cluster.nodes, cluster.nodes == 1 ? "" : "s", cluster.devices));
+    }
+    const int nodes = cluster.node_of(mesh.ranks - 1) + 1;
+    for (const SlowLink& slow : options.slow_links) {
+        if (slow.node < nodes) continue;
+        throw ClusterError(fmt::format(
+            "sim.slow_link: there is no node {}; the {} ranks fill nodes 0 to {} of the cluster {}",
+            slow.node, mesh.ranks, nodes - 1, cluster.name));
+    }
+    for (const SlowRank& slow : options.slow_ranks) {
+        if (slow.rank >= mesh.ranks)
+            throw ClusterError(fmt::format("sim.slow_rank: there is no rank {}", slow.rank));
+    }
+}
+
+class Simulation final : public StreamListener {
+  public:
+    Simulation(const Script& script, const Cluster& cluster, const SimOptions& options, RunObserver* observer)
+        : script_(script),
+          ranks_(classify(script.mesh, cluster, options.slow_ranks, options.slow_links)),
+          costs_(cluster, script.tf32),
+          device_(ranks_, cluster.device.cores, *this),
+          walk_{script,
+                cluster,
+                ranks_,
+                costs_,
+                device_,
+                observer,
+                options.memory_limit,
+                options.memory_place,
+                options.memory_remedy,
+                script.count},
+          every_step_(options.every_step),
+          times_(ranks_.classes.size()) {
+        if (observer) observer->begun(script.mesh, ranks_);
+        for (std::size_t c = 0; c < ranks_.classes.size(); ++c)
+            hosts_.emplace_back(walk_, static_cast<int>(c));
+    }
+
+    SimResult run() {
+        while (!ended()) advance();
+        return result();
+    }
+
+    void ended(int rank_class, const StreamItem& item, Time start, Time end) override {
+        if (item.plan != script_.setup && item.plan != script_.finish)
+            times_[static_cast<std::size_t>(rank_class)].add(item, start, end);
+        if (walk_.observer) walk_.observer->work_ended(rank_class, item, start, end);
+    }
+
+  private:
+    bool ended() const {
+        return std::all_of(hosts_.begin(), hosts_.end(), [](const HostWalk& host) { return host.ended(); });
+    }
+    void advance();
+    void settle();
+    bool repeats(const HostWalk& host) const;
+    SimResult result();
+
+    const Script& script_;
+    const RankClasses ranks_;
+    const Costs costs_;
+    VirtualDevice device_;
+    Walk walk_;
+    const bool every_step_;
+    std::deque<HostWalk> hosts_;  // by class; they do not move
+    std::vector<StepTimes> times_;
+};
+
+// The device's next end, or the earliest host as long as nothing comes before its next moment.
+void Simulation::advance() {
+    HostWalk* first = nullptr;
+    Time others = kNever;  // the next moment of any other host
+    for (HostWalk& host : hosts_) {
+        if (!first || host.ready() < first->ready()) {
+            if (first) others = std::min(others, first->ready());
+            first = &host;
+        } else {
+            others = std::min(others, host.ready());
+        }
+    }
+    if (device_.next() <= first->ready()) {
+        if (device_.next() == kNever) throw std::logic_error("the simulated ranks wait for each other");
+        device_.complete();
+        for (HostWalk& host : hosts_) host.look();
+        return;
+    }
+    while (first->ready() <= others && first->ready() < device_.next()) {
+        device_.advance(first->ready());
+        const std::int64_t begun = first->steps_begun();
+        first->go_on();
+        if (first->steps_begun() != begun && !every_step_) settle();
+    }
+}
+
+// Ends the run where its steps repeat, after those that some rank has begun.
+void Simulation::settle() {
+    std::int64_t begun = 0;
+    for (const HostWalk& host : hosts_) {
+        if (!repeats(host)) return;
+        begun = std::max(begun, host.steps_begun());
+    }
+    walk_.steps = std::min(walk_.steps, begun);
+}
+
+bool Simulation::repeats(const HostWalk& host) const {
+    const std::vector<HostWalk::Step>& steps = host.steps();
+    if (steps.size() < script_.steps.size() + kEqualSteps) return false;
+    const auto period = [](const HostWalk::Step& step) { return static_cast<double>(step.end - step.start); };
+    const double last = period(steps.back());
+    return std::all_of(steps.end() - kEqualSteps, steps.end(), [&](const HostWalk::Step& step) {
+        return std::abs(period(step) - last) <= last * kEqual + 1;
+    });
+}
+
+SimResult Simulation::result() {
+    SimResult result;
+    result.class_of = ranks_.class_of;
+    result.steps = script_.count;
+    double all_exposed = 0;
+    for (std::size_t c = 0; c < hosts_.size(); ++c) {
+        const HostWalk& host = hosts_[c];
+        SimRanks& out = result.classes.emplace_back();
+        out.representative = ranks_.classes[c].representative;
+        out.ranks = ranks_.classes[c].ranks;
+        out.peak = host.peak();
+        out.active = host.allocator().peak_active_bytes(MemorySpace::device);
+        out.reserved = host.allocator().peak_reserved_bytes(MemorySpace::device);
+        const Time begin = host.steps().empty() ? device_.now() : host.steps().front().start;
+        out.steps = times_[c].steps(host.steps(), begin);
+        out.exposures = times_[c].exposures();
+        if (out.steps.empty()) continue;
+        // The last step stands for those that were not walked through.
+        double seconds = 0, exposed = 0;
+        for (const SimStep& step : out.steps) {
+            seconds += step.seconds;
+            exposed += step.exposed_communication_s;
+        }
+        const auto beyond = static_cast<double>(script_.count - std::ssize(out.steps));
+        seconds += beyond * out.steps.back().seconds;
+        exposed += beyond * out.steps.back().exposed_communication_s;
+        if (c == 0) {
+            result.seconds = seconds;
+            result.set_up_s = static_cast<double>(begin) * 1e-9;
+        }
+        all_exposed += exposed / static_cast<double>(script_.count) * out.ranks;
+    }
+    result.average_step_s = script_.count > 0 ? result.seconds / static_cast<double>(script_.count) : 0;
+    result.exposed_communication_s = all_exposed / script_.mesh.ranks;
+    return result;
+}
+
+}  // namespace
+
+SimResult simulate(const Script& script, const Cluster& cluster, const SimOptions& options,
+                   RunObserver* observer) {
+    check_ranks(script.mesh, cluster, options);
+    return Simulation(script, cluster, options, observer).run();
+}
+
+SimResult simulate(const Program& program, const Cluster& cluster, const SimOptions& options,
+                   RunObserver* observer) {
+    return simulate(script_of(program), cluster, options, observer);
+}
+
+Script script_of(const Program& program) {
+    const Job& job = program.job();
+    Script script;
+    script.mesh = program.mesh();
+    script.setup = &program.setup();
+    for (std::size_t s = 0; s <= program.warm_up_steps(); ++s) script.steps.push_back(&program.step(s));
+    script.finish = &program.finish();
+    script.count = job.run.steps;
+    script.batches_ahead = job.data.workers > 0;
+    script.tf32 = job.precision.tf32;
+    for (const UnitInfo& unit : program.units()) script.unit_names.push_back(unit.name);
+    return script;
+}
+
+Job placed_on(Job job, const Cluster& cluster) {
+    if (job.model.attention == AttentionKind::automatic)
+        job.model.attention = automatic_attention(job.model, cluster.device.type == DeviceType::gpu);
+    return job;
+}
+
+SimOptions options_of(const Job& job, const Cluster& cluster) {
+    SimOptions options;
+    options.slow_ranks = job.sim.slow_ranks;
+    options.slow_links = job.sim.slow_links;
+    options.memory_limit = job.run.memory_limit;
+    options.memory_place = fmt::format("into the {} bytes of run.memory_limit", job.run.memory_limit);
+    options.memory_remedy = "raise run.memory_limit, or ";
+    const auto memory = static_cast<std::int64_t>(cluster.device.memory);
+    if (options.memory_limit == 0 || options.memory_limit > memory) {
+        options.memory_limit = memory;
+        options.memory_place =
+            fmt::format("into the {} bytes of a device of the cluster {}", memory, cluster.name);
+        options.memory_remedy = "choose a sim.cluster with more, or ";
+    }
+    return options;
+}
+
+}  // namespace shardscope::trainer::sim

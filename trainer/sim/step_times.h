@@ -1,0 +1,36 @@
+// When a class of ranks computed, copied and communicated, step by step, and what of its communication no
+// kernel hid.
+#pragma once
+
+#include <vector>
+
+#include "traces/analysis/intervals.h"
+#include "trainer/sim/host_walk.h"
+#include "trainer/sim/simulator.h"
+
+namespace shardscope::trainer::sim {
+
+class StepTimes {
+  public:
+    void add(const StreamItem& item, Time start, Time end);
+
+    // `begin`: of the first step's window. Once, at the end.
+    std::vector<SimStep> steps(const std::vector<HostWalk::Step>& host, Time begin);
+    // Of the last step.
+    std::vector<UnitExposure> exposures() const;
+
+  private:
+    struct Collective {
+        const Op* op = nullptr;
+        traces::Interval time;
+    };
+    struct Step {
+        std::vector<traces::Interval> kernels, copies;
+        std::vector<Collective> collectives;
+        Time end = 0;
+    };
+    std::vector<Step> steps_;
+    traces::IntervalSet kernels_;  // of all steps
+};
+
+}  // namespace shardscope::trainer::sim

@@ -1,0 +1,153 @@
+#include "trainer/sim/virtual_device.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace shardscope::trainer::sim {
+
+namespace {
+
+constexpr double kRounding = 1e-3;  // nanoseconds: what sums of shares may be off by
+
+std::int64_t members(const RankClasses& ranks, int rank_class) {
+    return ranks.classes[static_cast<std::size_t>(rank_class)].ranks;
+}
+
+}  // namespace
+
+VirtualDevice::VirtualDevice(const RankClasses& ranks, int cores, StreamListener& listener)
+    : ranks_(ranks),
+      cores_(static_cast<double>(cores) * ranks.nodes),
+      listener_(listener),
+      streams_(ranks.classes.size() * kStreams),
+      arrived_(ranks.communicators.size()),
+      host_works_(ranks.classes.size(), false) {}
+
+StreamEvent VirtualDevice::enqueue(StreamIndex stream, const StreamItem& item) {
+    StreamState& state = streams_[static_cast<std::size_t>(stream)];
+    state.queue.push_back(item);
+    const StreamEvent event{stream, ++state.issued};
+    start_heads(stream / kStreams);
+    return event;
+}
+
+void VirtualDevice::begin_host_work(int rank_class, Time duration) {
+    host_works_[static_cast<std::size_t>(rank_class)] = true;
+    Job job;
+    job.host = rank_class;
+    job.ranks = static_cast<int>(members(ranks_, rank_class));
+    begin(job, duration);
+}
+
+// --- time ------------------------------------------------------------------------------------------------
+
+double VirtualDevice::rate() const {
+    if (cores_ == 0 || static_cast<double>(running_ranks_) <= cores_) return 1;
+    return cores_ / static_cast<double>(running_ranks_);
+}
+
+Time VirtualDevice::next() const {
+    if (running_.empty()) return kNever;
+    const double left = running_.top().finish - service_;
+    return now_ + static_cast<Time>(std::ceil(std::max(left - kRounding, 0.0) / rate()));
+}
+
+void VirtualDevice::advance(Time to) {
+    service_ += static_cast<double>(to - now_) * rate();
+    now_ = to;
+}
+
+void VirtualDevice::complete() {
+    advance(next());
+    const double reached = service_ + kRounding;
+    while (!running_.empty() && running_.top().finish <= reached) {
+        const Job job = running_.top();
+        running_.pop();
+        running_ranks_ -= job.ranks;
+        end(job);
+    }
+}
+
+void VirtualDevice::begin(Job job, Time duration) {
+    job.finish = service_ + static_cast<double>(duration);
+    job.order = ++jobs_;
+    running_ranks_ += job.ranks;
+    running_.push(job);
+}
+
+void VirtualDevice::end(const Job& job) {
+    if (job.host >= 0) {
+        host_works_[static_cast<std::size_t>(job.host)] = false;
+        return;
+    }
+    if (job.stream >= 0) {
+        end_head(job.stream);
+        start_heads(job.stream / kStreams);
+        return;
+    }
+    const std::vector<StreamIndex> together =
+        std::exchange(arrived_[static_cast<std::size_t>(job.communicator)], {});
+    for (const StreamIndex stream : together) end_head(stream);
+    for (const StreamIndex stream : together) start_heads(stream / kStreams);
+}
+
+// --- streams ---------------------------------------------------------------------------------------------
+
+void VirtualDevice::end_head(StreamIndex stream) {
+    StreamState& state = streams_[static_cast<std::size_t>(stream)];
+    const StreamItem item = state.queue.front();
+    state.queue.pop_front();
+    state.busy = false;
+    ++state.completed;
+    listener_.ended(stream / kStreams, item, state.start, now_);
+}
+
+// What ended on one stream of a rank may be what another one waits for.
+void VirtualDevice::start_heads(int rank_class) {
+    for (bool again = true; again;) {
+        again = false;
+        for (StreamIndex s = rank_class * kStreams; s < (rank_class + 1) * kStreams; ++s) {
+            while (start_head(s)) again = true;
+        }
+    }
+}
+
+// True: the head was nothing but a wait, and is over.
+bool VirtualDevice::start_head(StreamIndex stream) {
+    StreamState& state = streams_[static_cast<std::size_t>(stream)];
+    if (state.busy || state.queue.empty()) return false;
+    const StreamItem& head = state.queue.front();
+    for (const StreamEvent event : head.waits.events()) {
+        if (!happened(event)) return false;
+    }
+    if (head.kind == StreamItem::Kind::mark) {
+        state.queue.pop_front();
+        ++state.completed;
+        return true;
+    }
+    state.busy = true;
+    state.start = now_;
+    if (head.kind == StreamItem::Kind::collective) {
+        arrive(stream, head);
+        return false;
+    }
+    Job job;
+    job.stream = stream;
+    job.ranks = static_cast<int>(members(ranks_, stream / kStreams));
+    begin(job, head.duration);
+    return false;
+}
+
+void VirtualDevice::arrive(StreamIndex stream, const StreamItem& item) {
+    const auto c = static_cast<std::size_t>(item.communicator);
+    const CommunicatorClass& communicator = ranks_.communicators[c];
+    arrived_[c].push_back(stream);
+    if (arrived_[c].size() < communicator.classes.size()) return;
+    Job job;
+    job.communicator = item.communicator;
+    job.ranks = communicator.ranks;
+    begin(job, item.duration);
+}
+
+}  // namespace shardscope::trainer::sim

@@ -1,0 +1,111 @@
+// The streams, communicators and shared cores of a cluster in virtual time: what has been put on a stream,
+// when it begins and when it ends. One set of streams for each class of ranks (rank_classes.h). Single
+// threaded; times are nanoseconds from the start of the run.
+//
+// An item begins when it heads its stream and what it waits for has happened. A collective then waits for the
+// other members of its communicator and ends for all together. Where ranks share cores, work that runs at the
+// same time gets equal parts of them: `service` is the time that work would have got alone, and everything
+// that runs gains it at the same rate.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <queue>
+#include <vector>
+
+#include "trainer/executor/stream_event.h"
+#include "trainer/plan/plan.h"
+#include "trainer/sim/rank_classes.h"
+
+namespace shardscope::trainer::sim {
+
+using Time = std::int64_t;
+inline constexpr Time kNever = std::numeric_limits<Time>::max();
+
+struct StreamItem {
+    enum class Kind : std::uint8_t { work, collective, mark };
+    Kind kind = Kind::mark;
+    Time duration = 0;      // alone; of a collective: from the last member's arrival
+    int communicator = -1;  // collective: index into RankClasses::communicators
+    Waits waits;
+    // For whoever is told of it.
+    const Plan* plan = nullptr;
+    const Op* op = nullptr;
+    std::int64_t step = 0, correlation = 0, sequence = 0;
+};
+
+// Told of each kernel, copy, memset and collective when it has ended.
+class StreamListener {
+  public:
+    virtual ~StreamListener() = default;
+    virtual void ended(int rank_class, const StreamItem& item, Time start, Time end) = 0;
+};
+
+class VirtualDevice {
+  public:
+    // `cores` 0: nothing is shared.
+    VirtualDevice(const RankClasses& ranks, int cores, StreamListener& listener);
+
+    static StreamIndex stream(int rank_class, Stream use) {
+        return rank_class * kStreams + static_cast<int>(use);
+    }
+
+    // These happen now.
+    StreamEvent enqueue(StreamIndex stream, const StreamItem& item);
+    void begin_host_work(int rank_class, Time duration);
+
+    bool happened(StreamEvent event) const {
+        return event.stream < 0 ||
+               streams_[static_cast<std::size_t>(event.stream)].completed >= event.sequence;
+    }
+    bool host_works(int rank_class) const { return host_works_[static_cast<std::size_t>(rank_class)]; }
+
+    Time now() const { return now_; }
+    // When the next piece of work ends; kNever: nothing runs.
+    Time next() const;
+    // To a moment that is not after next().
+    void advance(Time to);
+    // Advances to next() and ends what ends there.
+    void complete();
+
+  private:
+    struct StreamState {
+        std::deque<StreamItem> queue;
+        std::uint64_t issued = 0, completed = 0;
+        bool busy = false;  // the head has begun, or has arrived
+        Time start = 0;
+    };
+    struct Job {
+        double finish = 0;  // in service
+        std::uint64_t order = 0;
+        int ranks = 0;
+        StreamIndex stream = -1;
+        int communicator = -1, host = -1;  // exactly one of the three
+        bool operator>(const Job& other) const {
+            return finish != other.finish ? finish > other.finish : order > other.order;
+        }
+    };
+
+    double rate() const;
+    void begin(Job job, Time duration);
+    void end(const Job& job);
+    void end_head(StreamIndex stream);
+    void start_heads(int rank_class);
+    bool start_head(StreamIndex stream);
+    void arrive(StreamIndex stream, const StreamItem& item);
+
+    const RankClasses& ranks_;
+    const double cores_;  // of all nodes together
+    StreamListener& listener_;
+    std::vector<StreamState> streams_;
+    std::vector<std::vector<StreamIndex>> arrived_;  // by communicator
+    std::vector<bool> host_works_;                   // by class
+    std::priority_queue<Job, std::vector<Job>, std::greater<>> running_;
+    std::int64_t running_ranks_ = 0;
+    std::uint64_t jobs_ = 0;
+    Time now_ = 0;
+    double service_ = 0;
+};
+
+}  // namespace shardscope::trainer::sim
