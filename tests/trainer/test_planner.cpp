@@ -1,0 +1,212 @@
+// The planner's search and front: every figure is the simulator's and the account's own.
+#include <atomic>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/trainer/planner_testing.h"
+#include "trainer/planner/anatomy.h"
+#include "trainer/planner/figures.h"
+#include "trainer/planner/job_file.h"
+#include "trainer/planner/search.h"
+
+namespace shardscope::trainer::testing {
+namespace {
+
+using planner::Given;
+using planner::Outcome;
+using planner::Row;
+using ::testing::HasSubstr;
+
+const std::vector<Given> kFew = {{"fsdp.backward_prefetch", {"BACKWARD_PRE"}},
+                                 {"fsdp.limit_all_gathers", {"true"}}};
+
+TEST(Planner, EveryFigureIsTheSimulators) {
+    const Planned planned("");
+    const auto rows = planned.search(kFew);
+    ASSERT_GE(rows.size(), 40u);
+    for (const Row& row : rows) {
+        ASSERT_EQ(row.outcome, Outcome::fits) << row.reason;
+        const Program program(sim::placed_on(planned.job(row.settings), planned.cluster()));
+        const sim::SimResult result = sim::simulate(program, planned.cluster());
+        EXPECT_EQ(row.times.step, result.average_step_s);
+        EXPECT_EQ(row.times.exposed, result.exposed_communication_s);
+        EXPECT_EQ(row.peak.bytes, result.of(0).peak.bytes);
+        EXPECT_EQ(row.peak.at_peak, result.of(0).peak.at_peak);
+        EXPECT_EQ(row.reserved, result.of(0).reserved);
+        // 2 ranks of 2 samples of 32 tokens.
+        EXPECT_DOUBLE_EQ(row.samples_per_s, 4 / result.average_step_s);
+        EXPECT_DOUBLE_EQ(row.tokens_per_s, 128 / result.average_step_s);
+    }
+}
+
+TEST(Planner, ThreadsChangeNothing) {
+    const Planned planned("");
+    planner::SearchOptions three;
+    three.threads = 3;
+    std::size_t told = 0;
+    three.progress = [&](std::size_t done, std::size_t) { EXPECT_EQ(done, ++told); };
+    const auto alone = planned.search(kFew), together = planned.search(kFew, three);
+    ASSERT_EQ(alone.size(), together.size());
+    EXPECT_EQ(told, alone.size());
+    for (std::size_t i = 0; i < alone.size(); ++i) {
+        EXPECT_EQ(alone[i].number, together[i].number);
+        EXPECT_EQ(alone[i].times.step, together[i].times.step);
+        EXPECT_EQ(alone[i].peak.bytes, together[i].peak.bytes);
+        EXPECT_EQ(alone[i].front, together[i].front);
+    }
+}
+
+TEST(Planner, NothingBeatsTheFrontAndItBeatsAllOthers) {
+    const auto rows = Planned("").search(kFew);
+    const auto beats = [](const Row& a, const Row& b) {
+        const bool no_worse =
+            a.peak.bytes <= b.peak.bytes && a.seconds_per_sample() <= b.seconds_per_sample();
+        return no_worse && (a.peak.bytes < b.peak.bytes || a.seconds_per_sample() < b.seconds_per_sample());
+    };
+    int front = 0;
+    for (const Row& row : rows) {
+        const bool beaten =
+            std::any_of(rows.begin(), rows.end(), [&](const Row& b) { return beats(b, row); });
+        if (row.front) {
+            ++front;
+            EXPECT_FALSE(beaten) << row.number;
+            continue;
+        }
+        const Row* by = planner::numbered(rows, row.beaten_by);
+        ASSERT_NE(by, nullptr) << row.number;
+        EXPECT_TRUE(by->front);
+        EXPECT_TRUE(beats(*by, row) || row.same_as != 0 || !beaten) << row.number;
+        EXPECT_NE(planner::why(row, by), "");
+    }
+    EXPECT_GE(front, 2);
+    EXPECT_EQ(planner::fastest(rows)->front, true);
+    EXPECT_EQ(planner::smallest(rows)->front, true);
+}
+
+TEST(Planner, WhatDoesNotFitIsNotTimedUnlessAsked) {
+    const Planned planned("");
+    const auto all = planned.search(kFew);
+    // Just less than the fastest needs: it no longer fits, the smallest still does.
+    const std::int64_t limit = planner::fastest(all)->peak.bytes - 1;
+    ASSERT_LT(planner::smallest(all)->reserved, limit);
+    std::vector<Given> given = kFew;
+    given.push_back({"run.memory_limit", {std::to_string(limit)}});
+    const auto rows = planned.search(given);
+    const Row* was_fastest = planner::numbered(rows, planner::fastest(all)->number);
+    EXPECT_EQ(was_fastest->outcome, Outcome::too_large);
+    EXPECT_FALSE(was_fastest->timed);
+    EXPECT_FALSE(was_fastest->front);
+    EXPECT_THAT(planner::why(*was_fastest, nullptr), HasSubstr("too large"));
+    for (const Row& row : rows) {
+        EXPECT_EQ(row.limit, limit);
+        if (row.fits()) {
+            EXPECT_LE(row.reserved, limit);
+        }
+    }
+    planner::SearchOptions options;
+    options.time_all = true;
+    const auto timed = planned.search(given, options);
+    EXPECT_EQ(planner::numbered(timed, was_fastest->number)->times.step, planner::fastest(all)->times.step);
+}
+
+TEST(Planner, AStoppedSearchKeepsWhatIsDone) {
+    std::atomic<bool> stop{false};
+    planner::SearchOptions options;
+    options.stop = &stop;
+    options.progress = [&](std::size_t done, std::size_t) { stop = done == 5; };
+    const auto rows = Planned("").search(kFew, options);
+    EXPECT_EQ(std::count_if(rows.begin(), rows.end(), [](const Row& row) { return row.fits(); }), 5);
+    EXPECT_EQ(rows[5].outcome, Outcome::not_run);
+    EXPECT_NE(planner::fastest(rows), nullptr);
+}
+
+TEST(Planner, ImpossibleCombinationsSayWhy) {
+    const auto rows = Planned("").search(
+        {{"fsdp.sharding_strategy", {"NO_SHARD", "FULL_SHARD"}}, {"fsdp.cpu_offload", {"true"}}});
+    int impossible = 0;
+    for (const Row& row : rows) {
+        if (row.outcome != Outcome::impossible) continue;
+        ++impossible;
+        EXPECT_THAT(row.reason, HasSubstr("NO_SHARD"));
+    }
+    EXPECT_GT(impossible, 0);
+    EXPECT_LT(impossible, std::ssize(rows));
+}
+
+// A block: products of 12 h^2 weights for s b tokens, 2 operations forward and 4 backward; attention's two
+// products, 4 s h for each token forward and twice that backward; the head h v. Causal attention is
+// counted by the Plan as it is carried out.
+TEST(Planner, ModelFlopsAreThoseOfThePaper) {
+    const double tokens = 64, h = 64, layers = 4, v = 256;
+    const double products = 6 * tokens * (12 * h * h * layers + h * v);
+    const double attention = 12 * tokens * 32 * h * layers;
+    const Job plain = planned_job("");
+    const double counted = planner::model_flops(Program(sim::placed_on(plain, round_cluster())));
+    EXPECT_GE(counted, products);
+    EXPECT_LE(counted, (products + attention) * 1.05);
+    // Checkpointing computes more, and the model needs no more.
+    const Job again = planned_job("[memory]\nactivation_checkpointing = \"module:Block\"\n");
+    EXPECT_EQ(planner::model_flops(Program(sim::placed_on(again, round_cluster()))), counted);
+}
+
+TEST(Planner, RatesArePerPrecisionAndShareOfCores) {
+    sim::Cluster cluster = round_cluster();  // 1e9 fp32, 2e9 tf32, 4e9 bf16
+    EXPECT_EQ(planner::peak_rate(planned_job(""), cluster), 1e9);
+    EXPECT_EQ(planner::peak_rate(planned_job("[precision]\ntf32 = true\n"), cluster), 2e9);
+    EXPECT_EQ(planner::peak_rate(planned_job("[precision]\nparam = \"bf16\"\n"), cluster), 4e9);
+    cluster.device.cores = 1;  // that 2 ranks share
+    EXPECT_EQ(planner::peak_rate(planned_job(""), cluster), 0.5e9);
+}
+
+TEST(Planner, CostsFollowThePrice) {
+    sim::Cluster cluster = round_cluster();
+    cluster.device.price_per_hour = 3.6;  // 2 ranks: 0.002 USD a second
+    const Planned planned("", cluster);
+    const auto rows = planned.search({{"fsdp.sharding_strategy", {"FULL_SHARD"}}});
+    for (const Row& row : rows) EXPECT_NEAR(row.cost, 0.002 / row.tokens_per_s * 1e6, 1e-9 * row.cost);
+}
+
+TEST(Planner, AJobFileMakesTheSameJob) {
+    const Planned planned("[fsdp]\nlayout = \"lean\"\n[train]\nclip_norm = 0.1\n");
+    for (const planner::Candidate& candidate : planned.candidates(kFew)) {
+        Job job;
+        try {
+            job = planned.job(candidate.settings);
+        } catch (const JobError&) {
+            continue;  // NO_SHARD is not lean
+        }
+        const std::string file = planner::job_file(job, "two\nlines");
+        EXPECT_THAT(file, ::testing::StartsWith("# two\n# lines\n\n[run]\n"));
+        EXPECT_EQ(describe(parse_job(file, "again.toml")), describe(job)) << file;
+    }
+    // A value at the plain default that another key's default would change.
+    const Job job = parse_job(
+        "[optimizer]\ntype = \"adamw\"\nweight_decay = 0\n[checkpoint]\nsave = 'a\"b\\c'\n", "job.toml");
+    EXPECT_EQ(describe(parse_job(planner::job_file(job), "again.toml")), describe(job));
+}
+
+// The talk's arithmetic: 16 bits and Adam take 2 + 2 + 12 bytes for each parameter.
+TEST(Planner, AnatomyIsThePapers) {
+    const Planned planned("[precision]\nparam = \"bf16\"\n");
+    const Row row = planner::evaluate({{}}, 1, planned.make_job, planned.cluster_of);
+    const planner::Anatomy anatomy = planner::anatomy_of(row, planned.cluster());
+    const auto p = static_cast<double>(anatomy.parameters);
+    EXPECT_EQ(anatomy.stage, 3);
+    EXPECT_EQ(anatomy.devices, 2);
+    const auto& [model, gradients, optimizer, activations] = anatomy.parts;
+    using Stages = std::array<double, planner::kZeroStages>;
+    EXPECT_EQ(model.bytes, (Stages{2 * p, 2 * p, 2 * p, p}));
+    EXPECT_EQ(gradients.bytes, (Stages{2 * p, 2 * p, p, p}));
+    EXPECT_EQ(optimizer.bytes, (Stages{12 * p, 6 * p, 6 * p, 6 * p}));
+    // s b h L (34 + 5 a s / h), without the last where attention is fused, as on this GPU.
+    EXPECT_EQ(activations.here, 32.0 * 2 * 64 * 4 * 34);
+    double simulated = 0;
+    for (const auto& part : anatomy.parts) simulated += part.simulated;
+    EXPECT_EQ(simulated, static_cast<double>(row.peak.bytes));
+    EXPECT_EQ(optimizer.simulated, 8 * p / 2);  // the fp32 parameters count as parameters there
+}
+
+}  // namespace
+}  // namespace shardscope::trainer::testing

@@ -1,0 +1,125 @@
+// Which configurations a planner tries: the values that suit a model and a cluster, and what the command line
+// does to them.
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/trainer/planner_testing.h"
+#include "trainer/planner/space.h"
+
+namespace shardscope::trainer::testing {
+namespace {
+
+using planner::Candidate;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string value_of(const Candidate& candidate, const std::string& key) {
+    for (const Override& setting : candidate.settings)
+        if (setting.key == key) return setting.value;
+    return "";
+}
+
+std::set<std::string> values_of(const std::vector<Candidate>& all, const std::string& key) {
+    std::set<std::string> values;
+    for (const Candidate& candidate : all) values.insert(value_of(candidate, key));
+    return values;
+}
+
+TEST(PlannerSpace, WrapsByTheClassesThatHoldTheModel) {
+    // Blocks hold more than half, their feed-forward parts (2/3 of a block) and their Linear layers too;
+    // the norms, the attention and the embeddings do not. A block has 12 h^2 + 13 h parameters.
+    const Job job = planned_job("");
+    EXPECT_THAT(planner::wraps_for(job),
+                ElementsAre("module:Block", "module:FeedForward", "module:Linear", "size:49984", "root"));
+    EXPECT_THAT(planner::checkpointings_for(job), ElementsAre("none", "module:Block"));
+}
+
+TEST(PlannerSpace, BeginsWithTheJobItself) {
+    const Planned planned("[fsdp]\nwrap = \"module:Linear\"\nbackward_prefetch = \"NONE\"\n");
+    const auto all = planned.candidates({});
+    const Job first = planned.job(all.front().settings);
+    EXPECT_EQ(describe(first), describe(planned.job({})));
+}
+
+// 5 wraps x 2 offload x 2 checkpointing x 3 prefetch x 2 limiter x 2 precision = 240 of each of two
+// strategies; NO_SHARD: 5 wraps x 2 x 2 precision = 20; ddp with and without a sharded optimizer: 2 x 2
+// checkpointing.
+TEST(PlannerSpace, KeysThatMeanNothingKeepOneValue) {
+    const auto all = Planned("").candidates({});
+    EXPECT_EQ(all.size(), 2u * 240 + 20 + 4);
+    for (const Candidate& candidate : all) {
+        if (value_of(candidate, "fsdp.sharding_strategy") != "NO_SHARD") continue;
+        EXPECT_EQ(value_of(candidate, "fsdp.backward_prefetch"), "BACKWARD_PRE");
+        EXPECT_EQ(value_of(candidate, "fsdp.cpu_offload"), "false");
+    }
+}
+
+TEST(PlannerSpace, EveryCandidateIsAJob) {
+    const Planned planned("");
+    for (const Candidate& candidate : planned.candidates({}))
+        EXPECT_NO_THROW(planned.job(candidate.settings));
+}
+
+TEST(PlannerSpace, NodesShardAmongThemselvesWhereThereAreSeveral) {
+    EXPECT_FALSE(values_of(Planned("").candidates({}), "fsdp.sharding_strategy").contains("HYBRID_SHARD"));
+    const Planned planned("");  // 8 devices a node
+    const auto all = planned.candidates({{"run.ranks", {"16"}}});
+    EXPECT_TRUE(values_of(all, "fsdp.sharding_strategy").contains("HYBRID_SHARD"));
+    for (const Candidate& candidate : all) {
+        if (value_of(candidate, "fsdp.sharding_strategy") == "HYBRID_SHARD") {
+            EXPECT_EQ(value_of(candidate, "fsdp.shard_group"), "8");
+        }
+    }
+}
+
+TEST(PlannerSpace, WhatTheCommandLineFixesStays) {
+    const auto all = Planned("").candidates({{"fsdp.wrap", {"root"}}, {"precision.param", {"bf16"}}});
+    EXPECT_THAT(values_of(all, "fsdp.wrap"), Contains("root"));
+    for (const Candidate& candidate : all) {
+        EXPECT_EQ(value_of(candidate, "precision.param"), "bf16");
+        if (value_of(candidate, "parallel.mode") == "fsdp") {
+            EXPECT_EQ(value_of(candidate, "fsdp.wrap"), "root");
+        }
+    }
+}
+
+TEST(PlannerSpace, AStrategyOnTheCommandLineLeavesNoOther) {
+    const auto all = Planned("").candidates({{"fsdp.sharding_strategy", {"SHARD_GRAD_OP"}}});
+    EXPECT_EQ(all.size(), 240u);
+    EXPECT_THAT(values_of(all, "fsdp.sharding_strategy"), ElementsAre("SHARD_GRAD_OP"));
+    EXPECT_THAT(values_of(all, "parallel.mode"), ElementsAre("fsdp"));
+    EXPECT_THAT(values_of(Planned("").candidates({{"parallel.mode", {"ddp"}}}), "parallel.mode"),
+                ElementsAre("ddp"));
+}
+
+TEST(PlannerSpace, AnyKeyCanHaveSeveralValues) {
+    const auto all = Planned("").candidates({{"train.accumulation", {"1", "2"}}});
+    EXPECT_EQ(all.size(), 2u * 504);
+    EXPECT_THAT(values_of(all, "train.accumulation"), ElementsAre("1", "2"));
+}
+
+TEST(PlannerSpace, AJobOfOneRankCanBePlannedForMore) {
+    const Planned planned("[parallel]\nmode = \"none\"\n");
+    const auto all = planned.candidates({{"run.ranks", {"4"}}});
+    EXPECT_TRUE(values_of(all, "parallel.mode").contains("fsdp"));
+}
+
+TEST(PlannerSpace, RefusesWhatNoJobCanBe) {
+    try {
+        Planned("").candidates({{"model.heads", {"3"}}});  // 64 features
+        FAIL() << "nothing was thrown";
+    } catch (const JobError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("model.heads"));
+    }
+    std::vector<std::string> seeds;
+    for (int seed = 1; seed <= 50; ++seed) seeds.push_back(std::to_string(seed));
+    EXPECT_THROW(Planned("").candidates({{"run.seed", seeds}}), JobError);  // 50 x 504 > 20,000
+}
+
+}  // namespace
+}  // namespace shardscope::trainer::testing

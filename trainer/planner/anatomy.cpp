@@ -1,0 +1,104 @@
+#include "trainer/planner/anatomy.h"
+
+#include "trainer/model/models.h"
+#include "trainer/sim/simulator.h"
+
+namespace shardscope::trainer::planner {
+
+namespace {
+
+constexpr double kFp32 = 4;
+
+std::int64_t elements(const Module& module) {
+    std::int64_t total = 0;
+    for (const Parameter& parameter : module.parameters()) total += parameter.elements();
+    for (const auto& child : module.children()) total += elements(*child);
+    return total;
+}
+
+int stage_of(const Job& job) {
+    if (job.parallel.mode == ParallelMode::ddp) return job.ddp.shard_optimizer ? 1 : 0;
+    if (job.parallel.mode == ParallelMode::none) return 0;
+    switch (job.fsdp.sharding_strategy) {
+        case ShardingStrategy::no_shard:
+            return 0;
+        case ShardingStrategy::shard_grad_op:
+        case ShardingStrategy::hybrid_shard_zero2:
+            return 2;
+        default:
+            return 3;
+    }
+}
+
+// That an optimizer keeps for each parameter.
+int states_of(const OptimizerSection& optimizer) {
+    switch (optimizer.type) {
+        case OptimizerType::adam:
+        case OptimizerType::adamw:
+        case OptimizerType::lamb:
+            return 2;
+        default:
+            return optimizer.momentum > 0 ? 1 : 0;
+    }
+}
+
+double activations(const Job& job, double k) {
+    const ModelSection& model = job.model;
+    const double s = model.context, b = job.data.batch, h = model.width, layers = model.layers;
+    const double scores = model.attention == AttentionKind::fused ? 0 : (2 * k + 1) * model.heads * s / h;
+    const double block = s * b * h * (16 * k + 2 + scores);
+    const bool checkpointed = !job.memory.activation_checkpointing.names.empty();
+    return checkpointed ? k * s * b * h * layers + block : block * layers;
+}
+
+}  // namespace
+
+Anatomy anatomy_of(const Row& row, const sim::Cluster& cluster) {
+    const Job job = sim::placed_on(row.job, cluster);
+    const double k = job.precision.param == Precision::bf16 ? 2 : kFp32;
+    Anatomy out;
+    out.stage = stage_of(job);
+    const bool sharded = out.stage > 0;
+    const bool groups = job.parallel.mode == ParallelMode::fsdp && job.fsdp.shard_group > 0;
+    out.devices = !sharded ? 1 : groups ? job.fsdp.shard_group : job.run.ranks;
+    out.offloaded = job.fsdp.cpu_offload;
+    out.parameters = elements(*make_model(job));
+    const auto p = static_cast<double>(out.parameters);
+    const double d = groups ? job.fsdp.shard_group : job.run.ranks;
+    const double state = kFp32 * (states_of(job.optimizer) + (k < kFp32 ? 1 : 0));
+
+    const auto at_peak = [&](auto... categories) {
+        return (static_cast<double>(row.peak.at_peak[static_cast<std::size_t>(categories)]) + ...);
+    };
+    using traces::MemoryCategory;
+    const auto sharded_from = [&](const char* name, double bytes, int stage, double simulated,
+                                  const char* categories) {
+        Anatomy::Part part;
+        part.name = name;
+        for (int z = 0; z < kZeroStages; ++z)
+            part.bytes[static_cast<std::size_t>(z)] = z >= stage ? bytes / d : bytes;
+        part.here = out.offloaded ? 0 : part.bytes[static_cast<std::size_t>(out.stage)];
+        part.simulated = simulated;
+        part.categories = categories;
+        return part;
+    };
+    out.parts[0] = sharded_from("model", k * p, 3,
+                                at_peak(MemoryCategory::parameters, MemoryCategory::unsharded_parameters,
+                                        MemoryCategory::communication),
+                                "parameters, unsharded_parameters, communication");
+    out.parts[1] = sharded_from("gradients", k * p, 2,
+                                at_peak(MemoryCategory::gradients, MemoryCategory::unsharded_gradients),
+                                "gradients, unsharded_gradients");
+    out.parts[2] =
+        sharded_from("optimizer", state * p, 1, at_peak(MemoryCategory::optimizer_state), "optimizer_state");
+    Anatomy::Part& last = out.parts[3];
+    last.name = "activations";
+    last.simulated = at_peak(MemoryCategory::activations, MemoryCategory::other);
+    last.categories = "activations, other";
+    last.known = job.model.type == ModelType::gpt;  // whose blocks the formula is of
+    if (last.known) last.here = activations(job, k);
+    last.bytes.fill(last.here);
+    return out;
+}
+
+}  // namespace shardscope::trainer::planner

@@ -1,0 +1,103 @@
+#include "trainer/planner/figures.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "trainer/model/models.h"
+
+namespace shardscope::trainer::planner {
+
+namespace {
+
+constexpr double kSecondsPerHour = 3600;
+constexpr double kMillion = 1e6;
+
+// The id with most bytes, -1 if none has any; see MemoryPeak::units.
+int largest(const std::vector<std::int64_t>& by_id) {
+    if (by_id.size() < 2) return -1;
+    const auto most = std::max_element(by_id.begin() + 1, by_id.end());
+    return *most > 0 ? static_cast<int>(most - by_id.begin()) - 1 : -1;
+}
+
+MostExposed most_exposed(const Program& program, const std::vector<sim::UnitExposure>& exposures) {
+    std::map<std::pair<Operation, Phase>, MostExposed> kinds;
+    for (const sim::UnitExposure& own : exposures) {
+        MostExposed& kind = kinds[{own.operation, own.phase}];
+        kind.operation = std::string(traces::name(own.operation));
+        kind.phase = std::string(traces::name(own.phase));
+        kind.seconds += own.exposed_s;
+        if (own.exposed_s <= kind.unit_s) continue;
+        kind.unit_s = own.exposed_s;
+        kind.unit = own.unit < 0 ? "" : program.units()[static_cast<std::size_t>(own.unit)].name;
+    }
+    MostExposed most;
+    for (const auto& entry : kinds)
+        if (entry.second.seconds > most.seconds) most = entry.second;
+    return most;
+}
+
+}  // namespace
+
+double model_flops(const Program& program) {
+    double flops = 0;
+    for (const Op& op : program.step(program.warm_up_steps()).ops) {
+        if (op.kind != OpKind::kernel || (op.phase != Phase::forward && op.phase != Phase::backward))
+            continue;
+        const sim::OpClass c = sim::class_of(op.kernel);
+        if (c == sim::OpClass::matmul || c == sim::OpClass::attention) flops += static_cast<double>(op.flops);
+    }
+    return flops;
+}
+
+double peak_rate(const Job& job, const sim::Cluster& cluster) {
+    sim::Arithmetic arithmetic = sim::Arithmetic::fp32;
+    if (job.precision.param == Precision::bf16) {
+        arithmetic = sim::Arithmetic::bf16;
+    } else if (job.precision.tf32) {
+        arithmetic = sim::Arithmetic::tf32;
+    }
+    const double rate =
+        cluster.device.rates(sim::OpClass::matmul).flops[static_cast<std::size_t>(arithmetic)];
+    if (cluster.device.cores == 0) return rate;
+    const int nodes = cluster.node_of(job.run.ranks - 1) + 1;
+    return rate * std::min(1.0, static_cast<double>(cluster.device.cores) * nodes / job.run.ranks);
+}
+
+void add_memory(const Program& program, Row& row) {
+    row.peak = program.predict().peak;
+    if (const int unit = largest(row.peak.units); unit >= 0) {
+        row.peak_unit = program.units()[static_cast<std::size_t>(unit)].name;
+        row.peak_unit_bytes = row.peak.units[static_cast<std::size_t>(unit) + 1];
+    }
+    if (const int module = largest(row.peak.modules); module >= 0) {
+        const Module& most = *program.modules().modules[static_cast<std::size_t>(module)];
+        row.peak_module = most.path.empty() ? most.name : most.path;
+        row.peak_module_bytes = row.peak.modules[static_cast<std::size_t>(module) + 1];
+    }
+}
+
+void add_times(const Program& program, const sim::Cluster& cluster, const sim::SimResult& result, Row& row) {
+    const Job& job = program.job();
+    row.timed = true;
+    row.nodes = cluster.node_of(job.run.ranks - 1) + 1;
+    row.reserved = 0;
+    for (const sim::SimRanks& ranks : result.classes) row.reserved = std::max(row.reserved, ranks.reserved);
+    const sim::SimRanks& first = result.classes.front();
+    const sim::SimStep& last = first.steps.back();
+    row.times = {result.average_step_s, result.exposed_communication_s, last.seconds, last.kernel_s,
+                 last.copy_s,           last.exposed_communication_s};
+    row.exposed = most_exposed(program, first.exposures);
+    const double step = result.average_step_s;
+    if (step <= 0) return;
+    const BatchShape shape = batch_shape(job);
+    const double global = static_cast<double>(job.run.ranks) * job.train.accumulation;
+    row.samples_per_s = global * static_cast<double>(shape.samples) / step;
+    row.tokens_per_s = global * static_cast<double>(shape.tokens) / step;
+    row.mfu = model_flops(program) / (step * peak_rate(job, cluster));
+    const double items = row.tokens_per_s > 0 ? row.tokens_per_s : row.samples_per_s;
+    row.cost = cluster.device.price_per_hour * job.run.ranks / kSecondsPerHour / items * kMillion;
+}
+
+}  // namespace shardscope::trainer::planner

@@ -1,0 +1,164 @@
+// Which rows are worth having, and why the others are not.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "trainer/planner/search.h"
+
+namespace shardscope::trainer::planner {
+
+namespace {
+
+std::string bytes_text(std::int64_t bytes) {
+    return fmt::format("{:.1f} MB", static_cast<double>(bytes) / (1 << 20));
+}
+
+std::string time_text(double seconds) {
+    if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
+    return seconds >= 1e-3 ? fmt::format("{:.1f} ms", seconds * 1e3)
+                           : fmt::format("{:.0f} us", seconds * 1e6);
+}
+
+std::size_t largest_category(const CategoryBytes& bytes) {
+    return static_cast<std::size_t>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
+}
+
+// "most of it activations (19.3 GB); module blocks.3 holds 1.2 GB, unit root 0.8 GB; reached in …"
+std::string peak_words(const Row& row) {
+    const std::size_t c = largest_category(row.peak.at_peak);
+    std::string text =
+        fmt::format("of it {} {}", bytes_text(row.peak.at_peak[c]), traces::kMemoryCategoryNames[c]);
+    if (!row.peak_unit.empty())
+        text += fmt::format("; most of a unit: {}, {}", row.peak_unit, bytes_text(row.peak_unit_bytes));
+    if (!row.peak_module.empty() && row.peak_module_bytes > row.peak_unit_bytes)
+        text += fmt::format("; most of a module: {}, {}", row.peak_module, bytes_text(row.peak_module_bytes));
+    return text + "; reached in: " + row.peak.where;
+}
+
+std::string exposed_words(const MostExposed& most) {
+    if (most.operation.empty()) return "";
+    std::string text =
+        fmt::format("{} in {} exposed {}", most.operation, most.phase, time_text(most.seconds));
+    if (!most.unit.empty()) text += fmt::format(" ({} most)", most.unit);
+    return text;
+}
+
+// What the longer step spends its time on. Steps of other batches are compared sample by sample.
+std::string slower_words(const Row& row, const Row& by) {
+    const double scale =
+        row.times.last_step > 0 && by.times.last_step > 0
+            ? (row.seconds_per_sample() / row.times.step) / (by.seconds_per_sample() / by.times.step)
+            : 1;
+    const double kernels = row.times.kernel * scale - by.times.kernel;
+    const double exposed = row.times.last_exposed * scale - by.times.last_exposed;
+    const double rest = row.times.rest() * scale - by.times.rest();
+    const double warm_up =
+        (row.times.step - row.times.last_step) * scale - (by.times.step - by.times.last_step);
+    if (warm_up > 0 && warm_up >= exposed && warm_up >= kernels && warm_up >= rest)
+        return fmt::format("{} more a step for the first steps, which take memory from the device",
+                           time_text(warm_up));
+    if (exposed > 0 && exposed >= kernels && exposed >= rest) return exposed_words(row.exposed);
+    if (rest > 0 && rest >= kernels)
+        return fmt::format("{} more in which no kernel and no collective runs (host, copies)",
+                           time_text(rest));
+    return kernels > 0 ? fmt::format("{} more in kernels", time_text(kernels)) : "";
+}
+
+std::string larger_words(const Row& row, const Row& by) {
+    CategoryBytes more{};
+    for (std::size_t c = 0; c < more.size(); ++c) more[c] = row.peak.at_peak[c] - by.peak.at_peak[c];
+    const std::size_t c = largest_category(more);
+    return fmt::format("{} more at the peak (+{} {})", bytes_text(row.peak.bytes - by.peak.bytes),
+                       bytes_text(more[c]), traces::kMemoryCategoryNames[c]);
+}
+
+}  // namespace
+
+void mark_front(std::vector<Row>& rows) {
+    std::vector<Row*> fitting;
+    for (Row& row : rows) {
+        row.front = false;
+        row.beaten_by = row.same_as = 0;
+        if (row.fits()) fitting.push_back(&row);
+    }
+    // By size, then speed, then number: a row is on the front if none before it is as fast.
+    const auto key = [](const Row* row) {
+        return std::make_tuple(row->peak.bytes, row->seconds_per_sample(), row->number);
+    };
+    std::sort(fitting.begin(), fitting.end(), [&](const Row* a, const Row* b) { return key(a) < key(b); });
+    std::map<std::tuple<std::int64_t, std::int64_t, double, double, double>, int> seen;
+    Row* best = nullptr;  // the fastest so far; all before are no larger
+    for (Row* row : fitting) {
+        if (!best || row->seconds_per_sample() < best->seconds_per_sample()) {
+            row->front = true;
+            best = row;
+        } else {
+            row->beaten_by = best->number;
+        }
+        const auto [known, is_new] =
+            seen.emplace(std::make_tuple(row->peak.bytes, row->reserved, row->times.step, row->times.exposed,
+                                         row->samples_per_s),
+                         row->number);
+        if (!is_new) row->same_as = known->second;
+    }
+}
+
+const Row* fastest(const std::vector<Row>& rows) {
+    const Row* best = nullptr;
+    for (const Row& row : rows) {  // the fastest is on the front
+        if (row.front && (!best || row.seconds_per_sample() < best->seconds_per_sample())) best = &row;
+    }
+    return best;
+}
+
+const Row* smallest(const std::vector<Row>& rows) {
+    const Row* best = nullptr;
+    for (const Row& row : rows) {
+        const bool can_be = row.outcome == Outcome::fits || row.outcome == Outcome::too_large;
+        if (can_be && (!best || row.peak.bytes < best->peak.bytes)) best = &row;
+    }
+    return best;
+}
+
+const Row* numbered(const std::vector<Row>& rows, int number) {
+    const auto found = std::lower_bound(rows.begin(), rows.end(), number,
+                                        [](const Row& row, int n) { return row.number < n; });
+    return found != rows.end() && found->number == number ? &*found : nullptr;
+}
+
+std::string why(const Row& row, const Row* beaten_by) {
+    switch (row.outcome) {
+        case Outcome::not_run:
+            return "";
+        case Outcome::impossible:
+            return row.reason;
+        case Outcome::too_large:
+            if (row.peak.bytes <= row.limit)  // what is allocated would fit
+                return fmt::format("the allocator would have to reserve more than {}: {}",
+                                   bytes_text(row.limit), row.reason);
+            return fmt::format("{} too large: {}", bytes_text(row.peak.bytes - row.limit), peak_words(row));
+        case Outcome::fits:
+            break;
+    }
+    if (row.front || !beaten_by) {
+        const std::string exposed = exposed_words(row.exposed);
+        return fmt::format("{}{}", peak_words(row), exposed.empty() ? "" : "; " + exposed);
+    }
+    if (row.same_as != 0) return fmt::format("the same figures as {}", row.same_as);
+    std::string text;
+    if (row.seconds_per_sample() > beaten_by->seconds_per_sample()) {
+        text = fmt::format("{:.1f} % slower than {}",
+                           100 * (row.seconds_per_sample() / beaten_by->seconds_per_sample() - 1),
+                           beaten_by->number);
+        if (const std::string cause = slower_words(row, *beaten_by); !cause.empty()) text += ": " + cause;
+    }
+    if (row.peak.bytes > beaten_by->peak.bytes) {
+        text += text.empty() ? fmt::format("as fast as {}, with ", beaten_by->number) : "; ";
+        text += larger_words(row, *beaten_by);
+    }
+    return text.empty() ? fmt::format("as good as {}", beaten_by->number) : text;
+}
+
+}  // namespace shardscope::trainer::planner

@@ -1,0 +1,55 @@
+#include "trainer/planner/job_file.h"
+
+#include <fmt/format.h>
+
+#include "trainer/job/keys.h"
+
+namespace shardscope::trainer::planner {
+
+namespace {
+
+// A TOML basic string.
+std::string quoted(std::string_view text) {
+    std::string out = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') out += '\\';
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+            out += fmt::format("\\u{:04X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+        } else {
+            out += c;
+        }
+    }
+    return out + "\"";
+}
+
+bool is_of_the_trace(const Key& key) {
+    return key.section == "run" &&
+           (key.name == "trace" || key.name == "trace_parts" || key.name == "overwrite");
+}
+
+}  // namespace
+
+std::string job_file(const Job& job, std::string_view comment) {
+    std::string out;
+    while (!comment.empty()) {
+        const auto end = comment.find('\n');
+        out += fmt::format("# {}\n", comment.substr(0, end));
+        comment.remove_prefix(end == std::string_view::npos ? comment.size() : end + 1);
+    }
+    const Job defaults;
+    for (const Section& section : sections()) {
+        std::string lines;
+        for (const Key& key : keys()) {
+            if (key.section != section.name || is_of_the_trace(key)) continue;
+            const Value value = key.get(job);
+            // Some defaults depend on other keys, so that one that was given may be at the plain default.
+            if (value == key.get(defaults) && !job.origins.contains(key.full_name())) continue;
+            lines += fmt::format("{} = {}\n", key.name,
+                                 key.type == ValueType::text ? quoted(to_text(value)) : to_text(value));
+        }
+        if (!lines.empty()) out += fmt::format("{}[{}]\n{}", out.empty() ? "" : "\n", section.name, lines);
+    }
+    return out;
+}
+
+}  // namespace shardscope::trainer::planner

@@ -1,0 +1,75 @@
+// What a planner found out about one configuration of a job. Plain values. Sizes are bytes, times seconds.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/job/job.h"
+#include "trainer/plan/account.h"
+
+namespace shardscope::trainer::planner {
+
+enum class Outcome : std::uint8_t {
+    not_run,     // the search was stopped before it
+    impossible,  // the job cannot be; `reason` says why
+    too_large,   // it needs more than the limit
+    fits,
+};
+inline constexpr std::array<std::string_view, 4> kOutcomeNames = {"not_run", "impossible", "too_large",
+                                                                  "fits"};
+constexpr std::string_view name(Outcome outcome) {
+    return kOutcomeNames[static_cast<std::size_t>(outcome)];
+}
+
+// The collectives of one operation in one phase that leave most time uncovered by kernels.
+struct MostExposed {
+    std::string operation, phase;  // "all_gather", "forward"; empty: nothing is exposed
+    double seconds = 0;            // of all units, in the last step of rank 0
+    std::string unit;              // that has most of it
+    double unit_s = 0;
+};
+
+struct Times {
+    double step = 0;       // mean of the run's steps, as shardscope-train prints it
+    double exposed = 0;    // communication outside kernels, per step, mean of the ranks
+    double last_step = 0;  // of rank 0, and of it:
+    double kernel = 0, copy = 0, last_exposed = 0;
+    // What of the last step neither kernels nor exposed communication fill: the host, copies, waiting.
+    double rest() const { return last_step - kernel - last_exposed; }
+};
+
+struct Row {
+    int number = 0;                  // of the candidate, from 1; the same in every search of the same space
+    std::vector<Override> settings;  // all that differs from the job's file
+    Job job;                         // as loaded; not where the configuration is impossible
+    Outcome outcome = Outcome::not_run;
+    std::string reason;  // a sentence, where it is impossible or too large
+
+    std::int64_t limit = 0;              // of device memory that a rank may reserve
+    MemoryPeak peak;                     // allocated, of every rank; by the memory account
+    std::string peak_unit, peak_module;  // with most of the peak; empty: none has any
+    std::int64_t peak_unit_bytes = 0, peak_module_bytes = 0;
+
+    bool timed = false;         // the figures below are there
+    std::int64_t reserved = 0;  // most that a rank's allocator held
+    int nodes = 1;
+    Times times;
+    double samples_per_s = 0;
+    double tokens_per_s = 0;  // 0: the model does not count tokens
+    double mfu = 0;           // model FLOPs utilisation (figures.h)
+    double cost = 0;          // USD for a million tokens (or samples); 0: the cluster has no price
+    MostExposed exposed;
+
+    bool front = false;  // no row that fits is both smaller and faster
+    int beaten_by = 0;   // the fastest row of the front that is no larger; 0: none
+    int same_as = 0;     // an earlier row with the same figures; 0: none
+
+    bool fits() const { return outcome == Outcome::fits; }
+    double seconds_per_sample() const { return samples_per_s > 0 ? 1 / samples_per_s : 0; }
+};
+
+}  // namespace shardscope::trainer::planner

@@ -1,0 +1,50 @@
+// The search: every candidate through the memory account and, where that fits, through the simulator.
+//
+// Nothing is guessed and nothing left out: the account is exact and cheap, so that a configuration whose
+// allocated peak is beyond the limit needs no simulation to be known as too large. What is allocated may fit
+// and what the allocator reserves may not; the simulation tells.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "trainer/planner/row.h"
+#include "trainer/planner/space.h"
+
+namespace shardscope::trainer::planner {
+
+struct SearchOptions {
+    int threads = 1;
+    bool time_all = false;                    // simulate also what is too large, as if the devices had more
+    const std::atomic<bool>* stop = nullptr;  // set: what has not begun is not run
+    // Told after each candidate, from the thread that did it, one at a time.
+    std::function<void(std::size_t done, std::size_t all)> progress;
+};
+
+// `make_job` and `cluster_of` are called from all threads. Rows in the candidates' order, the front marked.
+std::vector<Row> search(const std::vector<Candidate>& all, const JobMaker& make_job,
+                        const ClusterMaker& cluster_of, const SearchOptions& options = {});
+
+// One candidate alone; `number` is its place, from 1.
+Row evaluate(const Candidate& candidate, int number, const JobMaker& make_job, const ClusterMaker& cluster_of,
+             bool time_all = false);
+
+// Marks the rows on the Pareto front of peak (allocated) against time per sample among those that fit, who
+// beats the others, and who has the same figures.
+void mark_front(std::vector<Row>& rows);
+
+// The row that fits and takes the least time per sample, the smaller of equals; null: none fits.
+const Row* fastest(const std::vector<Row>& rows);
+// The row with the smallest peak of those that can be; null: none can.
+const Row* smallest(const std::vector<Row>& rows);
+
+// The row of that number in rows that are sorted by it; null if it is not there.
+const Row* numbered(const std::vector<Row>& rows, int number);
+
+// Why a row is not on the front, or what its place there costs; "" where nothing is known of it. `beaten_by`
+// is the row that row.beaten_by names, null if none.
+std::string why(const Row& row, const Row* beaten_by);
+
+}  // namespace shardscope::trainer::planner

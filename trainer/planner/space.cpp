@@ -1,0 +1,309 @@
+#include "trainer/planner/space.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "trainer/job/keys.h"
+#include "trainer/model/models.h"
+
+namespace shardscope::trainer::planner {
+
+namespace {
+
+using Values = std::vector<std::string>;
+
+// --- the model's classes --------------------------------------------------------------------------------
+
+struct ClassFacts {
+    int modules = 0;
+    std::int64_t largest = 0, all = 0;  // parameters inside
+    bool leaf = true;
+};
+using Classes = std::map<std::string, ClassFacts>;
+
+std::int64_t count_classes(const Module& module, Classes& classes) {
+    std::int64_t elements = 0;
+    for (const Parameter& parameter : module.parameters()) elements += parameter.elements();
+    for (const auto& child : module.children()) elements += count_classes(*child, classes);
+    ClassFacts& facts = classes[module.class_name()];
+    ++facts.modules;
+    facts.largest = std::max(facts.largest, elements);
+    facts.all += elements;
+    facts.leaf = facts.leaf && module.children().empty();
+    return elements;
+}
+
+// Classes that repeat and hold half of the model or more, those of the largest modules first.
+std::vector<std::pair<std::string, ClassFacts>> repeated_classes(const Job& job) {
+    Job plain = job;
+    plain.memory.activation_checkpointing.names.clear();
+    plain.train.freeze.names.clear();
+    const auto model = make_model(plain);
+    Classes classes;
+    const std::int64_t total = count_classes(*model, classes);
+    std::vector<std::pair<std::string, ClassFacts>> repeated;
+    for (const auto& entry : classes)
+        if (entry.second.modules > 1 && entry.second.all * 2 >= total) repeated.push_back(entry);
+    std::stable_sort(repeated.begin(), repeated.end(),
+                     [](const auto& a, const auto& b) { return a.second.largest > b.second.largest; });
+    return repeated;
+}
+
+// --- the values of the keys -----------------------------------------------------------------------------
+
+void add_once(Values& values, const std::string& value) {
+    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+}
+
+Values first_of_all(const std::string& first, const Values& others) {
+    Values values = {first};
+    for (const std::string& other : others) add_once(values, other);
+    return values;
+}
+
+std::string text_of(const Job& job, const std::string& full_name) {
+    const auto dot = full_name.find('.');
+    return to_text(find_key(full_name.substr(0, dot), full_name.substr(dot + 1))->get(job));
+}
+
+// A way to place the parameters, and which other keys mean something with it.
+struct Strategy {
+    std::vector<Override> settings;
+    bool units = false;    // wrapped into units that may hold parameters in bf16
+    bool shards = false;   // that may be offloaded
+    bool gathers = false;  // prefetch and the limiter
+};
+
+// Keys that the strategies and the axes below decide.
+constexpr const char* kMode = "parallel.mode";
+constexpr const char* kSharding = "fsdp.sharding_strategy";
+constexpr const char* kShardGroup = "fsdp.shard_group";
+constexpr const char* kShardOptimizer = "ddp.shard_optimizer";
+constexpr const char* kOffload = "fsdp.cpu_offload";
+constexpr const char* kWrap = "fsdp.wrap";
+constexpr const char* kPrefetch = "fsdp.backward_prefetch";
+constexpr const char* kLimiter = "fsdp.limit_all_gathers";
+constexpr const char* kParam = "precision.param";
+constexpr const char* kReduce = "precision.reduce";
+constexpr const char* kCheckpointing = "memory.activation_checkpointing";
+constexpr const char* kBatch = "data.batch";
+constexpr std::array kDecided = {kMode,     kSharding, kShardGroup, kShardOptimizer, kOffload, kWrap,
+                                 kPrefetch, kLimiter,  kParam,      kCheckpointing,  kBatch};
+
+bool is_decided(const std::string& key) {
+    return std::find(kDecided.begin(), kDecided.end(), key) != kDecided.end();
+}
+
+// The space of one job: all that is not decided here is given.
+class Space {
+  public:
+    Space(const Job& job, const sim::Cluster& cluster, const std::vector<Given>& given)
+        : job_(job), cluster_(cluster), given_(given) {}
+
+    std::vector<std::vector<Override>> combinations() const;
+
+  private:
+    const Values* given(const std::string& key) const {
+        const auto found =
+            std::find_if(given_.begin(), given_.end(), [&](const Given& g) { return g.key == key; });
+        return found == given_.end() ? nullptr : &found->values;
+    }
+    // What the command line gives, or the job's own value and others.
+    Values values(const std::string& key, const Values& others) const {
+        if (const Values* own = given(key)) return *own;
+        return first_of_all(text_of(job_, key), others);
+    }
+    // What the command line gives, or the one value that makes sense.
+    Values only(const std::string& key, const std::string& value) const {
+        const Values* own = given(key);
+        return own ? *own : Values{value};
+    }
+    std::vector<Strategy> strategies() const;
+    void add_sharded(const std::string& name, std::vector<Strategy>& into) const;
+    Values shard_groups() const;
+    void combine(const Strategy& strategy, std::vector<std::vector<Override>>& into) const;
+
+    const Job& job_;
+    const sim::Cluster& cluster_;
+    const std::vector<Given>& given_;
+};
+
+// The ranks of a node shard among themselves, where there are several nodes that the ranks fill.
+Values Space::shard_groups() const {
+    if (const Values* own = given(kShardGroup)) return *own;
+    Values groups;
+    if (job_.fsdp.shard_group > 0) groups.push_back(std::to_string(job_.fsdp.shard_group));
+    const int ranks = job_.run.ranks, devices = cluster_.devices;
+    if (cluster_.node_of(ranks - 1) > 0 && ranks % devices == 0 && devices > 1)
+        add_once(groups, std::to_string(devices));
+    return groups;
+}
+
+void Space::add_sharded(const std::string& name, std::vector<Strategy>& into) const {
+    Strategy strategy{{{kMode, "fsdp"}, {kSharding, name}}, true, true, true};
+    if (name.starts_with("HYBRID")) {
+        Values groups = shard_groups();
+        if (groups.empty() && given(kSharding)) groups = {"0"};  // asked for: the job says what is missing
+        for (const std::string& group : groups) {
+            Strategy hybrid = strategy;
+            hybrid.settings.push_back({kShardGroup, group});
+            into.push_back(hybrid);
+        }
+        return;
+    }
+    if (given(kShardGroup) || job_.fsdp.shard_group > 0) strategy.settings.push_back({kShardGroup, "0"});
+    if (name == "NO_SHARD") strategy.shards = strategy.gathers = false;
+    if (name == "ZERO_1") strategy.units = strategy.shards = strategy.gathers = false;
+    into.push_back(strategy);
+}
+
+std::vector<Strategy> Space::strategies() const {
+    Values modes = {text_of(job_, kMode)};
+    for (const char* mode : {"fsdp", "ddp"}) add_once(modes, mode);
+    if (job_.run.ranks == 1) add_once(modes, "none");
+    if (given(kSharding)) modes = {"fsdp"};
+    if (const Values* own = given(kMode)) modes = *own;
+    std::vector<Strategy> all;
+    for (const std::string& mode : modes) {
+        if (mode == "fsdp") {
+            const Values names =
+                values(kSharding, {"FULL_SHARD", "SHARD_GRAD_OP", "HYBRID_SHARD", "NO_SHARD"});
+            for (const std::string& name : names) add_sharded(name, all);
+        } else if (mode == "ddp") {
+            for (const std::string& sharded : values(kShardOptimizer, {"false", "true"}))
+                all.push_back({{{kMode, mode}, {kShardOptimizer, sharded}}});
+        } else {
+            all.push_back({{{kMode, mode}}});
+        }
+    }
+    return all;
+}
+
+void Space::combine(const Strategy& strategy, std::vector<std::vector<Override>>& into) const {
+    const std::string wrap = text_of(job_, kWrap), prefetch = text_of(job_, kPrefetch),
+                      limiter = text_of(job_, kLimiter);
+    const bool has_limiter = job_.fsdp.layout != FsdpLayout::fsdp2;  // fully_shard has none
+    const std::vector<std::pair<std::string, Values>> axes = {
+        {kWrap, strategy.units ? values(kWrap, given(kWrap) ? Values{} : wraps_for(job_)) : Values{wrap}},
+        {kOffload, strategy.shards ? values(kOffload, {"false", "true"}) : only(kOffload, "false")},
+        {kCheckpointing, values(kCheckpointing, given(kCheckpointing) ? Values{} : checkpointings_for(job_))},
+        {kPrefetch,
+         strategy.gathers ? values(kPrefetch, {"BACKWARD_PRE", "BACKWARD_POST", "NONE"}) : Values{prefetch}},
+        {kLimiter,
+         strategy.gathers && has_limiter ? values(kLimiter, {"true", "false"}) : only(kLimiter, limiter)},
+        {kParam, strategy.units ? values(kParam, {"bf16", "fp32"}) : only(kParam, "fp32")},
+        {kBatch, values(kBatch, {})},
+    };
+    std::vector<std::vector<Override>> all = {strategy.settings};
+    if (!strategy.units && !given(kReduce)) all.front().push_back({kReduce, "fp32"});
+    for (const auto& [key, key_values] : axes) {
+        std::vector<std::vector<Override>> longer;
+        for (const auto& settings : all) {
+            for (const std::string& value : key_values) {
+                longer.push_back(settings);
+                longer.back().push_back({key, value});
+            }
+        }
+        all = std::move(longer);
+    }
+    into.insert(into.end(), std::make_move_iterator(all.begin()), std::make_move_iterator(all.end()));
+}
+
+std::vector<std::vector<Override>> Space::combinations() const {
+    std::vector<std::vector<Override>> all;
+    for (const Strategy& strategy : strategies()) combine(strategy, all);
+    return all;
+}
+
+// A later setting of a key replaces an earlier one.
+void set(std::vector<Override>& settings, const Override& setting) {
+    const auto found = std::find_if(settings.begin(), settings.end(),
+                                    [&](const Override& own) { return own.key == setting.key; });
+    if (found == settings.end()) {
+        settings.push_back(setting);
+    } else {
+        found->value = setting.value;
+    }
+}
+
+// The job whose values the others stand beside; one that is meant for a single rank becomes sharded.
+Job job_of(std::vector<Override> settings, const JobMaker& make_job) {
+    try {
+        return make_job(settings);
+    } catch (const JobError&) {
+        settings.push_back({kMode, "fsdp"});
+        try {
+            return make_job(settings);
+        } catch (const JobError&) {  // the first is the one to tell
+        }
+        throw;
+    }
+}
+
+}  // namespace
+
+std::vector<std::string> wraps_for(const Job& job) {
+    Values wraps;
+    const auto repeated = repeated_classes(job);
+    for (const auto& [class_name, facts] : repeated) wraps.push_back("module:" + class_name);
+    if (!repeated.empty()) wraps.push_back(fmt::format("size:{}", repeated.front().second.largest));
+    wraps.emplace_back("root");
+    return wraps;
+}
+
+std::vector<std::string> checkpointings_for(const Job& job) {
+    Values all = {"none"};
+    for (const auto& [class_name, facts] : repeated_classes(job)) {
+        if (facts.leaf) continue;
+        all.push_back("module:" + class_name);
+        break;
+    }
+    return all;
+}
+
+std::vector<Candidate> candidates(const std::vector<Given>& given, const JobMaker& make_job,
+                                  const ClusterMaker& cluster_of) {
+    // What this file does not decide makes the outer combinations: each is a job with a space of its own.
+    std::vector<std::vector<Override>> outer(1);
+    for (const Given& key : given) {
+        if (is_decided(key.key)) continue;
+        std::vector<std::vector<Override>> longer;
+        for (const auto& settings : outer) {
+            for (const std::string& value : key.values) {
+                longer.push_back(settings);
+                longer.back().push_back({key.key, value});
+            }
+        }
+        outer = std::move(longer);
+    }
+    std::vector<Candidate> all;
+    std::optional<JobError> problem;
+    for (const auto& settings : outer) {
+        try {
+            const Job job = job_of(settings, make_job);
+            for (const auto& more : Space(job, cluster_of(job), given).combinations()) {
+                Candidate& candidate = all.emplace_back(Candidate{settings});
+                for (const Override& setting : more) set(candidate.settings, setting);
+            }
+        } catch (const JobError& error) {
+            if (outer.size() == 1) throw;
+            problem = error;
+            all.push_back({settings});  // a row that says why
+        }
+        if (all.size() > kMostCandidates) {
+            throw JobError(fmt::format(
+                "command line: more than {} configurations; give fewer values, or fix keys that are not in "
+                "question with --section.key=value",
+                kMostCandidates));
+        }
+    }
+    if (all.size() == outer.size() && problem) throw JobError(*problem);  // not one can be
+    return all;
+}
+
+}  // namespace shardscope::trainer::planner

@@ -1,0 +1,44 @@
+// The configurations that a planner tries: the values of each key that are worth a try for this model on this
+// cluster, and their combinations. What the command line says about a key replaces those values.
+//
+// Keys that make no difference under a strategy (a limiter where nothing is gathered) keep one value there.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "trainer/job/job.h"
+#include "trainer/sim/cluster.h"
+
+namespace shardscope::trainer::planner {
+
+// One key that the command line gives, with its values in their order.
+struct Given {
+    std::string key;  // "section.key"
+    std::vector<std::string> values;
+};
+
+struct Candidate {
+    std::vector<Override> settings;  // each key once; with those of the command line
+};
+
+// The job with these settings. Throws JobError where it cannot be.
+using JobMaker = std::function<Job(const std::vector<Override>&)>;
+// The cluster that a job names. Throws ClusterError.
+using ClusterMaker = std::function<const sim::Cluster&(const Job&)>;
+
+inline constexpr std::size_t kMostCandidates = 20000;
+
+// The job itself is the first, where the command line gives no key several values. Throws JobError where no
+// job of the given keys can be at all, or there are more than kMostCandidates.
+std::vector<Candidate> candidates(const std::vector<Given>& given, const JobMaker& make_job,
+                                  const ClusterMaker& cluster_of);
+
+// Wrap policies that suit a model: all in one, by each class that repeats and holds half of the parameters
+// or more, and by the size of the largest such module.
+std::vector<std::string> wraps_for(const Job& job);
+// What may be checkpointed: nothing, and the class of the largest modules that repeat and have others inside.
+std::vector<std::string> checkpointings_for(const Job& job);
+
+}  // namespace shardscope::trainer::planner
