@@ -32,6 +32,9 @@ else
     grep '^gemm' "$work/bench"
     compare "bf16 products, alone / ours, the least" \
         "$(awk '/^gemm bf16/ { print $7 }' "$work/bench" | sort -g | head -n 1)" ">=" 0.95
+    echo "GELU and ReLU in the product: us in it, us apart, apart / in it"
+    grep '^fused' "$work/bench"
+    compare "bf16 GELU in the product, apart / in it" "$(awk '/^fused bf16 gelu/ { print $6 }' "$work/bench")" ">=" 1
     echo "memory: elements, us, GB/s, of a copy's GB/s"
     grep '^memory' "$work/bench"
     compare "AdamW in all segments at once, of a copy's bandwidth" \
@@ -94,6 +97,22 @@ else
     [[ -n $one ]] || tail -n 1 "$work/ours.err"
     [[ -n $other ]] || tail -n 1 "$work/theirs.err"
     compare "our step / PyTorch's" "$(ratio "$other" "$one")" "<=" 1.2
+fi
+
+section "the step with GELU in the product (model.fused_activation)"
+a=() b=()
+fused_rounds=$rounds
+$dry && fused_rounds=1
+for ((i = 0; i < fused_rounds; ++i)); do
+    a+=("$(ours)")
+    b+=("$(ours --model.fused_activation=true)")
+done
+one=$(printf '%s\n' "${a[@]}" | median) other=$(printf '%s\n' "${b[@]}" | median)
+echo "tokens a second, medians of $fused_rounds: apart $one, in the product $other"
+if $dry; then
+    compare "in the product / apart" "$(ratio "$other" "$one")" ">" 0
+else
+    compare "in the product / apart" "$(ratio "$other" "$one")" ">=" 0.98
 fi
 
 section "tracing with CUPTI: traced / untraced step, and the device's idle time"

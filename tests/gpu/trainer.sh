@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The trainer's part of run.sh: jobs on a GPU beside the same jobs on the processor. Several ranks share the one
-# card, through the local process group.
+# card, through the local process group; where there are several, also a process for each, through NCCL.
 #
 #   tests/gpu/trainer.sh [--dry-run] [FOLDER]
 # shellcheck disable=SC1091,SC2154  # lib.sh and what it sets
@@ -10,7 +10,9 @@ start "$@"
 [[ -x $bin/shardscope-train ]] || not_run "no shardscope-train in $bin"
 samples=$tree/samples
 grid=$here/grid.toml
-# One card for all ranks, wherever this runs.
+# One card for all ranks, wherever this runs; but for those that have a card each.
+cards=${CUDA_VISIBLE_DEVICES:-$($dry || nvidia-smi --query-gpu=index --format=csv,noheader | paste -sd,)}
+number_of_cards=$(awk -F, '{ print NF }' <<<"$cards")
 export CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0}
 CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES%%,*}
 
@@ -66,6 +68,11 @@ section "losses within 2e-5 of the processor's in fp32 and 2e-2 in bf16, peak me
 parity "mlp.toml" 1e-4 "$samples/mlp.toml" --run.steps=4
 parity "ddp.toml" 1e-4 "$samples/ddp.toml" --run.steps=4
 parity "gpt.toml" 2e-5 "$samples/gpt.toml" --run.steps=4 --model.attention=fused --data.path="$text"
+parity "mlp.toml, ReLU in the product" 1e-4 "$samples/mlp.toml" --run.steps=4 --model.fused_activation=true
+parity "gpt.toml, GELU in the product" 2e-5 "$samples/gpt.toml" --run.steps=4 --model.attention=fused --data.path="$text" \
+    --model.fused_activation=true
+parity "gpt.toml, GELU in the product, bf16" 2e-2 "$samples/gpt.toml" --run.steps=4 --model.attention=fused \
+    --data.path="$text" --model.fused_activation=true --precision.param=bf16
 parity "talk.toml" 2e-5 "$samples/talk/talk.toml" --run.steps=2 --model.width=256 --data.batch=128
 
 section "the same: strategy, wrap, offload, ranks; every third in bf16, every second checkpointed"
@@ -111,6 +118,57 @@ for strategy in FULL_SHARD SHARD_GRAD_OP NO_SHARD HYBRID_SHARD ddp; do
         done
     done
 done
+
+# --- a process for each rank -------------------------------------------------------------------------------
+
+section "ranks with a GPU each: processes and threads, by NCCL, beside the processor"
+apart() { # WHAT RANKS JOB KEY ...: losses near, memory equal; a dry run's processes are on the processor
+    local what="$1, $2 processes" ranks=$2
+    shift 2
+    if ! $dry && ((number_of_cards < ranks)); then
+        left_out "$what" "$number_of_cards GPU, $ranks needed"
+        return 1
+    fi
+    late "$what" && return 1
+    if ! train host "$@" --run.ranks="$ranks" --run.device=cpu; then
+        failed "$what" "on the processor: $(tail -n 1 "$work/host.err")"
+    elif ! CUDA_VISIBLE_DEVICES=$cards train card "$@" --run.processes="$ranks" --run.device="$device" \
+        --run.timeout=60; then
+        failed "$what" "$(tail -n 1 "$work/card.err")"
+    elif [[ $(peaks host) != "$(peaks card)" ]]; then
+        failed "$what" "peak bytes by rank $(peaks host) by threads, $(peaks card) by processes"
+    else
+        near "$what" 2e-5 "$(losses host)" "$(losses card)"
+    fi
+}
+keys=(--data.path="$text")
+if apart "FULL_SHARD" 2 "$grid" "${keys[@]}"; then
+    apart "DDP" 2 "$grid" "${keys[@]}" --parallel.mode=ddp
+    apart "HYBRID_SHARD, 2 x 2" 4 "$grid" "${keys[@]}" --fsdp.sharding_strategy=HYBRID_SHARD --fsdp.shard_group=2
+    would "FULL_SHARD, 2 threads with NCCL" || {
+        CUDA_VISIBLE_DEVICES=$cards train threads "$grid" "${keys[@]}" --run.ranks=2 --run.device=cuda --run.comm=nccl
+        check "FULL_SHARD, 2 threads with NCCL: exit status" 0 $?
+        train host "$grid" "${keys[@]}" --run.ranks=2 --run.device=cpu
+        near "its losses" 2e-5 "$(losses host)" "$(losses threads)"
+    }
+    # The second rank is killed in the middle: the first says so, and ends.
+    (CUDA_VISIBLE_DEVICES=$cards train killed "$grid" "${keys[@]}" --run.processes=2 --run.steps=1000000 \
+        --run.device="$device" --run.timeout=20) &
+    waiting=$!
+    second=""
+    for ((i = 0; i < 300 && ${#second} == 0; ++i)); do
+        sleep 0.1
+        grep -q "step" "$work/killed.err" 2>/dev/null || continue
+        for process in /proc/[0-9]*; do
+            grep -qaF -- "--data.path=$text" "$process/cmdline" 2>/dev/null || continue
+            grep -qazx 'SHARDSCOPE_RANK=1' "$process/environ" 2>/dev/null && second=${process#/proc/}
+        done
+    done
+    [[ -n $second ]] && kill -KILL "$second"
+    wait "$waiting"
+    check "a process that is killed ends the job: exit status" 1 $?
+    says "it is named" "$work/killed.err" "rank 1 (process $second on host " "has ended"
+fi
 
 # --- what CUPTI saw ----------------------------------------------------------------------------------------
 
@@ -196,6 +254,9 @@ would "two ranks on one card with NCCL" || {
     train refused "$grid" --run.ranks=2 --run.device=cuda --run.comm=nccl --data.path="$text"
     check "two ranks on one card with NCCL: exit status" 1 $?
     says "it names the local process group" "$work/refused.err" 'ranks 0 and 1 share GPU 0' 'run.comm = "local"'
+    train refused "$grid" --run.processes=2 --run.device=cuda --data.path="$text"
+    check "two processes on one card: exit status" 1 $?
+    says "it names both ranks" "$work/refused.err" 'ranks 0 and 1 share GPU 0 of host' 'run.comm = "local"'
 }
 if $dry; then
     train full "$grid" --data.path="$text" --run.memory_limit=100000

@@ -5,6 +5,7 @@
 //   bench_cuda [gemm|memory|attention] ...      all of them without an argument
 //
 //   gemm bf16 forward 8192x768x2304      <us of ours>  <us of the call alone>  <alone / ours>  <TFLOP/s>
+//   fused bf16 gelu 8192x768x3072        <us in the product>  <us of product and kernel>  <their ratio>
 //   memory adam fp32 124439808           <us>  <GB/s>  <of a copy's GB/s>
 //   attention bf16 forward 8x1024 12x64  <us>  <TFLOP/s>
 //
@@ -266,6 +267,49 @@ void bench_product(const char* type, Kernel kernel, const char* what, const Line
                 us[1], us[1] / us[0], flop / us[0] / 1e6);
 }
 
+// A GPT's widest Linear with its activation, computed in the product and apart; GELU's sum is kept.
+template <class T>
+void bench_activation(const char* type, Kernel fused, const char* what, const DeviceContext& device) {
+    constexpr std::int64_t kRows = 8192, kIn = 768, kOut = 3072;
+    const bool gelu = fused == Kernel::linear_gelu_forward;
+    const Buffer<T> x(kRows * kIn, 1), weight(kIn * kOut, 0.05f), bias(kOut, 0.1f), sum(kRows * kOut),
+        y(kRows * kOut);
+    const Buffer<std::uint8_t> workspaces(2 * kWorkspace);
+    Gemm gemm(false);
+    gemm.use_workspaces(workspaces.bytes(), kWorkspace);
+    const auto op_of = [&](Kernel kernel, std::size_t args) {
+        Op op;
+        op.kind = OpKind::kernel;
+        op.kernel = kernel;
+        op.dtype = sizeof(T) == 2 ? DType::bf16 : DType::fp32;
+        op.phase = Phase::forward;
+        op.dims = {kRows, kIn, kOut};
+        for (std::size_t i = 0; i < args; ++i) op.args.push_back({static_cast<BufferId>(i), 0, 0, 0});
+        return op;
+    };
+    std::vector<std::byte*> together = {y.bytes()}, apart = {sum.bytes()};
+    if (gelu) together.push_back(sum.bytes());
+    for (std::vector<std::byte*>* args : {&together, &apart})
+        args->insert(args->end(), {x.bytes(), weight.bytes(), bias.bytes()});
+    const Op in_product = op_of(fused, together.size()),
+             product = op_of(Kernel::linear_forward, apart.size());
+    const std::vector<double> us = measure({[&] { gemm.launch(in_product, together, nullptr); },
+                                            [&] {
+                                                gemm.launch(product, apart, nullptr);
+                                                if (gelu) return gelu_forward<T>(device, sum, y, y.size());
+                                                relu_forward<T>(device, sum, y, y.size());
+                                            }});
+    std::printf("fused %s %s %lldx%lldx%lld  %.2f  %.2f  %.3f\n", type, what, static_cast<long long>(kRows),
+                static_cast<long long>(kIn), static_cast<long long>(kOut), us[0], us[1], us[1] / us[0]);
+}
+
+void bench_activations(const DeviceContext& device) {
+    bench_activation<Bf16>("bf16", Kernel::linear_gelu_forward, "gelu", device);
+    bench_activation<Bf16>("bf16", Kernel::linear_relu_forward, "relu", device);
+    bench_activation<float>("fp32", Kernel::linear_gelu_forward, "gelu", device);
+    bench_activation<float>("fp32", Kernel::linear_relu_forward, "relu", device);
+}
+
 // The Linears of a GPT of 124 M parameters on 8 samples of 1024 tokens.
 void bench_products() {
     constexpr std::int64_t kRows = 8192;
@@ -388,7 +432,10 @@ int run(const std::vector<std::string>& parts) {
     const DeviceContext device{nullptr, workspace, gemm, properties.multiProcessorCount,
                                10 * properties.major + properties.minor};
     for (const std::string& part : parts) {
-        if (part == "gemm") bench_products();
+        if (part == "gemm") {
+            bench_products();
+            bench_activations(device);
+        }
         if (part == "memory") bench_memory(device);
         if (part == "attention") {
             bench_attention(8, 1024, 12, 64);

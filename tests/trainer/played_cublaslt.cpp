@@ -2,6 +2,7 @@
 // transposes, epilogue, preferences, algorithm) is taken at its word, and what contradicts itself is refused
 // as cuBLASLt refuses it. Opened through SHARDSCOPE_CUBLASLT by test_cuda_cublaslt.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -19,6 +20,15 @@ struct Desc {
     cublasOperation_t transpose_a = CUBLAS_OP_N, transpose_b = CUBLAS_OP_N;
     cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     const void* bias = nullptr;
+    void* aux = nullptr;
+    std::int64_t aux_leading = 0;
+
+    // The epilogues' numbers are sums of what they do.
+    bool does(cublasLtEpilogue_t what) const { return (epilogue & what) != 0; }
+    bool activates() const { return does(CUBLASLT_EPILOGUE_RELU) || does(CUBLASLT_EPILOGUE_GELU); }
+    bool keeps_sum() const {
+        return epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    }
 };
 struct Layout {
     cudaDataType_t type;
@@ -33,6 +43,7 @@ struct Preference {
 
 int heuristics = 0;
 int tf32_products = 0;
+int activating_products = 0;
 
 template <class T>
 cublasStatus_t take(T& field, const void* value, std::size_t bytes) {
@@ -52,9 +63,32 @@ bool fits(const Desc& desc, const Layout& a, const Layout& b, const Layout& c) {
     return m == c.rows && n == c.columns && k == k_of_b;
 }
 
+// The sums have a place, in columns of multiples of 8 elements.
+bool has_aux(const Desc& desc, const Layout& c) {
+    if (!desc.keeps_sum()) return desc.aux == nullptr && desc.aux_leading == 0;
+    return desc.aux != nullptr && desc.aux_leading % 8 == 0 &&
+           desc.aux_leading >= static_cast<std::int64_t>(c.rows);
+}
+
 float number(const void* matrix, cudaDataType_t type, std::int64_t at) {
     if (type == CUDA_R_32F) return static_cast<const float*>(matrix)[at];
     return shardscope::trainer::kernels::to_float(static_cast<const Bf16*>(matrix)[at]);
+}
+
+void store(void* matrix, cudaDataType_t type, std::int64_t at, float value) {
+    if (type == CUDA_R_32F) {
+        static_cast<float*>(matrix)[at] = value;
+    } else {
+        static_cast<Bf16*>(matrix)[at] = shardscope::trainer::kernels::to_bf16(value);
+    }
+}
+
+// Of the sum before it is rounded; GELU is the tanh form.
+float activated(const Desc& desc, float sum) {
+    if (desc.does(CUBLASLT_EPILOGUE_RELU)) return std::max(sum, 0.0f);
+    if (!desc.does(CUBLASLT_EPILOGUE_GELU)) return sum;
+    const double x = sum;
+    return static_cast<float>(0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))));
 }
 
 }  // namespace
@@ -66,6 +100,9 @@ int played_heuristics() {
 }
 int played_tf32_products() {
     return tf32_products;
+}
+int played_activating_products() {
+    return activating_products;
 }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
@@ -102,6 +139,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
             return take(d.epilogue, value, bytes);
         case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
             return take(d.bias, value, bytes);
+        case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+            return take(d.aux, value, bytes);
+        case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+            return take(d.aux_leading, value, bytes);
         default:
             return CUBLAS_STATUS_INVALID_VALUE;
     }
@@ -147,8 +188,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     }
 }
 
-// Its algorithms add a bias only where D and the bias are aligned to 16 bytes, and want 64 bytes of workspace
-// for each column where there are as many.
+// Its algorithms add a bias, and compute an activation, only where D and the bias are aligned to 16 bytes,
+// and want 64 bytes of workspace for each column where there are as many.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
@@ -160,11 +201,12 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     const Layout& to = *reinterpret_cast<Layout*>(c);
     *found = 0;
     if (wanted < 1 || c != d ||
-        !fits(what, *reinterpret_cast<Layout*>(a), *reinterpret_cast<Layout*>(b), to)) {
+        !fits(what, *reinterpret_cast<Layout*>(a), *reinterpret_cast<Layout*>(b), to) || !has_aux(what, to)) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     if (how.reduction != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) return CUBLAS_STATUS_INVALID_VALUE;
-    if (what.epilogue == CUBLASLT_EPILOGUE_BIAS && how.alignment_d < 16) return CUBLAS_STATUS_NOT_SUPPORTED;
+    const bool more = what.does(CUBLASLT_EPILOGUE_BIAS) || what.activates();
+    if (more && how.alignment_d < 16) return CUBLAS_STATUS_NOT_SUPPORTED;
     results[0] = {};
     results[0].state = CUBLAS_STATUS_SUCCESS;
     results[0].algo.data[0] = 42;
@@ -181,14 +223,16 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
     const Desc& what = *reinterpret_cast<Desc*>(desc);
     const Layout &la = *reinterpret_cast<Layout*>(a_layout), &lb = *reinterpret_cast<Layout*>(b_layout);
     const Layout& lc = *reinterpret_cast<Layout*>(c_layout);
-    const bool contradicts = c != d || c_layout != d_layout || !fits(what, la, lb, lc) ||
-                             algorithm->data[0] != 42 || what.scale != CUDA_R_32F ||
-                             *static_cast<const float*>(alpha) != 1.0f ||
-                             (what.epilogue == CUBLASLT_EPILOGUE_BIAS && what.bias == nullptr) ||
-                             (workspace == nullptr && workspace_bytes > 0);
+    const bool contradicts =
+        c != d || c_layout != d_layout || !fits(what, la, lb, lc) || algorithm->data[0] != 42 ||
+        what.scale != CUDA_R_32F || *static_cast<const float*>(alpha) != 1.0f ||
+        (what.does(CUBLASLT_EPILOGUE_BIAS) && what.bias == nullptr) || !has_aux(what, lc) ||
+        (what.activates() && *static_cast<const float*>(beta) != 0.0f) ||
+        (workspace == nullptr && workspace_bytes > 0);
     if (contradicts) return CUBLAS_STATUS_INVALID_VALUE;
     if (workspace_bytes > 0) std::memset(workspace, 0xff, workspace_bytes);
     if (what.compute == CUBLAS_COMPUTE_32F_FAST_TF32) ++tf32_products;
+    if (what.activates()) ++activating_products;
     const bool ta = what.transpose_a == CUBLAS_OP_T, tb = what.transpose_b == CUBLAS_OP_T;
     const auto depth = static_cast<std::int64_t>(ta ? la.rows : la.columns);
     for (std::int64_t column = 0; column < static_cast<std::int64_t>(lc.columns); ++column) {
@@ -197,17 +241,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
             double sum = 0.0;
             if (*static_cast<const float*>(beta) != 0.0f)
                 sum += *static_cast<const float*>(beta) * number(c, lc.type, at);
-            if (what.epilogue == CUBLASLT_EPILOGUE_BIAS) sum += number(what.bias, lc.type, row);
+            if (what.does(CUBLASLT_EPILOGUE_BIAS)) sum += number(what.bias, lc.type, row);
             for (std::int64_t k = 0; k < depth; ++k) {
                 sum += static_cast<double>(
                            number(a, la.type, ta ? k + row * la.leading : row + k * la.leading)) *
                        number(b, lb.type, tb ? column + k * lb.leading : k + column * lb.leading);
             }
-            if (lc.type == CUDA_R_32F) {
-                static_cast<float*>(d)[at] = static_cast<float>(sum);
-            } else {
-                static_cast<Bf16*>(d)[at] = shardscope::trainer::kernels::to_bf16(static_cast<float>(sum));
-            }
+            const auto rounded = static_cast<float>(sum);
+            if (what.keeps_sum()) store(what.aux, lc.type, row + column * what.aux_leading, rounded);
+            store(d, lc.type, at, activated(what, rounded));
         }
     }
     return CUBLAS_STATUS_SUCCESS;

@@ -2,13 +2,16 @@
 // (played_cublaslt.cpp); and what it says where there is no library to use. Built where the CUDA toolkit is;
 // needs no GPU.
 #include <cstdlib>
+#include <type_traits>
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 
 #include "tests/trainer/kernel_testing.h"
+#include "trainer/cuda/activation.h"
 #include "trainer/cuda/gemm.h"
 #include "trainer/cuda/row_sums.h"
+#include "trainer/kernels/activation.h"
 #include "trainer/kernels/linear.h"
 
 namespace shardscope::trainer {
@@ -17,6 +20,7 @@ namespace shardscope::trainer {
 namespace cuda {
 
 int repeated_rows = 0;
+int activations = 0;
 
 template <class T>
 void launch_repeat_row(const T* row, T* x, std::int64_t rows, std::int64_t columns, cudaStream_t) {
@@ -27,10 +31,27 @@ template <class T>
 void launch_row_sums(const T*, T*, std::int64_t, std::int64_t, cudaStream_t) {
     FAIL() << "no product is a sum of rows";
 }
+// The cpu's type with the bits of the device's.
+template <class T>
+using Host = std::conditional_t<sizeof(T) == 2, kernels::Bf16, float>;
+template <class T>
+void launch_relu(const T* x, T* y, std::size_t n, cudaStream_t) {
+    ++activations;
+    kernels::relu_forward(reinterpret_cast<const Host<T>*>(x), reinterpret_cast<Host<T>*>(y), n);
+}
+template <class T>
+void launch_gelu(const T* x, T* y, std::size_t n, cudaStream_t) {
+    ++activations;
+    kernels::gelu_forward(reinterpret_cast<const Host<T>*>(x), reinterpret_cast<Host<T>*>(y), n);
+}
 template void launch_repeat_row(const float*, float*, std::int64_t, std::int64_t, cudaStream_t);
 template void launch_repeat_row(const Bf16*, Bf16*, std::int64_t, std::int64_t, cudaStream_t);
 template void launch_row_sums(const float*, float*, std::int64_t, std::int64_t, cudaStream_t);
 template void launch_row_sums(const Bf16*, Bf16*, std::int64_t, std::int64_t, cudaStream_t);
+template void launch_relu(const float*, float*, std::size_t, cudaStream_t);
+template void launch_relu(const Bf16*, Bf16*, std::size_t, cudaStream_t);
+template void launch_gelu(const float*, float*, std::size_t, cudaStream_t);
+template void launch_gelu(const Bf16*, Bf16*, std::size_t, cudaStream_t);
 
 }  // namespace cuda
 
@@ -198,6 +219,91 @@ TEST_F(CublasLt, AddsABiasWhetherOrNotAnAlgorithmTakesIt) {
             EXPECT_LE(relative_error(o.y, expected), kFloatTolerance);
         }
         EXPECT_EQ(cuda::repeated_rows - before, shift == 0 ? 0 : 2);
+    }
+}
+
+// --- activations -------------------------------------------------------------------------------------------
+
+struct Fused {
+    Kernel kernel;
+    bool bias, keeps_sum;
+};
+constexpr Fused kFused[] = {
+    {Kernel::linear_relu_forward, false, false}, {Kernel::linear_relu_forward, true, false},
+    {Kernel::linear_gelu_forward, false, false}, {Kernel::linear_gelu_forward, true, false},
+    {Kernel::linear_gelu_forward, false, true},  {Kernel::linear_gelu_forward, true, true}};
+
+// One product and what the cpu's two kernels give, y and the sum; y lies `shift` elements beyond 16 bytes.
+template <class T>
+void expect_the_cpus_activation(cuda::Gemm& gemm, const Fused& fused, const Linear& l, std::size_t shift) {
+    Operands<T> o(l);
+    const bool gelu = fused.kernel == Kernel::linear_gelu_forward;
+    std::vector<T> sum = o.y, expected_sum = o.y, expected = o.y;
+    kernels::linear_forward(o.x.data(), o.w.data(), fused.bias ? o.b.data() : nullptr, expected_sum.data(),
+                            l.rows, l.in, l.out);
+    gelu ? kernels::gelu_forward(expected_sum.data(), expected.data(), expected.size())
+         : kernels::relu_forward(expected_sum.data(), expected.data(), expected.size());
+    o.y.insert(o.y.begin(), shift, T{});
+    ASSERT_EQ(reinterpret_cast<std::uintptr_t>(o.y.data()) % 16, 0u);
+
+    std::vector<std::byte*> data = {bytes(o.y) + shift * sizeof(T)};
+    Op op = op_of<T>(fused.kernel, l, 0);
+    op.args.push_back({0, 0, 0, 0});
+    if (gelu) {
+        data.push_back(fused.keeps_sum ? bytes(sum) : nullptr);
+        op.args.push_back({fused.keeps_sum ? 1 : -1, 0, 0, 0});
+    }
+    for (std::vector<T>* input : {&o.x, &o.w, &o.b}) {
+        if (input == &o.b && !fused.bias) continue;
+        data.push_back(bytes(*input));
+        op.args.push_back({2, 0, 0, 0});
+    }
+    gemm.launch(op, data, nullptr);
+    o.y.erase(o.y.begin(), o.y.begin() + static_cast<std::ptrdiff_t>(shift));
+    EXPECT_LE(relative_error(in_double(o.y), in_double(expected)), kTolerance<T>);
+    if (fused.keeps_sum) {
+        EXPECT_LE(relative_error(in_double(sum), in_double(expected_sum)), kTolerance<T>);
+    }
+}
+
+// Twice each, so that the second must not meet the first one's addresses.
+TEST_F(CublasLt, ComputesTheActivationInTheProduct) {
+    const Linear l{6, 5, 16};
+    for (const Fused& fused : kFused) {
+        cuda::Gemm gemm(false);
+        const int before = count("played_activating_products"), apart = cuda::activations;
+        for (int i = 0; i < 2; ++i) {
+            expect_the_cpus_activation<float>(gemm, fused, l, 0);
+            expect_the_cpus_activation<Bf16>(gemm, fused, l, 0);
+        }
+        EXPECT_EQ(count("played_activating_products") - before, 4);
+        EXPECT_EQ(cuda::activations - apart, 0);
+    }
+}
+
+// The output is not aligned as an algorithm wants it for more than the product; then all are asked for until
+// one is taken.
+TEST_F(CublasLt, LeavesTheActivationToAKernelWhereNoAlgorithmTakesIt) {
+    const Linear l{6, 5, 16};
+    for (const Fused& fused : kFused) {
+        cuda::Gemm gemm(false);
+        const int before = count("played_activating_products"), apart = cuda::activations;
+        expect_the_cpus_activation<float>(gemm, fused, l, 1);
+        expect_the_cpus_activation<Bf16>(gemm, fused, l, 1);
+        EXPECT_EQ(count("played_activating_products") - before, 0);
+        EXPECT_EQ(cuda::activations - apart, 2);
+    }
+}
+
+// Columns of 7 elements: GELU's sum cannot be kept, ReLU and a GELU that keeps none need no such columns.
+TEST_F(CublasLt, AsksForNoActivationWhoseSumItCannotKeep) {
+    const Linear l{6, 5, 7};
+    for (const Fused& fused : kFused) {
+        cuda::Gemm gemm(false);
+        const int before = count("played_activating_products"), asked = count("played_heuristics");
+        expect_the_cpus_activation<float>(gemm, fused, l, 0);
+        EXPECT_EQ(count("played_activating_products") - before, fused.keeps_sum ? 0 : 1);
+        EXPECT_EQ(count("played_heuristics") - asked, 1);
     }
 }
 

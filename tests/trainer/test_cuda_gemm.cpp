@@ -53,6 +53,31 @@ TEST(CudaProduct, HasABiasWhereTheKernelHasOne) {
     EXPECT_EQ(cuda::describe(linear_op(Kernel::linear_forward, 5, true)).bias, 3u);
 }
 
+// y [, sum], x, w [, b]: GELU's sum moves the others by one, whether it is kept or not.
+TEST(CudaProduct, OfTheForwardWithAnActivation) {
+    const cuda::Product relu = cuda::describe(linear_op(Kernel::linear_relu_forward, 4));
+    EXPECT_EQ(relu.activation, cuda::Activation::relu);
+    EXPECT_EQ(relu.b, 1u);
+    EXPECT_EQ(relu.a, 2u);
+    EXPECT_EQ(relu.bias, 3u);
+    EXPECT_EQ(relu.sum, 0u);
+    Op op = linear_op(Kernel::linear_gelu_forward, 5);
+    op.args[1].buffer = 7;
+    const cuda::Product gelu = cuda::describe(op);
+    EXPECT_EQ(gelu.activation, cuda::Activation::gelu);
+    EXPECT_EQ(gelu.b, 2u);
+    EXPECT_EQ(gelu.a, 3u);
+    EXPECT_EQ(gelu.bias, 4u);
+    EXPECT_EQ(gelu.sum, 1u);
+    EXPECT_TRUE(gelu.transpose_a);
+    EXPECT_EQ(gelu.m, 5);
+    EXPECT_EQ(gelu.n, 2);
+    EXPECT_EQ(gelu.k, 3);
+    op.args[1].buffer = -1;
+    EXPECT_EQ(cuda::describe(op).sum, 0u);
+    EXPECT_EQ(cuda::describe(linear_op(Kernel::linear_gelu_forward, 5, true)).bias, 0u);
+}
+
 // dx [2,3] is a column-major [3,2] = w [3,5] dy [5,2], both as they lie.
 TEST(CudaProduct, OfTheInputsGradient) {
     const cuda::Product p = cuda::describe(linear_op(Kernel::linear_backward_input, 3));
@@ -125,6 +150,51 @@ TYPED_TEST(CudaGemm, ForwardWithABiasAndACheck) {
             .run();
         comparison.template expect_near<T>(0);
         comparison.template expect_same<std::int32_t>(4);
+    });
+}
+
+TYPED_TEST(CudaGemm, ForwardWithRelu) {
+    using T = TypeParam;
+    for_linears([](const Linear& l, std::size_t shift) {
+        Comparison comparison(Kernel::linear_relu_forward, kDType<T>, l.dims());
+        comparison.arg(unwritten<T>(l.rows * l.out))
+            .arg(as<T>(normals(l.rows * l.in, "x")))
+            .arg(as<T>(normals(l.out * l.in, "w")))
+            .arg(as<T>(normals(l.out, "b")))
+            .checked(-1)
+            .shifted(shift)
+            .run();
+        comparison.template expect_near<T>(0);
+        comparison.template expect_same<std::int32_t>(4);
+    });
+}
+
+// With the sum and a bias, and without both. The CPU takes GELU of the rounded sum: a step of bf16 there is
+// up to four in the result, as a negative argument's GELU is steep beside its size.
+TYPED_TEST(CudaGemm, ForwardWithGelu) {
+    using T = TypeParam;
+    constexpr double kApart = std::is_same_v<T, float> ? testing::kTolerance<T> : 0x1p-6;
+    for_linears([](const Linear& l, std::size_t shift) {
+        Comparison kept(Kernel::linear_gelu_forward, kDType<T>, l.dims());
+        kept.arg(unwritten<T>(l.rows * l.out))
+            .arg(unwritten<T>(l.rows * l.out))
+            .arg(as<T>(normals(l.rows * l.in, "x")))
+            .arg(as<T>(normals(l.out * l.in, "w")))
+            .arg(as<T>(normals(l.out, "b")))
+            .checked(-1)
+            .shifted(shift)
+            .run();
+        kept.template expect_near<T>(0, kApart);
+        kept.template expect_near<T>(1);
+        kept.template expect_same<std::int32_t>(5);
+        Comparison alone(Kernel::linear_gelu_forward, kDType<T>, l.dims());
+        alone.arg(unwritten<T>(l.rows * l.out))
+            .nothing()
+            .arg(as<T>(normals(l.rows * l.in, "x")))
+            .arg(as<T>(normals(l.out * l.in, "w")))
+            .shifted(shift)
+            .run();
+        alone.template expect_near<T>(0, kApart);
     });
 }
 

@@ -1,5 +1,6 @@
 // The `nccl` process group over the played NCCL: what it calls, what its watchdog says and ends.
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -120,18 +121,25 @@ TEST_F(NcclGroups, WhatDoesNotDivideIsRefused) {
 
 TEST_F(NcclGroups, TheWatchdogNamesTheRankThatDoesNotComeAndLetsTheOthersGo) {
     const auto groups = make_nccl_groups(played_nccl::library(), {{4, 7}}, {0, 0, 0, 0, 0, 0, 0, 1}, 0.1);
+    std::atomic<int> told = 0;
+    groups[0]->watch([&](const std::exception_ptr&) { ++told; });
     std::array<float, 4> in{}, out{};
     CountedStream stream(true);
     groups[0]->enqueue(launch(0, 0, Operation::all_reduce, out.data(), in.data(), 4), stream);
+    EXPECT_THAT(groups[0]->waiting(),
+                HasSubstr("all_reduce of 4 fp32 elements over 1 (number 0 of communicator 0"));
     const std::string why = ended(*groups[0], 0, stream, out.data());
     EXPECT_THAT(why, HasSubstr("rank 4: all_reduce of 4 fp32 elements"));
     EXPECT_THAT(why, HasSubstr("did not end within the 0.1 s of run.timeout"));
     EXPECT_THAT(why, HasSubstr("rank 7 has not begun it"));
     EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess) << "the stream was let go";
+    groups[0]->end_watch();
+    EXPECT_EQ(told, 1) << "also where no call meets the failure";
 }
 
 TEST_F(NcclGroups, TheWatchdogPassesOnWhatNcclSays) {
     const auto groups = make_nccl_groups(played_nccl::library(), {{0, 1}}, {0, 1}, 0);
+    groups[0]->watch({});
     CountedStream stream(true);
     played_nccl::set_async_error(6);
     const std::string why = ended(*groups[0], 0, stream, nullptr);

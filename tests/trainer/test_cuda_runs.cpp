@@ -16,7 +16,6 @@ namespace shardscope::trainer {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::played_device;
 using testing::PlayedMachine;
 using testing::Point;
 using testing::run;
@@ -90,6 +89,28 @@ TEST(CudaRuns, BFloat16IsTheCpusWithinItsPrecision) {
     for (const AttentionKind attention : {AttentionKind::plain, AttentionKind::fused}) {
         job.model.attention = attention;
         expect_near(run_played(job).losses, run(job).losses, 0.02, "bf16");
+    }
+}
+
+// In bf16 the GPU takes the activation of the sum before it is rounded.
+TEST(CudaRuns, ActivationsInTheProductAreTheCpus) {
+    const testing::SampleText text;
+    Job gpt = testing::with_wrap(testing::gpt_job(text, 2, 2), "module:Linear");
+    Job checkpointed = testing::with_wrap(testing::gpt_job(text, 2, 2), "module:Block");
+    checkpointed.memory.activation_checkpointing = parse_module_classes("module:Block,GELU");
+    Job bf16 = gpt;
+    bf16.precision = {Precision::bf16, Precision::bf16, Precision::bf16};
+    for (Job job :
+         {testing::with_wrap(testing::mlp_job(4, 12, 2, 2), "module:Linear"), gpt, checkpointed, bf16}) {
+        job.run.steps = 3;
+        job.model.fused_activation = true;
+        const RunResult cpu = run(job), cuda = run_played(job);
+        expect_near(cuda.losses, cpu.losses, job.precision.param == Precision::bf16 ? 0.02 : 2e-5, "fused");
+        for (std::size_t r = 0; r < cpu.peaks.size(); ++r) EXPECT_EQ(cuda.peaks[r].bytes, cpu.peaks[r].bytes);
+        Job apart = job;
+        apart.model.fused_activation = false;
+        expect_near(cuda.losses, run_played(apart).losses,
+                    job.precision.param == Precision::bf16 ? 0.02 : 2e-5, "fused and apart");
     }
 }
 

@@ -95,8 +95,18 @@ __global__ void __launch_bounds__(kMapThreads)
 }  // namespace
 
 template <class T>
+void launch_relu(const T* x, T* y, std::size_t n, cudaStream_t stream) {
+    map(stream, y, n, Relu{}, x);
+}
+
+template <class T>
+void launch_gelu(const T* x, T* y, std::size_t n, cudaStream_t stream) {
+    map(stream, y, n, Gelu{}, x);
+}
+
+template <class T>
 void relu_forward(const DeviceContext& device, const T* x, T* y, std::size_t n) {
-    map(device, y, n, Relu{}, x);
+    launch_relu(x, y, n, device.stream);
 }
 
 template <class T>
@@ -106,7 +116,7 @@ void relu_backward(const DeviceContext& device, const T* dy, const T* y, T* dx, 
 
 template <class T>
 void gelu_forward(const DeviceContext& device, const T* x, T* y, std::size_t n) {
-    map(device, y, n, Gelu{}, x);
+    launch_gelu(x, y, n, device.stream);
 }
 
 template <class T>
@@ -130,6 +140,8 @@ void silu_mul_backward(const DeviceContext& device, const T* dy, const T* gate, 
 
 // NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
 #define SHARDSCOPE_INSTANTIATE(T)                                                              \
+    template void launch_relu(const T*, T*, std::size_t, cudaStream_t);                        \
+    template void launch_gelu(const T*, T*, std::size_t, cudaStream_t);                        \
     template void relu_forward(const DeviceContext&, const T*, T*, std::size_t);               \
     template void relu_backward(const DeviceContext&, const T*, const T*, T*, std::size_t);    \
     template void gelu_forward(const DeviceContext&, const T*, T*, std::size_t);               \

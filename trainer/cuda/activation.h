@@ -20,6 +20,12 @@ void relu_backward(const DeviceContext& device, const T* dy, const T* y, T* dx, 
 template <class T>
 void gelu_forward(const DeviceContext& device, const T* x, T* y, std::size_t n);
 
+// relu_forward and gelu_forward on a stream alone; y may be x.
+template <class T>
+void launch_relu(const T* x, T* y, std::size_t n, cudaStream_t stream);
+template <class T>
+void launch_gelu(const T* x, T* y, std::size_t n, cudaStream_t stream);
+
 template <class T>
 void gelu_backward(const DeviceContext& device, const T* dy, const T* x, T* dx, std::size_t n);
 

@@ -16,6 +16,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "trainer/cuda/activation.h"
 #include "trainer/cuda/product_library.h"
 #include "trainer/cuda/row_sums.h"
 
@@ -132,7 +133,7 @@ std::uint32_t alignment(const void* address) {
 }
 
 // Products that one algorithm serves.
-using ProductKind = std::array<std::int64_t, 14>;
+using ProductKind = std::array<std::int64_t, 16>;
 ProductKind kind_of(const ProductCall& call) {
     const Product& p = call.product;
     return {p.m,
@@ -148,7 +149,9 @@ ProductKind kind_of(const ProductCall& call) {
             alignment(call.a),
             alignment(call.b),
             alignment(call.c),
-            alignment(call.bias)};
+            alignment(call.bias),
+            static_cast<std::int64_t>(p.activation) * 2 + (call.sum ? 1 : 0),
+            alignment(call.sum)};
 }
 
 // How products of one kind are carried out.
@@ -157,8 +160,39 @@ struct Way {
     Owned<cublasLtMatrixLayout_t> a, b, c;
     cublasLtMatmulAlgo_t algorithm = {};
     std::size_t workspace_bytes = 0;
-    bool adds_bias = false;  // in the product itself
+    bool adds_bias = false, activates = false;  // in the product itself
 };
+
+template <class Value>
+void set_attribute(const Way& way, cublasLtMatmulDescAttributes_t attribute, const Value& value) {
+    lt().check(lt().desc_set(way.desc.get(), attribute, &value, sizeof value),
+               "cublasLtMatmulDescSetAttribute");
+}
+// A pointer that each product of a kind has its own of.
+void set_pointer(const Way& way, cublasLtMatmulDescAttributes_t attribute, const void* pointer) {
+    set_attribute(way, attribute, pointer);
+}
+
+// With its sum beside it, or alone.
+cublasLtEpilogue_t activating_epilogue(const ProductCall& call) {
+    if (call.product.activation == Activation::relu)
+        return call.bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    if (call.sum) return call.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    return call.bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+}
+
+// What is activated is in `sum` where that is kept, else in C.
+void launch_activation(const ProductCall& call, cudaStream_t stream) {
+    const auto n = static_cast<std::size_t>(call.product.m * call.product.n);
+    const auto start = [&]<class T>(T*) {
+        const auto* sum = reinterpret_cast<const T*>(call.sum ? call.sum : call.c);
+        auto* c = reinterpret_cast<T*>(call.c);
+        if (call.product.activation == Activation::relu) return launch_relu(sum, c, n, stream);
+        launch_gelu(sum, c, n, stream);
+    };
+    if (call.dtype == DType::bf16) return start(static_cast<Bf16*>(nullptr));
+    start(static_cast<float*>(nullptr));
+}
 
 }  // namespace
 
@@ -168,8 +202,27 @@ struct ProductLibrary::State {
     std::map<ProductKind, Way> ways;
 
     Way make_way(const ProductCall& call) const;
+    Owned<cublasLtMatmulDesc_t> new_desc(const ProductCall& call) const;
     bool find_algorithm(Way& way, const ProductCall& call) const;
+    bool find_activating(Way& way, const ProductCall& call) const;
 };
+
+Owned<cublasLtMatmulDesc_t> ProductLibrary::State::new_desc(const ProductCall& call) const {
+    const bool rounds = tf32 && call.dtype == DType::fp32;
+    cublasLtMatmulDesc_t made = nullptr;
+    lt().check(
+        lt().desc_create(&made, rounds ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        "cublasLtMatmulDescCreate");
+    Owned<cublasLtMatmulDesc_t> desc(made);
+    const auto set = [&](cublasLtMatmulDescAttributes_t attribute, bool transposes) {
+        const cublasOperation_t operation = transposes ? CUBLAS_OP_T : CUBLAS_OP_N;
+        lt().check(lt().desc_set(made, attribute, &operation, sizeof operation),
+                   "cublasLtMatmulDescSetAttribute");
+    };
+    set(CUBLASLT_MATMUL_DESC_TRANSA, call.product.transpose_a);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, call.product.transpose_b);
+    return desc;
+}
 
 // Nothing is found where the bias, say, is not aligned as its algorithms want it.
 bool ProductLibrary::State::find_algorithm(Way& way, const ProductCall& call) const {
@@ -186,48 +239,61 @@ bool ProductLibrary::State::find_algorithm(Way& way, const ProductCall& call) co
         static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(call.a));
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(call.b));
-    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(call.c));
-    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::min(alignment(call.c), alignment(call.bias)));
+    const std::uint32_t written = std::min(alignment(call.c), alignment(call.sum));  // the one or the other
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, written);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::min(written, alignment(call.bias)));
     cublasLtMatmulHeuristicResult_t result = {};
     int found = 0;
     const cublasStatus_t status =
         lt().heuristic(handle.get(), way.desc.get(), way.a.get(), way.b.get(), way.c.get(), way.c.get(),
                        preference.get(), 1, &result, &found);
-    if (status != CUBLAS_STATUS_NOT_SUPPORTED) lt().check(status, "cublasLtMatmulAlgoGetHeuristic");
+    // Whatever it calls an activation that it has no kernel for: the product is then asked for without it.
+    const bool lacks =
+        status == CUBLAS_STATUS_NOT_SUPPORTED || (way.activates && status == CUBLAS_STATUS_INVALID_VALUE);
+    if (!lacks) lt().check(status, "cublasLtMatmulAlgoGetHeuristic");
     if (status != CUBLAS_STATUS_SUCCESS || found == 0 || result.state != CUBLAS_STATUS_SUCCESS) return false;
     way.algorithm = result.algo;
     way.workspace_bytes = result.workspaceSize;
     return true;
 }
 
+// An algorithm that computes the activation, too. GELU's sums can be kept where their columns are multiples
+// of 8 elements.
+bool ProductLibrary::State::find_activating(Way& way, const ProductCall& call) const {
+    constexpr std::int64_t kSumColumns = 8;
+    if (call.product.activation == Activation::none) return false;
+    if (call.sum && call.product.ldc % kSumColumns != 0) return false;
+    way.desc = new_desc(call);
+    set_attribute(way, CUBLASLT_MATMUL_DESC_EPILOGUE, activating_epilogue(call));
+    if (call.bias) set_pointer(way, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
+    if (call.sum) {
+        set_attribute(way, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, call.product.ldc);
+        set_pointer(way, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, call.sum);
+    }
+    way.adds_bias = call.bias != nullptr;
+    way.activates = true;
+    if (find_algorithm(way, call)) return true;
+    way.adds_bias = way.activates = false;
+    return false;
+}
+
 Way ProductLibrary::State::make_way(const ProductCall& call) const {
     const Product& p = call.product;
-    const bool bf16 = call.dtype == DType::bf16;
-    const cudaDataType_t type = bf16 ? CUDA_R_16BF : CUDA_R_32F;
+    const cudaDataType_t type = call.dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
     Way way;
     way.a = p.transpose_a ? layout(type, p.k, p.m, p.lda) : layout(type, p.m, p.k, p.lda);
     way.b = p.transpose_b ? layout(type, p.n, p.k, p.ldb) : layout(type, p.k, p.n, p.ldb);
     way.c = layout(type, p.m, p.n, p.ldc);
-    cublasLtMatmulDesc_t made = nullptr;
-    const bool rounds = tf32 && !bf16;
-    lt().check(
-        lt().desc_create(&made, rounds ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
-        "cublasLtMatmulDescCreate");
-    way.desc.reset(made);
-    const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
-        lt().check(lt().desc_set(way.desc.get(), attribute, &value, sizeof value),
-                   "cublasLtMatmulDescSetAttribute");
-    };
-    set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-    set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+    if (find_activating(way, call)) return way;
+    way.desc = new_desc(call);
     if (call.bias) {
-        set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-        set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(call.bias));
+        set_attribute(way, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+        set_pointer(way, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
         way.adds_bias = true;
     }
     if (find_algorithm(way, call)) return way;
     if (call.bias) {
-        set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
+        set_attribute(way, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
         way.adds_bias = false;
         if (find_algorithm(way, call)) return way;
     }
@@ -254,14 +320,15 @@ void ProductLibrary::multiply(const ProductCall& call, cudaStream_t stream) {
 
     const float one = 1.0f, zero = 0.0f;
     float keep = zero;
+    const bool apart = call.product.activation != Activation::none && !way.activates;
+    std::byte* c = apart && call.sum ? call.sum : call.c;
+    if (way.activates && call.sum) set_pointer(way, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, call.sum);
     if (call.bias && way.adds_bias) {
-        const void* bias = call.bias;
-        lt().check(lt().desc_set(way.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias),
-                   "cublasLtMatmulDescSetAttribute");
+        set_pointer(way, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
     } else if (call.bias) {  // the product is added to the bias; a column of C is a row of y
         const auto start = [&]<class T>(T*) {
-            launch_repeat_row(reinterpret_cast<const T*>(call.bias), reinterpret_cast<T*>(call.c),
-                              call.product.n, call.product.m, stream);
+            launch_repeat_row(reinterpret_cast<const T*>(call.bias), reinterpret_cast<T*>(c), call.product.n,
+                              call.product.m, stream);
         };
         if (call.dtype == DType::bf16) {
             start(static_cast<Bf16*>(nullptr));
@@ -271,9 +338,10 @@ void ProductLibrary::multiply(const ProductCall& call, cudaStream_t stream) {
         keep = one;
     }
     lt().check(lt().multiply(state_->handle.get(), way.desc.get(), &one, call.a, way.a.get(), call.b,
-                             way.b.get(), &keep, call.c, way.c.get(), call.c, way.c.get(), &way.algorithm,
+                             way.b.get(), &keep, c, way.c.get(), c, way.c.get(), &way.algorithm,
                              call.workspace, way.workspace_bytes, stream),
                "cublasLtMatmul");
+    if (apart) launch_activation(call, stream);
 }
 
 }  // namespace shardscope::trainer::cuda

@@ -33,46 +33,71 @@ class Marked {
 
 }  // namespace
 
-CudaDevice::CudaDevice(const DeviceSettings& settings) : settings_(settings), gpus_(find_gpus()) {
-    for (int rank = 0; rank < settings_.mesh.ranks; ++rank) {
-        Rank& own = ranks_.emplace_back();
-        own.gpu = &gpus_[static_cast<std::size_t>(rank) % gpus_.size()];
-        enter(rank);
-        own.gemm = std::make_unique<Gemm>(settings_.tf32);
-        check(cudaStreamCreateWithFlags(&own.aside, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+CudaDevice::CudaDevice(const DeviceSettings& settings, const NcclLibrary* nccl)
+    : settings_(settings), gpus_(find_gpus()), ranks_(static_cast<std::size_t>(settings.mesh.ranks)) {
+    if (settings_.ranks.empty()) {
+        for (int rank = 0; rank < settings_.mesh.ranks; ++rank) settings_.ranks.push_back(rank);
     }
-    std::vector<int> ordinals;
-    for (const Rank& rank : ranks_) ordinals.push_back(rank.gpu->ordinal);
-    groups_ = make_groups(settings_, ordinals);
+    const auto first = static_cast<std::size_t>(settings_.bootstrap ? settings_.local_rank : 0);
+    for (std::size_t i = 0; i < settings_.ranks.size(); ++i) {
+        add_rank(settings_.ranks[i], gpus_[(first + i) % gpus_.size()]);
+    }
+    std::vector<const Gpu*> gpus;
+    gpus.reserve(ranks_.size());
+    for (const auto& rank : ranks_) gpus.push_back(rank ? rank->gpu : nullptr);
+    groups_ = make_groups(settings_, gpus, nccl);
+    for (const auto& group : groups_) {
+        group->watch([this](std::exception_ptr error) { fail(std::move(error)); });
+    }
 }
 
 CudaDevice::~CudaDevice() {
     stop();
+    for (const auto& group : groups_) group->end_watch();  // nobody reaches this object any more
     groups_.clear();
     streams_.clear();
-    for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
-        Rank& own = ranks_[static_cast<std::size_t>(rank)];
-        cudaSetDevice(own.gpu->ordinal);
-        own.gemm.reset();
-        if (own.aside) cudaStreamDestroy(own.aside);
+    for (const auto& rank : ranks_) {
+        if (!rank) continue;
+        cudaSetDevice(rank->gpu->ordinal);
+        rank->gemm.reset();
+        if (rank->aside) cudaStreamDestroy(rank->aside);
     }
 }
 
-CudaDevice::Rank& CudaDevice::enter(int rank) {
-    Rank& own = ranks_[static_cast<std::size_t>(rank)];
+void CudaDevice::add_rank(int rank, const Gpu& gpu) {
+    auto& own = ranks_.at(static_cast<std::size_t>(rank));
+    own = std::make_unique<Rank>();
+    own->gpu = &gpu;
+    enter(*own);
+    own->gemm = std::make_unique<Gemm>(settings_.tf32);
+    check(cudaStreamCreateWithFlags(&own->aside, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+}
+
+CudaDevice::Rank& CudaDevice::here(int rank) const {
+    const auto& found = ranks_.at(static_cast<std::size_t>(rank));
+    if (!found) throw std::logic_error(fmt::format("rank {} is of another process", rank));
+    return *found;
+}
+
+void CudaDevice::enter(const Rank& rank) {
     thread_local int current = -1;
-    if (current != own.gpu->ordinal) {
-        check(cudaSetDevice(own.gpu->ordinal), "cudaSetDevice");
-        current = own.gpu->ordinal;
-    }
-    return own;
+    if (current == rank.gpu->ordinal) return;
+    check(cudaSetDevice(rank.gpu->ordinal), "cudaSetDevice");
+    current = rank.gpu->ordinal;
+}
+
+CudaDevice::Rank& CudaDevice::enter(int rank) const {
+    Rank& found = here(rank);
+    enter(found);
+    return found;
 }
 
 // --- streams ---------------------------------------------------------------------------------------------
 
 StreamIndex CudaDevice::add_stream(int rank, Stream use) {
+    Rank& of = enter(rank);
     StreamOf& own = streams_.emplace_back();
-    own.rank = &enter(rank);
+    own.rank = &of;
     // As in PyTorch's FSDP, whose streams but the default one have a high priority.
     own.stream = std::make_unique<CountedStream>(use != Stream::compute);
     own.workspace = std::make_unique<Workspace>(own.stream->get());
@@ -82,7 +107,7 @@ StreamIndex CudaDevice::add_stream(int rank, Stream use) {
 CudaDevice::StreamOf& CudaDevice::enter_stream(StreamIndex stream, const Waits& waits) {
     throw_if_failed();
     StreamOf& own = streams_[static_cast<std::size_t>(stream)];
-    enter(static_cast<int>(own.rank - &ranks_.front()));
+    enter(*own.rank);
     for (const StreamEvent& event : waits.events()) {
         if (event.stream == stream) continue;
         cudaEvent_t happens =
@@ -169,7 +194,7 @@ void CudaDevice::wait(StreamEvent event) {
 // --- memory ----------------------------------------------------------------------------------------------
 
 std::byte* CudaDevice::take(int rank, MemorySpace space, std::int64_t bytes, bool poisoned) {
-    Rank& own = enter(rank);
+    const Rank& on = enter(rank);
     const auto size = static_cast<std::size_t>(bytes);
     void* data = nullptr;
     // Buffers of the host alone are pinned too: batches wait there for their copy to the device.
@@ -182,14 +207,14 @@ std::byte* CudaDevice::take(int rank, MemorySpace space, std::int64_t bytes, boo
     }
     check(result, space == MemorySpace::device ? "cudaMalloc" : "cudaHostAlloc");
     if (poisoned) {
-        check(cudaMemsetAsync(data, kPoison, size, own.aside), "cudaMemsetAsync");
-        check(cudaStreamSynchronize(own.aside), "cudaStreamSynchronize");
+        check(cudaMemsetAsync(data, kPoison, size, on.aside), "cudaMemsetAsync");
+        check(cudaStreamSynchronize(on.aside), "cudaStreamSynchronize");
     }
     return static_cast<std::byte*>(data);
 }
 
 void CudaDevice::give_back(int rank, MemorySpace space, std::byte* data) noexcept {
-    cudaSetDevice(ranks_[static_cast<std::size_t>(rank)].gpu->ordinal);
+    cudaSetDevice(here(rank).gpu->ordinal);
     if (space == MemorySpace::device) {
         cudaFree(data);
     } else {
@@ -198,10 +223,10 @@ void CudaDevice::give_back(int rank, MemorySpace space, std::byte* data) noexcep
 }
 
 void CudaDevice::copy(int rank, std::byte* to, const std::byte* from, std::int64_t bytes) {
-    const Rank& own = enter(rank);
-    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, own.aside),
+    const Rank& on = enter(rank);
+    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, on.aside),
           "cudaMemcpyAsync");
-    check(cudaStreamSynchronize(own.aside), "cudaStreamSynchronize");
+    check(cudaStreamSynchronize(on.aside), "cudaStreamSynchronize");
 }
 
 void CudaDevice::use_product_workspaces(int rank, std::byte* both, std::int64_t bytes) {
@@ -216,7 +241,7 @@ std::int64_t CudaDevice::bytes_in_use(int rank) {
 }
 
 std::string CudaDevice::out_of_memory_place(int rank, MemorySpace space) {
-    const Gpu& gpu = *ranks_[static_cast<std::size_t>(rank)].gpu;
+    const Gpu& gpu = *here(rank).gpu;
     if (space != MemorySpace::device) return "into the memory of the host that can be pinned (ulimit -l)";
     return fmt::format("into the {} bytes of GPU {} ({}), of which {} are in use", gpu.memory, gpu.ordinal,
                        gpu.name, bytes_in_use(rank));
@@ -225,9 +250,17 @@ std::string CudaDevice::out_of_memory_place(int rank, MemorySpace space) {
 // --- the run ---------------------------------------------------------------------------------------------
 
 void CudaDevice::describe(traces::RankRow& row) const {
-    const Gpu& gpu = *ranks_[static_cast<std::size_t>(row.rank)].gpu;
+    const Gpu& gpu = *here(row.rank).gpu;
     row.device_name = gpu.name;
     row.device_memory = gpu.memory;
+}
+
+std::string CudaDevice::waiting() {
+    for (const auto& group : groups_) {
+        std::string clause = group->waiting();
+        if (!clause.empty()) return clause;
+    }
+    return {};
 }
 
 void CudaDevice::fail(std::exception_ptr error) {

@@ -15,15 +15,17 @@
 #include "trainer/cuda/gpus.h"
 #include "trainer/cuda/group.h"
 #include "trainer/cuda/module.h"
+#include "trainer/cuda/nccl_library.h"
 #include "trainer/cuda/stream.h"
 
 namespace shardscope::trainer::cuda {
 
 class CudaDevice final : public Device {
   public:
-    // Rank r is on GPU r modulo their number. Throws CudaError where there is none or it cannot be used as
-    // asked.
-    explicit CudaDevice(const DeviceSettings& settings);
+    // Rank r is on GPU r modulo their number; where the job has several processes, those of this one are on
+    // GPUs from its local rank on. `nccl`: null: what is installed, if it is needed. Throws CudaError where
+    // there is no GPU or it cannot be used as asked, and what the bootstrap throws.
+    explicit CudaDevice(const DeviceSettings& settings, const NcclLibrary* nccl = nullptr);
     ~CudaDevice() override;
 
     StreamIndex add_stream(int rank, Stream use) override;
@@ -44,6 +46,8 @@ class CudaDevice final : public Device {
     void describe(traces::RankRow& row) const override;
     bool records_collectives() const override { return false; }
     bool announces_collectives() const override { return groups_.front()->announces(); }
+    const char* engine() const override { return groups_.front()->announces() ? "nccl" : "local"; }
+    std::string waiting() override;
     std::int64_t bytes_in_use(int rank) override;
     std::string out_of_memory_place(int rank, MemorySpace space) override;
     void fail(std::exception_ptr error) override;
@@ -62,7 +66,10 @@ class CudaDevice final : public Device {
         std::unique_ptr<Workspace> workspace;
     };
 
-    Rank& enter(int rank);  // makes its GPU the thread's
+    void add_rank(int rank, const Gpu& gpu);
+    Rank& here(int rank) const;           // of this process
+    static void enter(const Rank& rank);  // makes its GPU the thread's
+    Rank& enter(int rank) const;
     StreamOf& enter_stream(StreamIndex stream, const Waits& waits);
     StreamEvent appended(StreamIndex stream);
     void launch_work(const StreamOf& stream, const Launch& launch);
@@ -70,7 +77,7 @@ class CudaDevice final : public Device {
 
     DeviceSettings settings_;
     std::vector<Gpu> gpus_;
-    std::deque<Rank> ranks_;                      // by rank
+    std::vector<std::unique_ptr<Rank>> ranks_;    // by rank; null: another process's
     std::deque<StreamOf> streams_;                // by StreamIndex
     std::vector<std::unique_ptr<Group>> groups_;  // by Mesh::id
     std::atomic<bool> failed_ = false;

@@ -7,19 +7,39 @@
 
 namespace shardscope::trainer::cuda {
 
+namespace {
+
+// y = x wᵀ + b:  y [out,rows] = (w [in,out])ᵀ x [in,rows]. The input is the arg `x`, the weight and the bias,
+// if there is one, are behind it.
+Product forward(const Op& op, std::size_t x) {
+    const std::int64_t rows = op.dims[0], in = op.dims[1], out = op.dims[2];
+    Product p;
+    p.m = out, p.n = rows, p.k = in;
+    p.a = x + 1, p.transpose_a = true, p.lda = in;
+    p.b = x, p.ldb = in;
+    p.ldc = out;
+    const std::size_t own = op.args.size() - (op.checks_output ? 1 : 0);
+    p.bias = own > x + 2 ? x + 2 : 0;
+    return p;
+}
+
+}  // namespace
+
 Product describe(const Op& op) {
     const std::int64_t rows = op.dims[0], in = op.dims[1], out = op.dims[2];
     Product p;
     switch (op.kernel) {
-        case Kernel::linear_forward: {  // y = x wᵀ + b:  y [out,rows] = (w [in,out])ᵀ x [in,rows]
-            p.m = out, p.n = rows, p.k = in;
-            p.a = 2, p.transpose_a = true, p.lda = in;
-            p.b = 1, p.ldb = in;
-            p.ldc = out;
-            const std::size_t own = op.args.size() - (op.checks_output ? 1 : 0);
-            p.bias = own > 3 ? 3 : 0;
+        case Kernel::linear_forward:
+            return forward(op, 1);
+        case Kernel::linear_relu_forward:
+            p = forward(op, 1);
+            p.activation = Activation::relu;
             return p;
-        }
+        case Kernel::linear_gelu_forward:
+            p = forward(op, 2);
+            p.activation = Activation::gelu;
+            p.sum = op.args[1].buffer >= 0 ? 1 : 0;
+            return p;
         case Kernel::linear_backward_input:  // dx = dy w:  dx [in,rows] = w [in,out] dy [out,rows]
             p.m = in, p.n = rows, p.k = out;
             p.a = 2, p.lda = in;
@@ -61,6 +81,7 @@ void Gemm::launch(const Op& op, const std::vector<std::byte*>& data, cudaStream_
     call.b = data[call.product.b];
     call.c = data[call.product.c];
     if (call.product.bias > 0) call.bias = data[call.product.bias];
+    if (call.product.sum > 0) call.sum = data[call.product.sum];
     if (workspace_bytes_ > 0) {
         const bool second = op.phase == Phase::backward;
         call.workspace = workspaces_ + (second ? workspace_bytes_ : 0);

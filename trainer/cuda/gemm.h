@@ -18,15 +18,19 @@ namespace shardscope::trainer::cuda {
 // A row-major product of the Plan in the words of cuBLAS, whose matrices are column-major: a row-major [r,c]
 // is a column-major [c,r] with leading dimension c. C[m,n] = op(A)[m,k] op(B)[k,n], op transposing where
 // asked; A, B, C are the args `a`, `b`, `c` of the Op. `bias`, 0 for none, is the arg with m elements that
-// are added to each column of C.
+// are added to each column of C. With an activation, C is the activation of that; `sum`, 0 for none, is then
+// the arg, laid out as C, that receives what it is of.
+enum class Activation : std::uint8_t { none, relu, gelu };
 struct Product {
     std::int64_t m = 0, n = 0, k = 0;
     bool transpose_a = false, transpose_b = false;
     std::int64_t lda = 0, ldb = 0, ldc = 0;
-    std::size_t a = 0, b = 0, c = 0, bias = 0;
+    std::size_t a = 0, b = 0, c = 0, bias = 0, sum = 0;
+    Activation activation = Activation::none;
 };
 
-// Of linear_forward, linear_backward_input or linear_backward_weight; std::logic_error for another kernel.
+// Of linear_forward, linear_relu_forward, linear_gelu_forward, linear_backward_input or
+// linear_backward_weight; std::logic_error for another kernel.
 Product describe(const Op& op);
 
 class ProductLibrary;
@@ -45,9 +49,10 @@ class Gemm {
     // run. Without a call, or with 0 bytes, algorithms that need none are taken.
     void use_workspaces(std::byte* both, std::int64_t bytes);
 
-    // Carries out linear_forward (with its bias), linear_backward_input, linear_backward_weight or
-    // linear_backward_bias of op.dtype: the same as run_kernel of trainer/executor/cpu_kernels.h but for the
-    // order of sums; op.checks_output is left to the caller. Sums are fp32. Throws CudaError.
+    // Carries out linear_forward (with its bias, and its activation), linear_backward_input,
+    // linear_backward_weight or linear_backward_bias of op.dtype: the same as run_kernel of
+    // trainer/executor/cpu_kernels.h but for the order of sums, and an activation may be that of the sum
+    // before it is rounded; op.checks_output is left to the caller. Sums are fp32. Throws CudaError.
     void launch(const Op& op, const std::vector<std::byte*>& data, cudaStream_t stream);
 
   private:

@@ -16,6 +16,7 @@ struct Gpu {
     std::int64_t memory = 0;  // bytes
     int multiprocessors = 0;
     int compute_capability = 0;  // 10 * major + minor
+    std::string bus;             // PCI: "0000:3b:00"
 };
 
 // At least one, by ordinal. Throws CudaError: no driver, one that is too old, no GPU.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <string>
 
 #include "trainer/cuda/stream.h"
@@ -24,8 +25,13 @@ class Group {
     virtual void fail(std::exception_ptr error) = 0;
     // Whether a library carries them out that tells NVTX of them itself.
     virtual bool announces() const { return false; }
-    // One sentence on who is missing where a collective does not go on; empty: nobody known.
-    virtual std::string missing() { return {}; }
+    // Begins to look after what is enqueued: a failure that nobody's call meets is told to `on_failure`,
+    // once, on a thread of the group. And ends to: nothing is told any more.
+    virtual void watch(const std::function<void(std::exception_ptr)>& /*on_failure*/) {}
+    virtual void end_watch() {}
+    // The oldest collective between processes that a rank of this one waits in, as a clause; empty: none. Any
+    // thread.
+    virtual std::string waiting() { return {}; }
 };
 
 }  // namespace shardscope::trainer::cuda

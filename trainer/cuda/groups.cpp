@@ -8,6 +8,7 @@
 
 #include "trainer/cuda/local_group.h"
 #include "trainer/cuda/nccl_group.h"
+#include "trainer/cuda/roll_call.h"
 
 namespace shardscope::trainer::cuda {
 
@@ -63,26 +64,9 @@ void reach_peers(const std::vector<int>& ordinals) {
     }
 }
 
-}  // namespace
-
-std::vector<std::unique_ptr<Group>> make_groups(const DeviceSettings& settings,
-                                                const std::vector<int>& ordinals) {
-    const std::string shared = shared_gpu(ordinals);
-    if (settings.group == GroupKind::nccl && !shared.empty()) {
-        throw CudaError(
-            fmt::format("run.comm = \"nccl\": {}, which NCCL refuses; use run.comm = \"local\", whose "
-                        "ranks may share one, or no more ranks than GPUs",
-                        shared));
-    }
-    const auto members = members_of(settings.mesh);
-    const bool alone = settings.mesh.ranks == 1 && settings.group == GroupKind::automatic;
-    if (settings.group != GroupKind::local && shared.empty() && !alone) {
-        std::string why;
-        if (const NcclLibrary* nccl = NcclLibrary::open(why)) {
-            return make_nccl_groups(*nccl, members, ordinals, settings.timeout_s);
-        }
-        if (settings.group == GroupKind::nccl) throw CudaError("run.comm = \"nccl\": " + why);
-    }
+std::vector<std::unique_ptr<Group>> make_local_groups(const DeviceSettings& settings,
+                                                      const std::vector<std::vector<int>>& members,
+                                                      const std::vector<int>& ordinals) {
     reach_peers(ordinals);
     std::vector<std::unique_ptr<Group>> groups;
     groups.reserve(members.size());
@@ -90,6 +74,81 @@ std::vector<std::unique_ptr<Group>> make_groups(const DeviceSettings& settings,
         groups.push_back(std::make_unique<LocalGroup>(ranks, settings.timeout_s));
     }
     return groups;
+}
+
+// All ranks are of this process.
+std::vector<std::unique_ptr<Group>> make_groups_of_one(const DeviceSettings& settings,
+                                                       const std::vector<std::vector<int>>& members,
+                                                       const std::vector<int>& ordinals,
+                                                       const NcclLibrary* nccl) {
+    const std::string shared = shared_gpu(ordinals);
+    if (settings.group == GroupKind::nccl && !shared.empty()) {
+        throw CudaError(
+            fmt::format("run.comm = \"nccl\": {}, which NCCL refuses; use run.comm = \"local\", whose "
+                        "ranks may share one, or no more ranks than GPUs",
+                        shared));
+    }
+    const bool alone = settings.mesh.ranks == 1 && settings.group == GroupKind::automatic;
+    if (settings.group != GroupKind::local && shared.empty() && !alone) {
+        std::string why;
+        if (!nccl) nccl = NcclLibrary::open(why);
+        if (nccl) return make_nccl_groups(*nccl, members, ordinals, settings.timeout_s);
+        if (settings.group == GroupKind::nccl) throw CudaError("run.comm = \"nccl\": " + why);
+    }
+    return make_local_groups(settings, members, ordinals);
+}
+
+// What this process tells the others. Also one that cannot go on comes, so that all hear why.
+Introduction introduce(const std::vector<std::vector<int>>& members, const std::vector<const Gpu*>& gpus,
+                       const NcclLibrary* nccl, const std::string& why) {
+    Introduction mine;
+    const auto here = [&](int rank) { return gpus[static_cast<std::size_t>(rank)] != nullptr; };
+    for (int rank = 0; rank < static_cast<int>(gpus.size()); ++rank) {
+        if (here(rank)) mine.on[rank] = place_of(*gpus[static_cast<std::size_t>(rank)]);
+    }
+    mine.missing = why;
+    if (!nccl) return mine;
+    nccl->check(nccl->GetVersion(&mine.nccl_version), "ncclGetVersion");
+    for (std::size_t id = 0; id < members.size(); ++id) {
+        const bool world_again = id > 0 && members[id].size() == members[0].size();
+        if (world_again || !here(members[id].front())) continue;
+        nccl->check(nccl->GetUniqueId(&mine.ids[static_cast<int>(id)]), "ncclGetUniqueId");
+    }
+    return mine;
+}
+
+// Some ranks are other processes'.
+std::vector<std::unique_ptr<Group>> make_groups_of_several(const DeviceSettings& settings,
+                                                           const std::vector<std::vector<int>>& members,
+                                                           const std::vector<const Gpu*>& gpus,
+                                                           const std::vector<int>& ordinals,
+                                                           const NcclLibrary* nccl) {
+    if (settings.group == GroupKind::local) {
+        throw CudaError(
+            "run.comm = \"local\" is for ranks of one process, and this job has several; use "
+            "run.comm = \"nccl\", or start one process");
+    }
+    std::string why;
+    if (!nccl) nccl = NcclLibrary::open(why);
+    NcclPeers peers;
+    peers.bootstrap = settings.bootstrap;
+    peers.ids = call_roll(*settings.bootstrap, introduce(members, gpus, nccl, why), settings.mesh.ranks,
+                          members.size());
+    peers.progress = Progress::open(members, settings.ranks, settings.bootstrap);
+    return make_nccl_groups(*nccl, members, ordinals, settings.timeout_s, &peers);
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<Group>> make_groups(const DeviceSettings& settings,
+                                                const std::vector<const Gpu*>& gpus,
+                                                const NcclLibrary* nccl) {
+    const auto members = members_of(settings.mesh);
+    std::vector<int> ordinals;
+    ordinals.reserve(gpus.size());
+    for (const Gpu* gpu : gpus) ordinals.push_back(gpu ? gpu->ordinal : -1);
+    if (settings.bootstrap) return make_groups_of_several(settings, members, gpus, ordinals, nccl);
+    return make_groups_of_one(settings, members, ordinals, nccl);
 }
 
 }  // namespace shardscope::trainer::cuda

@@ -4,15 +4,18 @@
 #include <memory>
 #include <vector>
 
+#include "trainer/cuda/gpus.h"
 #include "trainer/cuda/group.h"
 #include "trainer/cuda/module.h"
+#include "trainer/cuda/nccl_library.h"
 
 namespace shardscope::trainer::cuda {
 
-// Every communicator of the run, by Mesh::id. `ordinals`: each rank's GPU. Automatic: NCCL where it is
-// installed and every rank has a GPU of its own, else `local`. Throws CudaError where NCCL is asked for and
-// cannot be had.
+// Every communicator of the run, by Mesh::id. `gpus`: each rank's GPU, null for a rank of another process.
+// Automatic: NCCL where it is installed and every rank has a GPU of its own, else `local`; between processes
+// there is only NCCL. `nccl`: the library, null: the one that is installed. Throws CudaError where it is
+// asked for, or needed, and cannot be had.
 std::vector<std::unique_ptr<Group>> make_groups(const DeviceSettings& settings,
-                                                const std::vector<int>& ordinals);
+                                                const std::vector<const Gpu*>& gpus, const NcclLibrary* nccl);
 
 }  // namespace shardscope::trainer::cuda

@@ -263,6 +263,8 @@ bool launch_untyped(const Operands& o) {
         case Kernel::init_constant:
             return initialize(o), true;
         case Kernel::linear_forward:
+        case Kernel::linear_relu_forward:
+        case Kernel::linear_gelu_forward:
         case Kernel::linear_backward_input:
         case Kernel::linear_backward_weight:
         case Kernel::linear_backward_bias:

@@ -62,13 +62,17 @@ __global__ void __launch_bounds__(kMapThreads)
 
 // F: a type with `__device__ float operator()(float, …) const`.
 template <class F, class Y, class... X>
-void map(const DeviceContext& device, Y* y, std::size_t n, F f, const X*... x) {
+void map(cudaStream_t stream, Y* y, std::size_t n, F f, const X*... x) {
     constexpr bool kNarrow = sizeof(Y) == 2 || ((sizeof(X) == 2) || ...);
     constexpr int kCount = kNarrow ? 8 : 4;
     constexpr int kPacks = sizeof...(X) <= 1 ? 4 : 2;
     const bool packed = is_aligned(y) && (is_aligned(x) && ...);
     launch(&map_kernel<kCount, kPacks, F, Y, X...>, blocks_for(n, kMapThreads * kPacks * kCount), kMapThreads,
-           0, device.stream, y, n, packed, f, x...);
+           0, stream, y, n, packed, f, x...);
+}
+template <class F, class Y, class... X>
+void map(const DeviceContext& device, Y* y, std::size_t n, F f, const X*... x) {
+    map(device.stream, y, n, f, x...);
 }
 
 }  // namespace shardscope::trainer::cuda

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "profiler/thread_log.h"
+#include "trainer/cuda/bootstrap.h"
 #include "trainer/executor/device.h"
 #include "trainer/plan/mesh.h"
 
@@ -30,6 +32,11 @@ struct DeviceSettings {
     bool tf32 = false;
     double timeout_s = 0;        // a collective that takes longer ends the run; 0: none does
     WorkMarks* marks = nullptr;  // null: nothing is recorded
+    // Where the job has several processes: the mesh's ranks that this one hosts, rising (empty: all), its
+    // number among those of its host, which chooses its GPU, and the others. Null: there are none.
+    std::vector<int> ranks;
+    int local_rank = 0;
+    std::shared_ptr<Bootstrap> bootstrap;
 };
 
 // The entry points. Where they cannot do what is asked, `why` is one sentence: what is missing, what to do.

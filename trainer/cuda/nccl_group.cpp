@@ -1,24 +1,20 @@
 #include "trainer/cuda/nccl_group.h"
 
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <deque>
-#include <mutex>
+#include <exception>
+#include <functional>
 #include <optional>
 #include <stdexcept>
-#include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "trainer/cuda/local_kernels.h"
+#include "trainer/cuda/nccl_start.h"
 #include "trainer/executor/pieces.h"
 
 namespace shardscope::trainer::cuda {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 int type_of(DType dtype) {
     switch (dtype) {
@@ -50,71 +46,56 @@ void divide(const CollectiveCall& call, std::int64_t elements, cudaStream_t stre
     }
 }
 
-class NcclGroup final : public Group {
+// Four bytes of a GPU: what a barrier sums, as NCCL has none.
+class Token {
   public:
-    NcclGroup(const NcclLibrary& nccl, int id, std::vector<int> ranks, const std::vector<int>& ordinals,
-              double timeout_s)
-        : nccl_(nccl), id_(id), ranks_(std::move(ranks)), timeout_s_(timeout_s), members_(ranks_.size()) {
-        for (std::size_t m = 0; m < ranks_.size(); ++m) {
-            members_[m].gpu = ordinals[static_cast<std::size_t>(ranks_[m])];
-        }
+    explicit Token(int gpu) {
+        check(cudaSetDevice(gpu), "cudaSetDevice");
+        check(cudaMalloc(&data_, sizeof(float)), "cudaMalloc for a barrier");
+        check(cudaMemset(data_, 0, sizeof(float)), "cudaMemset");
     }
-    ~NcclGroup() override { end(); }
-
-    void start();
-    void enqueue(const CollectiveLaunch& collective, const CountedStream& stream) override;
-    void fail(std::exception_ptr error) override;
-    bool announces() const override { return true; }
+    ~Token() { cudaFree(data_); }
+    Token(const Token&) = delete;
+    Token& operator=(const Token&) = delete;
+    void* data() const { return data_; }
 
   private:
-    struct InFlight {
-        CollectiveCall call;
-        std::int64_t sequence = 0;
-        Clock::time_point since;
-        cudaEvent_t over = nullptr;
-    };
-    struct Member {
-        int gpu = 0;
-        std::atomic<NcclComm*> comm = nullptr;  // null once it is aborted
-        std::deque<InFlight> in_flight;         // in their order
-        std::vector<cudaEvent_t> spare;
-    };
-
-    void issue(const CollectiveCall& call, Member& member, cudaStream_t stream);
-    void note(const CollectiveLaunch& collective, Member& member, cudaStream_t stream);
-    void watch();
-    std::string trouble();
-    void abort();
-    void end();
-
-    const NcclLibrary& nccl_;
-    int id_;
-    std::vector<int> ranks_;
-    double timeout_s_;
-    std::mutex mutex_;             // guards all below
-    std::vector<Member> members_;  // by place
-    std::exception_ptr error_;
-    bool ends_ = false;
-    std::condition_variable changed_;
-    std::thread watchdog_;
+    void* data_ = nullptr;
 };
 
-void NcclGroup::start() {
-    NcclId id{};
-    nccl_.check(nccl_.GetUniqueId(&id), "ncclGetUniqueId");
-    std::vector<NcclComm*> comms(members_.size(), nullptr);
-    nccl_.check(nccl_.GroupStart(), "ncclGroupStart");
-    for (std::size_t m = 0; m < members_.size(); ++m) {
-        check(cudaSetDevice(members_[m].gpu), "cudaSetDevice");
-        nccl_.check(nccl_.CommInitRank(&comms[m], static_cast<int>(members_.size()), id, static_cast<int>(m)),
-                    fmt::format("ncclCommInitRank of rank {}", ranks_[m]));
+class NcclGroup final : public Group {
+  public:
+    NcclGroup(const NcclLibrary& nccl, int id, const std::vector<int>& ranks, double timeout_s,
+              const NcclPeers* peers)
+        : nccl_(nccl), members_(ranks.size()), watchdog_(nccl, id, ranks, timeout_s, peers) {}
+
+    // A member of this process.
+    void adopt(const NcclStart::Member& member, NcclComm* comm);
+    void watch(const std::function<void(std::exception_ptr)>& on_failure) override {
+        watchdog_.start(on_failure);
     }
-    nccl_.check(nccl_.GroupEnd(), fmt::format("starting NCCL among {} ranks", members_.size()));
-    for (std::size_t m = 0; m < members_.size(); ++m) members_[m].comm = comms[m];
-    watchdog_ = std::thread([this] { watch(); });
+    void end_watch() override { watchdog_.stop(); }
+    void enqueue(const CollectiveLaunch& collective, const CountedStream& stream) override;
+    void fail(std::exception_ptr error) override { watchdog_.fail(std::move(error)); }
+    bool announces() const override { return true; }
+    std::string waiting() override { return watchdog_.waiting(); }
+
+  private:
+    void issue(const CollectiveLaunch& collective, NcclComm* comm, cudaStream_t stream);
+
+    const NcclLibrary& nccl_;
+    std::vector<std::optional<Token>> members_;  // by place; those of this process
+    NcclWatchdog watchdog_;
+};
+
+void NcclGroup::adopt(const NcclStart::Member& member, NcclComm* comm) {
+    const auto place = static_cast<std::size_t>(member.place);
+    watchdog_.adopt(place, comm, member.gpu);
+    members_[place].emplace(member.gpu);
 }
 
-void NcclGroup::issue(const CollectiveCall& call, Member& member, cudaStream_t stream) {
+void NcclGroup::issue(const CollectiveLaunch& collective, NcclComm* comm, cudaStream_t stream) {
+    const CollectiveCall& call = collective.call;
     const int type = type_of(call.dtype);
     const auto members = static_cast<std::int64_t>(members_.size());
     const bool average = call.divisor > 1 && call.divisor == members;
@@ -129,26 +110,29 @@ void NcclGroup::issue(const CollectiveCall& call, Member& member, cudaStream_t s
     std::int64_t summed = 0;  // elements that this rank receives of a sum
     switch (call.operation) {
         case Operation::all_gather:
-            nccl_.check(nccl_.AllGather(call.input, call.output, each, type, member.comm, stream),
-                        "ncclAllGather", member.comm);
+            nccl_.check(nccl_.AllGather(call.input, call.output, each, type, comm, stream), "ncclAllGather",
+                        comm);
             break;
         case Operation::reduce_scatter:
-            nccl_.check(
-                nccl_.ReduceScatter(call.input, call.output, each, type, reduction, member.comm, stream),
-                "ncclReduceScatter", member.comm);
+            nccl_.check(nccl_.ReduceScatter(call.input, call.output, each, type, reduction, comm, stream),
+                        "ncclReduceScatter", comm);
             summed = call.full_elements / members;
             break;
         case Operation::all_reduce:
-            nccl_.check(nccl_.AllReduce(call.input, call.output, all, type, reduction, member.comm, stream),
-                        "ncclAllReduce", member.comm);
+            nccl_.check(nccl_.AllReduce(call.input, call.output, all, type, reduction, comm, stream),
+                        "ncclAllReduce", comm);
             summed = call.full_elements;
             break;
         case Operation::broadcast:
-            nccl_.check(nccl_.Broadcast(call.input, call.output, all, type, 0, member.comm, stream),
-                        "ncclBroadcast", member.comm);
+            nccl_.check(nccl_.Broadcast(call.input, call.output, all, type, 0, comm, stream), "ncclBroadcast",
+                        comm);
             break;
-        case Operation::barrier:
-            break;  // nothing to move: events of the streams are the order
+        case Operation::barrier: {
+            void* const token = members_[static_cast<std::size_t>(collective.place)]->data();
+            nccl_.check(nccl_.AllReduce(token, token, 1, kNcclFloat32, kNcclSum, comm, stream),
+                        "ncclAllReduce for a barrier", comm);
+            break;
+        }
         default:
             throw std::logic_error("the nccl process group has no such collective");
     }
@@ -156,124 +140,56 @@ void NcclGroup::issue(const CollectiveCall& call, Member& member, cudaStream_t s
 }
 
 void NcclGroup::enqueue(const CollectiveLaunch& collective, const CountedStream& stream) {
-    Member& member = members_[static_cast<std::size_t>(collective.place)];
-    {
-        const std::lock_guard lock(mutex_);
-        if (error_) std::rethrow_exception(error_);
+    NcclComm* const comm = watchdog_.begin(collective);
+    try {
+        issue(collective, comm, stream.get());
+    } catch (const CudaError&) {
+        watchdog_.refused(std::current_exception());
     }
-    issue(collective.call, member, stream.get());
-    note(collective, member, stream.get());
+    watchdog_.issued(collective, stream.get());
 }
 
-// For the watchdog.
-void NcclGroup::note(const CollectiveLaunch& collective, Member& member, cudaStream_t stream) {
-    const std::lock_guard lock(mutex_);
-    cudaEvent_t over = nullptr;
-    if (member.spare.empty()) {
-        check(cudaEventCreateWithFlags(&over, cudaEventDisableTiming), "cudaEventCreateWithFlags");
-    } else {
-        over = member.spare.back();
-        member.spare.pop_back();
+// The members of a communicator that are of this process.
+NcclStart start_of(const std::vector<int>& ranks, const std::vector<int>& ordinals) {
+    NcclStart start;
+    start.members = static_cast<int>(ranks.size());
+    for (std::size_t place = 0; place < ranks.size(); ++place) {
+        const int gpu = ordinals[static_cast<std::size_t>(ranks[place])];
+        if (gpu >= 0) start.here.push_back({ranks[place], static_cast<int>(place), gpu});
     }
-    check(cudaEventRecord(over, stream), "cudaEventRecord");
-    member.in_flight.push_back({collective.call, collective.sequence, Clock::now(), over});
-}
-
-// --- the watchdog ----------------------------------------------------------------------------------------
-
-// Once a tenth of a second: what has gone wrong, and the end of it.
-void NcclGroup::watch() {
-    std::unique_lock lock(mutex_);
-    while (!ends_ && !error_) {
-        changed_.wait_for(lock, std::chrono::milliseconds(100));
-        if (ends_ || error_) return;
-        const std::string sentence = trouble();
-        if (sentence.empty()) continue;
-        error_ = std::make_exception_ptr(CudaError(sentence));
-        abort();
-    }
-}
-
-std::string NcclGroup::trouble() {
-    for (std::size_t m = 0; m < members_.size(); ++m) {
-        Member& member = members_[m];
-        int state = kNcclSuccess;
-        nccl_.CommGetAsyncError(member.comm, &state);
-        if (state != kNcclSuccess && state != kNcclInProgress) {
-            return fmt::format("rank {}: NCCL failed: {}; NCCL_DEBUG=WARN says more", ranks_[m],
-                               nccl_.GetErrorString(state));
-        }
-        while (!member.in_flight.empty() && cudaEventQuery(member.in_flight.front().over) == cudaSuccess) {
-            member.spare.push_back(member.in_flight.front().over);
-            member.in_flight.pop_front();
-        }
-        (void)cudaGetLastError();
-    }
-    if (timeout_s_ <= 0) return {};
-    // The rank that has been given the fewest collectives is the one that the others wait for.
-    for (std::size_t m = 0; m < members_.size(); ++m) {
-        if (members_[m].in_flight.empty()) continue;
-        const InFlight& first = members_[m].in_flight.front();
-        if (Clock::now() - first.since < std::chrono::duration<double>(timeout_s_)) continue;
-        std::string others;
-        for (std::size_t o = 0; o < members_.size(); ++o) {
-            const bool there =
-                !members_[o].in_flight.empty() && members_[o].in_flight.back().sequence >= first.sequence;
-            if (!there) others += fmt::format("{}{}", others.empty() ? "" : ", ", ranks_[o]);
-        }
-        return fmt::format(
-            "rank {}: {} (number {} of communicator {}) did not end within the {} s of run.timeout; {}",
-            ranks_[m], describe(first.call), first.sequence, id_, timeout_s_,
-            others.empty() ? "all its ranks have begun it" : "rank " + others + " has not begun it");
-    }
-    return {};
-}
-
-// Streams that wait in NCCL's kernels go on. Under the lock.
-void NcclGroup::abort() {
-    for (Member& member : members_) {
-        NcclComm* comm = member.comm.exchange(nullptr);
-        if (!comm) continue;
-        cudaSetDevice(member.gpu);
-        nccl_.CommAbort(comm);
-    }
-}
-
-void NcclGroup::fail(std::exception_ptr error) {
-    const std::lock_guard lock(mutex_);
-    if (error_) return;
-    error_ = std::move(error);
-    abort();
-    changed_.notify_all();
-}
-
-void NcclGroup::end() {
-    {
-        const std::lock_guard lock(mutex_);
-        ends_ = true;
-        changed_.notify_all();
-    }
-    if (watchdog_.joinable()) watchdog_.join();
-    for (Member& member : members_) {
-        cudaSetDevice(member.gpu);
-        if (member.comm) nccl_.CommDestroy(member.comm);
-        for (const InFlight& each : member.in_flight) cudaEventDestroy(each.over);
-        for (cudaEvent_t event : member.spare) cudaEventDestroy(event);
-    }
+    return start;
 }
 
 }  // namespace
 
 std::vector<std::unique_ptr<Group>> make_nccl_groups(const NcclLibrary& nccl,
                                                      const std::vector<std::vector<int>>& members,
-                                                     const std::vector<int>& ordinals, double timeout_s) {
+                                                     const std::vector<int>& ordinals, double timeout_s,
+                                                     const NcclPeers* peers) {
     std::vector<std::unique_ptr<Group>> groups;
+    std::vector<NcclStart> starts;
+    std::vector<NcclGroup*> started;
     for (std::size_t id = 0; id < members.size(); ++id) {
+        auto group = std::make_unique<NcclGroup>(nccl, static_cast<int>(id), members[id], timeout_s, peers);
         const bool world_again = id > 0 && members[id].size() == members[0].size();
-        auto group =
-            std::make_unique<NcclGroup>(nccl, static_cast<int>(id), members[id], ordinals, timeout_s);
-        if (!world_again) group->start();
+        NcclStart start = start_of(members[id], ordinals);
+        if (!world_again && !start.here.empty()) {
+            if (peers) {
+                start.id = peers->ids[id];
+            } else {
+                nccl.check(nccl.GetUniqueId(&start.id), "ncclGetUniqueId");
+            }
+            starts.push_back(std::move(start));
+            started.push_back(group.get());
+        }
         groups.push_back(std::move(group));
+    }
+    const auto communicators =
+        start_communicators(nccl, starts, timeout_s, peers ? peers->bootstrap.get() : nullptr);
+    for (std::size_t s = 0; s < starts.size(); ++s) {
+        for (std::size_t m = 0; m < starts[s].here.size(); ++m) {
+            started[s]->adopt(starts[s].here[m], communicators[s][m]);
+        }
     }
     return groups;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <mutex>
+#include <type_traits>
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -58,6 +59,10 @@ const NcclLibrary* NcclLibrary::open(std::string& why) {
     static const Opened opened = open_library();
     why = opened.why;
     return opened.why.empty() ? &opened.library : nullptr;
+}
+
+std::string nccl_version_text(int version) {
+    return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
 void NcclLibrary::check(int result, const std::string& what, NcclComm* comm) const {

@@ -51,4 +51,7 @@ struct NcclLibrary {
     void check(int result, const std::string& what, NcclComm* comm = nullptr) const;
 };
 
+// NCCL's 22809 as "2.28.9".
+std::string nccl_version_text(int version);
+
 }  // namespace shardscope::trainer::cuda

@@ -11,12 +11,12 @@
 
 namespace shardscope::trainer::cuda {
 
-// One product with everything that it needs: device addresses, `bias` null for none.
+// One product with everything that it needs: device addresses, `bias` and `sum` null for none.
 struct ProductCall {
     Product product;
     DType dtype = DType::fp32;  // of all operands; sums are fp32
     const std::byte *a = nullptr, *b = nullptr, *bias = nullptr;
-    std::byte* c = nullptr;
+    std::byte *c = nullptr, *sum = nullptr;
     std::byte* workspace = nullptr;
     std::int64_t workspace_bytes = 0;
 };

@@ -6,7 +6,8 @@ set(SHARDSCOPE_CUDA_KERNELS
     local_kernels.cu norm_parameters.cu norms.cu optimizer.cu reductions.cu rotary.cu row_sums.cu)
 # What is no kernel: a C++ compiler takes it in both cases.
 set(SHARDSCOPE_CUDA_DEVICE
-    cuda_device.cpp gpus.cpp groups.cpp local_group.cpp nccl_group.cpp nccl_library.cpp stream.cpp)
+    cuda_device.cpp gpus.cpp groups.cpp local_group.cpp nccl_group.cpp nccl_library.cpp nccl_start.cpp
+    nccl_watchdog.cpp progress.cpp roll_call.cpp stream.cpp)
 # The libraries that they are opened over, which the tests play.
 set(SHARDSCOPE_CUDA_LIBRARIES cublaslt.cpp)
 # Of these the results have the CPU's bits: nothing is contracted to FMA.

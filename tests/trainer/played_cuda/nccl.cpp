@@ -1,6 +1,7 @@
 #include "tests/trainer/played_cuda/nccl.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <functional>
@@ -8,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "tests/trainer/played_cuda/runtime_api.h"
@@ -18,7 +20,8 @@ struct NcclComm {
     struct World {
         std::mutex mutex;
         std::condition_variable changed;
-        bool aborted = false;
+        int joined = 0;
+        bool broken = false;  // a member aborted its communicator
         struct Round {
             std::vector<const float*> in;
             int come = 0, done = 0;
@@ -28,6 +31,7 @@ struct NcclComm {
     std::shared_ptr<World> world;
     int rank = 0, ranks = 1;
     long round = 0;
+    std::shared_ptr<bool> aborted = std::make_shared<bool>(false);  // guarded by the world's mutex
 };
 
 }  // namespace shardscope::trainer::cuda
@@ -49,15 +53,47 @@ int get_unique_id(NcclId* id) {
     return 0;
 }
 
+// As NCCL's own, a member's start ends when all have come; in a group, at the group's end.
+thread_local bool grouped = false;
+thread_local std::vector<NcclComm*> starting;
+std::atomic<bool> let_go{false};
+
+std::atomic<int> waiting{0};
+
+int wait_for_members() {
+    struct Counted {
+        Counted() { ++waiting; }
+        ~Counted() { --waiting; }
+    };
+    const Counted counted;
+    for (NcclComm* comm : std::exchange(starting, {})) {
+        NcclComm::World& world = *comm->world;
+        std::unique_lock lock(world.mutex);
+        while (world.joined < comm->ranks) {
+            if (let_go) return 6;  // ncclRemoteError
+            world.changed.wait_for(lock, std::chrono::milliseconds(5));
+        }
+    }
+    return 0;
+}
+
 int init_rank(NcclComm** comm, int ranks, NcclId id, int rank) {
     int number = 0;
     std::memcpy(&number, id.internal, sizeof number);
-    const std::lock_guard lock(worlds_mutex);
-    auto& world = worlds[number];
-    if (!world) world = std::make_shared<NcclComm::World>();
-    *comm = new NcclComm{world, rank, ranks, 0};
-    ++comms_made;
-    return 0;
+    {
+        const std::lock_guard lock(worlds_mutex);
+        auto& world = worlds[number];
+        if (!world) world = std::make_shared<NcclComm::World>();
+        *comm = new NcclComm{world, rank, ranks};
+        ++comms_made;
+    }
+    {
+        const std::lock_guard lock((*comm)->world->mutex);
+        ++(*comm)->world->joined;
+        (*comm)->world->changed.notify_all();
+    }
+    starting.push_back(*comm);
+    return grouped ? 0 : wait_for_members();
 }
 
 int destroy(NcclComm* comm) {
@@ -69,73 +105,89 @@ int destroy(NcclComm* comm) {
 int abort(NcclComm* comm) {
     {
         const std::lock_guard lock(comm->world->mutex);
-        comm->world->aborted = true;
+        *comm->aborted = true;
+        comm->world->broken = true;
         comm->world->changed.notify_all();
     }
     return destroy(comm);
 }
 
-// All members come with their input; then each does `part` with everybody's; then all go on.
-int meet(NcclComm* comm, const void* in, cudaStream_t stream,
-         const std::function<void(const std::vector<const float*>&)>& part) {
+// A member's communicator fails when another's is gone.
+int get_async_error(NcclComm* comm, int* error) {
+    *error = async_error;
+    if (*error == 0) {
+        const std::lock_guard lock(comm->world->mutex);
+        if (comm->world->broken) *error = 6;
+    }
+    return 0;
+}
+
+using Inputs = std::vector<const float*>;  // of all members
+using Values = std::vector<float>;
+
+// All members come with their input; each computes its output from everybody's; when all have, each writes
+// its own, which may be where an input was; then all go on.
+int meet(NcclComm* comm, const void* in, void* out, cudaStream_t stream,
+         const std::function<Values(const Inputs&)>& compute) {
     if (!comm) return 4;  // ncclInvalidArgument
     const long number = comm->round++;
-    played_cuda::enqueue(stream, [world = comm->world, rank = static_cast<std::size_t>(comm->rank),
-                                  ranks = comm->ranks, number, in, part] {
-        std::unique_lock lock(world->mutex);
-        auto& round = world->rounds[number];
-        round.in.resize(static_cast<std::size_t>(ranks));
-        round.in[rank] = static_cast<const float*>(in);
-        ++round.come;
-        world->changed.notify_all();
-        world->changed.wait(lock, [&] { return world->aborted || round.come == ranks; });
-        if (world->aborted) return;
-        part(round.in);
-        ++round.done;
-        world->changed.notify_all();
-        world->changed.wait(lock, [&] { return world->aborted || round.done == ranks; });
-    });
+    played_cuda::enqueue(
+        stream, [world = comm->world, aborted = comm->aborted, rank = static_cast<std::size_t>(comm->rank),
+                 ranks = comm->ranks, number, in, out, compute] {
+            std::unique_lock lock(world->mutex);
+            auto& round = world->rounds[number];
+            round.in.resize(static_cast<std::size_t>(ranks));
+            round.in[rank] = static_cast<const float*>(in);
+            ++round.come;
+            world->changed.notify_all();
+            world->changed.wait(lock, [&] { return *aborted || round.come == ranks; });
+            if (*aborted) return;
+            const Values values = compute(round.in);
+            ++round.done;
+            world->changed.notify_all();
+            world->changed.wait(lock, [&] { return *aborted || round.done == ranks; });
+            if (*aborted || values.empty()) return;
+            std::memcpy(out, values.data(), values.size() * sizeof(float));
+        });
     return 0;
 }
 
 int all_gather(const void* in, void* out, std::size_t each, int, NcclComm* comm, cudaStream_t stream) {
-    return meet(comm, in, stream, [=](const std::vector<const float*>& all) {
-        for (std::size_t r = 0; r < all.size(); ++r) {
-            std::memcpy(static_cast<float*>(out) + r * each, all[r], each * sizeof(float));
-        }
+    return meet(comm, in, out, stream, [=](const Inputs& all) {
+        Values gathered;
+        for (const float* part : all) gathered.insert(gathered.end(), part, part + each);
+        return gathered;
     });
 }
 
-void sum(const std::vector<const float*>& all, std::size_t first, std::size_t count, int reduction,
-         float* out) {
-    std::vector<float> sums(count, 0);
+Values sum(const Inputs& all, std::size_t first, std::size_t count, int reduction) {
+    Values sums(count, 0);
     for (const float* in : all) {
         for (std::size_t i = 0; i < count; ++i) sums[i] += in[first + i];
     }
-    const float share = reduction == 4 ? 1.0F / static_cast<float>(all.size()) : 1.0F;
-    for (std::size_t i = 0; i < count; ++i) out[i] = sums[i] * share;
+    if (reduction == 4) {  // ncclAvg
+        for (float& each : sums) each *= 1.0F / static_cast<float>(all.size());
+    }
+    return sums;
 }
 
 int reduce_scatter(const void* in, void* out, std::size_t each, int, int reduction, NcclComm* comm,
                    cudaStream_t stream) {
     const auto rank = static_cast<std::size_t>(comm ? comm->rank : 0);
-    return meet(comm, in, stream, [=](const std::vector<const float*>& all) {
-        sum(all, rank * each, each, reduction, static_cast<float*>(out));
-    });
+    return meet(comm, in, out, stream,
+                [=](const Inputs& all) { return sum(all, rank * each, each, reduction); });
 }
 
-// Not in place: a member that ends early would change what the others still sum.
 int all_reduce(const void* in, void* out, std::size_t count, int, int reduction, NcclComm* comm,
                cudaStream_t stream) {
-    return meet(comm, in, stream, [=](const std::vector<const float*>& all) {
-        sum(all, 0, count, reduction, static_cast<float*>(out));
-    });
+    return meet(comm, in, out, stream, [=](const Inputs& all) { return sum(all, 0, count, reduction); });
 }
 
 int broadcast(const void* in, void* out, std::size_t count, int, int root, NcclComm* comm,
               cudaStream_t stream) {
-    return meet(comm, in, stream, [=](const std::vector<const float*>& all) {
-        std::memmove(out, all[static_cast<std::size_t>(root)], count * sizeof(float));
+    return meet(comm, in, out, stream, [=](const Inputs& all) {
+        const float* from = all[static_cast<std::size_t>(root)];
+        return Values(from, from + count);
     });
 }
 
@@ -146,9 +198,9 @@ NcclLibrary make_library() {
     nccl.CommInitRank = init_rank;
     nccl.CommDestroy = destroy;
     nccl.CommAbort = abort;
-    nccl.CommGetAsyncError = [](NcclComm*, int* error) { return *error = async_error, 0; };
-    nccl.GroupStart = [] { return 0; };
-    nccl.GroupEnd = [] { return 0; };
+    nccl.CommGetAsyncError = get_async_error;
+    nccl.GroupStart = [] { return grouped = true, 0; };
+    nccl.GroupEnd = [] { return grouped = false, wait_for_members(); };
     nccl.AllGather = all_gather;
     nccl.ReduceScatter = reduce_scatter;
     nccl.AllReduce = all_reduce;
@@ -166,6 +218,12 @@ const NcclLibrary& library() {
 
 void set_async_error(int result) {
     async_error = result;
+}
+void let_go_of_starts(bool now) {
+    let_go = now;
+}
+int starts_waiting() {
+    return waiting;
 }
 int made() {
     return comms_made;

@@ -1,9 +1,10 @@
 // The ProductLibrary, played: products of column-major matrices as cuBLAS defines them, C = op(A) op(B) +
-// bias with sums in double and one rounding.
+// bias with sums in double and one rounding; an activation is that of the sum before it is rounded.
 #include "trainer/cuda/product_library.h"
 
 #include "tests/trainer/played_cuda/runtime_api.h"
 #include "trainer/cuda/types.h"
+#include "trainer/kernels/activation.h"
 
 namespace shardscope::trainer::cuda {
 
@@ -14,6 +15,12 @@ ProductLibrary::~ProductLibrary() = default;
 
 namespace {
 
+float activated(Activation activation, float sum) {
+    if (activation == Activation::relu) kernels::relu_forward(&sum, &sum, 1);
+    if (activation == Activation::gelu) kernels::gelu_forward(&sum, &sum, 1);
+    return sum;
+}
+
 template <class T>
 void column_major_product(const ProductCall& call) {
     const Product& p = call.product;
@@ -21,6 +28,7 @@ void column_major_product(const ProductCall& call) {
     const auto* b = reinterpret_cast<const T*>(call.b);
     const auto* bias = reinterpret_cast<const T*>(call.bias);
     auto* c = reinterpret_cast<T*>(call.c);
+    auto* sums = reinterpret_cast<T*>(call.sum);
     for (std::int64_t column = 0; column < p.n; ++column) {
         for (std::int64_t row = 0; row < p.m; ++row) {
             double sum = bias ? to_float(bias[row]) : 0.0;
@@ -29,7 +37,9 @@ void column_major_product(const ProductCall& call) {
                 const T y = b[p.transpose_b ? column + k * p.ldb : k + column * p.ldb];
                 sum += static_cast<double>(to_float(x)) * static_cast<double>(to_float(y));
             }
-            c[row + column * p.ldc] = rounded<T>(static_cast<float>(sum));
+            const std::int64_t at = row + column * p.ldc;
+            if (sums) sums[at] = rounded<T>(static_cast<float>(sum));
+            c[at] = rounded<T>(activated(p.activation, static_cast<float>(sum)));
         }
     }
 }

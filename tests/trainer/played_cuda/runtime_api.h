@@ -41,6 +41,7 @@ struct cudaDeviceProp {
     char name[256];
     std::size_t totalGlobalMem;
     int multiProcessorCount, major, minor;
+    int pciBusID, pciDeviceID, pciDomainID;
 };
 
 const char* cudaGetErrorString(cudaError_t error);

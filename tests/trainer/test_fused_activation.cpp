@@ -1,0 +1,252 @@
+// model.fused_activation: the product in front of a ReLU or GELU computes it, too. What the Plan becomes,
+// that losses keep their bits on the cpu, and that the memory account agrees with a real run.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "jobs.h"
+#include "tests/trainer/model_testing.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using testing::Pass;
+using testing::PassOptions;
+using testing::small_gpt;
+using testing::small_mlp;
+using testing::tree_of;
+
+Job fused(Job job) {
+    job.model.fused_activation = true;
+    return job;
+}
+
+Job checkpointed(Job job, const std::string& classes) {
+    job.memory.activation_checkpointing = parse_module_classes(classes);
+    return job;
+}
+
+Job in_bf16(Job job) {
+    job.precision = {Precision::bf16, Precision::bf16, Precision::bf16};
+    return job;
+}
+
+Pass pass_of(const Job& job, PassOptions options = {}) {
+    ModuleTree tree = tree_of(job);
+    return testing::write_pass(tree, job, options);
+}
+
+// Forward kernels and the class of the module that each is in, as "linear_gelu_forward in Linear".
+std::vector<std::pair<Kernel, std::string>> forward_of(const Job& job) {
+    const ModuleTree tree = tree_of(job);
+    std::vector<std::pair<Kernel, std::string>> found;
+    const Pass pass = pass_of(job);
+    for (const Op* op : pass.kernels(Phase::forward)) {
+        const bool inside = op->module >= 0;
+        found.emplace_back(op->kernel,
+                           inside ? tree.modules[static_cast<std::size_t>(op->module)]->class_name() : "");
+    }
+    return found;
+}
+
+// --- the Plan ----------------------------------------------------------------------------------------------
+
+// 4 Linears, 3 ReLUs: each but the last Linear computes the ReLU behind it.
+TEST(FusedActivation, OfAnMlpLeavesNoReluInTheForward) {
+    using Work = std::pair<Kernel, std::string>;
+    EXPECT_THAT(forward_of(fused(small_mlp())),
+                ::testing::ElementsAre(
+                    Work{Kernel::linear_relu_forward, "Linear"}, Work{Kernel::linear_relu_forward, "Linear"},
+                    Work{Kernel::linear_relu_forward, "Linear"}, Work{Kernel::linear_forward, "Linear"},
+                    Work{Kernel::mse_forward, ""}));
+}
+
+TEST(FusedActivation, OfAGptIsInEachFeedForwardPart) {
+    const Pass pass = pass_of(fused(small_gpt()));
+    EXPECT_EQ(pass.count(Kernel::linear_gelu_forward), 2);
+    EXPECT_EQ(pass.count(Kernel::gelu_forward), 0);
+    // qkv and projection of the attention, projection of the feed-forward part, twice; the head.
+    EXPECT_EQ(pass.count(Kernel::linear_forward), 2 * 3 + 1);
+}
+
+TEST(FusedActivation, ChangesNothingWhereItIsNotAskedFor) {
+    for (const Job& job : {small_mlp(), small_gpt()}) {
+        const Pass pass = pass_of(job);
+        EXPECT_EQ(pass.count(Kernel::linear_relu_forward) + pass.count(Kernel::linear_gelu_forward), 0);
+        EXPECT_EQ(pass.count(Kernel::relu_forward) + pass.count(Kernel::gelu_forward),
+                  job.model.type == ModelType::mlp ? 3 : 2);
+    }
+}
+
+// The same gradients in the same modules and order, from the same operands: GELU's backward reads the sum,
+// ReLU's the result.
+TEST(FusedActivation, LeavesTheBackwardAsItWas) {
+    for (const Job& job : {small_mlp(), small_gpt()}) {
+        const Pass plain = pass_of(job), pass = pass_of(fused(job));
+        const auto work = [](const Pass& in) {
+            std::vector<std::pair<Kernel, int>> found;
+            for (const Op* op : in.kernels(Phase::backward)) found.emplace_back(op->kernel, op->module);
+            return found;
+        };
+        EXPECT_EQ(work(pass), work(plain));
+        EXPECT_EQ(pass.ready, plain.ready);
+        EXPECT_EQ(pass.dangling(), 0);
+    }
+    const Pass gpt = pass_of(fused(small_gpt())), mlp = pass_of(fused(small_mlp()));
+    EXPECT_EQ(gpt.all(Kernel::gelu_backward).back()->args[2].buffer,
+              gpt.all(Kernel::linear_gelu_forward).front()->args[1].buffer);
+    EXPECT_EQ(mlp.all(Kernel::relu_backward).back()->args[2].buffer,
+              mlp.all(Kernel::linear_relu_forward).front()->args[0].buffer);
+}
+
+TEST(FusedActivation, KeepsTheModulesRangeEmpty) {
+    const Job job = fused(small_gpt());
+    const ModuleTree tree = tree_of(job);
+    const Pass pass = pass_of(job);
+    int ranges = 0;
+    for (std::size_t i = 0; i + 1 < pass.plan.ops.size(); ++i) {
+        const Op& op = pass.plan.ops[i];
+        if (op.kind != OpKind::push_range || op.phase != Phase::forward || op.range_module < 0) continue;
+        if (tree.modules[static_cast<std::size_t>(op.range_module)]->class_name() != "GELU") continue;
+        EXPECT_EQ(pass.plan.ops[i + 1].kind, OpKind::pop_range);
+        ++ranges;
+    }
+    EXPECT_EQ(ranges, 2);
+}
+
+TEST(FusedActivation, KeepsNoSumWithoutABackward) {
+    const PassOptions evaluation{.backward = false, .training = false};
+    const Pass plain = pass_of(small_gpt(), evaluation), pass = pass_of(fused(small_gpt()), evaluation);
+    ASSERT_EQ(pass.count(Kernel::linear_gelu_forward), 2);
+    for (const Op* op : pass.all(Kernel::linear_gelu_forward)) EXPECT_LT(op->args[1].buffer, 0);
+    // In the first forward of a checkpointed block, too; there the second one keeps it.
+    const Pass twice = pass_of(fused(checkpointed(small_gpt(), "module:Block")));
+    for (const Op* op : twice.all(Kernel::linear_gelu_forward))
+        EXPECT_EQ(op->args[1].buffer >= 0, op->phase == Phase::recompute);
+    EXPECT_EQ(pass.dangling(), 0);
+    EXPECT_LE(pass.peak(), plain.peak());
+}
+
+// 3 ReLUs of 32 x 16 whose inputs are never there; a GELU's are, for its backward.
+TEST(FusedActivation, NeedsNoMoreMemoryThanTheTwoApart) {
+    const auto allocated = [](const Pass& pass) {
+        std::int64_t bytes = 0;
+        for (const Op& op : pass.plan.ops) {
+            if (op.kind == OpKind::allocate && op.phase == Phase::forward) bytes += op.args[0].bytes;
+        }
+        return bytes;
+    };
+    EXPECT_EQ(allocated(pass_of(small_mlp())) - allocated(pass_of(fused(small_mlp()))), 3 * 32 * 16 * 4);
+    EXPECT_EQ(allocated(pass_of(small_gpt())), allocated(pass_of(fused(small_gpt()))));
+    for (const Job& job : {small_mlp(), small_gpt(), checkpointed(small_gpt(), "module:Block")})
+        EXPECT_LE(pass_of(fused(job)).peak(), pass_of(job).peak());
+}
+
+// Computed again alone, a Linear has nobody behind it, and an activation nothing in front.
+TEST(FusedActivation, IsApartWhereOneOfTheTwoIsComputedAgain) {
+    const Pass linear = pass_of(checkpointed(fused(small_gpt()), "module:Linear"));
+    EXPECT_EQ(linear.count(Kernel::linear_gelu_forward), 2);
+    for (const Op* op : linear.all(Kernel::linear_gelu_forward)) {
+        EXPECT_EQ(op->phase, Phase::forward);
+        EXPECT_GE(op->args[1].buffer, 0) << "the GELU keeps its input";
+    }
+    const Pass gelu = pass_of(checkpointed(fused(small_gpt()), "module:GELU"));
+    ASSERT_EQ(gelu.count(Kernel::gelu_forward), 2);
+    for (const Op* op : gelu.all(Kernel::gelu_forward)) EXPECT_EQ(op->phase, Phase::recompute);
+    const Pass relu = pass_of(checkpointed(fused(small_mlp()), "module:ReLU"));
+    EXPECT_EQ(relu.count(Kernel::relu_forward), 3);  // of what is one already
+    for (const Pass* pass : {&linear, &gelu, &relu}) EXPECT_EQ(pass->dangling(), 0);
+}
+
+TEST(FusedActivation, ChecksTheResultForTheLinear) {
+    for (const Job& job : {fused(small_mlp()), fused(small_gpt())}) {
+        const ModuleTree tree = tree_of(job);
+        const Pass pass = pass_of(job, {.finite_flag = true});
+        int checked = 0;
+        for (const Op& op : pass.plan.ops) {
+            if (op.kernel != Kernel::linear_relu_forward && op.kernel != Kernel::linear_gelu_forward)
+                continue;
+            EXPECT_TRUE(op.checks_output);
+            EXPECT_EQ(op.args.back().buffer, pass.finite_flag);
+            EXPECT_EQ(tree.modules[static_cast<std::size_t>(op.module)]->class_name(), "Linear");
+            ++checked;
+        }
+        EXPECT_EQ(checked, job.model.type == ModelType::mlp ? 3 : 2);
+    }
+}
+
+// The product's arithmetic and the activation's; of bytes, what the activation read and, for ReLU, wrote is
+// spared.
+TEST(FusedActivation, CountsTheArithmeticOfBoth) {
+    for (const Job& job : {small_mlp(), small_gpt()}) {
+        const auto totals = [](const Pass& pass) {
+            std::pair<std::int64_t, std::int64_t> sum;
+            for (const Op* op : pass.kernels(Phase::forward)) {
+                sum.first += op->flops;
+                sum.second += op->bytes;
+            }
+            return sum;
+        };
+        const auto apart = totals(pass_of(job)), together = totals(pass_of(fused(job)));
+        EXPECT_EQ(together.first, apart.first);
+        const bool mlp = job.model.type == ModelType::mlp;
+        EXPECT_EQ(apart.second - together.second, mlp ? 3 * 2 * 32 * 16 * 4 : 2 * 2 * 16 * 4 * 32 * 4);
+    }
+}
+
+// --- runs --------------------------------------------------------------------------------------------------
+
+std::vector<Job> jobs(const testing::SampleText& text) {
+    Job no_bias = testing::with_wrap(testing::mlp_job(4, 24, 3, 2), "module:Linear");
+    no_bias.model.bias = false;
+    Job offloaded = testing::with_wrap(testing::mlp_job(4, 24, 3, 2), "module:Linear");
+    offloaded.fsdp.cpu_offload = true;
+    const Job gpt = testing::gpt_job(text, 2, 2);
+    Job frozen = testing::with_wrap(gpt, "module:Block");
+    frozen.train.freeze = parse_module_classes("module:FeedForward,Embedding");
+    return {
+        testing::with_wrap(testing::mlp_job(4, 24, 3, 2), "root"),
+        no_bias,
+        offloaded,
+        testing::with_mode(testing::mlp_job(4, 24, 3, 2), ParallelMode::ddp),
+        checkpointed(testing::with_mode(testing::mlp_job(4, 24, 3, 1), ParallelMode::none), "module:ReLU"),
+        checkpointed(testing::with_wrap(testing::mlp_job(4, 24, 3, 2), "module:Linear"), "module:Linear"),
+        testing::with_wrap(gpt, "module:Block"),
+        testing::with_wrap(gpt, "module:Linear"),
+        in_bf16(testing::with_wrap(gpt, "module:Linear")),
+        in_bf16(testing::with_wrap(testing::mlp_job(4, 24, 3, 2), "module:Linear")),
+        frozen,
+        checkpointed(testing::with_wrap(gpt, "module:FeedForward"), "module:Block"),
+        checkpointed(testing::with_wrap(gpt, "module:Linear"), "module:Linear"),
+        checkpointed(testing::with_wrap(gpt, "module:Linear"), "module:Block,Linear"),
+        checkpointed(testing::with_mode(gpt, ParallelMode::ddp), "module:GELU")};
+}
+
+// In bf16, too: the cpu rounds the sum before it takes the activation of it.
+TEST(FusedActivation, ChangesNoBitOfALossOnTheCpu) {
+    const testing::SampleText text;
+    const std::vector<Job> all = jobs(text);
+    for (std::size_t i = 0; i < all.size(); ++i)
+        EXPECT_EQ(testing::run(fused(all[i])).losses, testing::run(all[i]).losses) << "job " << i;
+}
+
+TEST(FusedActivation, IsInTheMemoryAccount) {
+    const testing::SampleText text;
+    const std::vector<Job> all = jobs(text);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const Job job = fused(all[i]);
+        const MemoryPeak predicted = Program(job).predict().peak;
+        for (const MemoryPeak& real : testing::run(job).peaks) {
+            EXPECT_EQ(real.bytes, predicted.bytes) << "job " << i;
+            EXPECT_EQ(real.at_peak, predicted.at_peak) << "job " << i;
+            EXPECT_EQ(real.modules, predicted.modules) << "job " << i;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace shardscope::trainer

@@ -1,0 +1,51 @@
+// How many collectives each rank of a job has begun, by communicator: what a watchdog needs to say who is
+// missing. The ranks of this process tell it as they go on; those of others are asked, when something does
+// not go on, and only then is anything sent.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "trainer/cuda/bootstrap.h"
+
+namespace shardscope::trainer::cuda {
+
+class Progress : public std::enable_shared_from_this<Progress> {
+  public:
+    // `members`: the ranks of each communicator, by Mesh::id; `here`: those of this process. It answers the
+    // others from now on, as long as the bootstrap lives.
+    static std::shared_ptr<Progress> open(const std::vector<std::vector<int>>& members,
+                                          const std::vector<int>& here, std::shared_ptr<Bootstrap> bootstrap);
+
+    // All below from any thread.
+    // A rank of this process begins that collective of the communicator, 0 the first.
+    void begins(int communicator, int rank, std::int64_t sequence);
+    // Asks all other processes. What was known of their ranks before is forgotten.
+    void ask();
+    // So many has the rank begun; of another process's: when it answered last. Nothing: it has not answered.
+    std::optional<std::int64_t> begun(int communicator, int rank) const;
+
+  private:
+    struct Entry {
+        bool here = false, known = false;
+        std::int64_t begun = 0;
+    };
+
+    explicit Progress(std::shared_ptr<Bootstrap> bootstrap) : bootstrap_(std::move(bootstrap)) {}
+    void listen();
+    std::string answer() const;
+    void hear(std::string_view answer);
+
+    const std::shared_ptr<Bootstrap> bootstrap_;
+    mutable std::mutex mutex_;
+    std::map<std::pair<int, int>, Entry> entries_;  // by communicator and rank
+};
+
+}  // namespace shardscope::trainer::cuda
