@@ -251,6 +251,7 @@ inline std::vector<SaveReport> save(const Job& job, const RunLayout& layout, Mem
     CheckpointSaver saver(job, layout, std::move(settings),
                           [&](const SaveReport& report) { reports.push_back(report); });
     std::vector<std::thread> ranks;
+    ranks.reserve(static_cast<std::size_t>(layout.mesh.ranks));
     for (int rank = 0; rank < layout.mesh.ranks; ++rank) {
         ranks.emplace_back([&, rank] { saver.save(rank, step, memory.of(rank)); });
     }

@@ -37,7 +37,7 @@ class SaveFolder : public ::testing::Test {
     std::vector<std::string> names() const {
         std::vector<std::string> names;
         for (const auto& entry : std::filesystem::directory_iterator(folder_.string())) {
-            names.push_back(entry.path().filename().string());
+            if (entry.path().filename() != kLockName) names.push_back(entry.path().filename().string());
         }
         std::sort(names.begin(), names.end());
         return names;
@@ -75,6 +75,27 @@ TEST_F(SaveFolder, AFirstSaveThatWasInterruptedBeforeLatestIsFound) {
     save_values(job_, layout_, 10, again_);
     std::filesystem::remove(folder_ / "latest");
     EXPECT_EQ(loaded_step(folder_.string()), 10);  // as numbers: 10 is behind 9
+}
+
+// On a file system that cannot exchange two folders a checkpoint is put aside before its successor takes its
+// place; between the two it is still what `latest` means.
+TEST_F(SaveFolder, ACheckpointThatWasPutAsideIsFoundAndPutBack) {
+    save_values(job_, layout_, 9);
+    save_values(job_, layout_, 10, again_);
+    std::filesystem::rename(folder_ / "step-10", folder_ / ".step-10.old");
+    for (const bool has_latest : {true, false}) {
+        if (!has_latest) std::filesystem::remove(folder_ / "latest");
+        EXPECT_EQ(loaded_step(folder_.string()), 10);
+        EXPECT_TRUE(holds_checkpoints(folder_.string()));
+    }
+    save_values(job_, layout_, 11, again_);
+    EXPECT_THAT(names(), ElementsAre("latest", "step-10", "step-11", "step-9"));
+    EXPECT_EQ(loaded_step(folder_ / "step-10"), 10);
+
+    // Its successor was in place.
+    std::filesystem::copy(folder_ / "step-10", folder_ / ".step-10.old");
+    remove_unfinished(folder_.string());
+    EXPECT_THAT(names(), ElementsAre("latest", "step-10", "step-11", "step-9"));
 }
 
 // A process that saves one checkpoint after the other is killed, again and again: whatever is there then
@@ -195,6 +216,26 @@ TEST_F(SaveFolder, TwoSavesMayBeUnderWayAtOnce) {
     saver.save(1, 2, memory.of(1));
     EXPECT_THAT(done, ElementsAre(1, 2));
     EXPECT_EQ(loaded_step(folder_.string()), 2);
+}
+
+TEST_F(SaveFolder, IsOneRunsAtATime) {
+    {
+        const CheckpointSaver saver(job_, layout_, again_, nullptr);
+        EXPECT_THAT(complaint([&] { CheckpointSaver(job_, layout_, again_, nullptr); }),
+                    AllOf(HasSubstr(folder_.string()), HasSubstr("another run saves checkpoints there")));
+    }
+    EXPECT_EQ(complaint([&] { CheckpointSaver(job_, layout_, again_, nullptr); }), "");
+}
+
+// As after a restart: the run before has been told to end.
+TEST_F(SaveFolder, ARunThatIsAboutToEndIsWaitedFor) {
+    auto before = std::make_unique<CheckpointSaver>(job_, layout_, again_, nullptr);
+    std::thread end([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        before.reset();
+    });
+    EXPECT_EQ(complaint([&] { CheckpointSaver(job_, layout_, again_, nullptr); }), "");
+    end.join();
 }
 
 TEST_F(SaveFolder, ThatCannotBeWrittenIsRefusedBeforeTheFirstStep) {

@@ -5,9 +5,11 @@
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,7 +22,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view kStepPrefix = "step-", kUnfinishedPrefix = ".step-", kUnfinishedSuffix = ".tmp";
+constexpr std::string_view kStepPrefix = "step-", kUnfinishedSuffix = ".tmp", kReplacedSuffix = ".old";
+constexpr std::string_view kTrialPrefix = ".trial-";
 constexpr const char* kLatest = "latest";
 
 [[noreturn]] void fail(const fs::path& path, int error) {
@@ -48,29 +51,47 @@ bool has_manifest(const fs::path& folder) {
     return fs::is_regular_file(folder / kManifestName, ignored);
 }
 
+// The number of ".step-20.old"; nothing for any other name.
+std::optional<std::int64_t> replaced_step_of(std::string_view name) {
+    if (!name.starts_with('.') || !name.ends_with(kReplacedSuffix)) return std::nullopt;
+    name.remove_prefix(1);
+    name.remove_suffix(kReplacedSuffix.size());
+    return step_of(name);
+}
+
 std::optional<fs::path> highest_step(const fs::path& save) {
-    std::optional<std::int64_t> highest;
+    std::optional<std::pair<std::int64_t, bool>> highest;  // of one step, what stands in its place
+    std::optional<fs::path> folder;
     std::error_code error;
     for (auto entry = fs::directory_iterator(save, error); !error && entry != fs::directory_iterator();
          entry.increment(error)) {
-        const std::optional<std::int64_t> step = step_of(entry->path().filename().string());
-        if (step && (!highest || *step > *highest) && has_manifest(entry->path())) highest = step;
+        const std::string name = entry->path().filename().string();
+        const std::optional<std::int64_t> in_place = step_of(name), replaced = replaced_step_of(name);
+        if ((!in_place && !replaced) || !has_manifest(entry->path())) continue;
+        const std::pair found(in_place ? *in_place : *replaced, in_place.has_value());
+        if (highest && found < *highest) continue;
+        highest = found;
+        folder = entry->path();
     }
-    if (!highest) return std::nullopt;
-    return save / step_folder_name(*highest);
+    return folder;
 }
 
 // Puts `from` in the place of `to`, which may be a folder that holds something. What was there is then called
 // `from`.
-void exchange(const fs::path& from, const fs::path& to) {
+void exchange(const fs::path& from, const fs::path& to, const fs::path& aside) {
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return;
     if (errno != EINVAL && errno != ENOSYS) fail(to, errno);
-    // A file system that cannot: for a moment neither is there, and `latest` may name a step before.
-    const fs::path aside = from.string() + ".old";
+    // A file system that cannot, NFS for one. Interrupted after the first act, `aside` is what `latest`
+    // means.
     fs::remove_all(aside);
     fs::rename(to, aside);
     fs::rename(from, to);
     fs::rename(aside, from);
+}
+
+bool is_unfinished(std::string_view name) {
+    return (name.starts_with(".step-") || name.starts_with(kTrialPrefix)) &&
+           name.ends_with(kUnfinishedSuffix);
 }
 
 }  // namespace
@@ -81,6 +102,10 @@ File File::open_to_read(const fs::path& path) {
 
 File File::open_to_write(const fs::path& path) {
     return {open_or_fail(path, O_WRONLY | O_CREAT), path};
+}
+
+File File::create(const fs::path& path) {
+    return {open_or_fail(path, O_WRONLY | O_CREAT | O_EXCL), path};
 }
 
 File::~File() {
@@ -122,6 +147,14 @@ void File::sync() const {
     if (::fsync(descriptor_) != 0) fail(path_, errno);
 }
 
+bool File::lock() const {
+    while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EWOULDBLOCK) return false;
+        if (errno != EINTR) break;
+    }
+    return true;
+}
+
 std::string read_file(const fs::path& path) {
     const File file = File::open_to_read(path);
     std::string text(static_cast<std::size_t>(file.bytes()), '\0');
@@ -144,7 +177,15 @@ std::string step_folder_name(std::int64_t step) {
 }
 
 std::string unfinished_folder_name(std::int64_t step) {
-    return fmt::format("{}{}{}", kUnfinishedPrefix, step, kUnfinishedSuffix);
+    return fmt::format(".{}{}{}", kStepPrefix, step, kUnfinishedSuffix);
+}
+
+std::string replaced_folder_name(std::int64_t step) {
+    return fmt::format(".{}{}{}", kStepPrefix, step, kReplacedSuffix);
+}
+
+std::string trial_file_name(std::string_view name) {
+    return fmt::format("{}{}{}", kTrialPrefix, name, kUnfinishedSuffix);
 }
 
 void publish_step(const fs::path& save, std::int64_t step) {
@@ -152,7 +193,7 @@ void publish_step(const fs::path& save, std::int64_t step) {
     sync_folder(unfinished);
     const bool replaces = fs::exists(fs::symlink_status(place));
     if (replaces) {
-        exchange(unfinished, place);
+        exchange(unfinished, place, save / replaced_folder_name(step));
     } else {
         fs::rename(unfinished, place);
     }
@@ -166,10 +207,17 @@ void publish_step(const fs::path& save, std::int64_t step) {
 }
 
 void remove_unfinished(const fs::path& save) {
+    std::vector<std::string> names;
     for (const fs::directory_entry& entry : fs::directory_iterator(save)) {
-        const std::string name = entry.path().filename().string();
-        if (name.starts_with(kUnfinishedPrefix) && name.ends_with(kUnfinishedSuffix))
-            fs::remove_all(entry.path());
+        names.push_back(entry.path().filename().string());
+    }
+    for (const std::string& name : names) {
+        const std::optional<std::int64_t> replaced = replaced_step_of(name);
+        if (replaced && !fs::exists(save / step_folder_name(*replaced))) {
+            fs::rename(save / name, save / step_folder_name(*replaced));
+        } else if (replaced || is_unfinished(name)) {
+            fs::remove_all(save / name);
+        }
     }
 }
 
@@ -196,12 +244,15 @@ fs::path find_checkpoint(const fs::path& path) {
             fmt::format("{}: cannot be read: {}", latest.string(), unreadable.code().message()));
     }
     while (!name.empty() && (name.back() == '\n' || name.back() == '\r')) name.pop_back();
-    if (!step_of(name)) {
+    const std::optional<std::int64_t> step = step_of(name);
+    if (!step) {
         throw CheckpointError(
             fmt::format("{}: does not name a checkpoint (\"step-\" and a number); name its folder "
                         "itself, {}/step-N",
                         latest.string(), path.string()));
     }
+    fs::path replaced = path / replaced_folder_name(*step);
+    if (!has_manifest(path / name) && has_manifest(replaced)) return replaced;
     if (!has_manifest(path / name)) {
         throw CheckpointError(
             fmt::format("{}: names {}, which holds no {}; name another checkpoint's folder itself, "

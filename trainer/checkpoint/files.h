@@ -3,7 +3,10 @@
 //
 //     SAVE/latest              the name of the newest checkpoint and a line feed
 //     SAVE/step-20/            a checkpoint; manifest.json in it was written last
+//     SAVE/.lock               held by the run that saves there
 //     SAVE/.step-30.tmp/       one that is being written; never read
+//     SAVE/.step-20.old/       one whose successor is about to take its place (on file systems that cannot
+//                              exchange two folders in one act); whole
 //
 // All functions throw std::system_error with the path and the system's reason unless they say otherwise.
 #pragma once
@@ -23,6 +26,8 @@ class File {
     static File open_to_read(const std::filesystem::path& path);
     // Creates it where it is not there; never shortens it.
     static File open_to_write(const std::filesystem::path& path);
+    // A new file: EEXIST where somebody else has made it.
+    static File create(const std::filesystem::path& path);
     ~File();
     File(File&& other) noexcept;
     File& operator=(File&&) = delete;
@@ -32,6 +37,9 @@ class File {
     void read(std::span<std::byte> bytes, std::int64_t position) const;
     void write(std::span<const std::byte> bytes, std::int64_t position) const;
     void sync() const;  // returns when the disk has it
+    // Takes the file for this object alone, until it or its process ends; false: another has it. True also on
+    // file systems that know no such thing.
+    bool lock() const;
 
   private:
     File(int descriptor, std::filesystem::path path) : descriptor_(descriptor), path_(std::move(path)) {}
@@ -47,19 +55,25 @@ void write_file(const std::filesystem::path& path, std::string_view text);
 
 void sync_folder(const std::filesystem::path& folder);
 
+inline constexpr const char* kLockName = ".lock";
 std::string step_folder_name(std::int64_t step);        // "step-20"
 std::string unfinished_folder_name(std::int64_t step);  // ".step-20.tmp"
+std::string replaced_folder_name(std::int64_t step);    // ".step-20.old"
+
+// ".trial-NAME.tmp": a file that is written only to see whether it can be.
+std::string trial_file_name(std::string_view name);
 
 // Puts the whole checkpoint of a step that stands in its unfinished folder into its place, then lets `latest`
 // name it. A checkpoint of that step that was there before is replaced in one act and removed then.
 void publish_step(const std::filesystem::path& save, std::int64_t step);
 
-// Removes what interrupted saves left.
+// Removes what interrupted saves left. A checkpoint that one of them had put aside, and nothing in its place
+// yet, is put back.
 void remove_unfinished(const std::filesystem::path& save);
 
 // The checkpoint's folder that `path` means: itself where it holds a manifest, else the one that its `latest`
-// names, else (a first save that was interrupted before `latest`) its step with the highest number.
-// CheckpointError: there is none.
+// names (or, where that was put aside, the one put aside), else (a first save that was interrupted before
+// `latest`) its step with the highest number. CheckpointError: there is none.
 std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 
 // Whether checkpoints stand in a folder that may not exist.

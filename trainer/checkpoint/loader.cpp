@@ -84,12 +84,12 @@ StoredCheckpoint::StoredCheckpoint(const std::string& path)
 }
 
 CheckpointLoader::CheckpointLoader(const StoredCheckpoint& stored, const Job& job, RunLayout layout,
-                                   LoadUse use)
+                                   LoadUse use, std::optional<int> only_rank)
     : stored_(stored), layout_(std::move(layout)), use_(use) {
     sample_offset_ = stored.manifest().samples - stored.manifest().step * samples_per_step(job);
     check_parameters(job);
     if (use_ == LoadUse::training) check_optimizer(job);
-    check_values();
+    check_values(only_rank);
 }
 
 void CheckpointLoader::refuse(const std::string& what) const {
@@ -176,30 +176,47 @@ void CheckpointLoader::check_optimizer(const Job& job) const {
     }
 }
 
-void CheckpointLoader::check_values() const {
-    std::vector<std::byte> block(kBlock);
+// The stored pieces that have some of what the rank holds.
+std::set<const ManifestPiece*> CheckpointLoader::pieces_of(int rank) const {
+    std::set<const ManifestPiece*> needed;
+    for (const StatePiece& held : layout_.places[static_cast<std::size_t>(layout_.mesh.shard_index(rank))]) {
+        const ManifestParameter& parameter = *parameters_[static_cast<std::size_t>(held.parameter)];
+        for (const ManifestPiece& piece : pieces_within(parameter, held.state, held.first, held.elements)) {
+            needed.insert(&piece);
+        }
+    }
+    return needed;
+}
+
+void CheckpointLoader::check_values(std::optional<int> only_rank) const {
+    std::set<const ManifestPiece*> needed;
+    if (only_rank) needed = pieces_of(*only_rank);
     for (const ManifestParameter& parameter : stored_.manifest().parameters) {
         for (const ManifestPiece& piece : parameter.pieces) {
-            if (!wanted(piece.state)) continue;
-            const std::int64_t end = piece.offset + 4 * piece.elements;
-            std::uint32_t checksum = 0;
-            try {
-                for (std::int64_t at = piece.offset; at < end;) {
-                    const auto length = static_cast<std::size_t>(std::min<std::int64_t>(kBlock, end - at));
-                    const std::span<std::byte> bytes(block.data(), length);
-                    stored_.file(piece.file).read(bytes, at);
-                    checksum = crc32c(bytes, checksum);
-                    at += static_cast<std::int64_t>(length);
-                }
-            } catch (const std::system_error& error) {
-                fail_to_read(stored_.file_path(piece.file), error);
-            }
-            if (checksum != piece.crc32c) {
-                fail(stored_.file_path(piece.file),
-                     fmt::format("is damaged: bytes {} to {}, which hold {}, do not fit their checksum",
-                                 piece.offset, end, name_of(piece.state, parameter.path)));
-            }
+            if (wanted(piece.state) && (!only_rank || needed.contains(&piece))) check(piece, parameter);
         }
+    }
+}
+
+void CheckpointLoader::check(const ManifestPiece& piece, const ManifestParameter& parameter) const {
+    const std::int64_t end = piece.offset + 4 * piece.elements;
+    std::vector<std::byte> block(std::min(kBlock, static_cast<std::size_t>(end - piece.offset)));
+    std::uint32_t checksum = 0;
+    try {
+        for (std::int64_t at = piece.offset; at < end;) {
+            const auto length = static_cast<std::size_t>(std::min<std::int64_t>(kBlock, end - at));
+            const std::span<std::byte> bytes(block.data(), length);
+            stored_.file(piece.file).read(bytes, at);
+            checksum = crc32c(bytes, checksum);
+            at += static_cast<std::int64_t>(length);
+        }
+    } catch (const std::system_error& error) {
+        fail_to_read(stored_.file_path(piece.file), error);
+    }
+    if (checksum != piece.crc32c) {
+        fail(stored_.file_path(piece.file),
+             fmt::format("is damaged: bytes {} to {}, which hold {}, do not fit their checksum", piece.offset,
+                         end, name_of(piece.state, parameter.path)));
     }
 }
 

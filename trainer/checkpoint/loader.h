@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,9 +48,11 @@ enum class LoadUse : std::uint8_t {
 class CheckpointLoader {
   public:
     // Checks that the checkpoint has all that the run's ranks hold and nothing else, and that every value to
-    // be read is as it was written. CheckpointError: another model or optimizer, missing or damaged values;
-    // nothing was loaded. `stored` must outlive the loader.
-    CheckpointLoader(const StoredCheckpoint& stored, const Job& job, RunLayout layout, LoadUse use);
+    // be read is as it was written: where `only_rank` is the one rank that will be filled, those that it
+    // holds. CheckpointError: another model or optimizer, missing or damaged values; nothing was loaded.
+    // `stored` must outlive the loader.
+    CheckpointLoader(const StoredCheckpoint& stored, const Job& job, RunLayout layout, LoadUse use,
+                     std::optional<int> only_rank = std::nullopt);
 
     // Where training goes on: steps done, and what micro-steps' sample numbers are moved by, so that the
     // sampler goes on where it stopped even with another number of ranks, batch or accumulation: samples done
@@ -64,7 +68,9 @@ class CheckpointLoader {
     void check_parameters(const Job& job);
     void check_optimizer(const Job& job) const;
     void check_whole(const ManifestParameter& parameter, const std::string& state) const;
-    void check_values() const;
+    std::set<const ManifestPiece*> pieces_of(int rank) const;
+    void check_values(std::optional<int> only_rank) const;
+    void check(const ManifestPiece& piece, const ManifestParameter& parameter) const;
     void read(const StatePiece& piece, const RankMemory& memory) const;
     bool wanted(const std::string& state) const { return use_ == LoadUse::training || state.empty(); }
     [[noreturn]] void refuse(const std::string& what) const;

@@ -1,8 +1,11 @@
-// Saves checkpoints while ranks train. Every rank brings its own part on its own thread and goes on; nobody
-// waits for another. The last to be done writes the manifest and lets the checkpoint appear (see files.h): a
-// save that is interrupted at any moment leaves the checkpoints before it as they were.
+// Saves checkpoints while ranks train. Every rank writes its own part on its own thread. Where all ranks are
+// of this process nobody waits for another, and the last to be done writes the manifest and lets the
+// checkpoint appear (see files.h). Where ranks are processes, all save together: rank 0 makes the folder, all
+// write, and rank 0 writes the manifest when every part is there. A save that is interrupted at any moment
+// leaves the checkpoints before it as they were.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -10,21 +13,30 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "trainer/checkpoint/files.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/run_layout.h"
+#include "trainer/checkpoint/save_plan.h"
 #include "trainer/job/job.h"
 
 namespace shardscope::trainer {
+
+class World;
 
 struct SaveSettings {
     bool overwrite = false;              // replace the checkpoints of another run
     std::filesystem::path goes_on_from;  // the checkpoint's folder that the run started from; empty: none
     std::int64_t sample_offset = 0;      // samples done after step n: n * samples_per_step + this
     std::string tokenizer;               // the vocabulary's text; empty: bytes, or no text
+    World* world = nullptr;              // of the ranks' processes; null: all ranks are of this one
+    // The World's processes run on several: where they would share a file (format `full`), each writes one of
+    // its own and rank 0 copies them, since NFS may lose what two hosts write next to each other.
+    bool several_hosts = false;
 };
 
 struct SaveReport {
@@ -37,9 +49,9 @@ struct SaveReport {
 
 class CheckpointSaver {
   public:
-    // Into job.checkpoint.save, which is made if it is not there; what interrupted saves left in it is
-    // removed. `on_saved` is called once a save, on the thread that ended it. CheckpointError: cannot be
-    // written to, or holds checkpoints that this run does not go on from and settings.overwrite is false.
+    // Into job.checkpoint.save, made ready as save_folder.h says; collective where settings.world is not
+    // null. `on_saved` is called once a save, on the thread that ended it (of rank 0's process alone).
+    // CheckpointError as there.
     CheckpointSaver(const Job& job, RunLayout layout, SaveSettings settings,
                     std::function<void(const SaveReport&)> on_saved);
     ~CheckpointSaver();  // after all ranks ended; removes a save that not all of them brought their part to
@@ -47,34 +59,46 @@ class CheckpointSaver {
     CheckpointSaver& operator=(const CheckpointSaver&) = delete;
 
     // `steps_done`: the steps that the rank's memory stands after. Every rank calls it for the same steps in
-    // the same order, when its streams are idle. A failure is reported, never thrown: training goes on.
+    // the same order, when its streams are idle. A failure is reported, never thrown: training goes on. With
+    // a World, collective; throws WorldError where the job has failed.
     void save(int rank, std::int64_t steps_done, const RankMemory& memory);
 
-    bool failed() const;  // some save was not completed
+    bool failed() const;  // some save was not completed; the same in all processes
 
   private:
-    struct PlannedPiece {
-        OwnedPiece owned;
-        std::size_t file = 0;
-        std::int64_t offset = 0;
+    // A save that is under way.
+    struct Pending {
+        explicit Pending(std::size_t pieces) : checksums(pieces) {}
+        std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+        std::vector<std::uint32_t> checksums;  // by piece of the plan; each written by one rank
+        std::size_t done = 0;                  // places that have written
+        std::int64_t bytes = 0;
+        std::optional<std::string> error;  // the first
     };
-    struct Pending;
+    struct Part;
 
-    void plan_files(CheckpointFormat format);
+    std::filesystem::path unfinished(std::int64_t step) const;
     Pending& begin(std::int64_t step);
-    std::int64_t write(int place, std::int64_t step, const RankMemory& memory, Pending& pending) const;
+    void make_unfinished(std::int64_t step, Pending& pending) const;
     void complete(Pending& pending, std::int64_t step);
     Manifest manifest(const Pending& pending, std::int64_t step) const;
+
+    // With a World.
+    void save_together(std::int64_t step, const RankMemory& memory);
+    Part write_own_part(std::int64_t step, const RankMemory& memory) const;
+    void take_parts(const std::vector<std::string>& texts, std::int64_t step, Pending& pending) const;
+    void check_files(std::int64_t step) const;
 
     const std::filesystem::path folder_;
     const RunLayout layout_;
     const SaveSettings settings_;
     const std::function<void(const SaveReport&)> on_saved_;
-    Manifest facts_;  // what is the same in every manifest of the run
+    const SavePlan plan_;
+    const PartPlace part_place_;
+    const std::optional<File> lock_;  // of the folder, on rank 0
+    Manifest facts_;                  // what is the same in every manifest of the run
     std::int64_t samples_per_step_;
-    std::vector<PlannedPiece> pieces_;  // in the order of parameters
-    std::size_t writers_ = 0;           // places that write something
-    mutable std::mutex mutex_;
+    mutable std::mutex mutex_;                                  // guards what follows
     std::map<std::int64_t, std::unique_ptr<Pending>> pending_;  // by step
     bool failed_ = false;
 };

@@ -1,0 +1,131 @@
+// A save where ranks are processes. Every process makes the same calls of the World whatever fails in one of
+// them, so that all go on training; only the end of the job (WorldError) is thrown.
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "trainer/checkpoint/files.h"
+#include "trainer/checkpoint/saver.h"
+#include "trainer/world/frame.h"
+#include "trainer/world/world.h"
+
+namespace shardscope::trainer {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string process_name(const World& world, int rank) {
+    return fmt::format("rank {} on {}", rank, world.members()[static_cast<std::size_t>(rank)].host);
+}
+
+}  // namespace
+
+// What a process tells rank 0 of its part.
+struct CheckpointSaver::Part {
+    std::string error;  // why it is not written; empty: it is, to the disk
+    std::int64_t bytes = 0;
+    std::vector<std::uint32_t> checksums;  // of the pieces that are its own, in the plan's order
+
+    std::string text() const {
+        FrameWriter writer;
+        writer.text(error).number(bytes).number(std::ssize(checksums));
+        for (const std::uint32_t checksum : checksums) writer.number(checksum);
+        return writer.take();
+    }
+    static Part read(std::string_view text) {
+        FrameReader reader(text);
+        Part part;
+        part.error = reader.text();
+        part.bytes = reader.number();
+        for (std::int64_t left = reader.number(); left > 0; --left) {
+            part.checksums.push_back(static_cast<std::uint32_t>(reader.number()));
+        }
+        return part;
+    }
+};
+
+void CheckpointSaver::save_together(std::int64_t step, const RankMemory& memory) {
+    World& world = *settings_.world;
+    const bool first = world.rank() == 0;
+    Pending pending(plan_.pieces.size());
+    if (first) make_unfinished(step, pending);
+    const bool made = world.broadcast(pending.error.value_or("")).empty();
+    if (made) {
+        const std::vector<std::string> parts = world.gather(write_own_part(step, memory).text());
+        if (first) take_parts(parts, step, pending);
+    }
+    if (first) complete(pending, step);
+    const bool saved = world.broadcast(pending.error.value_or("")).empty();
+    const std::lock_guard lock(mutex_);
+    failed_ = failed_ || !saved;
+}
+
+CheckpointSaver::Part CheckpointSaver::write_own_part(std::int64_t step, const RankMemory& memory) const {
+    const int rank = settings_.world->rank(), place = layout_.mesh.shard_index(rank);
+    Part part;
+    if (layout_.mesh.replica(rank) > 0 || !plan_.writers.contains(place)) return part;
+    try {
+        std::vector<std::uint32_t> checksums(plan_.pieces.size());
+        part.bytes = write_part(plan_, part_place_, place, unfinished(step), memory, checksums);
+        for (std::size_t index = 0; index < checksums.size(); ++index) {
+            if (plan_.pieces[index].owned.place == place) part.checksums.push_back(checksums[index]);
+        }
+    } catch (const std::exception& error) {
+        part.error = error.what();
+    }
+    return part;
+}
+
+// On rank 0. The ranks of the first replica are its places.
+void CheckpointSaver::take_parts(const std::vector<std::string>& texts, std::int64_t step,
+                                 Pending& pending) const {
+    try {
+        std::vector<Part> parts;
+        parts.reserve(texts.size());
+        for (const std::string& text : texts) parts.push_back(Part::read(text));
+        for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+            if (parts[rank].error.empty()) continue;
+            throw std::runtime_error(fmt::format(
+                "{}: {}", process_name(*settings_.world, static_cast<int>(rank)), parts[rank].error));
+        }
+        std::vector<std::size_t> taken(parts.size());
+        for (std::size_t index = 0; index < plan_.pieces.size(); ++index) {
+            const auto place = static_cast<std::size_t>(plan_.pieces[index].owned.place);
+            pending.checksums[index] = parts[place].checksums.at(taken[place]++);
+        }
+        for (const Part& part : parts) pending.bytes += part.bytes;
+        check_files(step);
+        if (part_place_ == PartPlace::own) copy_parts(plan_, unfinished(step), pending.checksums);
+    } catch (const std::exception& error) {
+        pending.error = error.what();
+    }
+}
+
+// That what every process has written is what this one sees.
+void CheckpointSaver::check_files(std::int64_t step) const {
+    const World& world = *settings_.world;
+    for (const int place : plan_.writers) {
+        const ManifestFile file = part_file(plan_, part_place_, place);
+        const fs::path path = unfinished(step) / file.name;
+        std::string seen;
+        try {
+            const std::int64_t bytes = File::open_to_read(path).bytes();
+            if (bytes >= file.bytes) continue;
+            seen = std::to_string(bytes);
+        } catch (const std::system_error& error) {
+            if (error.code() != std::errc::no_such_file_or_directory) throw;
+            seen = "none";
+        }
+        throw std::runtime_error(fmt::format(
+            "{}: {} sees {} of the {} bytes that {} has written; checkpoint.save must be on a file system "
+            "that all hosts share, at the same path for all of them",
+            path.string(), process_name(world, 0), seen, file.bytes, process_name(world, place)));
+    }
+}
+
+}  // namespace shardscope::trainer
