@@ -42,7 +42,7 @@ Cost measure(const Program& program, int steps) {
     HostCalls calls;
     calls.next_batch = [&](void* input, void* target) { dataset.fill(0, job.data.batch, input, target); };
     calls.read_loss = [](std::int64_t, std::span<const double>, std::int32_t) {};
-    Ranks ranks(program, nullptr, {}, [&](int) { return calls; });
+    Ranks ranks(program, {}, [&](int) { return calls; });
     std::mutex mutex;
     Cost cost;
     ranks.run([&](int rank, RankRunner& runner, profiler::ThreadLog*) {
@@ -51,13 +51,13 @@ Cost measure(const Program& program, int steps) {
         for (int step = 0; step < kWarmUp; ++step)
             runner.run(program.step(static_cast<std::size_t>(step)), step);
         runner.drain();
-        ranks.barrier().arrive_and_wait();
+        ranks.meet();
         const Cost begin{seconds(CLOCK_MONOTONIC), seconds(CLOCK_PROCESS_CPUTIME_ID), 0};
         const double host = seconds(CLOCK_THREAD_CPUTIME_ID);
         for (int i = 0; i < steps; ++i) runner.run(program.step(kWarmUp), kWarmUp + i);
         const double host_end = seconds(CLOCK_THREAD_CPUTIME_ID);
         runner.drain();
-        ranks.barrier().arrive_and_wait();
+        ranks.meet();
         const std::lock_guard lock(mutex);
         if (rank == 0) {
             cost.wall = (seconds(CLOCK_MONOTONIC) - begin.wall) / steps;

@@ -79,6 +79,8 @@ std::vector<Product> products_of(const Plan& plan) {
         const auto d = [&](std::size_t i) { return static_cast<int>(op.dims[i]); };
         switch (op.kernel) {
             case Kernel::linear_forward:
+            case Kernel::linear_relu_forward:
+            case Kernel::linear_gelu_forward:
                 products.push_back({false, true, d(0), d(2), d(1), 1, 1});
                 break;
             case Kernel::linear_backward_input:

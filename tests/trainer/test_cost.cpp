@@ -15,6 +15,15 @@ TEST(Cost, OfALinearLayer) {
     EXPECT_EQ(linear_forward_cost(8, 16, 32, false).flops, 256 * 32);
 }
 
+// 256 outputs: ReLU takes an operation of each, GELU 10. Nothing is read or written for it but GELU's sums.
+TEST(Cost, OfALinearLayerWithItsActivation) {
+    const Cost apart = linear_forward_cost(8, 16, 32, true);
+    EXPECT_EQ(linear_relu_forward_cost(8, 16, 32, true), (Cost{apart.flops + 256, apart.bytes}));
+    EXPECT_EQ(linear_gelu_forward_cost(8, 16, 32, true, false), (Cost{apart.flops + 2560, apart.bytes}));
+    EXPECT_EQ(linear_gelu_forward_cost(8, 16, 32, true, true),
+              (Cost{apart.flops + 2560, apart.bytes + 4 * 256}));
+}
+
 TEST(Cost, BothGradientsOfALinearLayerTakeAsMuchAsItsForward) {
     const std::int64_t forward = linear_forward_cost(512, 1024, 4096, false).flops;
     EXPECT_EQ(linear_backward_input_cost(512, 1024, 4096).flops, forward);

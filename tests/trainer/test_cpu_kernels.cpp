@@ -301,6 +301,21 @@ TEST(CheckedOutput, IsNotTakenForABias) {
     Call(Kernel::linear_forward, DType::fp32, {1, 1, 1}).arg(y).arg(x).arg(w).checked(flag).run();
     EXPECT_EQ(y[0], 6.0f);
     EXPECT_EQ(flag[0], -1);
+    Call(Kernel::linear_relu_forward, DType::fp32, {1, 1, 1}).arg(y).arg(x).arg(w).checked(flag).run();
+    EXPECT_EQ(y[0], 6.0f);
+    Floats sum(1, NAN);
+    Call(Kernel::linear_gelu_forward, DType::fp32, {1, 1, 1})
+        .arg(y)
+        .arg(sum)
+        .arg(x)
+        .arg(w)
+        .checked(flag)
+        .run();
+    EXPECT_EQ(sum[0], 6.0f);
+    EXPECT_EQ(flag[0], -1);
+    x[0] = NAN;  // ReLU and GELU keep it
+    Call(Kernel::linear_relu_forward, DType::fp32, {1, 1, 1}).arg(y).arg(x).arg(w).checked(flag).run();
+    EXPECT_EQ(flag[0], 5);
 }
 
 // --- gradients that nobody wants -------------------------------------------------------------------------

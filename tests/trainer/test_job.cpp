@@ -178,7 +178,7 @@ TEST(Help, NamesEverySectionAndKeyWithItsDefault) {
     for (const Key& key : keys()) EXPECT_THAT(help, HasSubstr("  " + std::string(key.name) + " = "));
     EXPECT_THAT(help, HasSubstr("type = \"mlp\""));
     EXPECT_THAT(help, HasSubstr("[\"BACKWARD_PRE\" or \"BACKWARD_POST\" or \"NONE\"]"));
-    EXPECT_THAT(help, HasSubstr("[1 to 256]"));
+    EXPECT_THAT(help, HasSubstr("[1 to 65536]"));
     EXPECT_THAT(help, HasSubstr("betas = [0.9, 0.999]"));
 }
 

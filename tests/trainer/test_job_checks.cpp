@@ -60,6 +60,8 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
                 AllOf(StartsWith("job.toml:4: model.kv_heads: "), HasSubstr("do not divide")));
     EXPECT_THAT(error_of("[model]\ntype = 'llama'\nheads = 4\nwidth = 12\n" + text),
                 AllOf(StartsWith("job.toml:4: model.width: "), HasSubstr("cannot be rotated in pairs")));
+    EXPECT_THAT(error_of("[model]\ntype = 'llama'\nfused_activation = true\n" + text),
+                AllOf(StartsWith("job.toml:3: model.fused_activation: "), HasSubstr("leave the key out")));
     EXPECT_THAT(error_of("[model]\ntype = 'gpt'\nvocabulary = 100\n" + text),
                 AllOf(StartsWith("job.toml:3: model.vocabulary: "), HasSubstr("less than the 256 bytes")));
 }
@@ -81,6 +83,35 @@ TEST(JobChecks, AttentionFollowsTheDeviceAndTheWidthOfAHead) {
     EXPECT_THAT(error_of("[model]\ntype = 'gpt'\nheads = 2\nwidth = 514\nattention = 'fused'\n[data]\ntype = "
                          "'text'\npath = 'x'\n"),
                 AllOf(StartsWith("job.toml:5: model.attention: "), HasSubstr("up to 256 features, not 257")));
+}
+
+// A simulation has as many ranks as are asked for, opens no data, and knows its cluster only later.
+TEST(JobChecks, OfASimulation) {
+    const auto of = [](const std::string& toml) {
+        return parse_job("[run]\ndevice = 'sim'\n" + toml, "job.toml");
+    };
+    EXPECT_EQ(of("ranks = 65536").run.ranks, 65536);
+    EXPECT_EQ(of("ranks = 8\n[sim]\nslow_rank = '3:1.5,7:2'").sim.slow_ranks,
+              (std::vector<SlowRank>{{3, 1.5}, {7, 2}}));
+    EXPECT_EQ(of("[sim]\nslow_link = 'inter:0.5,intra@2:0.25'").sim.slow_links,
+              (std::vector<SlowLink>{{true, -1, 0.5}, {false, 2, 0.25}}));
+    const Job gpt = of("[model]\ntype = 'gpt'\n[data]\ntype = 'text'");
+    EXPECT_EQ(gpt.model.attention, AttentionKind::automatic);
+    EXPECT_EQ(automatic_attention(gpt.model, true), AttentionKind::fused);
+    EXPECT_EQ(automatic_attention(gpt.model, false), AttentionKind::plain);
+
+    const std::string sim = "[run]\ndevice = 'sim'\nranks = 4\n";
+    EXPECT_THAT(error_of(sim + "comm = 'local'"), StartsWith("job.toml:4: run.comm: the cost model says"));
+    EXPECT_THAT(error_of(sim + "processes = 4"),
+                StartsWith("job.toml:4: run.processes: simulated ranks are no"));
+    EXPECT_THAT(error_of(sim + "[sim]\nslow_rank = '4:2'"),
+                StartsWith("job.toml:5: sim.slow_rank: there is no rank 4; use 0 to 3"));
+    for (const std::string wrong : {"3", "3:0", "x:2", "3:2x", "-1:2", "3:2,"})
+        EXPECT_THAT(error_of(sim + "[sim]\nslow_rank = '" + wrong + "'"), HasSubstr("is no slowed rank"))
+            << wrong;
+    for (const std::string wrong : {"inter", "outer:0.5", "inter:2", "inter@:0.5", "inter@x:0.5"})
+        EXPECT_THAT(error_of(sim + "[sim]\nslow_link = '" + wrong + "'"), HasSubstr("is no slowed link"))
+            << wrong;
 }
 
 TEST(JobChecks, ZeroStagesAreNamesOfStrategies) {

@@ -32,7 +32,7 @@ TEST(JobErrors, InTheFileNameTheLineAndTheNearestRightName) {
         {"[modle]\nwidth = 3", "job.toml:1: there is no section [modle]; did you mean model?"},
         {"[xyzzy]",
          "job.toml:1: there is no section [xyzzy]; the sections are run, model, data, parallel, fsdp, ddp, "
-         "train, precision, memory, optimizer, checkpoint"},
+         "train, precision, memory, optimizer, checkpoint, sim"},
         {"[parallel]\nfoobarbaz = 1",
          "job.toml:2: there is no key foobarbaz in [parallel]; its keys are mode"},
         {"[run]\nbatch = 8", "job.toml:2: there is no key batch in [run]; did you mean data.batch?"},
@@ -75,8 +75,9 @@ TEST(JobErrors, OfTypeSayWhatWasExpectedAndWhatWasFound) {
 
 TEST(JobErrors, OfRangeSayTheRange) {
     const Mistake mistakes[] = {
-        {"[run]\nranks = 0", "job.toml:2: run.ranks: 0 is out of range; use 1 to 256"},
-        {"[run]\nranks = 257", "job.toml:2: run.ranks: 257 is out of range; use 1 to 256"},
+        {"[run]\nranks = 0", "job.toml:2: run.ranks: 0 is out of range; use 1 to 65536"},
+        {"[run]\nranks = 257",
+         "job.toml:2: run.ranks: 257 is out of range; use 1 to 256, or set run.device to \"sim\""},
         {"[run]\nsteps = -1", "job.toml:2: run.steps: -1 is out of range; use 1 to 1000000000"},
         {"[optimizer]\nlr = -0.5", "job.toml:2: optimizer.lr: -0.5 is out of range; use 0 to 1000"},
         {"[optimizer]\nlr = nan", "job.toml:2: optimizer.lr: nan is out of range; use 0 to 1000"},

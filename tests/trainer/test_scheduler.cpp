@@ -201,6 +201,36 @@ TEST(Scheduler, ATransferTakesItsTimeWithoutAWorker) {
     EXPECT_TRUE(scheduler.happened(gathered));
 }
 
+// A collective between processes: a worker begins it, another thread ends it, and no worker waits meanwhile.
+TEST(Scheduler, WhatEndsElsewhereHoldsItsStreamAndNoWorker) {
+    Scheduler scheduler(1, {});
+    const StreamIndex communication = scheduler.add_stream(), compute = scheduler.add_stream();
+    std::atomic<bool> begun = false, computed = false, after = false;
+    const StreamEvent ended = scheduler.enqueue_elsewhere(communication, {}, [&](int) { begun = true; });
+    scheduler.enqueue(communication, Priority::copy, {}, [&](int) { after = true; });
+    scheduler.wait(scheduler.enqueue(compute, Priority::compute, {}, [&](int) { computed = true; }));
+    EXPECT_TRUE(begun);
+    EXPECT_TRUE(computed);
+    EXPECT_FALSE(scheduler.happened(ended));
+    EXPECT_FALSE(after);
+    std::thread elsewhere([&] { scheduler.end_elsewhere(communication); });
+    scheduler.wait_all();
+    elsewhere.join();
+    EXPECT_TRUE(after);
+}
+
+TEST(Scheduler, WhatEndsElsewhereMayEndWhileItBegins) {
+    Scheduler scheduler(2, {});
+    const StreamIndex stream = scheduler.add_stream();
+    int count = 0;
+    for (int i = 0; i < 1000; ++i) {
+        scheduler.enqueue_elsewhere(stream, {}, [&](int) { scheduler.end_elsewhere(stream); });
+        scheduler.enqueue(stream, Priority::compute, {}, [&](int) { ++count; });
+    }
+    scheduler.wait_all();
+    EXPECT_EQ(count, 1000);
+}
+
 TEST(Waits, OfAStreamTheLatestEventCounts) {
     Waits waits;
     EXPECT_TRUE(waits.empty());

@@ -69,7 +69,7 @@ TEST(SweepValues, ACommaThatMayBelongToAValueIsRefused) {
 TEST(SweepValues, EachMustBeOneOfItsKey) {
     EXPECT_THAT(refusal({{"fsdp.wrap", "root,linear"}}),
                 AllOf(HasSubstr("\"linear\""), HasSubstr("module:NAME")));
-    EXPECT_THAT(refusal({{"run.ranks", "2,0"}}), AllOf(HasSubstr("run.ranks"), HasSubstr("1 to 256")));
+    EXPECT_THAT(refusal({{"run.ranks", "2,0"}}), AllOf(HasSubstr("run.ranks"), HasSubstr("1 to 65536")));
     EXPECT_THAT(refusal({{"run.ranks", "2,"}}), AllOf(HasSubstr("run.ranks"), HasSubstr("an integer")));
     EXPECT_THAT(refusal({{"fsdp.cpu_offload", "true,maybe"}}), HasSubstr("\"maybe\""));
     EXPECT_THAT(refusal({{"fsdp.warp", "root"}}), AllOf(HasSubstr("warp"), HasSubstr("did you mean wrap")));

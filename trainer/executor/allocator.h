@@ -15,7 +15,7 @@
 #include <queue>
 #include <vector>
 
-#include "trainer/executor/device.h"
+#include "trainer/executor/memory_device.h"
 #include "trainer/plan/plan.h"
 
 namespace shardscope::trainer {
@@ -53,7 +53,7 @@ struct AllocatorOptions {
 class Allocator {
   public:
     // `streams`: the rank's streams, in the order of Stream.
-    Allocator(Device& device, int rank, std::array<StreamIndex, kStreams> streams,
+    Allocator(MemoryDevice& device, int rank, std::array<StreamIndex, kStreams> streams,
               AllocatorOptions options = {})
         : device_(device), rank_(rank), streams_(streams), options_(options) {}
     ~Allocator();
@@ -104,7 +104,7 @@ class Allocator {
     void linger(Block* block, std::size_t first_stream);
     void poison(Block* block);
 
-    Device& device_;
+    MemoryDevice& device_;
     int rank_;
     std::array<StreamIndex, kStreams> streams_;
     AllocatorOptions options_;

@@ -39,9 +39,10 @@ void carry_out(const Launch& launch) {
     }
 }
 
-CpuDevice::CpuDevice(const Mesh& mesh, const CpuDeviceOptions& options)
+CpuDevice::CpuDevice(const Mesh& mesh, const CpuDeviceOptions& options, std::unique_ptr<ProcessGroup> group)
     : options_(options),
       groups_(mesh, options.transfer_delay, options.delays),
+      group_(std::move(group)),
       worker_logs_(static_cast<std::size_t>(options.workers), nullptr),
       workers_ready_(options.workers),
       scheduler_(options.workers, [this](int worker) {
@@ -99,6 +100,11 @@ void CpuDevice::run(const Launch& launch, int worker) {
 }
 
 StreamEvent CpuDevice::enqueue(StreamIndex stream, const Waits& waits, const CollectiveLaunch& collective) {
+    return group_ ? begin(stream, waits, collective) : meet(stream, waits, collective);
+}
+
+// Among the ranks of this process.
+StreamEvent CpuDevice::meet(StreamIndex stream, const Waits& waits, const CollectiveLaunch& collective) {
     const auto part = static_cast<std::size_t>(collective.place);
     auto meeting =
         groups_.of(collective.communicator).join(collective.place, collective.sequence, collective.call);
@@ -115,6 +121,28 @@ StreamEvent CpuDevice::enqueue(StreamIndex stream, const Waits& waits, const Col
             });
     }
     return scheduler_.enqueue_arrival(stream, waits, std::move(meeting), part);
+}
+
+// Among processes. The kernel's time is from this rank's arrival to its own data in place.
+StreamEvent CpuDevice::begin(StreamIndex stream, const Waits& waits, const CollectiveLaunch& collective) {
+    return scheduler_.enqueue_elsewhere(stream, waits, [this, stream, collective](int) {
+        const std::uint64_t arrived = collective.recorded ? ticks() : 0;
+        group_->begin(collective, [this, stream, collective, arrived](const std::exception_ptr& error) {
+            end(stream, collective, arrived, error);
+        });
+    });
+}
+
+// On the group's thread.
+void CpuDevice::end(StreamIndex stream, const CollectiveLaunch& collective, std::uint64_t arrived,
+                    const std::exception_ptr& error) {
+    if (error) return scheduler_.fail(error);
+    if (collective.recorded) {
+        if (!group_log_) group_log_ = options_.recorder->attach_thread("communication", -1);
+        group_log_->kernel(arrived, ticks(), collective.kernel);
+        group_log_->collective(collective.row);
+    }
+    scheduler_.end_elsewhere(stream);
 }
 
 StreamEvent CpuDevice::mark(StreamIndex stream, const Waits& waits) {
@@ -160,6 +188,16 @@ void CpuDevice::copy(int /*rank*/, std::byte* to, const std::byte* from, std::in
 void CpuDevice::describe(traces::RankRow& row) const {
     row.device_name = processor_name();
     row.device_memory = physical_memory();
+}
+
+void CpuDevice::fail(std::exception_ptr error) {
+    scheduler_.fail(error);
+    if (group_) group_->fail(std::move(error));
+}
+
+void CpuDevice::stop() {
+    scheduler_.stop();
+    if (group_) group_->stop();
 }
 
 std::string CpuDevice::out_of_memory_place(int /*rank*/, MemorySpace /*space*/) {

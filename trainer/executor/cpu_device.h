@@ -1,5 +1,6 @@
-// The CPU as a device: the streams of all ranks are carried out by one pool of workers, collectives are the
-// `local` process group's, and every space is the process's own memory.
+// The CPU as a device: the streams of this process's ranks are carried out by one pool of workers, every
+// space is the process's own memory. Collectives are the `local` process group's or, between processes, a
+// ProcessGroup's.
 #pragma once
 
 #include <chrono>
@@ -8,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "trainer/comm/process_group.h"
 #include "trainer/executor/delays.h"
 #include "trainer/executor/device.h"
 #include "trainer/executor/local_group.h"
@@ -31,8 +33,9 @@ struct CpuDeviceOptions {
 
 class CpuDevice final : public Device {
   public:
-    // Returns when the workers run.
-    CpuDevice(const Mesh& mesh, const CpuDeviceOptions& options);
+    // Returns when the workers run. `group`: carries the collectives; null: all ranks are of this process.
+    CpuDevice(const Mesh& mesh, const CpuDeviceOptions& options,
+              std::unique_ptr<ProcessGroup> group = nullptr);
     ~CpuDevice() override { stop(); }
 
     StreamIndex add_stream(int rank, Stream use) override;
@@ -51,11 +54,13 @@ class CpuDevice final : public Device {
     void use_product_workspaces(int, std::byte*, std::int64_t) override {}  // OpenBLAS has its own
 
     void describe(traces::RankRow& row) const override;
+    const char* engine() const override { return group_ ? group_->name() : "local"; }
     bool records_collectives() const override { return true; }
     std::int64_t bytes_in_use(int) override { return -1; }
     std::string out_of_memory_place(int rank, MemorySpace space) override;
-    void fail(std::exception_ptr error) override { scheduler_.fail(std::move(error)); }
-    void stop() override { scheduler_.stop(); }
+    std::string waiting() override { return group_ ? group_->waiting() : ""; }
+    void fail(std::exception_ptr error) override;
+    void stop() override;
 
     Scheduler& scheduler() { return scheduler_; }  // for tests
 
@@ -70,11 +75,17 @@ class CpuDevice final : public Device {
     using Launches = std::deque<std::unique_ptr<InFlight>>;  // the oldest first
 
     InFlight& in_flight(StreamIndex stream);
+    StreamEvent meet(StreamIndex stream, const Waits& waits, const CollectiveLaunch& collective);
+    StreamEvent begin(StreamIndex stream, const Waits& waits, const CollectiveLaunch& collective);
+    void end(StreamIndex stream, const CollectiveLaunch& collective, std::uint64_t arrived,
+             const std::exception_ptr& error);
     void run(const Launch& launch, int worker);
     profiler::ThreadLog& log_of(int worker) { return *worker_logs_[static_cast<std::size_t>(worker)]; }
 
     CpuDeviceOptions options_;
     LocalGroups groups_;
+    std::unique_ptr<ProcessGroup> group_;
+    profiler::ThreadLog* group_log_ = nullptr;       // of the group's thread
     std::vector<profiler::ThreadLog*> worker_logs_;  // by worker, once they have started
     std::deque<Launches> launches_;                  // by stream; a deque: add_stream moves none
     std::latch workers_ready_;

@@ -65,6 +65,19 @@ void rotate(const Operands& o) {
     }
 }
 
+// The product, rounded, then the activation of that: the bits of the two kernels one after the other.
+template <class T>
+void linear_activation_forward(const Operands& o) {
+    const bool relu = o.op.kernel == Kernel::linear_relu_forward;
+    const std::size_t x = relu ? 1 : 2, bias = x + 2;
+    T* y = o.as<T>(0);
+    T* sum = !relu && o.data[1] ? o.as<T>(1) : y;
+    k::linear_forward(o.as<const T>(x), o.as<const T>(x + 1), o.count > bias ? o.as<const T>(bias) : nullptr,
+                      sum, o.d(0), o.d(1), o.d(2));
+    const std::size_t n = o.n() * static_cast<std::size_t>(o.op.dims[2]);
+    relu ? k::relu_forward<T>(sum, y, n) : k::gelu_forward<T>(sum, y, n);
+}
+
 // Which elements of a step's dropout these are: the same on every rank that does this micro-batch, in the
 // backward and in a recomputation, and no other ones in any other micro-batch.
 template <class T>
@@ -113,6 +126,9 @@ void run_typed(const Operands& o, const KernelContext& context) {
     switch (o.op.kernel) {
         case Kernel::linear_forward:
             return k::linear_forward(in(1), in(2), o.count > 3 ? in(3) : nullptr, t(0), d(0), d(1), d(2));
+        case Kernel::linear_relu_forward:
+        case Kernel::linear_gelu_forward:
+            return linear_activation_forward<T>(o);
         case Kernel::linear_backward_input:
             return k::linear_backward_input(in(1), in(2), t(0), d(0), d(1), d(2));
         case Kernel::linear_backward_weight:

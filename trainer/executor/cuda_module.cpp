@@ -7,6 +7,8 @@
 #include <shardscope/version.h>
 
 #include "profiler/beside_tool.h"
+#include "trainer/executor/processes.h"
+#include "trainer/executor/world_bootstrap.h"
 #include "trainer/job/job.h"
 #include "trainer/sharding/program.h"
 
@@ -53,6 +55,9 @@ cuda::GroupKind kind_of(CommKind comm) {
             return cuda::GroupKind::local;
         case CommKind::nccl:
             return cuda::GroupKind::nccl;
+        case CommKind::mpi:  // load_job refuses them
+        case CommKind::tcp:
+            break;
     }
     return cuda::GroupKind::automatic;
 }
@@ -75,6 +80,12 @@ std::unique_ptr<Device> open_cuda_device(const DeviceRequest& request, cuda::Wor
     settings.tf32 = job.precision.tf32;
     settings.timeout_s = job.run.timeout;
     settings.marks = marks;
+    if (request.processes) {
+        World& world = *request.processes->world;
+        settings.ranks = {world.rank()};
+        settings.local_rank = world.place().local_rank;
+        settings.bootstrap = std::make_shared<WorldBootstrap>(world);
+    }
     std::string why;
     std::unique_ptr<Device> device(find<cuda::OpenDevice>(cuda::kOpenDeviceSymbol)(settings, why));
     if (!device) throw DeviceError(why);

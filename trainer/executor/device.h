@@ -16,6 +16,7 @@
 #include "traces/store/rows.h"
 #include "trainer/executor/collective_call.h"
 #include "trainer/executor/launch.h"
+#include "trainer/executor/memory_device.h"
 #include "trainer/executor/stream_event.h"
 #include "trainer/plan/plan.h"
 
@@ -27,19 +28,18 @@ struct CollectiveLaunch {
     int place = 0, members = 1;  // of the rank among the communicator's ranks
     std::int64_t sequence = 0;   // of the communicator's collectives, 0 the first
     CollectiveCall call;
+    // For messages: what it belongs to.
+    std::int64_t step = 0;
+    std::int32_t unit = -1;
+    Phase phase = Phase::none;
     // For the recorder; meant where `recorded`. `kernel`: the work that the device times.
     bool recorded = false;
     profiler::DeviceWork kernel;
     profiler::CollectiveWork row;
 };
 
-class Device {
+class Device : public MemoryDevice {
   public:
-    Device() = default;
-    virtual ~Device() = default;
-    Device(const Device&) = delete;
-    Device& operator=(const Device&) = delete;
-
     // --- streams ---------------------------------------------------------------------------------------
     // A stream of the rank, for such work. Before any thread enqueues.
     virtual StreamIndex add_stream(int rank, Stream use) = 0;
@@ -52,23 +52,12 @@ class Device {
                                 const CollectiveLaunch& collective) = 0;
     // Nothing but the waits.
     virtual StreamEvent mark(StreamIndex stream, const Waits& waits) = 0;
-    // Sets all bits of a piece of memory.
-    virtual StreamEvent poison(StreamIndex stream, const Waits& waits, std::byte* data,
-                               std::int64_t bytes) = 0;
 
     // The event is its stream's latest, and may be waited for: also when the stream has been given more by
     // then, a wait is for no more than what it stands for.
     virtual void hold(StreamEvent event) = 0;
-    // Whether an event has happened; never blocks. Of events that were never enqueued: yes.
-    virtual bool happened(StreamEvent event) = 0;
-    // Blocks the host thread. Rethrows the first failure of any work of the run.
-    virtual void wait(StreamEvent event) = 0;
 
     // --- memory ----------------------------------------------------------------------------------------
-    // `bytes` of a space for a rank, all bits cleared or set (`poisoned`); null where the system has no more.
-    virtual std::byte* take(int rank, MemorySpace space, std::int64_t bytes, bool poisoned) = 0;
-    // No work uses it any more.
-    virtual void give_back(int rank, MemorySpace space, std::byte* data) noexcept = 0;
     // Whether host threads read and write memory of this space in place.
     virtual bool host_reads(MemorySpace space) const = 0;
     // Between any two spaces, done when it returns. The rank's streams are idle.
@@ -81,6 +70,8 @@ class Device {
     // --- the run ---------------------------------------------------------------------------------------
     // What the device is, for the trace: device_name, device_memory, and what else RankRow tells of it.
     virtual void describe(traces::RankRow& row) const = 0;
+    // Who carries out the collectives, as their kernels' names end: ncclDevKernel_AllGather_local.
+    virtual const char* engine() const { return "local"; }
     // Whether it records the collectives' rows itself, with the work that it times.
     virtual bool records_collectives() const = 0;
     // Whether the library that carries out its collectives tells NVTX of them, as NCCL does.
@@ -89,6 +80,8 @@ class Device {
     virtual std::int64_t bytes_in_use(int rank) = 0;
     // Where a buffer of the rank does not fit: "into the memory that ...".
     virtual std::string out_of_memory_place(int rank, MemorySpace space) = 0;
+    // The collective between processes that this one's ranks wait in, as a clause; empty: none.
+    virtual std::string waiting() { return {}; }
     // Stops everything because of `error`; every waiting host gets it.
     virtual void fail(std::exception_ptr error) = 0;
     // Finishes what was enqueued, unless something failed. What work refers to may go after that. Idempotent.

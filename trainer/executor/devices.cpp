@@ -3,9 +3,14 @@
 #include <algorithm>
 #include <thread>
 
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "trainer/comm/collective_group.h"
 #include "trainer/executor/cpu_device.h"
 #include "trainer/executor/cuda_module.h"
 #include "trainer/executor/device_trace.h"
+#include "trainer/executor/processes.h"
 #include "trainer/job/job.h"
 #include "trainer/kernels/blas.h"
 #include "trainer/sharding/program.h"
@@ -18,29 +23,60 @@ namespace {
 // the first large product, and spins for ever where the system does not give it.
 constexpr std::int64_t kBlasBuffer = std::int64_t{136} << 20;
 
+// Every collective of this process's rank, over the job's wire.
+std::unique_ptr<ProcessGroup> make_group(const DeviceRequest& request) {
+    const Program& program = request.program;
+    World& world = *request.processes->world;
+    CollectiveGroupOptions options;
+    options.mesh = program.mesh();
+    options.sums = program.job().run.sums == SumOrder::ring ? Sums::ring : Sums::ordered;
+    options.timeout_s = program.job().run.timeout;
+    options.unit_name = [&program](int unit) {
+        const auto& units = program.units();
+        const auto u = static_cast<std::size_t>(unit);
+        return unit >= 0 && u < units.size() ? units[u].name : "";
+    };
+    options.on_trouble = [&world](const CollectiveTrouble& trouble) {
+        std::string reason = trouble.reason;
+        if (trouble.rank >= 0) {
+            const Member& member = world.members()[static_cast<std::size_t>(trouble.rank)];
+            reason = fmt::format("(process {} on host {}) {}", member.pid, member.host, reason);
+        }
+        world.fail({trouble.rank, reason, trouble.lost});
+    };
+    options.delays = &request.delays;
+    return make_collective_group(request.processes->open_wire(), options);
+}
+
 std::unique_ptr<Device> make_cpu_device(const DeviceRequest& request) {
     const Job& job = request.program.job();
     kernels::Blas::get().set_threads(job.run.blas_threads);
     CpuDeviceOptions options;
-    options.workers = worker_count(job);
+    options.workers = worker_count(job, request.processes);
     options.recorder = request.recorder;
     options.transfer_delay = std::chrono::microseconds(request.test.transfer_delay_us);
     options.delays = &request.delays;
     options.headroom = kBlasBuffer * options.workers;
-    return std::make_unique<CpuDevice>(request.program.mesh(), options);
+    return std::make_unique<CpuDevice>(request.program.mesh(), options,
+                                       request.processes ? make_group(request) : nullptr);
 }
 
 }  // namespace
 
-int worker_count(const Job& job) {
+int worker_count(const Job& job, const Processes* processes) {
     if (job.run.workers > 0) return job.run.workers;
-    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    const int mine = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));  // as it is bound
+    const bool bound = mine < ::sysconf(_SC_NPROCESSORS_ONLN);
+    return bound || !processes ? mine : std::max(1, mine / processes->world->place().local_ranks);
 }
 
 std::unique_ptr<Device> make_device(const DeviceRequest& request) {
     switch (request.program.job().run.device) {
         case DeviceKind::cuda:
             return open_cuda_device(request, request.trace.open());
+        case DeviceKind::sim:
+            throw DeviceError(
+                "a simulated device computes nothing; set run.device to \"cpu\" or \"cuda\" for this");
         case DeviceKind::cpu:
             break;
     }

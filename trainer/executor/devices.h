@@ -16,6 +16,7 @@ class Recorder;
 namespace shardscope::trainer {
 
 class DeviceTrace;
+struct Processes;
 class Program;
 struct Job;
 
@@ -31,13 +32,15 @@ struct DeviceRequest {
     const TestSettings& test;
     Delays& delays;
     DeviceTrace& trace;
+    Processes* processes = nullptr;  // of one rank each; null: all ranks are of this process
 };
 using MakeDevice = std::function<std::unique_ptr<Device>(const DeviceRequest&)>;
 
 // By run.device. Throws DeviceError.
 std::unique_ptr<Device> make_device(const DeviceRequest& request);
 
-// How many workers a job gets on the CPU: what it asks for, else the cores.
-int worker_count(const Job& job);
+// How many workers this process gets on the CPU: what the job asks for, else the cores that it may run on,
+// shared among the processes of its host where they may run on all. `processes` may be null.
+int worker_count(const Job& job, const Processes* processes);
 
 }  // namespace shardscope::trainer

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -12,26 +13,62 @@
 namespace shardscope::trainer {
 
 // Every rank passes before each step. Once a stop is asked for, no rank begins a step that none has begun, so
-// that all end after the same one.
+// that all end after the same one. Ranks of other processes have gates of their own: then `ask` is called
+// once, and somebody freezes all gates, finds the latest step that any rank has begun, and thaws them.
 class StopGate {
   public:
-    // `stop` may be null: nobody asks.
-    StopGate(const std::atomic<bool>* stop, std::int64_t first_step) : stop_(stop), begun_(first_step - 1) {}
+    // `stop` may be null: nobody asks. `ask` empty: all ranks pass this gate.
+    StopGate(const std::atomic<bool>* stop, std::int64_t first_step, std::function<void()> ask = {})
+        : stop_(stop), ask_(std::move(ask)), begun_(first_step - 1) {}
 
-    // False: the rank ends before this step.
+    // False: the rank ends before this step. Throws std::runtime_error after fail().
     bool enter(std::int64_t step) {
-        const std::lock_guard lock(mutex_);
-        if (!last_ && stop_ && stop_->load()) last_ = begun_;
+        std::unique_lock lock(mutex_);
+        if (!last_ && !asked_ && stop_ && stop_->load()) {
+            asked_ = true;
+            if (!ask_) {
+                last_ = begun_;
+            } else {
+                lock.unlock();
+                ask_();
+                lock.lock();
+            }
+        }
+        thawed_.wait(lock, [&] { return !frozen_ || failed_; });
+        if (failed_) throw std::runtime_error("another rank has failed");
         if (last_ && step > *last_) return false;
         begun_ = std::max(begun_, step);
         return true;
     }
 
+    // No rank passes until thaw(). Returns the latest step begun here.
+    std::int64_t freeze() {
+        const std::lock_guard lock(mutex_);
+        frozen_ = !last_;
+        return begun_;
+    }
+    // `last`: the last step that all ranks will do.
+    void thaw(std::int64_t last) {
+        const std::lock_guard lock(mutex_);
+        last_ = last;
+        frozen_ = false;
+        thawed_.notify_all();
+    }
+
+    void fail() {
+        const std::lock_guard lock(mutex_);
+        failed_ = true;
+        thawed_.notify_all();
+    }
+
   private:
     const std::atomic<bool>* stop_;
+    std::function<void()> ask_;
     std::mutex mutex_;
+    std::condition_variable thawed_;
     std::int64_t begun_;                // the latest step that any rank has begun
     std::optional<std::int64_t> last_;  // that all ranks will do
+    bool asked_ = false, frozen_ = false, failed_ = false;
 };
 
 // A barrier between host threads that a failure opens.

@@ -16,7 +16,9 @@ class Program;
 
 class Instruments {
   public:
-    Instruments(profiler::Recorder& recorder, const Program& program);
+    // `engine`: Device::engine(). `more`: Plans beside the program's.
+    Instruments(profiler::Recorder& recorder, const Program& program, const char* engine,
+                const std::vector<const Plan*>& more = {});
 
     profiler::Recorder& recorder() { return recorder_; }
 
@@ -39,7 +41,7 @@ class Instruments {
     std::unordered_map<const Plan*, PlanNames> plans_;
 };
 
-// Rows that describe the run: configuration, ranks' streams, modules, units, prediction.
-void describe_program(profiler::Recorder& recorder, const Program& program);
+// Rows that describe the run: configuration, modules, units; streams and prediction of the ranks that record.
+void describe_program(profiler::Recorder& recorder, const Program& program, const std::vector<int>& ranks);
 
 }  // namespace shardscope::trainer

@@ -35,12 +35,13 @@ Nvtx::Name add_name(void* of_domain, const std::string& text) {
 
 }  // namespace
 
-std::unique_ptr<Nvtx> Nvtx::open(const Program& program) {
+std::unique_ptr<Nvtx> Nvtx::open(const Program& program, const std::vector<const Plan*>& more) {
     void* nccl = nvtxDomainCreateA("NCCL");  // null: nobody is there to make one
-    return std::unique_ptr<Nvtx>(nccl ? new Nvtx(program, nccl) : nullptr);
+    return std::unique_ptr<Nvtx>(nccl ? new Nvtx(program, more, nccl) : nullptr);
 }
 
-Nvtx::Nvtx(const Program& program, void* nccl_domain) : nccl_(nccl_domain) {
+Nvtx::Nvtx(const Program& program, const std::vector<const Plan*>& more, void* nccl_domain)
+    : nccl_(nccl_domain) {
     host_copy = add_name(nullptr, "aten::copy_");
     host_zero = add_name(nullptr, "aten::zero_");
     for (std::size_t i = 0; i < traces::kOperations; ++i) {
@@ -48,6 +49,7 @@ Nvtx::Nvtx(const Program& program, void* nccl_domain) : nccl_(nccl_domain) {
     }
     describe_payloads();
     for (const Plan* plan : program.plans()) add(*plan);
+    for (const Plan* plan : more) add(*plan);
 }
 
 void Nvtx::add(const Plan& plan) {

@@ -21,7 +21,8 @@ class Nvtx {
 
     // Null: no tool listens, or NVTX's headers were not there when this was built. Which tool it is, NVTX
     // decides once in a process (NVTX_INJECTION64_PATH).
-    static std::unique_ptr<Nvtx> open(const Program& program);
+    // `more`: Plans beside the program's.
+    static std::unique_ptr<Nvtx> open(const Program& program, const std::vector<const Plan*>& more = {});
 
     // By Op::name.
     const std::vector<Name>& of(const Plan& plan) const { return plans_.at(&plan); }
@@ -39,7 +40,7 @@ class Nvtx {
     void name_thread(const std::string& name) const;
 
   private:
-    Nvtx(const Program& program, void* nccl_domain);
+    Nvtx(const Program& program, const std::vector<const Plan*>& more, void* nccl_domain);
     void add(const Plan& plan);
     void describe_payloads() const;
 

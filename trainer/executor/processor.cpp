@@ -1,6 +1,7 @@
 #include "trainer/executor/processor.h"
 
 #include <fstream>
+#include <string_view>
 
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -21,6 +22,15 @@ std::string processor_name() {
 std::string host_name() {
     utsname name{};
     return uname(&name) == 0 ? name.nodename : "localhost";
+}
+
+std::string processors_of_process() {
+    constexpr std::string_view kKey = "Cpus_allowed_list:\t";
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+        if (line.starts_with(kKey)) return line.substr(kKey.size());
+    }
+    return "";
 }
 
 std::int64_t physical_memory() {

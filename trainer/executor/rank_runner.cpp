@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "trainer/executor/out_of_memory.h"
 #include "trainer/executor/run.h"
 #include "trainer/executor/runtime_call.h"
 #include "trainer/job/job.h"
@@ -218,31 +219,14 @@ void RankRunner::record_counters() {
 }
 
 void RankRunner::out_of_memory(const Plan& plan, const Op& op, const PoolExhausted& reason) const {
-    const Buffer& buffer = buffer_of(plan, op);
-    std::string held;
-    const CategoryBytes& live = counter_.live_by_category();
-    for (std::size_t c = 0; c < live.size(); ++c) {
-        if (live[c] == 0) continue;
-        held += fmt::format("{}{} {}", held.empty() ? "" : ", ", live[c], traces::kMemoryCategoryNames[c]);
-    }
-    std::string moment = std::string(traces::name(op.phase));
-    if (op.unit >= 0) {
-        const bool gathering = buffer.category == MemoryCategory::unsharded_parameters ||
-                               buffer.category == MemoryCategory::communication;
-        const std::string& unit = shared_.unit_names[static_cast<std::size_t>(op.unit)];
-        moment += fmt::format(", {} unit {} ({})", gathering ? "gathering" : "in", op.unit, unit);
-    }
-    const std::int64_t limit = shared_.job.run.memory_limit;
-    throw OutOfMemory(
-        fmt::format("step {}, rank {}: out of memory: {} bytes for {} ({}) do not fit {}; allocated are {} "
-                    "bytes ({}) of {} "
-                    "reserved; {}make the units (fsdp.wrap), the batch (data.batch) or the model smaller",
-                    step_, rank_, buffer.bytes, buffer.name, moment,
-                    reason.by_limit() ? fmt::format("into the {} bytes of run.memory_limit", limit)
-                                      : shared_.device.out_of_memory_place(rank_, buffer.space),
-                    counter_.live_bytes(), held.empty() ? "nothing" : held,
-                    allocator_.reserved_bytes(MemorySpace::device),
-                    reason.by_limit() ? "raise run.memory_limit, or " : ""));
+    MemoryShortage shortage{.step = step_, .rank = rank_, .counter = counter_};
+    if (op.unit >= 0) shortage.unit = shared_.unit_names[static_cast<std::size_t>(op.unit)];
+    shortage.place = reason.by_limit()
+                         ? fmt::format("into the {} bytes of run.memory_limit", shared_.job.run.memory_limit)
+                         : shared_.device.out_of_memory_place(rank_, buffer_of(plan, op).space);
+    if (reason.by_limit()) shortage.remedy = "raise run.memory_limit, or ";
+    shortage.reserved = allocator_.reserved_bytes(MemorySpace::device);
+    throw OutOfMemory(out_of_memory_sentence(plan, op, shortage));
 }
 
 // --- calls and waits -------------------------------------------------------------------------------------

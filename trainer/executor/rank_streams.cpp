@@ -3,19 +3,10 @@
 
 #include "trainer/executor/rank_runner.h"
 #include "trainer/executor/runtime_call.h"
+#include "trainer/executor/trace_names.h"
 #include "trainer/job/job.h"
 
 namespace shardscope::trainer {
-
-namespace {
-
-int memory_kind(MemorySpace space) {
-    return space == MemorySpace::device   ? traces::kMemKindDevice
-           : space == MemorySpace::pinned ? traces::kMemKindPinned
-                                          : traces::kMemKindPageable;
-}
-
-}  // namespace
 
 void RankRunner::prepare(const Plan& plan, const Op& op, Launch& launch) {
     launch.op = &op;
@@ -45,7 +36,7 @@ void RankRunner::describe_work(const Plan& plan, const Op& op, profiler::DeviceW
     }
     work.copy_kind = op.copy_kind;
     const auto kind_of = [&](const Arg& arg) {
-        return memory_kind(plan.buffers[static_cast<std::size_t>(arg.buffer)].space);
+        return trace_names::memory_kind(plan.buffers[static_cast<std::size_t>(arg.buffer)].space);
     };
     work.dst_kind = kind_of(op.args[0]);
     if (op.kind == OpKind::memcpy) work.src_kind = kind_of(op.args[1]);
@@ -83,6 +74,9 @@ void RankRunner::enqueue_collective(const Op& op) {
     launch.call.input = address(op.args[1]);
     launch.call.full_elements = op.bytes / size_of(op.dtype);
     launch.call.divisor = op.divisor;
+    launch.step = step_;
+    launch.unit = op.unit;
+    launch.phase = op.phase;
 
     Waits waits = take_waits(op.stream);
     if (communicator.last.stream != index(op.stream)) waits.add(communicator.last);

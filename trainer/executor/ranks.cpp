@@ -1,13 +1,16 @@
 #include "trainer/executor/ranks.h"
 
+#include <chrono>
 #include <exception>
 #include <new>
+#include <numeric>
 #include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "trainer/comm/process_group.h"
 #include "trainer/executor/processor.h"
 
 namespace shardscope::trainer {
@@ -15,7 +18,7 @@ namespace shardscope::trainer {
 namespace {
 
 void describe_rank(profiler::Recorder& recorder, const Device& device, const Mesh& mesh, int rank,
-                   std::int64_t global_tid) {
+                   std::int64_t global_tid, const Processes* processes) {
     traces::RankRow row;
     row.rank = rank;
     row.device = rank;
@@ -24,6 +27,8 @@ void describe_rank(profiler::Recorder& recorder, const Device& device, const Mes
     row.host = host_name();
     row.data = mesh.replica(rank);
     row.shard = mesh.shard_index(rank);
+    row.cpus = processors_of_process();
+    if (processes) row.local_rank = processes->world->place().local_rank;
     device.describe(row);
     recorder.describe(row);
 }
@@ -35,67 +40,171 @@ Shared make_shared_state(Device& device, Delays& delays, const Program& program,
     return shared;
 }
 
+std::vector<int> ranks_here(const Mesh& mesh, const Processes* processes) {
+    if (processes) return {processes->world->rank()};
+    std::vector<int> all(static_cast<std::size_t>(mesh.ranks));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+}
+
+// Where the job has failed, it says so itself, sooner or later.
+bool told_by_the_job(const std::exception_ptr& error) {
+    try {
+        std::rethrow_exception(error);
+    } catch (const CollectiveError&) {
+        return true;
+    } catch (const WorldError&) {
+        return true;
+    } catch (...) {
+        return false;
+    }
+}
+
+std::string text_of(const std::exception_ptr& error) {
+    try {
+        std::rethrow_exception(error);
+    } catch (const std::bad_alloc&) {
+        return "not enough memory for this job";
+    } catch (const std::exception& known) {
+        return known.what();
+    } catch (...) {
+        return "an unknown failure";
+    }
+}
+
 }  // namespace
 
-Ranks::Ranks(const Program& program, profiler::Recorder* recorder, const TestSettings& test,
-             const std::function<HostCalls(int rank)>& calls_of, const MakeDevice& make)
-    : recorder_(recorder),
-      delays_(test.delay_seed),
-      device_trace_(recorder),
-      device_((make ? make : MakeDevice(make_device))({program, recorder, test, delays_, device_trace_})),
-      nvtx_(Nvtx::open(program)),
-      shared_(make_shared_state(*device_, delays_, program, test)),
-      barrier_(program.mesh().ranks) {
-    if (recorder_) shared_.instruments = &instruments_.emplace(*recorder_, program);
+Ranks::Ranks(const Program& program, RanksOptions options, const std::function<HostCalls(int rank)>& calls_of)
+    : options_(std::move(options)),
+      here_(ranks_here(program.mesh(), options_.processes)),
+      recorder_(options_.recorder),
+      delays_(options_.test.delay_seed),
+      device_trace_(recorder_),
+      device_((options_.make_device ? options_.make_device : MakeDevice(make_device))(
+          {program, recorder_, options_.test, delays_, device_trace_, options_.processes})),
+      nvtx_(Nvtx::open(program, options_.more_plans)),
+      shared_(make_shared_state(*device_, delays_, program, options_.test)),
+      barrier_(static_cast<int>(here_.size())) {
+    if (recorder_)
+        shared_.instruments =
+            &instruments_.emplace(*recorder_, program, device_->engine(), options_.more_plans);
     if (!trace_problem().empty()) {
         recorder_->describe(
             traces::DiagnosticRow{recorder_->now_ns(), traces::Severity::warning, trace_problem()});
     }
     shared_.nvtx = nvtx_.get();
-    for (int rank = 0; rank < program.mesh().ranks; ++rank) {
+    for (const int rank : here_) {
         runners_.push_back(std::make_unique<RankRunner>(rank, shared_, calls_of(rank)));
     }
+    if (!options_.processes) return;
+    options_.processes->world->on_failure(
+        lifeline_.guard([](Ranks& own, const Failure& failure) { own.hear(failure); }));
 }
 
 Ranks::~Ranks() {
+    lifeline_.cut();
     device_->stop();  // nothing uses the ranks' memory after this
     device_trace_.finish();
 }
 
-void Ranks::give_up(std::exception_ptr error) {
-    const std::lock_guard lock(error_mutex_);
-    if (!error_) error_ = std::move(error);
-    device_->fail(error_);
+void Ranks::meet() {
+    barrier_.arrive_and_wait();
+    if (options_.processes) options_.processes->world->barrier();  // one rank a process
+}
+
+// Stops the ranks of this process. False: they have been before.
+bool Ranks::give_up(std::exception_ptr error) {
+    {
+        const std::lock_guard lock(error_mutex_);
+        if (error_) return false;
+        error_ = error;
+    }
+    device_->fail(std::move(error));
     barrier_.fail();
+    if (options_.on_failure) options_.on_failure();
+    return true;
+}
+
+void Ranks::fail(const std::exception_ptr& error) {
+    if (!give_up(error) || !options_.processes || told_by_the_job(error)) return;
+    World& world = *options_.processes->world;
+    world.fail({world.rank(), ": " + text_of(error), false});
+}
+
+// The collective that this process's rank waits in for one that is gone. One that is at work just then comes
+// to it soon.
+std::string Ranks::waiting_after(const Failure& failure) {
+    using Clock = std::chrono::steady_clock;
+    const auto goes_on = [&] {
+        const std::lock_guard lock(error_mutex_);
+        return failure.lost && failure.rank != here_.front() && !error_;
+    };
+    std::string waiting = device_->waiting();
+    for (const auto until = Clock::now() + std::chrono::milliseconds(250);
+         waiting.empty() && goes_on() && Clock::now() < until; waiting = device_->waiting()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return waiting;
+}
+
+// On the World's thread: some process of the job, perhaps this one, has failed.
+void Ranks::hear(const Failure& failure) {
+    const std::string waiting = waiting_after(failure);
+    {
+        const std::lock_guard lock(error_mutex_);
+        job_failure_ = failure.rank < 0 ? failure.reason
+                       : failure.reason.starts_with(":")
+                           ? fmt::format("rank {}{}", failure.rank, failure.reason)
+                           : fmt::format("rank {} {}", failure.rank, failure.reason);
+        const bool own = failure.rank == here_.front();
+        if (!waiting.empty() && !own) {
+            job_failure_ += fmt::format("; rank {} waited in {}", here_.front(), waiting);
+        }
+    }
+    if (recorder_) {
+        recorder_->describe(traces::StopRow{here_.front(), recorder_->now_ns(), failure.rank, failure.lost,
+                                            failure.reason, waiting});
+    }
+    heard_.notify_all();
+    give_up(std::make_exception_ptr(WorldFailure(failure)));
 }
 
 profiler::ThreadLog* Ranks::attach_host(int rank) {
     const std::string name = fmt::format("rank {} host", rank);
     if (nvtx_) nvtx_->name_thread(name);
     if (!recorder_) return nullptr;
-    describe_rank(*recorder_, *device_, shared_.mesh, rank, traces::global_tid(getpid(), gettid()));
+    describe_rank(*recorder_, *device_, shared_.mesh, rank, traces::global_tid(getpid(), gettid()),
+                  options_.processes);
     return recorder_->attach_thread(name, rank);
 }
 
 void Ranks::run(const std::function<void(int, RankRunner&, profiler::ThreadLog*)>& host) {
     std::vector<std::thread> hosts;
     try {
-        for (int rank = 0; rank < shared_.mesh.ranks; ++rank) {
+        for (const int rank : here_) {
             hosts.emplace_back([this, rank, &host] {
                 try {
                     host(rank, runner(rank), attach_host(rank));
                 } catch (...) {
-                    give_up(std::current_exception());
+                    fail(std::current_exception());
                 }
             });
         }
     } catch (...) {  // no more threads to be had
-        give_up(std::current_exception());
+        fail(std::current_exception());
     }
     for (std::thread& thread : hosts) thread.join();
     device_->stop();
     device_trace_.finish();
-    if (!error_) return;
+    if (error_) rethrow();
+}
+
+void Ranks::rethrow() {
+    if (options_.processes && told_by_the_job(error_)) {
+        std::unique_lock lock(error_mutex_);
+        heard_.wait_for(lock, std::chrono::seconds(5), [&] { return !job_failure_.empty(); });
+        throw RunError(job_failure_.empty() ? text_of(error_) : job_failure_);
+    }
     try {
         std::rethrow_exception(error_);
     } catch (const std::bad_alloc&) {

@@ -1,4 +1,5 @@
-// The ranks of a run: one RankRunner and one host thread each, with the device that they share. Nothing
+// The ranks of a run that are of this process: one RankRunner and one host thread each, with the device that
+// they share. Where a job has several processes, each has one rank, and the failure of any ends all. Nothing
 // outlives the object.
 #pragma once
 
@@ -11,25 +12,40 @@
 #include "trainer/executor/device_trace.h"
 #include "trainer/executor/devices.h"
 #include "trainer/executor/gates.h"
+#include "trainer/executor/lifeline.h"
 #include "trainer/executor/nvtx.h"
+#include "trainer/executor/processes.h"
 #include "trainer/executor/rank_runner.h"
 #include "trainer/executor/run.h"
 #include "trainer/sharding/program.h"
 
 namespace shardscope::trainer {
 
+struct RanksOptions {
+    profiler::Recorder* recorder = nullptr;  // null: nothing is recorded
+    TestSettings test;
+    MakeDevice make_device;               // empty: the device that the job asks for
+    Processes* processes = nullptr;       // null: all ranks are of this process
+    std::vector<const Plan*> more_plans;  // that are carried out beside the program's
+    std::function<void()> on_failure;     // told once, on any thread; may be empty
+};
+
 class Ranks {
   public:
-    // `calls_of(rank)`: what the rank's host calls reach. `recorder` may be null. `make`: the device; empty:
-    // the one that the job asks for.
-    Ranks(const Program& program, profiler::Recorder* recorder, const TestSettings& test,
-          const std::function<HostCalls(int rank)>& calls_of, const MakeDevice& make = {});
+    // `calls_of(rank)`: what the rank's host calls reach.
+    Ranks(const Program& program, RanksOptions options, const std::function<HostCalls(int rank)>& calls_of);
     ~Ranks();
     Ranks(const Ranks&) = delete;
     Ranks& operator=(const Ranks&) = delete;
 
-    RankRunner& runner(int rank) { return *runners_[static_cast<std::size_t>(rank)]; }
-    HostBarrier& barrier() { return barrier_; }
+    // Of this process, rising.
+    const std::vector<int>& here() const { return here_; }
+    // `rank` is one of them.
+    RankRunner& runner(int rank) { return *runners_[static_cast<std::size_t>(rank - here_.front())]; }
+    // A barrier of all ranks' host threads. Throws std::runtime_error after a failure.
+    void meet();
+    // Ends the run on all ranks, of all processes: any thread. Only the first failure counts.
+    void fail(const std::exception_ptr& error);
     const Nvtx* nvtx() const { return nvtx_.get(); }  // null: no tool listens
 
     // One sentence where the trace cannot have what the device does; else empty.
@@ -37,13 +53,18 @@ class Ranks {
 
     // Calls `host` for every rank on a thread of its own, all at once, and returns when all have ended and
     // the streams are empty. Throws what the first failure threw (std::bad_alloc as OutOfMemory); a failure
-    // stops all ranks. Once.
+    // stops all ranks, also those of other processes; what these say is thrown as RunError. Once.
     void run(const std::function<void(int rank, RankRunner& runner, profiler::ThreadLog* log)>& host);
 
   private:
-    void give_up(std::exception_ptr error);
+    bool give_up(std::exception_ptr error);
+    void hear(const Failure& failure);
+    std::string waiting_after(const Failure& failure);
+    [[noreturn]] void rethrow();
     profiler::ThreadLog* attach_host(int rank);
 
+    RanksOptions options_;
+    const std::vector<int> here_;
     profiler::Recorder* recorder_;
     Delays delays_;
     DeviceTrace device_trace_;
@@ -54,7 +75,10 @@ class Ranks {
     HostBarrier barrier_;
     std::vector<std::unique_ptr<RankRunner>> runners_;
     std::mutex error_mutex_;
+    std::condition_variable heard_;  // of a failure of the job
     std::exception_ptr error_;
+    std::string job_failure_;  // what the job's processes say of it; one sentence
+    Lifeline<Ranks> lifeline_{this};
 };
 
 }  // namespace shardscope::trainer

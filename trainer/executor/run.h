@@ -35,7 +35,7 @@ class OutOfMemory : public RunError {
     using RunError::RunError;
 };
 
-struct StepReport {  // called in order of steps, from one of the ranks' threads, under a lock
+struct StepReport {  // called in order of steps, from one of rank 0's process's threads, under a lock
     std::int64_t step = 0;
     double loss =
         0;  // mean over micro-batches and ranks, summed in double: for each micro-batch, rank by rank
@@ -76,15 +76,18 @@ struct RunOptions {
     std::int64_t first_step = 0;
     std::int64_t first_sample = 0;
     TestSettings test;
-    MakeDevice make_device;  // empty: the device that the job asks for
+    MakeDevice make_device;          // empty: the device that the job asks for
+    Processes* processes = nullptr;  // of the job's ranks; null: all are threads of this process
 };
 
+// Where ranks are processes, losses, validation, peaks, active and reserved are known to that of rank 0
+// alone.
 struct RunResult {
     std::vector<double> losses;  // by step, from first_step on
     std::vector<ValidationReport> validation;
     std::int64_t steps_done = 0;             // with those before this run
     std::optional<std::int64_t> stopped_at;  // RunControl::stop: steps_done when it ended early
-    double seconds = 0;                      // from rank 0's first step until the device was done
+    double seconds = 0;                      // from the first step until the device was done
     // By rank, of device memory: peaks of allocated bytes (host program order), of active ones (freed blocks
     // count until their last stream use is over) and of what the pool holds.
     std::vector<MemoryPeak> peaks;

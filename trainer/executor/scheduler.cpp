@@ -42,12 +42,26 @@ StreamIndex Scheduler::add_stream(int home) {
 }
 
 StreamEvent Scheduler::enqueue(StreamIndex stream, Priority priority, const Waits& waits, Work work) {
-    return append(stream, {priority, waits, std::move(work), nullptr, 0});
+    return append(stream, {priority, waits, std::move(work), nullptr, 0, false});
+}
+
+StreamEvent Scheduler::enqueue_elsewhere(StreamIndex stream, const Waits& waits, Work begin) {
+    return append(stream, {Priority::communication, waits, std::move(begin), nullptr, 0, true});
+}
+
+void Scheduler::end_elsewhere(StreamIndex stream) {
+    std::size_t wakes = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        complete_head(stream);
+        wakes = claim_wakes();
+    }
+    wake(wakes);
 }
 
 StreamEvent Scheduler::enqueue_arrival(StreamIndex stream, const Waits& waits,
                                        std::shared_ptr<Meeting> meeting, std::size_t part) {
-    return append(stream, {Priority::communication, waits, {}, std::move(meeting), part});
+    return append(stream, {Priority::communication, waits, {}, std::move(meeting), part, false});
 }
 
 StreamEvent Scheduler::append(StreamIndex stream, Item item) {
@@ -218,14 +232,16 @@ void Scheduler::run(int worker) {
 // Each is entered and left with the lock held, and works without it.
 
 void Scheduler::run_item(std::unique_lock<std::mutex>& lock, const Ready& next, int worker) {
-    Work work = std::move(queues_[static_cast<std::size_t>(next.stream)].items.front().work);
+    Item& item = queues_[static_cast<std::size_t>(next.stream)].items.front();
+    Work work = std::move(item.work);
+    const bool ends_elsewhere = item.ends_elsewhere;
     const std::size_t wakes = claim_wakes();
     lock.unlock();
     wake(wakes);
     work(worker);
     work = nullptr;
     lock.lock();
-    complete_head(next.stream);
+    if (!ends_elsewhere) complete_head(next.stream);
 }
 
 void Scheduler::run_part(std::unique_lock<std::mutex>& lock, const Ready& next, int worker) {

@@ -4,7 +4,7 @@
 // worker ever waits: an item is taken only when it heads its stream and its events have happened. A
 // collective is met by one item per rank: an item that could run *arrives*; when all have arrived, every
 // rank's part becomes work, and the streams go on when all parts are done. Workers prefer communication to
-// copies to compute.
+// copies to compute. What another thread ends (a collective between processes) is only begun by a worker.
 //
 // One lock guards all queues; work itself runs without it. Hosts enqueue and wait, workers run. A sleeping
 // worker is woken only for work that no other is about to take, a host only when its event has happened.
@@ -87,6 +87,10 @@ class Scheduler {
     // Appends this rank's arrival at a meeting.
     StreamEvent enqueue_arrival(StreamIndex stream, const Waits& waits, std::shared_ptr<Meeting> meeting,
                                 std::size_t part);
+    // Appends an item that `begin` only begins, on a worker: the stream goes on after end_elsewhere(), which
+    // any thread may call, once, also before `begin` has returned.
+    StreamEvent enqueue_elsewhere(StreamIndex stream, const Waits& waits, Work begin);
+    void end_elsewhere(StreamIndex stream);
     // What the stream holds now: happens when all of it is done.
     StreamEvent last(StreamIndex stream) const;
 
@@ -114,6 +118,7 @@ class Scheduler {
         Work work;
         std::shared_ptr<Meeting> meeting;
         std::size_t part = 0;
+        bool ends_elsewhere = false;
     };
     struct HostWait {
         std::uint64_t sequence = 0;

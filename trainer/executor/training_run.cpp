@@ -16,7 +16,10 @@
 #include "trainer/data/loader.h"
 #include "trainer/executor/gates.h"
 #include "trainer/executor/loss_board.h"
+#include "trainer/executor/messages.h"
+#include "trainer/executor/peaks_together.h"
 #include "trainer/executor/ranks.h"
+#include "trainer/executor/stop_agreement.h"
 
 namespace shardscope::trainer {
 
@@ -64,6 +67,11 @@ class Training {
     void pop_range(profiler::ThreadLog* log) const;
     void step(int rank, std::int64_t number, RankRunner& runner, profiler::ThreadLog* log);
     void read_last_loss(std::int64_t steps_done, RankRunner& runner);
+    void tell(const char* board, int rank, std::int64_t step, std::span<const double> losses,
+              std::int32_t module);
+    void hear(LossBoard& board, int rank, std::string_view text);
+    void listen();
+    Rank& own(int rank) { return ranks_state_[static_cast<std::size_t>(rank - ranks_.here().front())]; }
     void validate(int rank, std::int64_t steps_done, RankRunner& runner, profiler::ThreadLog* log);
     void save(int rank, std::int64_t steps_done, RankRunner& runner);
     HostCalls calls_of(int rank);
@@ -83,9 +91,18 @@ class Training {
     bool flagged_ = false;  // an output was not finite in this step or the next
     LossBoard losses_, validation_;
     StopGate gate_;
-    std::vector<Rank> ranks_state_;
+    std::optional<StopAgreement> agreement_;
+    std::vector<Rank> ranks_state_;  // of this process
     Ranks ranks_;
+    Lifeline<Training> lifeline_{this};
 };
+
+constexpr const char *kLoss = "loss", *kValidation = "validation";
+
+std::function<void()> asks(const RunOptions& options) {
+    if (!options.processes) return {};
+    return [&world = *options.processes->world] { StopAgreement::ask(world); };
+}
 
 Training::Training(const Program& program, const Dataset& dataset, const RunOptions& options)
     : program_(program),
@@ -95,12 +112,53 @@ Training::Training(const Program& program, const Dataset& dataset, const RunOpti
       validation_batches_(validation_batches()),
       losses_(job_.run.ranks, [this](const BoardLoss& loss) { on_loss(loss); }),
       validation_(job_.run.ranks, [this](const BoardLoss& loss) { on_validation(loss); }),
-      gate_(options.control ? &options.control->stop : nullptr, options.first_step),
-      ranks_state_(static_cast<std::size_t>(job_.run.ranks)),
-      ranks_(
-          program, options.recorder, options.test, [this](int rank) { return calls_of(rank); },
-          options.make_device) {
-    if (options_.recorder) describe_program(*options_.recorder, program_);
+      gate_(options.control ? &options.control->stop : nullptr, options.first_step, asks(options)),
+      ranks_state_(options.processes ? 1 : static_cast<std::size_t>(job_.run.ranks)),
+      ranks_(program,
+             {options.recorder,
+              options.test,
+              options.make_device,
+              options.processes,
+              {},
+              [this] { gate_.fail(); }},
+             [this](int rank) { return calls_of(rank); }) {
+    if (options_.recorder) describe_program(*options_.recorder, program_, ranks_.here());
+    if (options_.processes) listen();
+}
+
+// What the other processes say.
+void Training::listen() {
+    World& world = *options_.processes->world;
+    agreement_.emplace(world, gate_);
+    if (world.rank() > 0) return;
+    world.on(kLoss, lifeline_.guard([](Training& own, int rank, std::string_view text) {
+        own.hear(own.losses_, rank, text);
+    }));
+    world.on(kValidation, lifeline_.guard([](Training& own, int rank, std::string_view text) {
+        own.hear(own.validation_, rank, text);
+    }));
+}
+
+// Rank 0's process adds up.
+void Training::tell(const char* board, int rank, std::int64_t step, std::span<const double> losses,
+                    std::int32_t module) {
+    if (options_.processes) {
+        options_.processes->world->tell(board, MessageWriter().add(step).add(module).add_all(losses).text());
+    } else {
+        (board == kLoss ? losses_ : validation_).tell(rank, step, losses, module);
+    }
+}
+
+// On the World's thread.
+void Training::hear(LossBoard& board, int rank, std::string_view text) {
+    try {
+        MessageReader message(text);
+        const auto step = message.number<std::int64_t>();
+        const auto module = message.number<std::int32_t>();
+        board.tell(rank, step, message.numbers<double>(), module);
+    } catch (...) {
+        ranks_.fail(std::current_exception());
+    }
 }
 
 std::int64_t Training::validation_batches() const {
@@ -110,12 +168,14 @@ std::int64_t Training::validation_batches() const {
 RunResult Training::run() {
     if (!ranks_.trace_problem().empty() && options_.on_warning) options_.on_warning(ranks_.trace_problem());
     ranks_.run([this](int rank, RankRunner& runner, profiler::ThreadLog* log) { host(rank, runner, log); });
-    for (int rank = 0; rank < job_.run.ranks; ++rank) {
+    for (const int rank : ranks_.here()) {
         const RankRunner& runner = ranks_.runner(rank);
         result_.peaks.push_back(runner.peak());
         result_.active.push_back(runner.allocator().peak_active_bytes(MemorySpace::device));
         result_.reserved.push_back(runner.allocator().peak_reserved_bytes(MemorySpace::device));
     }
+    // What the others have told of their losses is heard by then.
+    if (options_.processes) bring_together(*options_.processes->world, result_);
     return std::move(result_);
 }
 
@@ -130,7 +190,7 @@ void Training::host(int rank, RankRunner& runner, profiler::ThreadLog* log) {
     loading.batch = job_.data.batch;
     loading.workers = job_.data.workers;
     loading.end_micro_step = (steps - first) * job_.train.accumulation;
-    ranks_state_[static_cast<std::size_t>(rank)].loader = std::make_unique<DataLoader>(train_, loading);
+    own(rank).loader = std::make_unique<DataLoader>(train_, loading);
 
     const Clock::time_point begin = Clock::now();
     double aside = 0;  // seconds that are not training
@@ -164,8 +224,8 @@ void Training::host(int rank, RankRunner& runner, profiler::ThreadLog* log) {
         if (done == steps) validate_now();
         save_now();
     }
-    ranks_state_[static_cast<std::size_t>(rank)].loader.reset();
-    if (rank > 0) return;
+    own(rank).loader.reset();
+    if (rank != ranks_.here().front()) return;
     result_.seconds = seconds_since(begin) - aside;
     result_.steps_done = done;
     if (done < steps) result_.stopped_at = done;
@@ -199,38 +259,38 @@ void Training::read_last_loss(std::int64_t steps_done, RankRunner& runner) {
 }
 
 void Training::validate(int rank, std::int64_t steps_done, RankRunner& runner, profiler::ThreadLog* log) {
-    Rank& own = ranks_state_[static_cast<std::size_t>(rank)];
+    Rank& state = own(rank);
     push_range("validation", log);
-    own.validating = true;
-    own.validation_losses.clear();
-    for (own.validation_batch = 0; own.validation_batch < validation_batches_; ++own.validation_batch) {
+    state.validating = true;
+    state.validation_losses.clear();
+    for (state.validation_batch = 0; state.validation_batch < validation_batches_; ++state.validation_batch) {
         runner.run(*program_.evaluation(), steps_done - 1);
     }
     runner.drain();
-    own.validating = false;
+    state.validating = false;
     pop_range(log);
-    validation_.tell(rank, steps_done - 1, own.validation_losses);
+    tell(kValidation, rank, steps_done - 1, state.validation_losses, -1);
 }
 
 void Training::save(int rank, std::int64_t steps_done, RankRunner& runner) {
-    ranks_.barrier().arrive_and_wait();
+    ranks_.meet();
     options_.hooks.at_step_end(rank, steps_done, runner);
-    ranks_.barrier().arrive_and_wait();
+    ranks_.meet();
 }
 
 HostCalls Training::calls_of(int rank) {
-    Rank& own = ranks_state_[static_cast<std::size_t>(rank)];
+    Rank& state = ranks_state_[options_.processes ? 0 : static_cast<std::size_t>(rank)];
     HostCalls calls;
-    calls.next_batch = [this, rank, &own](void* input, void* target) {
-        if (!own.validating) return own.loader->next(input, target);
+    calls.next_batch = [this, rank, &state](void* input, void* target) {
+        if (!state.validating) return state.loader->next(input, target);
         const int batch = job_.data.batch;
-        options_.validation->fill(first_sample_of(own.validation_batch, job_.run.ranks, rank, batch), batch,
+        options_.validation->fill(first_sample_of(state.validation_batch, job_.run.ranks, rank, batch), batch,
                                   input, target);
     };
     calls.read_loss = [this, rank](std::int64_t step, std::span<const double> losses, std::int32_t module) {
-        losses_.tell(rank, step, losses, module);
+        tell(kLoss, rank, step, losses, module);
     };
-    calls.read_validation_loss = [&own](double loss) { own.validation_losses.push_back(loss); };
+    calls.read_validation_loss = [&state](double loss) { state.validation_losses.push_back(loss); };
     return calls;
 }
 
@@ -300,7 +360,7 @@ void run_forward(const Program& program, const std::function<void(int rank, Rank
         source({static_cast<std::byte*>(input), static_cast<std::size_t>(input_bytes)});
     };
     calls.read_logits = [&](std::span<const float> logits) { go_on = on_logits(logits); };
-    Ranks ranks(program, nullptr, {}, [&](int) { return calls; });
+    Ranks ranks(program, {}, [&](int) { return calls; });
     ranks.run([&](int rank, RankRunner& runner, profiler::ThreadLog*) {
         runner.run(program.setup(), 0);
         runner.drain();

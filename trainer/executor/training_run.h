@@ -1,4 +1,4 @@
-// A job's ranks as threads of this process, trained on the device that the job asks for.
+// A job's ranks, those of this process, trained on the device that the job asks for.
 #pragma once
 
 #include <cstddef>

@@ -41,6 +41,7 @@ class Checks {
     }
 
     void device() const;
+    void simulation() const;
     void shape();
     void model() const;
     void attention();
@@ -107,6 +108,11 @@ void Checks::model() const {
         }
         return;
     }
+    if (model.fused_activation) {
+        refuse("model.fused_activation", "model.type",
+               "a llama's activation multiplies the results of two products, so no one product can compute "
+               "it; leave the key out");
+    }
     if (model.kv_heads != 0 && model.heads % model.kv_heads != 0) {
         refuse("model.kv_heads", "model.heads",
                fmt::format("{} heads of keys and values do not divide model.heads {}; choose a divisor",
@@ -129,10 +135,8 @@ void Checks::attention() {
         return;
     }
     const int head_width = model.width / model.heads;
-    if (model.attention == AttentionKind::automatic) {
-        const bool fused = job_.run.device == DeviceKind::cuda && head_width <= kMostFusedHeadWidth;
-        model.attention = fused ? AttentionKind::fused : AttentionKind::plain;
-    }
+    if (model.attention == AttentionKind::automatic && job_.run.device != DeviceKind::sim)
+        model.attention = automatic_attention(model, job_.run.device == DeviceKind::cuda);
     if (model.attention == AttentionKind::fused && head_width > kMostFusedHeadWidth) {
         refuse("model.attention", "model.heads",
                fmt::format(
@@ -149,6 +153,64 @@ void Checks::device() const {
                "NCCL carries collectives between GPUs only; set run.device to \"cuda\", or run.comm to "
                "\"local\"");
     }
+    if (run.device != DeviceKind::sim && run.ranks > kMostRanks) {
+        refuse("run.ranks", "run.device",
+               fmt::format("{} is out of range; use 1 to {}, or set run.device to \"sim\"", run.ranks,
+                           kMostRanks));
+    }
+    if (run.device == DeviceKind::sim) return simulation();
+    if (!run.trace_parts.empty() && run.processes == 0) {
+        refuse("run.trace_parts", "run.processes",
+               "ranks that are threads record one trace; leave the key out, or start the ranks as processes");
+    }
+    const bool messages = run.comm == CommKind::mpi || run.comm == CommKind::tcp;
+    const std::string comm = run.comm == CommKind::mpi ? "mpi" : "tcp";
+    if (messages && run.device != DeviceKind::cpu) {
+        refuse("run.comm", "run.device",
+               fmt::format("\"{}\" carries collectives between processors only; on GPUs use \"nccl\"", comm));
+    }
+    if (messages && run.processes == 0 && run.ranks > 1) {
+        refuse("run.comm", "run.ranks",
+               fmt::format("\"{}\" is for ranks that are processes; start them with {}--run.processes={}, or "
+                           "set run.comm to \"local\"",
+                           comm, run.comm == CommKind::mpi ? "mpirun, or give " : "torchrun, or give ",
+                           run.ranks));
+    }
+    if (run.comm == CommKind::local && run.processes > 1) {
+        refuse(
+            "run.comm", "run.processes",
+            fmt::format("\"local\" is for ranks that are threads of one process, but there are {} processes; "
+                        "leave the key out",
+                        run.processes));
+    }
+    if (run.sums == SumOrder::ring && (run.processes == 0 || run.device != DeviceKind::cpu)) {
+        refuse("run.sums", "run.comm",
+               "\"ring\" is a way of mpi and tcp, between processes on processors; leave the key out");
+    }
+}
+
+// Nothing carries out collectives, and nobody starts.
+void Checks::simulation() const {
+    const RunSection& run = job_.run;
+    if (run.comm != CommKind::automatic) {
+        refuse("run.comm", "run.device",
+               "the cost model says how the collectives of a simulation go; leave the key out");
+    }
+    if (run.processes > 0) {
+        refuse("run.processes", "run.device",
+               "simulated ranks are no processes; leave the key out and set run.ranks, without a launcher");
+    }
+    if (!run.trace_parts.empty()) {
+        refuse("run.trace_parts", "run.device", "a simulation records one trace; leave the key out");
+    }
+    if (run.sums != SumOrder::ordered) {
+        refuse("run.sums", "run.device", "a simulation sums nothing; leave the key out");
+    }
+    for (const SlowRank& slow : job_.sim.slow_ranks) {
+        if (slow.rank < run.ranks) continue;
+        refuse("sim.slow_rank", "run.ranks",
+               fmt::format("there is no rank {}; use 0 to {}", slow.rank, run.ranks - 1));
+    }
 }
 
 void Checks::data() const {
@@ -164,7 +226,7 @@ void Checks::data() const {
                            "folder",
                            job_.model.type == ModelType::gpt ? "gpt" : "llama"));
     }
-    if (text && job_.data.path.empty()) {
+    if (text && job_.data.path.empty() && job_.run.device != DeviceKind::sim) {  // which opens no data
         refuse("data.path", "data.type", "\"text\" data needs a path; set data.path to a file or folder");
     }
     if (!text && job_.data.validation > 0) {
@@ -249,7 +311,7 @@ void Checks::precision() {
     PrecisionSection& precision = job_.precision;
     if (!given("precision.reduce")) precision.reduce = precision.param;
     if (!given("precision.buffer")) precision.buffer = precision.param;
-    if (precision.tf32 && job_.run.device != DeviceKind::cuda) {
+    if (precision.tf32 && job_.run.device == DeviceKind::cpu) {
         refuse("precision.tf32", "run.device",
                "TF32 is a GPU's; set run.device to \"cuda\" or leave the key out");
     }
@@ -301,6 +363,12 @@ void Checks::rest() const {
 }
 
 }  // namespace
+
+AttentionKind automatic_attention(const ModelSection& model, bool on_gpu) {
+    if (model.type == ModelType::mlp) return AttentionKind::automatic;
+    const bool fused = on_gpu && model.width / model.heads <= kMostFusedHeadWidth;
+    return fused ? AttentionKind::fused : AttentionKind::plain;
+}
 
 void finish(Job& job, const std::string& file, const Origins& origins) {
     Checks(job, file, origins).run();

@@ -123,7 +123,8 @@ std::string JobError::one_line(std::string sentence) {
     return sentence;
 }
 
-Job parse_job(const std::string& toml, const std::string& file, const std::vector<Override>& overrides) {
+Job parse_job(const std::string& toml, const std::string& file, const std::vector<Override>& overrides,
+              const Launched& launched) {
     Job job;
     Origins origins;
     toml::table root;
@@ -151,6 +152,7 @@ Job parse_job(const std::string& toml, const std::string& file, const std::vecto
         read_section(job, file, section.str(), *node.as_table(), origins);
     }
     for (const Override& override : overrides) apply(job, override, origins);
+    apply_launcher(job, launched, origins);
     finish(job, file, origins);
     job.origins = std::move(origins);
     return job;
@@ -161,8 +163,8 @@ std::string where(const Job& job, const std::string& key) {
     return origin == job.origins.end() ? "" : origin->second + ": ";
 }
 
-Job load_job(const std::string& path, const std::vector<Override>& overrides) {
-    return parse_job(read_file(path), path, overrides);
+Job load_job(const std::string& path, const std::vector<Override>& overrides, const Launched& launched) {
+    return parse_job(read_file(path), path, overrides, launched);
 }
 
 }  // namespace shardscope::trainer

@@ -24,7 +24,7 @@ class JobError : public std::runtime_error {
 };
 
 enum class ModelType : std::uint8_t { mlp, gpt, llama };
-// How attention is computed. load_job resolves `automatic`.
+// How attention is computed. load_job resolves `automatic`, for a simulation who knows its cluster.
 enum class AttentionKind : std::uint8_t { automatic, plain, fused };
 inline constexpr int kMostFusedHeadWidth = 256;
 enum class DataType : std::uint8_t { synthetic, text };
@@ -73,8 +73,31 @@ std::string to_text(const ModuleClasses& classes);
 Wrap parse_wrap(const std::string& text);
 std::string to_text(const Wrap& wrap);
 
-enum class DeviceKind : std::uint8_t { cpu, cuda };
-enum class CommKind : std::uint8_t { automatic, local, nccl };
+// A rank whose kernels take `factor` times as long.
+struct SlowRank {
+    int rank = 0;
+    double factor = 1;
+    bool operator==(const SlowRank&) const = default;
+};
+// Links that have a share of their bandwidth left: those inside nodes or between them.
+struct SlowLink {
+    bool between_nodes = true;
+    int node = -1;  // only this node's; -1: all
+    double share = 1;
+    bool operator==(const SlowLink&) const = default;
+};
+// "none", "3:1.5,7:2"; "none", "inter:0.5,intra@2:0.25". JobError for anything else.
+std::vector<SlowRank> parse_slow_ranks(const std::string& text);
+std::vector<SlowLink> parse_slow_links(const std::string& text);
+std::string to_text(const std::vector<SlowRank>& ranks);
+std::string to_text(const std::vector<SlowLink>& links);
+
+// sim: nothing is computed; a cost model tells what it would take on a cluster (trainer/sim).
+enum class DeviceKind : std::uint8_t { cpu, cuda, sim };
+inline constexpr int kMostRanks = 256;  // that are carried out; a simulation can have more
+// Who carries collectives: threads of one process (local), or processes of one rank each.
+enum class CommKind : std::uint8_t { automatic, local, mpi, tcp, nccl };
+enum class SumOrder : std::uint8_t { ordered, ring };
 
 struct RunSection {
     std::int64_t steps = 20;
@@ -82,11 +105,14 @@ struct RunSection {
     int ranks = 1;
     DeviceKind device = DeviceKind::cpu;
     CommKind comm = CommKind::automatic;
-    double timeout = 600;  // seconds that a collective may take on a GPU; 0: for ever
+    int processes = 0;  // of one rank each; 0: the ranks are threads of one
+    SumOrder sums = SumOrder::ordered;
+    double timeout = 600;  // seconds that a collective on a GPU or between processes may take; 0: for ever
     int workers = 0;       // threads that carry out the ranks' streams; 0: one per core
     int blas_threads = 1;
     std::int64_t memory_limit = 0;  // bytes of device memory that a rank may reserve; 0: no limit
     std::string trace;              // empty: none is written
+    std::string trace_parts;        // folder of the processes' parts; empty: beside the trace
     bool overwrite = false;
 };
 
@@ -103,6 +129,7 @@ struct ModelSection {
     int vocabulary = 0;  // tokens; 0: bytes (256). More with text: a byte-pair vocabulary trained on it
     double dropout = 0;
     bool tied_embeddings = false;
+    bool fused_activation = false;  // mlp, gpt: the product in front of an activation computes it, too
     AttentionKind attention = AttentionKind::automatic;
 };
 
@@ -174,6 +201,13 @@ struct OptimizerSection {
     double gamma = 0.1;
 };
 
+struct SimSection {
+    std::string cluster = "laptop";  // a cost model that is shipped, or the path of one
+    std::vector<SlowRank> slow_ranks;
+    std::vector<SlowLink> slow_links;
+    int trace_ranks = 8;  // that a trace shows, from rank 0 on
+};
+
 struct CheckpointSection {
     std::string save, load;  // folders; empty: none
     std::int64_t every = 0;  // steps between saves; 0: at the end only
@@ -195,9 +229,14 @@ struct Job {
     MemorySection memory;
     OptimizerSection optimizer;
     CheckpointSection checkpoint;
+    SimSection sim;
 
-    Origins origins;  // for messages about a key whose fault shows only later
+    Origins origins;                 // for messages about a key whose fault shows only later
+    std::vector<std::string> notes;  // sentences: keys that a launcher overrides
 };
+
+// What model.attention = "auto" stands for: fused on a GPU that can.
+AttentionKind automatic_attention(const ModelSection& model, bool on_gpu);
 
 // "FILE:LINE: " of a key, or "" where it was not given.
 std::string where(const Job& job, const std::string& key);
@@ -214,11 +253,20 @@ struct Override {
 // are checked by load_job, not here; JobError if a value is missing.
 std::vector<Override> take_overrides(std::vector<std::string>& arguments);
 
+// The processes that a launcher has started, one rank each.
+struct Launched {
+    int ranks = 0;         // 0: none has
+    int local_ranks = 0;   // of this one's host
+    std::string launcher;  // "mpirun"
+};
+
 // Reads a job file, applies the overrides in their order and checks the whole. JobError if anything is wrong.
-Job load_job(const std::string& path, const std::vector<Override>& overrides = {});
+Job load_job(const std::string& path, const std::vector<Override>& overrides = {},
+             const Launched& launched = {});
 
 // The same from text; `name` stands for the file in messages.
-Job parse_job(const std::string& toml, const std::string& name, const std::vector<Override>& overrides = {});
+Job parse_job(const std::string& toml, const std::string& name, const std::vector<Override>& overrides = {},
+              const Launched& launched = {});
 
 // Every key ("section.key") with its value as text, in the order of the help: what a trace stores of its run.
 std::vector<std::pair<std::string, std::string>> describe(const Job& job);

@@ -122,6 +122,27 @@ Key wrap_key() {
     return key;
 }
 
+Key slow_ranks_key() {
+    Key key = base("sim", "slow_rank", ValueType::text,
+                   "none, or RANK:FACTOR[,RANK:FACTOR]: ranks whose kernels take so many times as long");
+    key.set = [](Job& job, const Value& v) {
+        job.sim.slow_ranks = parse_slow_ranks(std::get<std::string>(v));
+    };
+    key.get = [](const Job& job) { return Value(to_text(job.sim.slow_ranks)); };
+    return key;
+}
+
+Key slow_links_key() {
+    Key key = base("sim", "slow_link", ValueType::text,
+                   "none, or inter:SHARE, intra:SHARE, inter@NODE:SHARE: links that have a share of their "
+                   "bandwidth left");
+    key.set = [](Job& job, const Value& v) {
+        job.sim.slow_links = parse_slow_links(std::get<std::string>(v));
+    };
+    key.get = [](const Job& job) { return Value(to_text(job.sim.slow_links)); };
+    return key;
+}
+
 Key betas_key() {
     Key key = base("optimizer", "betas", ValueType::numbers,
                    "adam, adamw, lamb: decay of the first and second moment");
@@ -144,15 +165,27 @@ std::vector<Key> make_keys() {
         integer("run", "steps", &Job::run, &RunSection::steps, 1, 1e9, "optimizer steps"),
         integer("run", "seed", &Job::run, &RunSection::seed, 0, kMaxInteger,
                 "of the weights and the samples"),
-        integer("run", "ranks", &Job::run, &RunSection::ranks, 1, 256, "ranks, as threads of this process"),
-        choice("run", "device", &Job::run, &RunSection::device, {"cpu", "cuda"},
-               "what carries the job out: this machine's processor, or its NVIDIA GPUs"),
+        integer("run", "ranks", &Job::run, &RunSection::ranks, 1, 65536,
+                "ranks: threads of this process or, with run.processes or under a launcher, processes (up to "
+                "256); any number of simulated ones"),
+        integer(
+            "run", "processes", &Job::run, &RunSection::processes, 0, 256,
+            "start so many processes of one rank each on this machine; 0: ranks are threads. mpirun, srun "
+            "and torchrun start them themselves"),
         choice(
-            "run", "comm", &Job::run, &RunSection::comm, {"auto", "local", "nccl"},
-            "collectives: local (ranks are threads, and may share a GPU), nccl (a GPU for each rank); auto: "
-            "nccl where each has one"),
+            "run", "device", &Job::run, &RunSection::device, {"cpu", "cuda", "sim"},
+            "what carries the job out: this machine's processor, its NVIDIA GPUs, or nobody: sim tells what "
+            "it would take on sim.cluster"),
+        choice(
+            "run", "comm", &Job::run, &RunSection::comm, {"auto", "local", "mpi", "tcp", "nccl"},
+            "collectives: local (ranks are threads, and may share a GPU); between processes mpi or tcp; nccl "
+            "(a GPU for each rank); auto: what fits the launcher and the device"),
+        choice("run", "sums", &Job::run, &RunSection::sums, {"ordered", "ring"},
+               "mpi, tcp: sums in the order of ranks, with the bits of local, or along a ring"),
         number("run", "timeout", &Job::run, &RunSection::timeout, 0, 1e6,
-               "seconds after which a collective that does not end on a GPU ends the job; 0: never"),
+               "seconds after which a collective that does not end, on a GPU or between processes, or a "
+               "process that "
+               "gives no sign of life ends the job; 0: never"),
         integer("run", "workers", &Job::run, &RunSection::workers, 0, 1024,
                 "threads that do the ranks' work on the cpu device; 0: one per core"),
         integer("run", "blas_threads", &Job::run, &RunSection::blas_threads, 1, 1024,
@@ -160,6 +193,9 @@ std::vector<Key> make_keys() {
         integer("run", "memory_limit", &Job::run, &RunSection::memory_limit, 0, kMaxInteger,
                 "bytes of device memory that a rank may allocate; 0: no limit"),
         text("run", "trace", &Job::run, &RunSection::trace, "write the trace here (as --trace); empty: none"),
+        text("run", "trace_parts", &Job::run, &RunSection::trace_parts,
+             "folder where each process records its part of the trace, on its own host; empty: beside "
+             "run.trace"),
         boolean("run", "overwrite", &Job::run, &RunSection::overwrite,
                 "replace an existing trace (as --overwrite)"),
 
@@ -182,6 +218,8 @@ std::vector<Key> make_keys() {
                "gpt, llama: share of activations set to 0 in training"),
         boolean("model", "tied_embeddings", &Job::model, &ModelSection::tied_embeddings,
                 "gpt, llama: the head uses the token embedding's weight"),
+        boolean("model", "fused_activation", &Job::model, &ModelSection::fused_activation,
+                "mlp, gpt: the matrix product in front of a ReLU or GELU computes that, too, in one kernel"),
         choice(
             "model", "attention", &Job::model, &ModelSection::attention, {"auto", "plain", "fused"},
             "gpt, llama: plain keeps the probabilities of every pair of tokens, fused computes them again; "
@@ -210,7 +248,7 @@ std::vector<Key> make_keys() {
             "fsdp", "layout", &Job::fsdp, &FsdpSection::layout, {"fsdp1", "fsdp2", "lean"},
             "buffers of a unit: as FullyShardedDataParallel has them, as fully_shard has them, or as few as "
             "possible"),
-        integer("fsdp", "shard_group", &Job::fsdp, &FsdpSection::shard_group, 0, 256,
+        integer("fsdp", "shard_group", &Job::fsdp, &FsdpSection::shard_group, 0, 65536,
                 "HYBRID_SHARD: ranks that shard among themselves; groups replicate"),
         boolean("fsdp", "cpu_offload", &Job::fsdp, &FsdpSection::cpu_offload,
                 "parameters, gradients and optimizer live on the host"),
@@ -297,6 +335,13 @@ std::vector<Key> make_keys() {
                 "steps between checkpoints; 0: at the end, and at a stop, only"),
         choice("checkpoint", "format", &Job::checkpoint, &CheckpointSection::format, {"sharded", "full"},
                "a file per rank, or one file with everything"),
+
+        text("sim", "cluster", &Job::sim, &SimSection::cluster,
+             "cost model: laptop, a100, h100_ib, h200_nvlink, v100_pcie, or the path of a .toml file"),
+        slow_ranks_key(),
+        slow_links_key(),
+        integer("sim", "trace_ranks", &Job::sim, &SimSection::trace_ranks, 1, 1024,
+                "ranks that a trace shows, from rank 0 on, beside one of each kind that is not among them"),
     };
 }
 
@@ -339,6 +384,7 @@ std::span<const Section> sections() {
         {"memory", "what is kept"},
         {"optimizer", "how parameters are updated"},
         {"checkpoint", "saving and going on"},
+        {"sim", "with run.device sim: the cluster that is simulated"},
     };
     return kSections;
 }

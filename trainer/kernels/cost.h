@@ -54,6 +54,16 @@ constexpr Cost gelu_backward_cost(Count n) {
     return {19 * n, 4 * 3 * n};
 }
 
+// A product that computes the activation, too, moves no more than the product alone, but for the sum that
+// GELU's backward needs, where it is kept.
+constexpr Cost linear_relu_forward_cost(Count rows, Count in, Count out, bool bias) {
+    return linear_forward_cost(rows, in, out, bias) + Cost{relu_forward_cost(rows * out).flops, 0};
+}
+constexpr Cost linear_gelu_forward_cost(Count rows, Count in, Count out, bool bias, bool keeps_sum) {
+    return linear_forward_cost(rows, in, out, bias) +
+           Cost{gelu_forward_cost(rows * out).flops, keeps_sum ? 4 * rows * out : 0};
+}
+
 // The sigmoid takes 4 (negate, exp, add, divide), the two products 2.
 constexpr Cost silu_mul_forward_cost(Count n) {
     return {6 * n, 4 * 3 * n};

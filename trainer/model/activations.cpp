@@ -10,8 +10,11 @@ namespace shardscope::trainer {
 
 Tensor ReLU::forward(Graph& graph, const Tensor& x) {
     const std::int64_t n = x.elements();
-    Tensor y = output_of(graph, path + ".output", n, wants(graph, x));
-    {
+    Tensor y = take_activated(graph, x);
+    if (y) {
+        y.value = wants(graph, x) ? graph.tape.new_value() : -1;
+    } else {
+        y = output_of(graph, path + ".output", n, wants(graph, x));
         const PlanBuilder::Range range(graph.builder, "aten::relu");
         check_output(graph, graph.kernel(Kernel::relu_forward, "relu_forward", {y, x}, {n},
                                          kernels::relu_forward_cost(n).flops));
@@ -29,8 +32,11 @@ Tensor ReLU::forward(Graph& graph, const Tensor& x) {
 
 Tensor GELU::forward(Graph& graph, const Tensor& x) {
     const std::int64_t n = x.elements();
-    Tensor y = output_of(graph, path + ".output", n, wants(graph, x));
-    {
+    Tensor y = take_activated(graph, x);
+    if (y) {
+        y.value = wants(graph, x) ? graph.tape.new_value() : -1;
+    } else {
+        y = output_of(graph, path + ".output", n, wants(graph, x));
         const PlanBuilder::Range range(graph.builder, "aten::gelu");
         check_output(graph, graph.kernel(Kernel::gelu_forward, "gelu_forward", {y, x}, {n},
                                          kernels::gelu_forward_cost(n).flops));

@@ -19,12 +19,15 @@ float residual_std(int layers) {
     return kGptStd / std::sqrt(2.0F * static_cast<float>(layers));
 }
 
-FeedForward::FeedForward(std::string attribute, int width, float projection_std, double dropout)
+FeedForward::FeedForward(std::string attribute, const GptShape& shape)
     : Module("FeedForward", std::move(attribute)) {
-    add_child(std::make_unique<Linear>("expand", width, 4 * width, true, kGptStd));
+    const int width = shape.width;
+    add_child(
+        std::make_unique<Linear>("expand", width, 4 * width, true, kGptStd,
+                                 shape.fused_activation ? FusedActivation::gelu : FusedActivation::none));
     add_child(std::make_unique<GELU>("gelu"));
-    add_child(std::make_unique<Linear>("projection", 4 * width, width, true, projection_std));
-    if (dropout > 0) add_child(std::make_unique<Dropout>("dropout", dropout));
+    add_child(std::make_unique<Linear>("projection", 4 * width, width, true, residual_std(shape.layers)));
+    if (shape.dropout > 0) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
 }
 
 Tensor FeedForward::forward(Graph& graph, const Tensor& input) {
@@ -34,18 +37,17 @@ Tensor FeedForward::forward(Graph& graph, const Tensor& input) {
 }
 
 Block::Block(std::string attribute, const GptShape& shape) : Module("Block", std::move(attribute)) {
-    const float std = residual_std(shape.layers);
     add_child(std::make_unique<LayerNorm>("norm_1", shape.width));
-    add_child(
-        std::make_unique<CausalSelfAttention>("attention", AttentionShape{.context = shape.context,
-                                                                          .heads = shape.heads,
-                                                                          .kv_heads = shape.heads,
-                                                                          .width = shape.width,
-                                                                          .projection_std = std,
-                                                                          .dropout = shape.dropout,
-                                                                          .fused = shape.fused_attention}));
+    add_child(std::make_unique<CausalSelfAttention>(
+        "attention", AttentionShape{.context = shape.context,
+                                    .heads = shape.heads,
+                                    .kv_heads = shape.heads,
+                                    .width = shape.width,
+                                    .projection_std = residual_std(shape.layers),
+                                    .dropout = shape.dropout,
+                                    .fused = shape.fused_attention}));
     add_child(std::make_unique<LayerNorm>("norm_2", shape.width));
-    add_child(std::make_unique<FeedForward>("feed_forward", shape.width, std, shape.dropout));
+    add_child(std::make_unique<FeedForward>("feed_forward", shape));
 }
 
 Tensor Block::forward(Graph& graph, const Tensor& input) {

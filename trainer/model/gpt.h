@@ -12,8 +12,9 @@ namespace shardscope::trainer {
 struct GptShape {
     int layers = 0, heads = 0, width = 0, context = 0, vocabulary = 0;
     double dropout = 0;
-    bool tied = false;             // the head's weight is the token embedding's
-    bool fused_attention = false;  // scores are never held as a whole
+    bool tied = false;              // the head's weight is the token embedding's
+    bool fused_attention = false;   // scores are never held as a whole
+    bool fused_activation = false;  // the product in front of a GELU computes it, too
 };
 
 // The deviation of projections that feed the residual, two in each layer.
@@ -21,7 +22,7 @@ float residual_std(int layers);
 
 class FeedForward final : public Module {
   public:
-    FeedForward(std::string attribute, int width, float projection_std, double dropout);
+    FeedForward(std::string attribute, const GptShape& shape);
     Tensor forward(Graph& graph, const Tensor& input) override;
 };
 

@@ -36,6 +36,12 @@ inline void check_output(const Graph& graph, Op& op) {
     op.args.push_back(graph.finite_flag);
 }
 
+// The activation of `x` where the product in front computed it (Graph::activated), nothing where not.
+inline Tensor take_activated(Graph& graph, const Tensor& x) {
+    if (graph.activated.of != x.view.buffer) return {};
+    return std::exchange(graph.activated, {}).output;
+}
+
 // A product's kernel by its element type: "sgemm_nt", "bgemm_nt".
 inline std::string product_name(const Graph& graph, std::string_view transposes) {
     return (graph.dtype == DType::bf16 ? "bgemm_" : "sgemm_") + std::string(transposes);

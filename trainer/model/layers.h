@@ -4,15 +4,22 @@
 // that nothing trained went into.
 #pragma once
 
+#include <cstdint>
+
 #include "trainer/model/module.h"
 
 namespace shardscope::trainer {
 
+// The activation that a Linear computes for the module behind it.
+enum class FusedActivation : std::uint8_t { none, relu, gelu };
+
 class Linear final : public Module {
   public:
     // Starts as nn.Linear does, uniform in +-1/sqrt(in); a positive `normal_std` starts the weight as
-    // normal(0, std) and the bias at 0, as GPT-2 does.
-    Linear(std::string attribute, int in, int out, bool bias = true, float normal_std = 0);
+    // normal(0, std) and the bias at 0, as GPT-2 does. With `fused` its kernel computes the activation, too,
+    // and leaves it in Graph::activated; the module behind this one must be that ReLU or GELU.
+    Linear(std::string attribute, int in, int out, bool bias = true, float normal_std = 0,
+           FusedActivation fused = FusedActivation::none);
     // Without a bias, and with a weight [out, in] that another module owns: a head tied to the token
     // embedding.
     Linear(std::string attribute, const Parameter& tied);
@@ -22,9 +29,13 @@ class Linear final : public Module {
 
   private:
     const Parameter& weight() const { return tied_ ? *tied_ : parameters()[0]; }
+    Tensor output(Graph& graph, const Tensor& input, bool wanted);
+    Tensor activated_output(Graph& graph, const Tensor& input, bool wanted);
+    std::vector<Arg> with_parameters(const Graph& graph, std::vector<Arg> args) const;
 
     std::int64_t in_, out_;
     bool bias_;
+    FusedActivation fused_ = FusedActivation::none;
     const Parameter* tied_ = nullptr;
 };
 

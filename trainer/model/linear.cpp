@@ -7,8 +7,8 @@
 
 namespace shardscope::trainer {
 
-Linear::Linear(std::string attribute, int in, int out, bool bias, float normal_std)
-    : Module("Linear", std::move(attribute)), in_(in), out_(out), bias_(bias) {
+Linear::Linear(std::string attribute, int in, int out, bool bias, float normal_std, FusedActivation fused)
+    : Module("Linear", std::move(attribute)), in_(in), out_(out), bias_(bias), fused_(fused) {
     const float bound = 1.0F / std::sqrt(static_cast<float>(in));
     const bool normal = normal_std > 0;
     add_parameter("weight", out, in,
@@ -26,20 +26,56 @@ std::vector<const Parameter*> Linear::shared_parameters() const {
     return {};
 }
 
+std::vector<Arg> Linear::with_parameters(const Graph& graph, std::vector<Arg> args) const {
+    args.push_back(graph.store.parameter(weight()));
+    if (bias_) args.push_back(graph.store.parameter(parameters()[kBias]));
+    return args;
+}
+
+Tensor Linear::output(Graph& graph, const Tensor& x, bool wanted) {
+    const std::int64_t rows = x.elements() / in_;
+    Tensor y = output_of(graph, path + ".output", rows * out_, wanted);
+    const PlanBuilder::Range range(graph.builder, "aten::linear");
+    check_output(
+        graph, graph.kernel(Kernel::linear_forward, product_name(graph, "nt"), with_parameters(graph, {y, x}),
+                            {rows, in_, out_}, kernels::linear_forward_cost(rows, in_, out_, bias_).flops));
+    return y;
+}
+
+// The activation's module is given the sum where its backward reads that (GELU), else the activation itself:
+// ReLU's backward reads its result, and without a backward nothing reads the sum. Either has the identity of
+// the sum, as its gradient is what this module's backward takes.
+Tensor Linear::activated_output(Graph& graph, const Tensor& x, bool wanted) {
+    const std::int64_t rows = x.elements() / in_;
+    const bool relu = fused_ == FusedActivation::relu;
+    // A checkpointed Linear is called while the tape is paused, its activation may be not.
+    const bool keeps_sum = !relu && (wanted || checkpointed);
+    Tensor given = output_of(graph, path + ".output", rows * out_, wanted);
+    const Tensor y = keeps_sum ? graph.activation(path + ".activation", rows * out_) : given;
+    const PlanBuilder::Range range(graph.builder, "aten::_addmm_activation");
+    if (relu) {
+        check_output(graph, graph.kernel(Kernel::linear_relu_forward, product_name(graph, "nt_relu"),
+                                         with_parameters(graph, {y, x}), {rows, in_, out_},
+                                         kernels::linear_relu_forward_cost(rows, in_, out_, bias_).flops));
+    } else {
+        check_output(
+            graph,
+            graph.kernel(Kernel::linear_gelu_forward, product_name(graph, "nt_gelu"),
+                         with_parameters(graph, {y, keeps_sum ? given.view : Arg{}, x}), {rows, in_, out_},
+                         kernels::linear_gelu_forward_cost(rows, in_, out_, bias_, keeps_sum).flops));
+    }
+    graph.activated = {given.view.buffer, y};
+    return given;
+}
+
 Tensor Linear::forward(Graph& graph, const Tensor& x) {
     const std::int64_t rows = x.elements() / in_;
     const bool train_weight = weight().trained;
     const bool train_bias = bias_ && parameters()[kBias].trained;
     const bool wanted = wants(graph, x, weight()) || (graph.tape.recording() && train_bias);
-    Tensor y = output_of(graph, path + ".output", rows * out_, wanted);
-    {
-        const PlanBuilder::Range range(graph.builder, "aten::linear");
-        std::vector<Arg> args = {y, x, graph.store.parameter(weight())};
-        if (bias_) args.push_back(graph.store.parameter(parameters()[kBias]));
-        check_output(graph, graph.kernel(Kernel::linear_forward, product_name(graph, "nt"), std::move(args),
-                                         {rows, in_, out_},
-                                         kernels::linear_forward_cost(rows, in_, out_, bias_).flops));
-    }
+    // A checkpointed Linear that records is computed again for its own backward: nobody takes an activation.
+    const bool fuses = fused_ != FusedActivation::none && !(wanted && checkpointed);
+    Tensor y = fuses ? activated_output(graph, x, wanted) : output(graph, x, wanted);
     if (!wanted) return y;
     // The input is kept for the weight's gradient alone.
     graph.tape.node("AddmmBackward0", [this, &graph, saved = train_weight ? x : Tensor{}, from = x.value,

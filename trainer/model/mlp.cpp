@@ -10,19 +10,22 @@ namespace shardscope::trainer {
 
 namespace {
 
-std::unique_ptr<Sequential> make_net(int layers, int width, bool bias) {
+std::unique_ptr<Sequential> make_net(int layers, int width, bool bias, bool fused) {
     std::vector<std::unique_ptr<Module>> net;
     for (int i = 0; i < layers; ++i) {
         if (i > 0) net.push_back(std::make_unique<ReLU>(std::to_string(net.size())));
-        net.push_back(std::make_unique<Linear>(std::to_string(net.size()), width, width, bias));
+        const bool feeds_relu = i + 1 < layers;
+        net.push_back(
+            std::make_unique<Linear>(std::to_string(net.size()), width, width, bias, 0.0F,
+                                     fused && feeds_relu ? FusedActivation::relu : FusedActivation::none));
     }
     return std::make_unique<Sequential>("net", std::move(net));
 }
 
 }  // namespace
 
-Mlp::Mlp(int layers, int width, bool bias) : Module("MLP", "") {
-    add_child(make_net(layers, width, bias));
+Mlp::Mlp(int layers, int width, bool bias, bool fused) : Module("MLP", "") {
+    add_child(make_net(layers, width, bias, fused));
 }
 
 Tensor Mlp::forward(Graph& graph, const Tensor& input) {

@@ -7,7 +7,8 @@ namespace shardscope::trainer {
 
 class Mlp final : public Module {
   public:
-    Mlp(int layers, int width, bool bias);
+    // fused: each Linear in front of a ReLU computes it, too.
+    Mlp(int layers, int width, bool bias, bool fused = false);
     // fp32 [rows, width] to [rows, width] of the graph's element type.
     Tensor forward(Graph& graph, const Tensor& input) override;
 };

@@ -43,13 +43,14 @@ std::unique_ptr<Module> make_shape(const Job& job) {
                                                   .vocabulary = vocabulary(job),
                                                   .dropout = m.dropout,
                                                   .tied = m.tied_embeddings,
-                                                  .fused_attention = m.attention == AttentionKind::fused});
+                                                  .fused_attention = m.attention == AttentionKind::fused,
+                                                  .fused_activation = m.fused_activation});
         case ModelType::llama:
             return std::make_unique<Llama>(llama_shape(job));
         case ModelType::mlp:
             break;
     }
-    return std::make_unique<Mlp>(m.layers, m.width, m.bias);
+    return std::make_unique<Mlp>(m.layers, m.width, m.bias, m.fused_activation);
 }
 
 }  // namespace

@@ -50,6 +50,13 @@ class ParameterStore {
     virtual void gradient_ready(const Parameter& parameter, Tensor gradient) = 0;
 };
 
+// An activation that the product in front of it computed with its sum (model.fused_activation): `output` is
+// what the activation's module gives when it is called with the buffer `of`.
+struct Activated {
+    BufferId of = -1;
+    Tensor output;
+};
+
 // What a forward() works with. `dtype`: of activations, of the parameters that kernels read and of their
 // gradients. `training`: dropout drops. Gradients are wanted while the tape records.
 struct Graph {
@@ -59,7 +66,8 @@ struct Graph {
     DType dtype = DType::fp32;
     DType buffer_dtype = DType::fp32;  // of tables that a model computes once (rotary)
     bool training = true;
-    Arg finite_flag;  // int32 of the step (see Op::checks_output); buffer < 0: outputs are not checked
+    Arg finite_flag;      // int32 of the step (see Op::checks_output); buffer < 0: outputs are not checked
+    Activated activated;  // until the activation's module takes it
 
     Tensor activation(std::string name, std::int64_t elements) const {
         return activation(std::move(name), elements, dtype);

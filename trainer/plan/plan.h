@@ -53,7 +53,8 @@ enum class OpKind : std::uint8_t {
 
 // Kernels, with the order of their args (outputs first) and dims. T is the operation's dtype (fp32 or bf16);
 // arithmetic is fp32 whatever T is. Args marked f are fp32, d fp64, i int32; n, rows … count elements.
-// The norms' backward leaves out the gradients that nobody wants: their args have no buffer.
+// The norms' backward leaves out the gradients that nobody wants, linear_gelu_forward the sum that no
+// backward will read: their args have no buffer.
 enum class Kernel : std::uint8_t {
     none,
     init_normal,     // f param | key, first element of the param in the sequence, elements, elements per rank
@@ -61,6 +62,8 @@ enum class Kernel : std::uint8_t {
     init_uniform,    // the same; scalars: low, high
     init_constant,   // the same; scalars: value
     linear_forward,  // y, x, weight[, bias] | rows, in, out
+    linear_relu_forward,  // y, x, weight[, bias] | rows, in, out       y = relu(x weight^T + bias)
+    linear_gelu_forward,  // y, sum, x, weight[, bias] | rows, in, out  sum = x weight^T + bias, y = gelu(sum)
     linear_backward_input,   // dx, dy, weight | rows, in, out
     linear_backward_weight,  // dw, dy, x | rows, in, out
     linear_backward_bias,    // db, dy | rows, out

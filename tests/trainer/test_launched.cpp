@@ -1,0 +1,77 @@
+// What a launcher, or run.processes, makes of a job's ranks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "trainer/job/job.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kEight = "[run]\nranks = 8\n";
+
+std::string refusal(const std::string& toml, const std::vector<Override>& overrides,
+                    const Launched& launched) {
+    try {
+        parse_job(toml, "job.toml", overrides, launched);
+    } catch (const JobError& error) {
+        return error.what();
+    }
+    return "";
+}
+
+TEST(Launched, AloneTheFileDecides) {
+    const Job job = parse_job(kEight, "job.toml");
+    EXPECT_EQ(job.run.ranks, 8);
+    EXPECT_EQ(job.run.processes, 0);
+    EXPECT_TRUE(job.notes.empty());
+}
+
+TEST(Launched, TheLauncherDecidesOverTheFileAndSaysSo) {
+    const Job job = parse_job(kEight, "job.toml", {}, {4, 4, "mpirun"});
+    EXPECT_EQ(job.run.ranks, 4);
+    EXPECT_EQ(job.run.processes, 4);
+    ASSERT_EQ(job.notes.size(), 1u);
+    EXPECT_EQ(job.notes[0],
+              "job.toml:2: run.ranks = 8 is passed over: mpirun has 4 processes, one rank each");
+    EXPECT_TRUE(parse_job("", "job.toml", {}, {4, 4, "mpirun"}).notes.empty());
+}
+
+TEST(Launched, TheCommandLineMustNotContradictIt) {
+    EXPECT_THAT(refusal(kEight, {{"run.ranks", "2"}}, {4, 4, "mpirun"}),
+                HasSubstr("run.ranks: 2 contradicts the 4 processes of mpirun"));
+    EXPECT_EQ(refusal(kEight, {{"run.ranks", "4"}}, {4, 4, "mpirun"}), "");
+    EXPECT_THAT(refusal("", {{"run.processes", "2"}}, {4, 4, "torchrun"}),
+                HasSubstr("run.processes: 2 contradicts the 4 processes of torchrun"));
+}
+
+TEST(Launched, OwnProcessesAreRanks) {
+    const Job job = parse_job(kEight, "job.toml", {{"run.processes", "2"}});
+    EXPECT_EQ(job.run.ranks, 2);
+    EXPECT_EQ(job.notes.size(), 1u);
+    EXPECT_THAT(refusal("", {{"run.processes", "2"}, {"run.ranks", "3"}}, {}),
+                HasSubstr("run.ranks: 3 contradicts"));
+}
+
+TEST(Launched, HybridShardsWithinAHostUnlessTold) {
+    const std::string hybrid = "[fsdp]\nsharding_strategy = 'HYBRID_SHARD'\n";
+    EXPECT_EQ(parse_job(hybrid, "job.toml", {}, {8, 4, "mpirun"}).fsdp.shard_group, 4);
+    EXPECT_EQ(parse_job(hybrid + "shard_group = 2\n", "job.toml", {}, {8, 4, "mpirun"}).fsdp.shard_group, 2);
+    EXPECT_THAT(refusal(hybrid, {}, {8, 8, "mpirun"}), HasSubstr("fsdp.shard_group"));
+}
+
+TEST(Launched, TheCollectivesMustFitTheProcesses) {
+    EXPECT_THAT(refusal("[run]\ncomm = 'local'", {}, {4, 4, "mpirun"}), HasSubstr("threads of one process"));
+    EXPECT_THAT(refusal("[run]\nranks = 4\ncomm = 'mpi'", {}, {}), HasSubstr("--run.processes=4"));
+    EXPECT_THAT(refusal("[run]\ncomm = 'tcp'\ndevice = 'cuda'", {}, {4, 4, "torchrun"}),
+                HasSubstr("\"nccl\""));
+    EXPECT_THAT(refusal("[run]\ntrace_parts = '/tmp'", {}, {}), HasSubstr("run.trace_parts"));
+    EXPECT_THAT(refusal("[run]\ntrace_parts = '/tmp'\ndevice = 'sim'", {}, {}), HasSubstr("run.trace_parts"));
+    EXPECT_EQ(refusal("[run]\ntrace_parts = '/tmp'", {}, {2, 2, "mpirun"}), "");
+    EXPECT_THAT(refusal("[run]\nranks = 2\nsums = 'ring'", {}, {}), HasSubstr("run.sums"));
+    EXPECT_EQ(parse_job("[run]\nsums = 'ring'", "job.toml", {}, {2, 2, "mpirun"}).run.sums, SumOrder::ring);
+}
+
+}  // namespace
+}  // namespace shardscope::trainer

@@ -1,0 +1,268 @@
+#include "trainer/executor/collective_bench.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "profiler/recorder.h"
+#include "trainer/executor/instruments.h"
+#include "trainer/executor/messages.h"
+#include "trainer/executor/ranks.h"
+#include "trainer/job/job.h"
+#include "trainer/plan/builder.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::array kOperations = {Operation::all_gather, Operation::reduce_scatter, Operation::all_reduce,
+                                    Operation::broadcast};
+constexpr int kWarmUps = 2;
+constexpr int kAlone = 15;                            // measurements of one alone
+constexpr std::int64_t kRepeatedBytes = 256LL << 20;  // of one operation and size, at most
+constexpr int kMostRepeats = 200, kFewestRepeats = 5;
+constexpr std::int64_t kCopied = 64 << 20;
+
+double us_since(Clock::time_point begin) {
+    return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
+
+int repeats_of(std::int64_t bytes) {
+    return static_cast<int>(std::clamp<std::int64_t>(kRepeatedBytes / bytes, kFewestRepeats, kMostRepeats));
+}
+
+// The same two buffers in every Plan: what all have, and one rank's piece of it.
+class Plans {
+  public:
+    Plans(const Program& program, const CollectiveBenchOptions& options);
+
+    struct Measure {
+        CollectiveRate rate;
+        Plan once, many;
+    };
+    const Plan& begin() const { return begin_; }
+    const Plan& end() const { return end_; }
+    const std::vector<Measure>& measures() const { return measures_; }
+    std::vector<const Plan*> all() const;
+
+  private:
+    Plan write(const Measure& measure, int repeats) const;
+
+    int ranks_;
+    std::vector<Buffer> buffers_;
+    Plan begin_, end_;
+    std::vector<Measure> measures_;
+};
+
+Plans::Plans(const Program& program, const CollectiveBenchOptions& options) : ranks_(program.mesh().ranks) {
+    const auto device = [&](const char* name, std::int64_t bytes) {
+        buffers_.push_back({name, MemoryCategory::communication, MemorySpace::device, bytes, -1, -1});
+    };
+    device("all ranks' elements", options.largest);
+    device("own elements", options.largest);
+    PlanBuilder begin(PlanKind::setup, buffers_), end(PlanKind::finish, buffers_);
+    for (BufferId buffer = 0; buffer < 2; ++buffer) {
+        begin.allocate(buffer, Stream::compute);
+        begin.memset(begin.whole(buffer));
+        end.free(buffer);
+    }
+    begin_ = begin.take();
+    end_ = end.take();
+    for (const Operation operation : kOperations) {
+        for (std::int64_t bytes = options.smallest; bytes <= options.largest; bytes *= 4) {
+            Measure measure;
+            // As nccl-tests: whole pieces of whole elements.
+            const std::int64_t piece = std::int64_t{4} * ranks_;
+            measure.rate.operation = operation;
+            measure.rate.bytes = std::max<std::int64_t>(1, bytes / piece) * piece;
+            measure.rate.repeats = repeats_of(measure.rate.bytes);
+            measure.once = write(measure, 1);
+            measure.many = write(measure, measure.rate.repeats);
+            measures_.push_back(std::move(measure));
+        }
+    }
+}
+
+Plan Plans::write(const Measure& measure, int repeats) const {
+    PlanBuilder builder(PlanKind::steady, buffers_);
+    const std::int64_t bytes = measure.rate.bytes;
+    const bool gathers = measure.rate.operation == Operation::all_gather;
+    const bool pieces = gathers || measure.rate.operation == Operation::reduce_scatter;
+    const Arg all{0, 0, bytes, 0}, own{1, 0, pieces ? bytes / ranks_ : bytes, 0};
+    {
+        const PlanBuilder::Range range(builder,
+                                       fmt::format("{} of {} bytes", name(measure.rate.operation), bytes));
+        for (int i = 0; i < repeats; ++i) {
+            builder.collective(measure.rate.operation, gathers ? all : own, gathers ? own : all, bytes, 0,
+                               Stream::unshard);
+        }
+        const EventId over = builder.new_event();
+        builder.record(over, Stream::unshard);
+        builder.host_wait(over);
+    }
+    return builder.take();
+}
+
+std::vector<const Plan*> Plans::all() const {
+    std::vector<const Plan*> all = {&begin_, &end_};
+    for (const Measure& measure : measures_) {
+        all.push_back(&measure.once);
+        all.push_back(&measure.many);
+    }
+    return all;
+}
+
+// Bytes that a rank's memory must read and write for its part, each byte of each buffer once.
+double bytes_moved(Operation operation, std::int64_t bytes, int ranks) {
+    const auto all = static_cast<double>(bytes), piece = all / ranks;
+    switch (operation) {
+        case Operation::reduce_scatter:
+            return all + piece;  // its piece of every rank's input, and the sum
+        case Operation::all_reduce:
+            return all + piece + 2 * all;  // as a reduce_scatter, then an all_gather of the sums
+        default:
+            return 2 * all;
+    }
+}
+
+class Bench {
+  public:
+    Bench(const Program& program, const CollectiveBenchOptions& options)
+        : program_(program),
+          options_(options),
+          plans_(program, options),
+          ranks_(program, {options.recorder, {}, {}, options.processes, plans_.all(), {}},
+                 [](int) { return HostCalls(); }) {
+        if (options.recorder) describe_program(*options.recorder, program, ranks_.here());
+    }
+    CollectiveBench run();
+
+  private:
+    struct Times {
+        double us = 0, latency_us = 0;
+    };
+    void host(int rank, RankRunner& runner, profiler::ThreadLog* log);
+    Times measure(const Plans::Measure& measure, int rank, RankRunner& runner, profiler::ThreadLog* log);
+    void carry_out(const Plan& plan, int rank, RankRunner& runner, profiler::ThreadLog* log);
+    void bring_together(std::size_t index, int rank, const Times& own);
+    double copy_rate();
+    bool one_memory() const {
+        return program_.job().run.device == DeviceKind::cpu &&
+               (!options_.processes || options_.processes->world->hosts() == 1);
+    }
+
+    const Program& program_;
+    const CollectiveBenchOptions& options_;
+    Plans plans_;
+    Ranks ranks_;
+    std::mutex mutex_;
+    CollectiveBench result_;
+    Times slowest_;  // of this process's ranks
+    std::vector<int> steps_ = std::vector<int>(static_cast<std::size_t>(program_.mesh().ranks), 0);
+};
+
+// Each is a step of the trace.
+void Bench::carry_out(const Plan& plan, int rank, RankRunner& runner, profiler::ThreadLog* log) {
+    int& step = steps_[static_cast<std::size_t>(rank)];
+    const std::uint64_t begin = log ? profiler::ticks() : 0;
+    runner.run(plan, step);
+    if (log) log->step(rank, step, begin, profiler::ticks());
+    ++step;
+}
+
+Bench::Times Bench::measure(const Plans::Measure& measure, int rank, RankRunner& runner,
+                            profiler::ThreadLog* log) {
+    for (int i = 0; i < kWarmUps; ++i) carry_out(measure.once, rank, runner, log);
+    std::array<double, kAlone> alone{};
+    for (double& us : alone) {
+        ranks_.meet();
+        const Clock::time_point begin = Clock::now();
+        carry_out(measure.once, rank, runner, log);
+        us = us_since(begin);
+    }
+    std::nth_element(alone.begin(), alone.begin() + kAlone / 2, alone.end());
+    ranks_.meet();
+    const Clock::time_point begin = Clock::now();
+    carry_out(measure.many, rank, runner, log);
+    return {us_since(begin) / measure.rate.repeats, alone[kAlone / 2]};
+}
+
+// On every rank's host thread; the slowest rank counts.
+void Bench::bring_together(std::size_t index, int rank, const Times& own) {
+    {
+        const std::lock_guard lock(mutex_);
+        slowest_ = {std::max(slowest_.us, own.us), std::max(slowest_.latency_us, own.latency_us)};
+    }
+    ranks_.meet();
+    if (rank == ranks_.here().front()) {
+        if (options_.processes) {
+            const std::string mine = MessageWriter().add(slowest_.us).add(slowest_.latency_us).text();
+            for (const std::string& text : options_.processes->world->gather(mine)) {
+                MessageReader message(text);
+                slowest_.us = std::max(slowest_.us, message.number<double>());
+                slowest_.latency_us = std::max(slowest_.latency_us, message.number<double>());
+            }
+        }
+        CollectiveRate rate = plans_.measures()[index].rate;
+        rate.us = slowest_.us;
+        rate.latency_us = slowest_.latency_us;
+        if (result_.copy_gbps > 0) {
+            rate.bound_us =
+                bytes_moved(rate.operation, rate.bytes, program_.mesh().ranks) / result_.copy_gbps / 1e3;
+        }
+        if (rank == 0 && options_.on_rate) options_.on_rate(rate);
+        result_.rates.push_back(rate);
+        slowest_ = {};
+    }
+    ranks_.meet();
+}
+
+// Of this rank while all copy; GB/s of bytes read and written.
+double Bench::copy_rate() {
+    const std::unique_ptr<std::byte[]> from(new std::byte[kCopied]), to(new std::byte[kCopied]);
+    std::memset(from.get(), 1, kCopied);
+    std::memset(to.get(), 2, kCopied);
+    double best = 0;
+    for (int i = 0; i < 5; ++i) {
+        ranks_.meet();
+        const Clock::time_point begin = Clock::now();
+        std::memcpy(to.get(), from.get(), kCopied);
+        best = std::max(best, 2e-3 * kCopied / us_since(begin));
+    }
+    return best;
+}
+
+void Bench::host(int rank, RankRunner& runner, profiler::ThreadLog* log) {
+    if (one_memory()) {
+        const double rate = copy_rate();
+        if (rank == ranks_.here().front()) result_.copy_gbps = rate;
+        ranks_.meet();
+    }
+    runner.run(plans_.begin(), 0);
+    runner.drain();
+    for (std::size_t i = 0; i < plans_.measures().size(); ++i) {
+        bring_together(i, rank, measure(plans_.measures()[i], rank, runner, log));
+    }
+    runner.run(plans_.end(), 0);
+    runner.drain();
+}
+
+CollectiveBench Bench::run() {
+    ranks_.run([this](int rank, RankRunner& runner, profiler::ThreadLog* log) { host(rank, runner, log); });
+    return std::move(result_);
+}
+
+}  // namespace
+
+CollectiveBench bench_collectives(const Program& program, const CollectiveBenchOptions& options) {
+    return Bench(program, options).run();
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,28 @@
+#include "trainer/executor/out_of_memory.h"
+
+#include <fmt/format.h>
+
+namespace shardscope::trainer {
+
+std::string out_of_memory_sentence(const Plan& plan, const Op& op, const MemoryShortage& shortage) {
+    const Buffer& buffer = plan.buffers[static_cast<std::size_t>(op.args[0].buffer)];
+    std::string held;
+    const CategoryBytes& live = shortage.counter.live_by_category();
+    for (std::size_t c = 0; c < live.size(); ++c) {
+        if (live[c] == 0) continue;
+        held += fmt::format("{}{} {}", held.empty() ? "" : ", ", live[c], traces::kMemoryCategoryNames[c]);
+    }
+    std::string moment = std::string(traces::name(op.phase));
+    if (op.unit >= 0) {
+        const bool gathering = buffer.category == MemoryCategory::unsharded_parameters ||
+                               buffer.category == MemoryCategory::communication;
+        moment += fmt::format(", {} unit {} ({})", gathering ? "gathering" : "in", op.unit, shortage.unit);
+    }
+    return fmt::format(
+        "step {}, rank {}: out of memory: {} bytes for {} ({}) do not fit {}; allocated are {} bytes ({}) of "
+        "{} reserved; {}make the units (fsdp.wrap), the batch (data.batch) or the model smaller",
+        shortage.step, shortage.rank, buffer.bytes, buffer.name, moment, shortage.place,
+        shortage.counter.live_bytes(), held.empty() ? "nothing" : held, shortage.reserved, shortage.remedy);
+}
+
+}  // namespace shardscope::trainer

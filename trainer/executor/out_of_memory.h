@@ -1,0 +1,26 @@
+// What a person is told when a buffer does not fit.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "trainer/plan/account.h"
+#include "trainer/plan/plan.h"
+
+namespace shardscope::trainer {
+
+struct MemoryShortage {
+    std::int64_t step = 0;
+    int rank = 0;
+    std::string_view unit;             // the operation's, if it has one
+    std::string place;                 // "into the 4096 bytes of run.memory_limit"
+    std::string remedy;                // what else helps, "raise run.memory_limit, or "; may be empty
+    const AllocationCounter& counter;  // of what lives now
+    std::int64_t reserved = 0;         // by the allocator, on the device
+};
+
+// `op` allocates.
+std::string out_of_memory_sentence(const Plan& plan, const Op& op, const MemoryShortage& shortage);
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,49 @@
+#include "trainer/executor/peaks_together.h"
+
+#include <algorithm>
+
+#include "trainer/executor/messages.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+std::string text_of(const RunResult& own) {
+    const MemoryPeak& peak = own.peaks.front();
+    return MessageWriter()
+        .add(peak.bytes)
+        .add_all(peak.at_peak)
+        .add_all(peak.units)
+        .add_all(peak.modules)
+        .add(peak.where)
+        .add(own.active.front())
+        .add(own.reserved.front())
+        .text();
+}
+
+void append(RunResult& all, const std::string& text) {
+    MessageReader message(text);
+    MemoryPeak peak;
+    peak.bytes = message.number<std::int64_t>();
+    const auto categories = message.numbers<std::int64_t>();
+    std::copy_n(categories.begin(), std::min(categories.size(), peak.at_peak.size()), peak.at_peak.begin());
+    peak.units = message.numbers<std::int64_t>();
+    peak.modules = message.numbers<std::int64_t>();
+    peak.where = message.text();
+    all.peaks.push_back(std::move(peak));
+    all.active.push_back(message.number<std::int64_t>());
+    all.reserved.push_back(message.number<std::int64_t>());
+}
+
+}  // namespace
+
+void bring_together(World& world, RunResult& result) {
+    const std::vector<std::string> texts = world.gather(text_of(result));
+    if (world.rank() > 0) return;
+    result.peaks.clear();
+    result.active.clear();
+    result.reserved.clear();
+    for (const std::string& text : texts) append(result, text);
+}
+
+}  // namespace shardscope::trainer

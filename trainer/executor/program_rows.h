@@ -1,0 +1,81 @@
+// The rows of a trace that describe a run before it begins: configuration, modules, units, streams,
+// prediction. `add` takes each row, whatever its type: a recorder's describe(), or a sink's add().
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "traces/store/rows.h"
+#include "trainer/sharding/program.h"
+
+namespace shardscope::trainer {
+
+template <class Add>
+void add_configuration_rows(const Program& program, const Add& add) {
+    for (const auto& [key, value] : describe(program.job())) add(traces::RunInfoRow{key, value});
+}
+
+template <class Add>
+void add_module_rows(const Program& program, const Add& add) {
+    const ModuleTree& tree = program.modules();
+    std::vector<int> unit_of_module(tree.modules.size(), -1);
+    for (const Parameter* parameter : tree.parameters) {
+        unit_of_module[static_cast<std::size_t>(tree.owners[static_cast<std::size_t>(parameter->id)])] =
+            program.unit_of(*parameter);
+    }
+    for (std::size_t i = 0; i < tree.modules.size(); ++i) {
+        const Module& module = *tree.modules[i];
+        traces::ModuleRow row{static_cast<int>(i),
+                              tree.parents[i],
+                              module.name,
+                              module.class_name(),
+                              module.path,
+                              unit_of_module[i],
+                              0};
+        for (const Parameter& parameter : module.parameters()) row.parameters += parameter.elements();
+        add(row);
+    }
+}
+
+template <class Add>
+void add_unit_rows(const Program& program, const Add& add) {
+    const auto& units = program.units();
+    for (std::size_t u = 0; u < units.size(); ++u) {
+        add(traces::UnitRow{static_cast<int>(u), units[u].module, units[u].name, units[u].elements,
+                            units[u].padded_elements, units[u].shard_elements * size_of(DType::fp32),
+                            units[u].gather_bytes});
+    }
+}
+
+template <class Add>
+void add_stream_rows(int rank, const Add& add) {
+    for (int stream = 0; stream < kStreams; ++stream) {
+        add(traces::StreamRow{rank, stream, std::string(kStreamNames[static_cast<std::size_t>(stream)])});
+    }
+}
+
+// The memory account's prediction is the same for every rank. Without `parts`: the peak with its categories
+// alone.
+template <class Add>
+void add_prediction_rows(const MemoryPrediction& prediction, int rank, bool parts, const Add& add) {
+    traces::PredictionRow row;
+    row.rank = rank;
+    row.peak_bytes = prediction.peak.bytes;
+    row.where = prediction.peak.where;
+    for (std::size_t c = 0; c < traces::kMemoryCategories; ++c) row.at_peak[c] = prediction.peak.at_peak[c];
+    add(row);
+    if (!parts) return;
+    // `first`: the id of bytes[0].
+    const auto add_parts = [&](traces::PredictionPart kind, const std::vector<std::int64_t>& bytes,
+                               std::int64_t first) {
+        for (std::size_t i = 0; i < bytes.size(); ++i) {
+            if (bytes[i] == 0) continue;
+            add(traces::PredictionPartRow{rank, kind, first + static_cast<std::int64_t>(i), bytes[i], {}});
+        }
+    };
+    add_parts(traces::PredictionPart::unit, prediction.peak.units, -1);
+    add_parts(traces::PredictionPart::module, prediction.peak.modules, -1);
+    add_parts(traces::PredictionPart::step, prediction.steps, 0);
+}
+
+}  // namespace shardscope::trainer

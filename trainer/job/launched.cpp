@@ -1,0 +1,69 @@
+// What a launcher that started the processes of a job decides of it.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "trainer/job/loading.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+constexpr const char* kCommandLine = "command line";
+
+bool on_command_line(const Origins& origins, const std::string& key) {
+    const auto origin = origins.find(key);
+    return origin != origins.end() && origin->second == kCommandLine;
+}
+
+bool in_file(const Origins& origins, const std::string& key) {
+    return origins.contains(key) && !on_command_line(origins, key);
+}
+
+// `count` processes of one rank each, as `who` says.
+void set_ranks(Job& job, int count, const std::string& who, const Origins& origins) {
+    if (job.run.ranks != count && on_command_line(origins, "run.ranks")) {
+        throw JobError(
+            fmt::format("{}: run.ranks: {} contradicts the {} processes of {}, one rank each; leave the "
+                        "key out",
+                        kCommandLine, job.run.ranks, count, who));
+    }
+    if (job.run.ranks != count && in_file(origins, "run.ranks")) {
+        job.notes.push_back(
+            fmt::format("{}: run.ranks = {} is passed over: {} has {} processes, one rank each",
+                        origins.at("run.ranks"), job.run.ranks, who, count));
+    }
+    job.run.ranks = count;
+}
+
+}  // namespace
+
+void apply_launcher(Job& job, const Launched& launched, const Origins& origins) {
+    int& processes = job.run.processes;
+    if (launched.ranks == 0) {
+        if (processes > 0) set_ranks(job, processes, "run.processes", origins);
+        return;
+    }
+    if (processes > 0 && processes != launched.ranks) {
+        if (on_command_line(origins, "run.processes")) {
+            throw JobError(
+                fmt::format("{}: run.processes: {} contradicts the {} processes of {}; leave the key out",
+                            kCommandLine, processes, launched.ranks, launched.launcher));
+        }
+        job.notes.push_back(fmt::format("{}: run.processes = {} is passed over: {} has started {} processes",
+                                        origins.at("run.processes"), processes, launched.launcher,
+                                        launched.ranks));
+    }
+    processes = launched.ranks;
+    set_ranks(job, launched.ranks, launched.launcher, origins);
+    // As in PyTorch: shards stay within a node.
+    FsdpSection& fsdp = job.fsdp;
+    const bool hybrid = fsdp.sharding_strategy == ShardingStrategy::hybrid_shard ||
+                        fsdp.sharding_strategy == ShardingStrategy::hybrid_shard_zero2;
+    if (job.parallel.mode == ParallelMode::fsdp && hybrid && fsdp.shard_group == 0 &&
+        launched.local_ranks < launched.ranks) {
+        fsdp.shard_group = launched.local_ranks;
+    }
+}
+
+}  // namespace shardscope::trainer
