@@ -1,9 +1,15 @@
 #include "trainer/cli/checkpointing.h"
 
+#include <algorithm>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "trainer/checkpoint/crc32c.h"
+#include "trainer/checkpoint/error.h"
+#include "trainer/checkpoint/files.h"
 #include "trainer/checkpoint/run_layout.h"
 #include "trainer/data/bpe.h"
 #include "trainer/executor/rank_runner.h"
@@ -18,33 +24,74 @@ RankMemory memory_of(RankRunner& runner) {
 
 }  // namespace
 
-Checkpointing::Checkpointing(const Job& job) : job_(job) {
-    if (job.checkpoint.load.empty()) return;
-    stored_ = std::make_unique<StoredCheckpoint>(job.checkpoint.load);
+void Checkpointing::open() {
+    if (job_.checkpoint.load.empty()) return;
+    std::string folder;
+    together(joined_, [&] {
+        if (first()) folder = find_checkpoint(job_.checkpoint.load).string();
+    });
+    // Which is the latest may look different from another host, and change under way: rank 0 says it.
+    if (joined_) folder = joined_->world().broadcast(folder);
+    together(joined_, [&] { open(folder); });
+    if (joined_) compare_manifests();
+}
+
+// Hosts may have copies of a checkpoint, of the same one.
+void Checkpointing::compare_manifests() {
+    const World& world = joined_->world();
+    const std::string text = to_text(stored_->manifest());
+    const std::vector<std::string> sums =
+        joined_->world().gather(fmt::format("{:08x}", crc32c(std::as_bytes(std::span(text)))));
+    together(joined_, [&] {
+        const auto other = std::find_if(sums.begin(), sums.end(),
+                                        [&](const std::string& sum) { return sum != sums.front(); });
+        if (other == sums.end()) return;
+        const std::ptrdiff_t rank = other - sums.begin();
+        throw CheckpointError(fmt::format(
+            "{}: is another one for rank {} on {} than for rank 0 on {}; checkpoint.load must name "
+            "the same checkpoint on all hosts",
+            stored_->manifest_path().string(), rank, world.members()[static_cast<std::size_t>(rank)].host,
+            world.members().front().host));
+    });
+}
+
+void Checkpointing::open(const std::string& folder) {
+    stored_ = std::make_unique<StoredCheckpoint>(folder);
     if (!stored_->tokenizer().empty()) {
         const std::string file = (stored_->folder() / stored_->manifest().tokenizer).string();
         tokenizer_ = std::make_shared<BpeTokenizer>(bpe_from_text(stored_->tokenizer(), file));
     }
-    if (first_step() >= job.run.steps) {
+    if (first_step() >= job_.run.steps) {
         throw JobError(
             fmt::format("{}run.steps: the checkpoint {} stands after step {} already; set run.steps above "
                         "it to go on",
-                        where(job, "run.steps"), stored_->folder().string(), first_step()));
+                        where(job_, "run.steps"), stored_->folder().string(), first_step()));
     }
 }
 
 void Checkpointing::prepare(const Program& program, const Tokenizer* used,
                             std::function<void(const SaveReport&)> on_saved) {
-    if (stored_)
-        loader_ = std::make_unique<CheckpointLoader>(*stored_, job_, layout_of(program), LoadUse::training);
+    std::optional<int> only_rank;
+    if (joined_) only_rank = joined_->world().rank();
+    together(joined_, [&] {
+        if (!stored_) return;
+        loader_ = std::make_unique<CheckpointLoader>(*stored_, job_, layout_of(program), LoadUse::training,
+                                                     only_rank);
+    });
     if (job_.checkpoint.save.empty()) return;
     SaveSettings settings;
     settings.overwrite = job_.run.overwrite;
     if (stored_) settings.goes_on_from = stored_->folder();
     if (loader_) settings.sample_offset = loader_->sample_offset();
     if (const auto* bpe = dynamic_cast<const BpeTokenizer*>(used)) settings.tokenizer = to_text(*bpe);
-    saver_ =
-        std::make_unique<CheckpointSaver>(job_, layout_of(program), std::move(settings), std::move(on_saved));
+    if (joined_) {
+        settings.world = &joined_->world();
+        settings.several_hosts = joined_->world().hosts() > 1;
+    }
+    together(joined_, [&] {
+        saver_ = std::make_unique<CheckpointSaver>(job_, layout_of(program), std::move(settings),
+                                                   std::move(on_saved));
+    });
 }
 
 void Checkpointing::attach(RunOptions& options) {

@@ -1,4 +1,6 @@
-// Checkpoints of one training run: what it goes on from and what it saves, as hooks of the executor.
+// Checkpoints of one training run: what it goes on from and what it saves, as hooks of the executor. Where
+// ranks are processes, all open the same checkpoint, each checks and reads what its rank holds, and all are
+// refused where one is.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +11,7 @@
 
 #include "trainer/checkpoint/loader.h"
 #include "trainer/checkpoint/saver.h"
+#include "trainer/cli/join.h"
 #include "trainer/data/tokenizer.h"
 #include "trainer/executor/run.h"
 #include "trainer/sharding/program.h"
@@ -17,16 +20,20 @@ namespace shardscope::trainer {
 
 class Checkpointing {
   public:
+    // `joined`: the job's processes, one rank each; null: all ranks are of this process.
+    Checkpointing(const Job& job, Joined* joined) : job_(job), joined_(joined) {}
+
     // Opens checkpoint.load, where the job names one. CheckpointError: it cannot be used. JobError: no step
-    // is left to train.
-    explicit Checkpointing(const Job& job);
+    // is left to train. Collective, as prepare() is.
+    void open();
 
     // The vocabulary that the stored run was trained with; null: bytes, no text, or nothing is loaded.
     std::shared_ptr<const Tokenizer> tokenizer() const { return tokenizer_; }
 
     // Checks the stored values against the program and makes checkpoint.save ready. `used` is the run's
     // vocabulary (null or bytes: none is saved); `on_saved` is called for every checkpoint, on a rank's
-    // thread. CheckpointError as above, or where nothing can be saved.
+    // thread, that of rank 0 where ranks are processes. CheckpointError as above, or where nothing can be
+    // saved.
     void prepare(const Program& program, const Tokenizer* used,
                  std::function<void(const SaveReport&)> on_saved);
 
@@ -38,7 +45,12 @@ class Checkpointing {
     bool failed() const { return saver_ && saver_->failed(); }
 
   private:
+    bool first() const { return !joined_ || joined_->world().rank() == 0; }
+    void open(const std::string& folder);
+    void compare_manifests();
+
     const Job& job_;
+    Joined* const joined_;
     std::unique_ptr<StoredCheckpoint> stored_;
     std::shared_ptr<const Tokenizer> tokenizer_;
     std::unique_ptr<CheckpointLoader> loader_;

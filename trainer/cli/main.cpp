@@ -1,6 +1,8 @@
 // shardscope-train: reads the command line, loads the job, reports errors with the right exit status.
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,7 +14,11 @@
 #include "traces/schema/schema.h"
 #include "traces/store/error.h"
 #include "trainer/checkpoint/error.h"
+#include "trainer/cli/bench_collectives.h"
 #include "trainer/cli/generate.h"
+#include "trainer/cli/join.h"
+#include "trainer/cli/launch.h"
+#include "trainer/cli/plan_verb.h"
 #include "trainer/cli/sweep.h"
 #include "trainer/cli/train.h"
 #include "trainer/data/dataset.h"
@@ -46,7 +52,22 @@ command line or job, 130 or 143 stopped by Ctrl-C or SIGTERM, which end the run 
 run without sweep.
 )";
 
+constexpr const char* kPlanHelp =
+    R"(Tried are: fsdp.wrap x parallel.mode and fsdp.sharding_strategy x fsdp.cpu_offload x
+memory.activation_checkpointing x fsdp.backward_prefetch x fsdp.limit_all_gathers x precision.param, the values
+that suit the model and the cluster (sim.cluster), and the job's own. --section.key=value keeps a key as it is;
+several values, written as for sweep, are tried in turn, of any key: --data.batch=1,2,4 --run.ranks=8,64.
+What fits is said by run.memory_limit, otherwise by the memory of the cluster's devices.
+
+Exit status: 0 something fits, 1 nothing does, 2 a wrong command line or job, 130 or 143 stopped by Ctrl-C or
+SIGTERM, which print what is known by then; the second ends the search at once.
+)";
+
+// Where ranks are processes, rank 0 alone says what is wrong with the command line or the job.
+bool g_silent = false;
+
 int complain(const std::exception& error, int status) {
+    if (g_silent && status == kWrongUse) return status;
     fmt::print(stderr, "shardscope-train: {}\n", error.what());
     return status;
 }
@@ -57,6 +78,7 @@ struct Common {
     bool dry_run = false, overwrite = false;
 
     bool json() const { return format == "json"; }
+    // `dry_run_help` null: there is no such option.
     void add_to(CLI::App& app, const char* dry_run_help) {
         app.set_version_flag("--version",
                              fmt::format("shardscope-train {} (trace schema {})", shardscope::kVersion,
@@ -66,7 +88,7 @@ struct Common {
         app.add_option("--format", format, "Of the result on standard output")
             ->check(CLI::IsMember({"table", "json"}))
             ->capture_default_str();
-        app.add_flag("--dry-run", dry_run, dry_run_help);
+        if (dry_run_help) app.add_flag("--dry-run", dry_run, dry_run_help);
     }
 };
 
@@ -79,12 +101,38 @@ std::optional<int> parse(CLI::App& app, std::vector<std::string> arguments,
         std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 wants them
         app.parse(reversed);
     } catch (const CLI::Success& success) {
-        return app.exit(success);
+        return g_silent ? 0 : app.exit(success);
     } catch (const CLI::ParseError& error) {
-        fmt::print(stderr, "shardscope-train: {}; --help shows the usage\n", error.what());
+        if (!g_silent) fmt::print(stderr, "shardscope-train: {}; --help shows the usage\n", error.what());
         return kWrongUse;
     }
     return std::nullopt;
+}
+
+// A job whose processes are there.
+struct JoinedJob {
+    JoinedJob(const Place& place, std::optional<Job> read) : joined(place, read ? &*read : nullptr) {
+        if (read) job = std::move(*read);
+    }
+    Joined joined;
+    Job job;
+};
+
+// Comes together with the other processes, also where the job could not be read, to say so.
+template <class Load>
+std::unique_ptr<JoinedJob> join(const Place& place, const Load& load) {
+    std::optional<Job> job;
+    std::exception_ptr problem;
+    try {
+        job = load();
+    } catch (const JobError&) {
+        problem = std::current_exception();
+    }
+    auto joined = std::make_unique<JoinedJob>(place, std::move(job));
+    together(&joined->joined, [&] {
+        if (problem) std::rethrow_exception(problem);
+    });
+    return joined;
 }
 
 int run_sweep(const std::vector<std::string>& arguments) {
@@ -103,31 +151,80 @@ int run_sweep(const std::vector<std::string>& arguments) {
     return sweep(common.file, make_grid(overrides), options);
 }
 
+int run_plan(const std::vector<std::string>& arguments) {
+    CLI::App app{"Tells which configurations of a job fit a cluster, how fast they are, and which to choose.",
+                 "shardscope-train plan"};
+    app.footer(std::string(kPlanHelp) + "\n" + job_help());
+    Common common;
+    PlanOptions options;
+    common.add_to(app, nullptr);
+    app.add_option("-o,--output", options.output, "Database of all rows (SHARD_PLAN)");
+    app.add_flag("--all", options.all, "Print every row, not only the front and the best of the rest");
+    app.add_flag("--time-all", options.time_all,
+                 "Simulate also what does not fit, as if the devices had more memory");
+    app.add_option("--write", options.write,
+                   "Write this row (a number, or best); alone, without -o, only this row is tried");
+    app.add_option(
+        "--as", options.files,
+        "Where to: FILE.toml, a job file that can be run; FILE.sqlite, its simulated trace; or both");
+    std::vector<Override> overrides;
+    if (const auto status = parse(app, arguments, overrides)) return *status;
+    options.json = common.json();
+    options.overwrite = common.overwrite;
+    return plan(common.file, overrides, options);
+}
+
 int run_train(const std::vector<std::string>& arguments) {
     CLI::App app{
         "Trains a model under FSDP or DDP and records what it does.\n"
-        "shardscope-train sweep --help: the same for every combination of some values.",
+        "shardscope-train sweep --help: the same for every combination of some values.\n"
+        "shardscope-train plan --help: which configuration of a job fits a cluster, and which is the "
+        "fastest.",
         "shardscope-train"};
     app.footer(std::string(kStatus) + "Every key of the job file can be given as --section.key=value:\n\n" +
                job_help());
     Common common;
     std::string trace, prompt;
+    bool benches = false;
     common.add_to(app, "Print the Plan with its predicted peak memory; train nothing");
     CLI::Option* record =
         app.add_option("--trace", trace, "Record a trace into this SQLite file (run.trace)");
-    [[maybe_unused]] CLI::Option* continuation =
+    CLI::Option* continuation =
         app.add_option("--generate", prompt,
                        "Print this text as the model of checkpoint.load continues it; train nothing")
             ->excludes("--dry-run")
             ->excludes("--format")
             ->excludes(record);
+    app.add_flag("--bench-collectives", benches,
+                 "Measure the job's collectives by operation and size; train nothing")
+        ->excludes("--dry-run")
+        ->excludes(continuation);
     std::vector<Override> overrides;
+    const std::optional<Place> place =
+        place_from_environment([](const char* name) { return std::getenv(name); });
+    g_silent = place && place->rank > 0;
     if (const auto status = parse(app, arguments, overrides)) return *status;
-    Job job = load_job(common.file, overrides);
-    if (!trace.empty()) job.run.trace = trace;
-    if (common.overwrite) job.run.overwrite = true;
-    if (continuation->count() > 0) return generate(job, prompt);
-    return train(job, {.json = common.json(), .dry_run = common.dry_run});
+    Launched launched;
+    if (place) launched = {place->ranks, place->local_ranks, name(place->launcher)};
+    const auto load = [&] {
+        Job job = load_job(common.file, overrides, launched);
+        if (!trace.empty()) job.run.trace = trace;
+        if (common.overwrite) job.run.overwrite = true;
+        return job;
+    };
+    const bool generates = continuation->count() > 0;
+    const auto carry_out = [&](const Job& job, Joined* joined) {
+        if (benches) return bench_collectives(job, common.json(), joined);
+        return train(job, {common.json(), common.dry_run, joined});
+    };
+    if (place && !generates) {
+        const auto joined = join(*place, load);
+        return carry_out(joined->job, &joined->joined);
+    }
+    const Job job = load();
+    if (generates) return g_silent ? 0 : generate(job, prompt);
+    if (job.run.processes > 1 && !common.dry_run) return launch(arguments, job);
+    return carry_out(job, nullptr);
 }
 
 int run(int argc, char** argv) {
@@ -135,6 +232,8 @@ int run(int argc, char** argv) {
     try {
         if (!arguments.empty() && arguments.front() == "sweep")
             return run_sweep({arguments.begin() + 1, arguments.end()});
+        if (!arguments.empty() && arguments.front() == "plan")
+            return run_plan({arguments.begin() + 1, arguments.end()});
         return run_train(arguments);
     } catch (const JobError& error) {
         return complain(error, kWrongUse);
@@ -156,6 +255,8 @@ int main(int argc, char** argv) {
         const int status = run(argc, argv);
         if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
         fmt::print(stderr, "{}", kFullOutput);
+        return kFailed;
+    } catch (const FailureTold&) {
         return kFailed;
     } catch (const std::bad_alloc&) {
         fmt::print(stderr,

@@ -61,10 +61,12 @@ double loss_of(const nlohmann::json& value) {
 // What the run printed; nothing where it did not come to its result.
 std::optional<SweepFigures> read_result(const std::string& text) {
     const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-    if (!json.is_object() || json.value("losses", nlohmann::json()).empty()) return std::nullopt;
+    if (!json.is_object()) return std::nullopt;
+    const nlohmann::json losses = json.value("losses", nlohmann::json::array());
+    if (losses.empty() && !json.contains("simulation")) return std::nullopt;
     SweepFigures figures;
-    figures.first_loss = loss_of(json["losses"].front());
-    figures.last_loss = loss_of(json["losses"].back());
+    figures.first_loss = loss_of(losses.empty() ? nlohmann::json() : losses.front());
+    figures.last_loss = loss_of(losses.empty() ? nlohmann::json() : losses.back());
     for (const nlohmann::json& rank : json.at("ranks")) {
         figures.peak_bytes = std::max(figures.peak_bytes, rank.at("peak_bytes").get<std::int64_t>());
         figures.reserved_bytes =

@@ -1,6 +1,7 @@
 #include "trainer/cli/sweep_report.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -67,14 +68,19 @@ std::vector<std::string> forecast_cells(const SweepRow& row) {
             megabytes_text(static_cast<double>(row.forecast->collective_bytes))};
 }
 
+// A simulation has no loss.
+std::string loss_text(double loss) {
+    return std::isnan(loss) ? "-" : fmt::format("{:.6f}", loss);
+}
+
 std::vector<std::string> figure_cells(const SweepRow& row) {
     if (!row.figures) return {"-", "-", "-", "-", "-", "-", "-"};
     const SweepFigures& run = *row.figures;
     return {megabytes_text(static_cast<double>(run.peak_bytes)),
             megabytes_text(static_cast<double>(run.reserved_bytes)),
             grouped(run.step_us / 1e3, 2),
-            fmt::format("{:.6f}", run.first_loss),
-            fmt::format("{:.6f}", run.last_loss),
+            loss_text(run.first_loss),
+            loss_text(run.last_loss),
             megabytes_text(run.collective_bytes),
             grouped(run.exposed_us / 1e3, 2)};
 }

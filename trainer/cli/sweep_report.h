@@ -14,12 +14,12 @@ namespace shardscope::trainer {
 enum class SweepOutcome : std::uint8_t { done, impossible, failed, stopped, not_run };
 
 struct SweepFigures {
-    std::int64_t peak_bytes = 0;      // allocated, of the rank with the largest peak
-    std::int64_t reserved_bytes = 0;  // most that a rank's pool held
-    double step_us = 0;               // mean over steps and ranks
-    double first_loss = 0, last_loss = 0;
-    double collective_bytes = 0;  // of full buffers, per step, mean over ranks
-    double exposed_us = 0;        // communication outside compute, per step, mean over ranks
+    std::int64_t peak_bytes = 0;           // allocated, of the rank with the largest peak
+    std::int64_t reserved_bytes = 0;       // most that a rank's pool held
+    double step_us = 0;                    // mean over steps and ranks
+    double first_loss = 0, last_loss = 0;  // not a number: there are none (a simulation)
+    double collective_bytes = 0;           // of full buffers, per step, mean over ranks
+    double exposed_us = 0;                 // communication outside compute, per step, mean over ranks
 };
 
 // What the Plan says before anything runs.

@@ -100,7 +100,7 @@ TEST_F(Faults, a_living_session_is_not_removed_by_another) {
 TEST_F(Faults, a_file_that_may_not_grow_ends_the_recording_alone) {
     // Blocks of 1 KiB; 300,000 marks need more.
     const Outcome outcome =
-        shell("ulimit -f 1300; \"$record\" -o \"$out\" -- \"$job\" writes_when_done 700 \"$folder/job\"");
+        shell("ulimit -f 1500; \"$record\" -o \"$out\" -- \"$job\" writes_when_done 700 \"$folder/job\"");
     EXPECT_EQ(outcome.status, 5);
     EXPECT_EQ(file("job"), "unharmed");
     EXPECT_THAT(outcome.err, HasSubstr("recording has stopped, the command goes on"));

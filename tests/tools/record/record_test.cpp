@@ -226,7 +226,7 @@ TEST_P(NvtxProgram, is_recorded_for_as_long_as_asked) {
 TEST_P(NvtxProgram, goes_on_when_the_disk_is_full) {
     // No file may grow over 1.3 MB (blocks of 1 KiB); 300,000 ranges need more.
     const Outcome outcome =
-        run_command({"bash", "-c", "ulimit -f 1300; trap '' XFSZ; exec \"$0\" -o \"$1\" -- \"$2\" many",
+        run_command({"bash", "-c", "ulimit -f 1500; trap '' XFSZ; exec \"$0\" -o \"$1\" -- \"$2\" many",
                      kRecord, out_, GetParam()});
     EXPECT_EQ(outcome.status, 0);  // the command's
     // Before the command ended or after it, as it comes.

@@ -26,11 +26,12 @@ TEST(CommandLine, VersionIsTheProjectsAndTheSchemas) {
 TEST(CommandLine, HelpListsEveryKeyInItsSection) {
     const std::map<std::string, std::vector<std::string>> sections = {
         {"run",
-         {"steps", "seed", "ranks", "device", "comm", "timeout", "workers", "blas_threads", "memory_limit",
-          "trace", "overwrite"}},
+         {"steps", "seed", "ranks", "device", "processes", "comm", "sums", "timeout", "workers",
+          "blas_threads", "memory_limit", "trace", "trace_parts", "overwrite"}},
+        {"sim", {"cluster", "slow_rank", "slow_link", "trace_ranks"}},
         {"model",
          {"type", "name", "width", "layers", "bias", "heads", "kv_heads", "context", "vocabulary", "dropout",
-          "tied_embeddings", "attention"}},
+          "tied_embeddings", "fused_activation", "attention"}},
         {"data", {"type", "path", "batch", "workers", "validation"}},
         {"parallel", {"mode"}},
         {"fsdp",

@@ -159,7 +159,7 @@ TEST_F(Sweep, TheFolderIsCalledAfterTheJob) {
 TEST_F(Sweep, WhatIsWrongIsSaidBeforeAnythingRuns) {
     expect_refused({"--fsdp.warp=root,module:Linear"}, {"warp", "did you mean wrap"});
     expect_refused({"--fsdp.wrap=module:Linear,ReLU"}, {"fsdp.wrap", "\"ReLU\"", "';'"});
-    expect_refused({"--run.ranks=1,0"}, {"run.ranks", "1 to 256"});
+    expect_refused({"--run.ranks=1,0"}, {"run.ranks", "1 to 65536"});
     expect_refused({"--run.ranks=1,2", "--run.ranks=4"}, {"run.ranks", "\"1,2\"", "one value each time"});
     expect_refused({"--run.trace=a.sqlite"}, {"-o FOLDER"});
     expect_refused({"--fsdp.wrap=module:Conv2d"}, {"Conv2d", "Linear"});

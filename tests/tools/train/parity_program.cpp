@@ -1,0 +1,85 @@
+// Trains the jobs of the parity grid on ranks that are processes, all in one session: starting processes
+// takes longer than these jobs do. Rank 0 writes the losses, every bit of them, a job on each line.
+//
+//   parity_program tcp|mpi PROCESSES pairs|ring|grid LOSSES     starts its processes itself
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/tools/train/process_grid.h"
+#include "tests/trainer/jobs.h"
+#include "trainer/cli/join.h"
+#include "trainer/cli/launch.h"
+
+namespace shardscope::trainer {
+namespace {
+
+struct Request {
+    CommKind comm;
+    int processes;
+    std::string choice, losses;
+};
+
+constexpr double kTimeoutSeconds = 100;  // machines are shared
+
+Job job_of(const Request& request, const testing::Point& point, const testing::SampleText& text) {
+    Job job = testing::job_at(point, text);
+    job.run.processes = request.processes;
+    job.run.comm = request.comm;
+    job.run.timeout = kTimeoutSeconds;
+    if (request.choice == "ring") job.run.sums = SumOrder::ring;
+    return job;
+}
+
+void write(std::FILE* file, const std::vector<double>& losses) {
+    for (const double loss : losses) std::fprintf(file, "%a ", loss);
+    std::fprintf(file, "\n");
+}
+
+int run(const Request& request, const Place& place) {
+    const testing::SampleText text;
+    const std::vector<testing::Point> points = testing::points_called(request.choice, request.processes);
+    const Job first = job_of(request, points.at(0), text);
+    Joined joined(place, &first);
+    struct Close {
+        void operator()(std::FILE* file) const { std::fclose(file); }
+    };
+    std::unique_ptr<std::FILE, Close> file;
+    if (place.rank == 0) file.reset(std::fopen(request.losses.c_str(), "w"));
+    for (const testing::Point& point : points) {
+        RunOptions options;
+        options.processes = &joined.processes();
+        const std::vector<double> losses = testing::run(job_of(request, point, text), options).losses;
+        if (file) write(file.get(), losses);
+        joined.world().barrier();  // nobody tells of the next job before all have left this one
+    }
+    return 0;
+}
+
+int run(const std::vector<std::string>& words) {
+    const Request request{words.at(0) == "mpi" ? CommKind::mpi : CommKind::tcp,
+                          std::atoi(words.at(1).c_str()), words.at(2), words.at(3)};
+    const std::optional<Place> place =
+        place_from_environment([](const char* name) { return std::getenv(name); });
+    if (place) return run(request, *place);
+    Job job;
+    job.run.processes = request.processes;
+    job.run.comm = request.comm;
+    return launch(words, job);
+}
+
+}  // namespace
+}  // namespace shardscope::trainer
+
+int main(int count, char** words) {
+    try {
+        return shardscope::trainer::run({words + 1, words + count});
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+        return 1;
+    }
+}

@@ -1,0 +1,66 @@
+// The jobs of the parity grid for ranks that are processes: the program that runs them and the test that
+// holds them to threads make the same list.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/trainer/parity_grid.h"
+
+namespace shardscope::trainer::testing {
+
+// The points of `every_pair`, all of them on `processes` ranks (2 or 4) where they can stand on so many.
+inline std::vector<Point> pairs_on(int processes) {
+    std::vector<Point> points;
+    for (Point p : every_pair()) {
+        p[ranks] = processes == 2 ? 1 : 2;
+        if (!possible(p)) p[strategy] = 0;  // HYBRID_SHARD has groups of 2 on 4 ranks only
+        if (std::find(points.begin(), points.end(), p) == points.end()) points.push_back(p);
+    }
+    return points;
+}
+
+// Every point of strategy, wrap, backward prefetch (PRE, NONE), limiter, offload, checkpointing, accumulation
+// (1, 2) and model (mlp, gpt).
+inline std::vector<Point> grid_on(int processes) {
+    constexpr std::array<std::pair<Factor, int>, 8> kGrid = {{{strategy, 6},
+                                                              {wrap, 3},
+                                                              {backward, 2},
+                                                              {limiter, 2},
+                                                              {offload, 2},
+                                                              {checkpointing, 2},
+                                                              {accumulation, 2},
+                                                              {model, 2}}};
+    int all = 1;
+    for (const auto& [factor, values] : kGrid) all *= values;
+    std::vector<Point> points;
+    for (int number = 0; number < all; ++number) {
+        Point p{};
+        p[optimizer] = 1;
+        p[ranks] = processes == 2 ? 1 : 2;
+        int rest = number;
+        for (const auto& [factor, values] : kGrid) {
+            p[factor] = rest % values;
+            rest /= values;
+        }
+        if (possible(p)) points.push_back(p);
+    }
+    return points;
+}
+
+// "pairs"; "ring", every third of these with sums along a ring; "grid".
+inline std::vector<Point> points_called(const std::string& choice, int processes) {
+    if (choice == "grid") return grid_on(processes);
+    const std::vector<Point> points = pairs_on(processes);
+    if (choice == "pairs") return points;
+    if (choice != "ring") throw std::invalid_argument("no points are called " + choice);
+    std::vector<Point> some;
+    for (std::size_t i = 0; i < points.size(); i += 3) some.push_back(points[i]);
+    return some;
+}
+
+}  // namespace shardscope::trainer::testing

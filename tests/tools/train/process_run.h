@@ -1,0 +1,69 @@
+// The processes of one job of shardscope-train, each started by the test as torchrun would: with an end, an
+// exit status and outputs of its own.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "tests/tools/run_command.h"
+#include "tests/tools/train/train_tool.h"
+
+namespace shardscope::tools {
+
+class ProcessRun {
+  public:
+    // `command`: a program and its arguments; nothing is started.
+    ProcessRun(int ranks, Words command);
+    // Kills what still runs.
+    ~ProcessRun();
+    ProcessRun(const ProcessRun&) = delete;
+    ProcessRun& operator=(const ProcessRun&) = delete;
+
+    void start(int rank, const Words& more_arguments = {});
+    void start_all();
+    // Starts one that belongs to another job and comes to this one's port.
+    void start_stranger(int rank, const Words& more_arguments);
+
+    pid_t pid(int rank) const { return processes_.at(rank).pid; }
+    void signal(int rank, int signal) const;
+    // Until rank 0 has reported a step, as long as it runs. Fails the test after a minute.
+    void await_step() const;
+    // All processes by rank, the stranger as -1, once they have ended. One that still runs after `seconds`
+    // fails the test, is killed, and has status -1.
+    std::map<int, Outcome> ends(double seconds);
+    bool ended(int rank);  // so far
+
+  private:
+    struct Process {
+        pid_t pid = 0;
+        int status = -1;
+        bool over = false;
+        std::string out, err;  // paths
+    };
+    void start(int name, int rank, const Words& more_arguments, const std::string& token);
+    bool reap(Process& process);
+
+    TemporaryFolder folder_;
+    int ranks_;
+    Words command_;
+    int port_;
+    std::map<int, Process> processes_;
+};
+
+// Whether the condition held within the time.
+template <class Condition>
+bool within(double seconds, const Condition& condition) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+    while (!condition()) {
+        if (std::chrono::steady_clock::now() > until) return false;
+        ::usleep(10'000);
+    }
+    return true;
+}
+
+}  // namespace shardscope::tools

@@ -1,0 +1,242 @@
+// shardscope-train plan, as a person uses it: what it prints is what the simulated device says by hand, what
+// it writes can be run and opened.
+#include <algorithm>
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/tools/train/train_tool.h"
+#include "traces/store/loader.h"
+#include "traces/store/trace.h"
+
+namespace shardscope::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// 3 wraps x 2 offload of FULL_SHARD and SHARD_GRAD_OP, 3 wraps of NO_SHARD, ddp and ZERO_1: 17
+// configurations.
+const Words kSmall = {"--run.ranks=4",
+                      "--run.steps=3",
+                      "--fsdp.backward_prefetch=BACKWARD_PRE",
+                      "--fsdp.limit_all_gathers=true",
+                      "--precision.param=fp32",
+                      "--sim.cluster=h100_ib"};
+
+class PlanVerb : public ::testing::Test {
+  protected:
+    static Words words(const std::string& job, const Words& more) {
+        Words all = {"plan", sample(job)};
+        all.insert(all.end(), kSmall.begin(), kSmall.end());
+        all.insert(all.end(), more.begin(), more.end());
+        return all;
+    }
+    static Outcome plan(const Words& more, const std::string& job = "mlp.toml") {
+        return train(words(job, more));
+    }
+    static Json plan_json(const Words& more, const std::string& job = "mlp.toml") {
+        return train_json(words(job, more));
+    }
+    static const Json& row(const Json& plan, int number) {
+        return *std::find_if(plan.at("rows").begin(), plan.at("rows").end(),
+                             [&](const Json& own) { return own.at("row") == number; });
+    }
+    static void expect_same(const Json& row, const Json& run) {
+        EXPECT_EQ(row.at("average_step_us"), run.at("average_step_us"));
+        EXPECT_EQ(row.at("exposed_communication_us"), run.at("simulation").at("exposed_communication_us"));
+        EXPECT_EQ(row.at("last_step").at("us"), run.at("simulation").at("last_step").at("us"));
+        EXPECT_EQ(row.at("peak_bytes"), run.at("ranks").at(0).at("peak_bytes"));
+        EXPECT_EQ(row.at("reserved_bytes"), run.at("ranks").at(0).at("reserved_bytes"));
+    }
+    static void expect_refused(const Words& more, const Words& sayings) {
+        const Outcome outcome = plan(more);
+        EXPECT_EQ(outcome.status, 2) << outcome.err;
+        EXPECT_EQ(outcome.out, "");
+        EXPECT_THAT(outcome.err, StartsWith("shardscope-train: "));
+        for (const std::string& saying : sayings) EXPECT_THAT(outcome.err, HasSubstr(saying));
+    }
+
+    TemporaryFolder folder_;
+};
+
+// Every row, run by hand with its settings on the simulated device.
+TEST_F(PlanVerb, EveryRowIsWhatTheSimulatedDeviceSays) {
+    const Json plan = plan_json({});
+    EXPECT_EQ(plan.at("configurations"), 17);
+    EXPECT_EQ(plan.at("configurations"), plan.at("rows").size());
+    EXPECT_EQ(plan.at("fits"), plan.at("rows").size());
+    EXPECT_EQ(plan.at("complete"), true);
+    for (const Json& own : plan.at("rows")) {
+        Words by_hand = {sample("mlp.toml"), "--run.device=sim"};
+        for (const auto& [key, value] : own.at("settings").items())
+            by_hand.push_back("--" + key + "=" + value.get<std::string>());
+        expect_same(own, train_json(by_hand));
+    }
+}
+
+// A 7 B GPT on 8 and on 64 devices of 80 GB: the best that fits, as a job file run by hand, gives the very
+// same numbers.
+TEST_F(PlanVerb, TheBestOf7BillionRunByHandGivesTheSameNumbers) {
+    for (const std::string ranks : {"8", "64"}) {
+        SCOPED_TRACE(ranks);
+        const std::string job = folder_ / (ranks + ".toml");
+        const Json plan = train_json({"plan", sample("gpt_7b.toml"), "--run.ranks=" + ranks,
+                                      "--fsdp.backward_prefetch=BACKWARD_PRE",
+                                      "--fsdp.limit_all_gathers=true", "--write", "best", "--as", job});
+        EXPECT_GE(plan.at("configurations").get<int>(), 80);
+        EXPECT_GE(plan.at("front").size(), 3u);
+        EXPECT_GT(plan.at("too_large").get<int>(), 0);
+        const Json& best = row(plan, plan.at("best"));
+        EXPECT_EQ(best.at("row"), plan.at("front").at(0));
+        EXPECT_LE(best.at("reserved_bytes").get<double>(), 80e9);
+        EXPECT_GT(best.at("mfu").get<double>(), 0.2);
+        EXPECT_LT(best.at("mfu").get<double>(), 0.8);
+        expect_same(best, train_json({job}));
+        expect_same(best, train_json({job, "--run.device=sim"}));
+    }
+}
+
+TEST_F(PlanVerb, ARowIsWrittenAsAJobAndAsItsTrace) {
+    const std::string job = folder_ / "row.toml", trace = folder_ / "row.sqlite";
+    const Json all = plan_json({});
+    const Json one = plan_json({"--write", "3", "--as", job, "--as", trace});
+    ASSERT_EQ(one.at("rows").size(), 1u);  // the others are not in question
+    EXPECT_EQ(one.at("complete"), false);
+    Json expected = row(all, 3);
+    for (const char* among_others : {"front", "beaten_by", "same_as", "why"}) expected.erase(among_others);
+    Json own = one.at("rows").at(0);
+    for (const char* among_others : {"front", "beaten_by", "same_as", "why"}) own.erase(among_others);
+    EXPECT_EQ(own, expected);
+
+    const std::string by_hand = folder_ / "by_hand.sqlite";
+    expect_same(row(all, 3), train_json({job, "--trace", by_hand}));
+    EXPECT_EQ(trace_tool({"check", trace}).status, 0);
+    EXPECT_EQ(trace_json({"memory", trace}), trace_json({"memory", by_hand}));
+    EXPECT_EQ(trace_json({"summary", trace}), trace_json({"summary", by_hand}));
+
+    EXPECT_THAT(plan({"--write", "3", "--as", job}).err, HasSubstr(job)) << "it is there";
+    EXPECT_EQ(plan({"--write", "3", "--as", job, "--overwrite"}).status, 0);
+}
+
+TEST_F(PlanVerb, TheDatabaseHoldsEveryRow) {
+    const std::string file = folder_ / "plan.sqlite", trace = folder_ / "best.sqlite";
+    const std::string limit = "--run.memory_limit=20000000";  // some fit, some do not
+    const Json plan = plan_json({limit, "-o", file, "--write", "best", "--as", trace});
+    EXPECT_GT(plan.at("fits").get<int>(), 0);
+    EXPECT_GT(plan.at("too_large").get<int>(), 0);
+    EXPECT_EQ(trace_tool({"check", file}).status, 0);
+    const auto loaded = traces::load_trace(file);
+    ASSERT_EQ(loaded->plan.size(), plan.at("rows").size());
+    for (const traces::PlanRow& own : loaded->plan) {
+        const Json& expected = row(plan, own.number);
+        EXPECT_EQ(own.outcome, expected.at("outcome"));
+        EXPECT_EQ(Json::parse(own.settings), expected.at("settings"));
+        EXPECT_EQ(own.peak_bytes, expected.at("peak_bytes"));
+        std::int64_t sum = 0;
+        for (const std::int64_t bytes : own.at_peak) sum += bytes;
+        EXPECT_EQ(sum, own.peak_bytes);
+        EXPECT_EQ(own.front, expected.at("front"));
+        EXPECT_EQ(own.beaten_by, expected.value("beaten_by", 0));
+        EXPECT_EQ(own.why, expected.at("why"));
+        EXPECT_EQ(own.trace, own.number == plan.at("best") ? trace : "");
+        EXPECT_EQ(own.simulated(), expected.contains("average_step_us"));
+        if (!own.simulated()) continue;
+        EXPECT_EQ(own.step_us, expected.at("average_step_us"));
+        EXPECT_EQ(own.exposed_us, expected.at("exposed_communication_us"));
+        EXPECT_EQ(own.mfu, expected.at("mfu"));
+        EXPECT_EQ(own.samples_per_second, expected.at("samples_per_second"));
+    }
+    // The job in the row is the job file.
+    const std::string job = folder_ / "job.toml";
+    const int best = plan.at("best").get<int>();
+    write_file(job, texts(file, "SELECT job FROM SHARD_PLAN WHERE number = " + std::to_string(best)).at(0));
+    expect_same(row(plan, best), train_json({job}));
+    EXPECT_EQ(number(file, "SELECT count(*) FROM SHARD_PLAN WHERE front"),
+              static_cast<std::int64_t>(plan.at("front").size()));
+}
+
+TEST_F(PlanVerb, TheTableShowsTheFrontFirstAndWhyTheRestLoses) {
+    const Outcome outcome = plan({"--run.memory_limit=20000000"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, AllOf(HasSubstr("configurations on h100_ib"), HasSubstr("The front: "),
+                                   HasSubstr("The best of the rest"), HasSubstr("slower than"),
+                                   HasSubstr("Memory of row"), HasSubstr("stage 3")));
+    EXPECT_LT(outcome.out.find("The front"), outcome.out.find("The best of the rest"));
+    const auto lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
+    const Outcome all = plan({"--run.memory_limit=20000000", "--all"});
+    EXPECT_GT(lines(all.out), lines(outcome.out));
+    EXPECT_THAT(all.out, HasSubstr("too large"));
+}
+
+TEST_F(PlanVerb, ALimitBelowTheSmallestPeakSaysWhatMakesIt) {
+    const Outcome outcome = plan({"--run.memory_limit=1000000"});
+    EXPECT_EQ(outcome.status, 1);
+    const Json whole = plan_json({});
+    std::int64_t smallest = std::numeric_limits<std::int64_t>::max();
+    for (const Json& own : whole.at("rows"))
+        smallest = std::min(smallest, own.at("peak_bytes").get<std::int64_t>());
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("nothing fits into 1000000 bytes"),
+                                   HasSubstr("the smallest peak is " + std::to_string(smallest) + " bytes ("),
+                                   HasSubstr("reached in"), HasSubstr("run.memory_limit")));
+}
+
+TEST_F(PlanVerb, WhatCannotBeIsCountedWithItsReason) {
+    const Json plan = plan_json({"--fsdp.cpu_offload=true"});
+    EXPECT_GT(plan.at("impossible").get<int>(), 0);
+    EXPECT_GT(plan.at("fits").get<int>(), 0);
+    for (const Json& own : plan.at("rows")) {
+        if (own.at("outcome") == "impossible") {
+            EXPECT_THAT(own.at("reason").get<std::string>(), HasSubstr("cpu_offload"));
+        }
+    }
+    EXPECT_THAT(PlanVerb::plan({"--fsdp.cpu_offload=true"}).out, HasSubstr("cannot be: "));
+}
+
+TEST_F(PlanVerb, RefusesWhatIsWrong) {
+    const Outcome nowhere = train({"plan", sample("mlp.toml"), "--sim.cluster=nowhere"});
+    EXPECT_EQ(nowhere.status, 2);
+    EXPECT_THAT(nowhere.err, AllOf(HasSubstr("sim.cluster"), HasSubstr("h100_ib")));
+    expect_refused({"--fsdp.wrap=module:Block", "--parallel.mode=fsdp"}, {"fsdp.wrap", "Linear"});
+    expect_refused({"--run.device=cuda"}, {"--run.device", "simulates"});
+    expect_refused({"--run.trace=x.sqlite"}, {"--run.trace", "--write"});
+    expect_refused({"--write", "3"}, {"--as"});
+    expect_refused({"--as", folder_ / "x.toml"}, {"--write"});
+    expect_refused({"--write", "0", "--as", folder_ / "x.toml"}, {"\"0\" is no row"});
+    expect_refused({"--write", "best", "--as", folder_ / "x.txt"}, {"x.txt", ".toml"});
+    expect_refused({"-o", folder_ / "no/folder/plan.sqlite"}, {"no/folder"});
+    expect_refused({"--fsdp.wrop=root"}, {"fsdp.wrop"});
+    EXPECT_EQ(train({"plan", folder_ / "none.toml"}).status, 2);
+}
+
+// A job that is meant for real devices can be planned as it stands.
+TEST_F(PlanVerb, AJobForDevicesIsPlanned) {
+    const std::string job = folder_ / "job.toml";
+    write_file(job,
+               "[run]\nranks = 2\nsteps = 2\ncomm = \"tcp\"\nprocesses = 2\ntrace = \"never.sqlite\"\n"
+               "[model]\ntype = \"mlp\"\nwidth = 64\nlayers = 2\n[sim]\ncluster = \"laptop\"\n");
+    const Json plan = train_json({"plan", job});
+    EXPECT_GT(plan.at("fits").get<int>(), 0);
+    EXPECT_FALSE(fs::exists("never.sqlite"));
+}
+
+TEST_F(PlanVerb, CtrlCKeepsWhatIsDone) {
+    const Outcome outcome = run_command(
+        {"sh", "-c",
+         "'" + train_binary() + "' plan '" + sample("gpt_7b.toml") +
+             "' --data.batch=1,2,3,4,5,6,7,8 --train.accumulation=1,2,3,4 --format json & p=$!; sleep 3; "
+             "kill -INT $p; wait $p"});
+    EXPECT_EQ(outcome.status, 128 + 2);
+    const Json plan = Json::parse(outcome.out, nullptr, false);
+    ASSERT_FALSE(plan.is_discarded()) << outcome.err;
+    EXPECT_EQ(plan.at("complete"), false);
+    EXPECT_GT(plan.at("not_run").get<int>(), 0);
+    EXPECT_GT(plan.at("fits").get<int>(), 0);
+    EXPECT_FALSE(plan.at("front").empty());
+}
+
+}  // namespace
+}  // namespace shardscope::tools

@@ -1,0 +1,361 @@
+// Where ranks are processes and one of them dies, hangs or goes astray: all end, each says which rank it was
+// and in what it waited, and the parts of the trace tell it afterwards.
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <future>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/tools/train/process_run.h"
+#include "traces/store/error.h"
+
+namespace shardscope::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+constexpr int kRanks = 4;
+constexpr double kSoon = 40;  // seconds for what takes a few, on a busy machine
+
+// What a rank that was left says of the one that stopped: the collective with its step, unit and phase.
+constexpr const char* kWaited =
+    "waited in (all_gather|reduce_scatter|all_reduce) number [0-9]+ of communicator [0-9]+ \\(step [0-9]+, "
+    "unit [0-9]+ \"[^\"]+\", [a-z_ ]+\\)";
+
+// Of a process that is gone: whichever connection showed it first, the World's or the collectives'.
+constexpr const char* kGone = "\\) (has ended|is lost in )";
+
+// The process with such a variable in its environment and such a word in its command line; 0: none.
+pid_t process_with(const std::string& variable, const std::string& word) {
+    const auto has = [](const std::string& strings, const std::string& one) {
+        return (std::string(1, '\0') + strings).find('\0' + one + '\0') != std::string::npos;
+    };
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+        const std::string name = entry.path().filename();
+        if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+        if (has(read_file(entry.path() / "cmdline"), word) &&
+            has(read_file(entry.path() / "environ"), variable))
+            return std::stoi(name);
+    }
+    return 0;
+}
+
+class ProcessFailures : public ::testing::Test {
+  protected:
+    Words job(const Words& more = {}) const {
+        Words words = {train_binary(),
+                       sample("mlp.toml"),
+                       "--model.width=64",
+                       "--run.steps=100000000",
+                       "--run.workers=1",
+                       "--trace",
+                       trace()};
+        words.insert(words.end(), more.begin(), more.end());
+        return words;
+    }
+    std::string trace() const { return folder_ / "run.sqlite"; }
+    std::string part(int rank) const {
+        return folder_ / ("run.rank-0000" + std::to_string(rank) + ".sqlite");
+    }
+
+    // Until the part of the rank has steps that are committed.
+    void await_steps_in_part(int rank) const {
+        EXPECT_TRUE(within(60, [&] {
+            try {
+                return number(part(rank), "SELECT count(DISTINCT step) FROM SHARD_STEPS") >= 3;
+            } catch (const traces::StoreError&) {
+                return false;  // not there yet
+            }
+        }));
+    }
+
+    // The parts of the ranks can be read and merged; what the merged trace tells of the stop.
+    Json stopped_of_merged(int ranks = kRanks) const {
+        Words merge = {"merge"};
+        for (int rank = 0; rank < ranks; ++rank) {
+            const Json info = trace_json({"info", part(rank)});
+            EXPECT_GE(info.at("steps").get<int>(), 1) << "rank " << rank;
+            merge.push_back(part(rank));
+        }
+        const std::string merged = folder_ / "merged.sqlite";
+        merge.insert(merge.end(), {"-o", merged});
+        const Outcome outcome = trace_tool(merge);
+        EXPECT_EQ(outcome.status, 0) << outcome.err;
+        const Json info = trace_json({"info", merged});
+        EXPECT_EQ(info.at("ranks"), ranks);
+        // The same in words, where people look.
+        const std::string sentence = info.at("stopped").value("sentence", "");
+        EXPECT_THAT(trace_tool({"distributed", merged}).out, HasSubstr(sentence));
+        return info.at("stopped");
+    }
+    // Who waited, and that they say it themselves.
+    static void expect_waiting(const Json& stopped, int first, int at_least) {
+        EXPECT_EQ(stopped.at("rank"), first) << stopped;
+        EXPECT_EQ(stopped.at("told"), true);
+        int waited = 0;
+        for (const Json& rank : stopped.at("ranks"))
+            waited += rank.at("rank") != first && rank.at("said") == true && rank.at("waiting").is_string();
+        EXPECT_GE(waited, at_least) << stopped;
+    }
+
+    TemporaryFolder folder_;
+};
+
+TEST_F(ProcessFailures, AKilledRankEndsAll) {
+    ProcessRun run(kRanks, job());
+    run.start_all();
+    run.await_step();
+    await_steps_in_part(2);
+    const std::string process = "rank 2 (process " + std::to_string(run.pid(2)) + " on host ";
+    run.signal(2, SIGKILL);
+    const auto ends = run.ends(kSoon);
+    EXPECT_EQ(ends.at(2).status, 128 + SIGKILL);
+    for (const int rank : {0, 1, 3}) {
+        EXPECT_EQ(ends.at(rank).status, 1) << rank;
+        EXPECT_THAT(ends.at(rank).err,
+                    AllOf(HasSubstr(process), ContainsRegex(kGone), ContainsRegex(kWaited)));
+    }
+    EXPECT_THAT(ends.at(0).err, HasSubstr("shardscope-trace merge"));
+    expect_waiting(stopped_of_merged(), 2, 3);
+}
+
+// Rank 0 is where all processes meet.
+TEST_F(ProcessFailures, AKilledRankZeroEndsAll) {
+    ProcessRun run(kRanks, job());
+    run.start_all();
+    run.await_step();
+    await_steps_in_part(0);
+    run.signal(0, SIGKILL);
+    const auto ends = run.ends(kSoon);
+    EXPECT_EQ(ends.at(0).status, 128 + SIGKILL);
+    for (const int rank : {1, 2, 3}) {
+        EXPECT_EQ(ends.at(rank).status, 1) << rank;
+        EXPECT_THAT(ends.at(rank).err,
+                    AllOf(HasSubstr("rank 0 (process "), ContainsRegex(kGone), ContainsRegex(kWaited)));
+    }
+    expect_waiting(stopped_of_merged(), 0, 3);
+}
+
+TEST_F(ProcessFailures, AStoppedRankEndsAllInTime) {
+    for (const int stopped : {1, 0}) {
+        SCOPED_TRACE(stopped);
+        ProcessRun run(kRanks, job({"--run.timeout=4", "--overwrite"}));
+        run.start_all();
+        run.await_step();
+        await_steps_in_part(stopped);
+        run.signal(stopped, SIGSTOP);
+        EXPECT_TRUE(within(kSoon, [&] {
+            bool all = true;
+            for (int rank = 0; rank < kRanks; ++rank) all = (rank == stopped || run.ended(rank)) && all;
+            return all;
+        }));
+        EXPECT_FALSE(run.ended(stopped));
+        run.signal(stopped, SIGCONT);  // it learns of its end, too
+        const std::string name = "rank " + std::to_string(stopped) + " ";
+        for (const auto& [rank, end] : run.ends(kSoon)) {
+            EXPECT_EQ(end.status, 1) << rank;
+            if (rank == stopped) continue;
+            EXPECT_THAT(end.err, AllOf(HasSubstr(name), HasSubstr("4 s"), ContainsRegex(kWaited)));
+        }
+        expect_waiting(stopped_of_merged(), stopped, 3);
+        fs::remove(folder_ / "merged.sqlite");
+    }
+}
+
+// In groups of two, ranks also wait for one that waits for the stopped one: that one is not to blame.
+TEST_F(ProcessFailures, ARankThatWaitsForTheStoppedOneIsNotBlamed) {
+    ProcessRun run(kRanks,
+                   job({"--run.timeout=4", "--fsdp.sharding_strategy=HYBRID_SHARD", "--fsdp.shard_group=2"}));
+    run.start_all();
+    run.await_step();
+    await_steps_in_part(3);
+    run.signal(3, SIGSTOP);
+    EXPECT_TRUE(within(kSoon, [&] { return run.ended(0) && run.ended(1) && run.ended(2); }));
+    run.signal(3, SIGCONT);
+    const auto ends = run.ends(kSoon);
+    for (const int rank : {0, 1, 2}) {
+        EXPECT_EQ(ends.at(rank).status, 1) << rank;
+        EXPECT_THAT(ends.at(rank).err,
+                    AllOf(HasSubstr("rank 3 (process "), HasSubstr("4 s"), ContainsRegex(kWaited)));
+    }
+    const Json stopped = stopped_of_merged();
+    EXPECT_EQ(stopped.at("rank"), 3);
+    EXPECT_EQ(stopped.at("lost"), true);
+}
+
+// The others see a collective that is not theirs: at once, whatever run.timeout.
+TEST_F(ProcessFailures, ARankThatLeavesOutACollectiveIsNamed) {
+    Words words = job();
+    words[0] = SHARDSCOPE_SKIPPING_PROGRAM;
+    words.insert(words.begin() + 1, {"2", "100"});
+    words.erase(std::find(words.begin(), words.end(), "--trace"));
+    words.back() = "--run.trace=" + words.back();
+    ProcessRun run(kRanks, words);
+    run.start_all();
+    for (const auto& [rank, end] : run.ends(kSoon)) {
+        EXPECT_EQ(end.status, 1) << rank;
+        EXPECT_THAT(end.err, AllOf(HasSubstr("rank 2 "), HasSubstr("number 100 of communicator 0"),
+                                   ContainsRegex("step [0-9]+, unit [0-9]+ \"")))
+            << rank;
+    }
+    EXPECT_EQ(stopped_of_merged().at("rank"), 2);
+}
+
+TEST_F(ProcessFailures, NoMemoryOnOneRankEndsAll) {
+    ProcessRun run(kRanks, job());
+    for (const int rank : {0, 1, 2}) run.start(rank);
+    run.start(3, {"--run.memory_limit=100000"});
+    for (const auto& [rank, end] : run.ends(kSoon)) {
+        EXPECT_EQ(end.status, 1) << rank;
+        EXPECT_THAT(end.err, AllOf(HasSubstr("rank 3"), HasSubstr("out of memory"))) << rank;
+    }
+    EXPECT_EQ(stopped_of_merged().at("rank"), 3);
+}
+
+TEST_F(ProcessFailures, ALossThatIsNotFiniteEndsAll) {
+    ProcessRun run(kRanks, job({"--optimizer.lr=1000"}));
+    run.start_all();
+    for (const auto& [rank, end] : run.ends(kSoon)) {
+        EXPECT_EQ(end.status, 1) << rank;
+        EXPECT_THAT(end.err,
+                    AllOf(HasSubstr("step "), HasSubstr("not finite"), HasSubstr("lower optimizer.lr")))
+            << rank;
+    }
+    for (int rank = 0; rank < kRanks; ++rank) EXPECT_EQ(trace_tool({"info", part(rank)}).status, 0);
+}
+
+TEST_F(ProcessFailures, AJobThatOneRankCannotReadEndsAll) {
+    ProcessRun run(kRanks, job());
+    for (const int rank : {0, 1, 3}) run.start(rank);
+    run.start(2, {"--model.width=none"});
+    const auto ends = run.ends(kSoon);
+    for (const auto& [rank, end] : ends) EXPECT_EQ(end.status, 2) << rank;
+    EXPECT_THAT(ends.at(0).err, AllOf(HasSubstr("rank 2 on "), HasSubstr("model.width")));
+    for (int rank = 0; rank < kRanks; ++rank) EXPECT_FALSE(fs::exists(part(rank)));
+}
+
+TEST_F(ProcessFailures, ATraceThatExistsIsKept) {
+    write_file(part(1), "mine");
+    ProcessRun run(kRanks, job());
+    run.start_all();
+    const auto ends = run.ends(kSoon);
+    for (const auto& [rank, end] : ends) EXPECT_EQ(end.status, 2) << rank;
+    EXPECT_THAT(ends.at(0).err, AllOf(HasSubstr("rank 1 on "), HasSubstr(part(1))));
+    EXPECT_EQ(read_file(part(1)), "mine");
+    for (const int rank : {0, 2, 3}) EXPECT_FALSE(fs::exists(part(rank))) << rank;
+}
+
+TEST_F(ProcessFailures, AStrangerIsTurnedAwayAndTheJobGoesOn) {
+    ProcessRun run(
+        2, {train_binary(), sample("mlp.toml"), "--model.width=64", "--run.steps=3", "--format", "json"});
+    run.start(0, {"--run.timeout=100"});
+    run.start_stranger(1, {"--run.timeout=3"});
+    EXPECT_TRUE(within(kSoon, [&] { return run.ended(-1); }));
+    EXPECT_FALSE(run.ended(0));
+    run.start(1, {"--run.timeout=100"});
+    const auto ends = run.ends(kSoon);
+    EXPECT_EQ(ends.at(0).status, 0) << ends.at(0).err;
+    EXPECT_EQ(ends.at(1).status, 0) << ends.at(1).err;
+    EXPECT_EQ(Json::parse(ends.at(0).out).at("losses").size(), 3u);
+    EXPECT_EQ(ends.at(-1).status, 1);
+    EXPECT_THAT(ends.at(-1).err,
+                AllOf(HasSubstr("rank 1 did not find rank 0"), HasSubstr("no process of this job answers")));
+}
+
+TEST_F(ProcessFailures, ARankThatDoesNotComeIsNamed) {
+    ProcessRun run(kRanks, job({"--run.timeout=3"}));
+    for (const int rank : {0, 1, 3}) run.start(rank);
+    for (const auto& [rank, end] : run.ends(kSoon)) {
+        EXPECT_EQ(end.status, 1) << rank;
+        EXPECT_THAT(end.err, AllOf(HasSubstr("rank 2"), HasSubstr("3 s"))) << rank;
+    }
+}
+
+// mpirun ends the others a second after one was killed: what they have to say comes before.
+TEST_F(ProcessFailures, AKilledRankUnderMpirunIsNamedByAll) {
+#ifndef SHARDSCOPE_HAS_MPI
+    GTEST_SKIP() << "built without MPI";
+#endif
+    if (std::system("command -v mpirun > /dev/null 2>&1") != 0) GTEST_SKIP() << "no mpirun is installed";
+    Words words = {"timeout", "100", "mpirun", "--oversubscribe", "--bind-to", "none", "-np", "4"};
+    const Words all = job();
+    words.insert(words.end(), all.begin(), all.end());
+    std::string command = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 exec";
+    for (const std::string& word : words) command += " '" + word + "'";
+    const std::string err = folder_ / "err";
+    auto outcome = std::async(std::launch::async, [&] {
+        return run_command({"sh", "-c", command + " 2>'" + err + "'"});
+    });
+    EXPECT_TRUE(within(60, [&] { return read_file(err).find("step 1/") != std::string::npos; }));
+    await_steps_in_part(2);
+    const pid_t process = process_with("OMPI_COMM_WORLD_RANK=2", trace());
+    ASSERT_GT(process, 0);
+    ::kill(process, SIGKILL);
+    EXPECT_NE(outcome.get().status, 0);
+    const std::string said = read_file(err);
+    EXPECT_THAT(said, ContainsRegex("rank 2 \\(process [0-9]+ on host [^)]+\\) (has ended|is lost in )"));
+    for (const int rank : {0, 1, 3})
+        EXPECT_THAT(said, ContainsRegex("rank " + std::to_string(rank) + " " + kWaited));
+    expect_waiting(stopped_of_merged(), 2, 3);
+}
+
+// --- stopping well ---------------------------------------------------------------------------------------
+
+TEST_F(ProcessFailures, ASignalToOneRankStopsAllAfterTheSameStep) {
+    ProcessRun run(kRanks, job({"--format", "json"}));
+    run.start_all();
+    run.await_step();
+    run.signal(3, SIGTERM);
+    const auto ends = run.ends(kSoon);
+    for (const auto& [rank, end] : ends) EXPECT_EQ(end.status, 128 + SIGTERM) << rank << end.err;
+    const auto steps = Json::parse(ends.at(0).out).at("stopped_at").get<std::int64_t>();
+    EXPECT_THAT(ends.at(0).err,
+                HasSubstr("stopped by a signal to another rank after step " + std::to_string(steps) + " of"));
+    EXPECT_EQ(trace_tool({"check", trace()}).status, 0);
+    EXPECT_EQ(number(trace(),
+                     "SELECT count(*) FROM (SELECT rank FROM SHARD_STEPS GROUP BY rank HAVING "
+                     "max(step) = " +
+                         std::to_string(steps - 1) + ")"),
+              kRanks);
+}
+
+TEST_F(ProcessFailures, CtrlCToTheParentStopsAllAfterTheSameStep) {
+    Words words = job({"--run.processes=4"});
+    std::string command = "exec";
+    for (const std::string& word : words) command += " '" + word + "'";
+    const std::string err = folder_ / "err";
+    const Outcome outcome =
+        run_command({"sh", "-c",
+                     "(" + command + ") 2>'" + err + "' & p=$!; until grep -q 'step 1/' '" + err +
+                         "'; do sleep 0.05; done; kill -INT $p; wait $p"});
+    EXPECT_EQ(outcome.status, 128 + SIGINT);
+    EXPECT_THAT(read_file(err), HasSubstr("stopped by SIGINT after step "));
+    EXPECT_EQ(trace_tool({"check", trace()}).status, 0);
+    EXPECT_EQ(number(trace(),
+                     "SELECT count(DISTINCT steps) FROM (SELECT max(step) AS steps FROM SHARD_STEPS "
+                     "GROUP BY rank)"),
+              1);
+}
+
+TEST_F(ProcessFailures, AKilledRankIsToldByTheParent) {
+    Words words = job({"--run.processes=4"});
+    std::string command = "exec";
+    for (const std::string& word : words) command += " '" + word + "'";
+    const std::string err = folder_ / "err";
+    // The parent's second child is rank 1.
+    const Outcome outcome = run_command(
+        {"sh", "-c",
+         "(" + command + ") 2>'" + err + "' & p=$!; until grep -q 'step 1/' '" + err +
+             "'; do sleep 0.05; done; set -- $(cat /proc/$p/task/$p/children); kill -KILL $2; wait $p"});
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_THAT(read_file(err), AllOf(HasSubstr("rank 1 was ended by signal 9 (Killed)"),
+                                      HasSubstr("rank 1 (process "), ContainsRegex(kGone)));
+}
+
+}  // namespace
+}  // namespace shardscope::tools

@@ -1,0 +1,165 @@
+// Runs that save after every step are killed at random moments, one process, all of them or the one that
+// started them: whatever stands in the folder then loads and goes on, bit for bit.
+#include <csignal>
+#include <filesystem>
+#include <map>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/tools/train/train_tool.h"
+
+namespace shardscope::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+#ifndef SHARDSCOPE_KILLS
+#define SHARDSCOPE_KILLS 6
+#endif
+constexpr int kKills = SHARDSCOPE_KILLS;
+constexpr int kRanks = 3;
+
+enum class Victim { one_rank, all, parent };
+
+class KilledWhileSaving : public ::testing::Test {
+  protected:
+    // What the killed ones leave behind becomes this process's to wait for.
+    KilledWhileSaving() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+    ~KilledWhileSaving() override {
+        for (const pid_t pid : children(::getpid())) ::kill(pid, SIGKILL);
+        reap();
+        ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+    }
+
+    Words job(const Words& more) const {
+        Words words = {sample("mlp.toml"),       "--run.processes=" + std::to_string(kRanks),
+                       "--model.width=48",       "--model.layers=3",
+                       "--optimizer.type=adamw", "--optimizer.lr=0.001"};
+        words.insert(words.end(), more.begin(), more.end());
+        return words;
+    }
+
+    // A run without end that goes on from what is there.
+    pid_t start() {
+        Words words = job({"--run.steps=1000000", "--checkpoint.every=1", "--checkpoint.save=" + save()});
+        if (saved()) words.push_back("--checkpoint.load=" + save());
+        words.insert(words.begin(), train_binary());
+        std::vector<char*> arguments;
+        for (std::string& word : words) arguments.push_back(word.data());
+        arguments.push_back(nullptr);
+        posix_spawn_file_actions_t actions;
+        posix_spawn_file_actions_init(&actions);
+        err_ = folder_ / ("err-" + std::to_string(++runs_));
+        posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+        posix_spawn_file_actions_addopen(&actions, 2, err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        pid_t pid = 0;
+        EXPECT_EQ(::posix_spawn(&pid, arguments[0], &actions, nullptr, arguments.data(), environ), 0);
+        posix_spawn_file_actions_destroy(&actions);
+        return pid;
+    }
+
+    static std::vector<pid_t> children(pid_t pid) {
+        const std::string name = std::to_string(pid);
+        std::istringstream text(read_file("/proc/" + name + "/task/" + name + "/children"));
+        std::vector<pid_t> found;
+        for (pid_t child = 0; text >> child;) found.push_back(child);
+        return found;
+    }
+
+    // Until nothing that was started is there any more.
+    static void reap() {
+        while (::waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
+        }
+    }
+
+    void kill(pid_t run, Victim victim) {
+        const std::vector<pid_t> ranks = children(run);
+        switch (victim) {
+            case Victim::one_rank:
+                if (!ranks.empty()) ::kill(ranks[random_() % ranks.size()], SIGKILL);
+                if (ranks.empty()) ::kill(run, SIGKILL);
+                break;
+            case Victim::all:
+                for (const pid_t pid : ranks) ::kill(pid, SIGKILL);
+                [[fallthrough]];
+            case Victim::parent:
+                ::kill(run, SIGKILL);
+        }
+        killed_in_a_save_ += unfinished() ? 1 : 0;
+        // Without their parent the ranks end by themselves, after a last save: the next run begins meanwhile.
+        ::waitpid(run, nullptr, 0);
+        if (victim != Victim::parent) reap();
+    }
+
+    bool unfinished() const {
+        std::error_code error;
+        for (const auto& entry : fs::directory_iterator(save(), error)) {
+            if (entry.path().filename().string().ends_with(".tmp")) return true;
+        }
+        return false;
+    }
+    std::string save() const { return folder_ / "save"; }
+    bool saved() const { return fs::exists(save() + "/latest"); }
+    int latest() const { return saved() ? std::stoi(read_file(save() + "/latest").substr(5)) : 0; }
+
+    // Until the run has saved, as long as it runs. One before it may be saving, too.
+    void await_save(pid_t run) const {
+        while (read_file(err_).find("saved ") == std::string::npos) {
+            if (ended(run)) FAIL() << "the run has ended: " << read_file(err_);
+            ::usleep(1000);
+        }
+    }
+    static bool ended(pid_t run) {
+        siginfo_t info{};
+        return ::waitid(P_PID, static_cast<id_t>(run), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+               info.si_pid == run;
+    }
+
+    TemporaryFolder folder_;
+    std::string err_;  // of the run that was started last
+    int runs_ = 0;
+    std::mt19937 random_{11};
+    int killed_in_a_save_ = 0;
+};
+
+TEST_F(KilledWhileSaving, TheNewestCheckpointGoesOnBitForBit) {
+    std::map<int, Json> further;  // the loss of the step after each that was found
+    int before = 0;
+    for (int round = 0; round < kKills; ++round) {
+        SCOPED_TRACE(round);
+        const pid_t run = start();
+        const bool anywhere = round % 4 == 3;  // also before the first step
+        if (!anywhere) await_save(run);
+        ::usleep(static_cast<useconds_t>(random_() % (anywhere ? 300'000 : 80'000)));
+        // Every other one while a save is under way, where the moment before was chosen blindly.
+        while (round % 2 == 0 && !unfinished() && !ended(run)) ::usleep(200);
+        // Processes that have not come together yet wait for one that was killed: then all are.
+        kill(run, anywhere ? Victim::all : static_cast<Victim>(round % 3));
+        const int step = latest();
+        ASSERT_GE(step, anywhere ? before : before + 1) << "a save was lost";
+        before = step;
+        further[step] = train_json(job({"--run.steps=" + std::to_string(step + 1),
+                                        "--checkpoint.load=" + save() + "/step-" + std::to_string(step)}))
+                            .at("losses");
+    }
+    const Json whole = train_json(job({"--run.steps=" + std::to_string(before + 1)})).at("losses");
+    for (const auto& [step, losses] : further) {
+        ASSERT_EQ(losses.size(), 1U);
+        EXPECT_EQ(losses[0], whole.at(static_cast<std::size_t>(step))) << step;
+    }
+    std::printf("%d kills, %d of them with a save under way, up to step %d\n", kKills, killed_in_a_save_,
+                before);
+    EXPECT_GT(killed_in_a_save_, kKills / 6);
+}
+
+}  // namespace
+}  // namespace shardscope::tools

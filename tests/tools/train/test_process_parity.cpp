@@ -1,0 +1,35 @@
+// Where a rank is a process, a job computes what it computes where ranks are threads: for every pair of
+// options that can stand together, over TCP and over MPI. See test_process_parity_full.cpp for the whole
+// grid.
+#include <cstdlib>
+
+#include "tests/tools/train/process_parity.h"
+
+namespace shardscope::tools {
+namespace {
+
+class ProcessParity : public ::testing::TestWithParam<Grid> {
+  protected:
+    void SetUp() override {
+        if (GetParam().comm == std::string("mpi") && std::system("command -v mpirun > /dev/null 2>&1") != 0)
+            GTEST_SKIP() << "no mpirun is installed";
+    }
+};
+
+TEST_P(ProcessParity, LossesAreThoseOfThreads) {
+    expect_parity_with_threads(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(OverTcp, ProcessParity,
+                         ::testing::Values(Grid{"tcp", 2, "pairs"}, Grid{"tcp", 4, "pairs"},
+                                           Grid{"tcp", 4, "ring"}),
+                         name_of);
+#ifdef SHARDSCOPE_HAS_MPI
+INSTANTIATE_TEST_SUITE_P(OverMpi, ProcessParity,
+                         ::testing::Values(Grid{"mpi", 2, "pairs"}, Grid{"mpi", 4, "pairs"},
+                                           Grid{"mpi", 2, "ring"}, Grid{"mpi", 4, "ring"}),
+                         name_of);
+#endif
+
+}  // namespace
+}  // namespace shardscope::tools

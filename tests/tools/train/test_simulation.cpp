@@ -1,0 +1,153 @@
+// shardscope-train --run.device=sim: printed as a run is, its trace opened as any other, and refusals that
+// name what is wrong.
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/tools/train/train_tool.h"
+
+namespace shardscope::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Words simulation(const Words& more) {
+    Words words = {sample("mlp.toml"), "--run.device=sim", "--run.steps=4"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+// As wide as tests of real runs: the same peak, and no losses.
+TEST(Simulation, IsPrintedAsARun) {
+    const Json simulated = train_json(simulation({"--model.width=64"}));
+    const Json real = train_json({sample("mlp.toml"), "--run.steps=4", "--model.width=64"});
+    EXPECT_EQ(simulated.at("losses"), Json::array());
+    EXPECT_EQ(simulated.at("steps_done"), 4);
+    EXPECT_GT(simulated.at("average_step_us"), 0.0);
+    ASSERT_EQ(simulated.at("ranks").size(), 4u);
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+        EXPECT_EQ(simulated["ranks"][rank].at("peak_bytes"), real["ranks"][rank].at("peak_bytes"));
+        EXPECT_EQ(simulated["ranks"][rank].at("at_peak"), real["ranks"][rank].at("at_peak"));
+    }
+    EXPECT_EQ(simulated.at("simulation").at("cluster"), "laptop");
+
+    const Outcome table = train(simulation({"--sim.cluster=h100_ib", "--run.ranks=32"}));
+    EXPECT_EQ(table.status, 0) << table.err;
+    EXPECT_THAT(table.out, AllOf(HasSubstr("Average step: "), HasSubstr("exposed communication"),
+                                 HasSubstr("Peak memory of rank 0: "), Not(HasSubstr("Loss"))));
+    EXPECT_THAT(table.err, HasSubstr("simulated on h100_ib (4 nodes of up to 8"));
+}
+
+TEST(Simulation, LeavesATraceThatEveryVerbReads) {
+    const TemporaryFolder folder;
+    const std::string trace = folder / "sim.sqlite";
+    const Json run = train_json(simulation({"--run.ranks=16", "--sim.trace_ranks=2", "--sim.cluster=h100_ib",
+                                            "--sim.slow_rank=9:3", "--trace", trace}));
+    EXPECT_EQ(trace_tool({"check", trace}).status, 0);
+    const Json summary = trace_json({"summary", trace});
+    ASSERT_EQ(summary.at("ranks").size(), 3u);  // 0, 1 and the slow one
+    EXPECT_EQ(summary["ranks"][2].at("rank"), 9);
+    EXPECT_EQ(summary["ranks"][0].at("steps"), 4);
+    EXPECT_NEAR(summary["ranks"][0].at("average_step_us").get<double>(),
+                run.at("average_step_us").get<double>(), 0.02 * run.at("average_step_us").get<double>());
+    const Json memory = trace_json({"memory", trace});
+    EXPECT_EQ(memory["ranks"][0].at("peak_bytes"), run["ranks"][0].at("peak_bytes"));
+    EXPECT_GT(number(trace, "SELECT count(*) FROM collectives"), 0);
+    for (const std::string verb : {"modules", "units", "kernels", "collectives", "distributed", "idle",
+                                   "critical-path", "stragglers", "advice"}) {
+        EXPECT_EQ(trace_tool({verb, trace}).status, 0) << verb;
+    }
+    EXPECT_EQ(train(simulation({"--trace", trace})).status, 2);  // it is there already
+}
+
+// A kernel of rank 9 takes three times as long as the same one of rank 0.
+TEST(Simulation, ShowsAStragglersKernels) {
+    const TemporaryFolder folder;
+    const std::string trace = folder / "sim.sqlite";
+    train_json(
+        simulation({"--run.ranks=16", "--sim.cluster=h100_ib", "--sim.slow_rank=9:3", "--trace", trace}));
+    const auto longest = [&](int rank) {
+        return number(
+            trace,
+            "SELECT max(end - start) FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds ON id = shortName "
+            "WHERE value NOT LIKE 'nccl%' AND deviceId = " +
+                std::to_string(rank));
+    };
+    EXPECT_NEAR(static_cast<double>(longest(9)), 3.0 * static_cast<double>(longest(0)), 3);
+}
+
+TEST(Simulation, OfASweepComparesWithoutLosses) {
+    const TemporaryFolder folder;
+    const Json runs = train_json({"sweep", sample("mlp.toml"), "--run.device=sim", "--run.ranks=8", "-o",
+                                  folder / "out", "--sim.cluster=h100_ib,a100"})
+                          .at("runs");
+    ASSERT_EQ(runs.size(), 2u);
+    for (const Json& run : runs) {
+        EXPECT_EQ(run.at("error"), nullptr);
+        EXPECT_EQ(run.at("first_loss"), nullptr);
+        EXPECT_GT(run.at("average_step_us"), 0.0);
+    }
+    EXPECT_NE(runs[0].at("average_step_us"), runs[1].at("average_step_us"));
+}
+
+TEST(Simulation, RefusesWhatItCannotBe) {
+    const TemporaryFolder folder;
+    const auto refused = [&](const Words& more, const std::string& why) {
+        const Outcome outcome = train(simulation(more));
+        EXPECT_EQ(outcome.status, 2) << why;
+        EXPECT_EQ(outcome.out, "");
+        EXPECT_THAT(outcome.err, HasSubstr(why));
+    };
+    refused({"--sim.cluster=h200"}, "command line: sim.cluster: there is no cost model \"h200\"");
+    refused({"--sim.cluster=h200_nvlink", "--run.ranks=9"},
+            "command line: run.ranks: 9 ranks do not fit the 8 devices of the cluster h200_nvlink");
+    refused({"--run.comm=local"}, "run.comm: the cost model says how the collectives of a simulation go");
+    refused({"--sim.slow_rank=4:2"}, "sim.slow_rank: there is no rank 4; use 0 to 3");
+    refused({"--sim.slow_link=inter@1:0.5"}, "sim.slow_link: there is no node 1");
+    write_file(folder / "mine.toml", "[cluster]\nname = \"mine\"\ndevices = 8\n[device]\nname = \"d\"\n");
+    refused({"--sim.cluster", folder / "mine.toml"}, "mine.toml:4: device.type: the figure is missing");
+}
+
+// 3,600 USD for an hour of each of 4 devices: 4 USD for each second.
+TEST(Simulation, TellsThePriceWhereTheModelHasOne) {
+    const TemporaryFolder folder;
+    const std::string model = read_file(sample("clusters/h100_ib.toml"));
+    const std::string type = "type = \"gpu\"\n";
+    const auto at = model.find(type);
+    ASSERT_NE(at, std::string::npos);
+    write_file(folder / "priced.toml", model.substr(0, at) + "price_per_hour = 3600\n" + model.substr(at));
+    const Json priced = train_json(simulation({"--sim.cluster", folder / "priced.toml"}));
+    EXPECT_NEAR(priced.at("simulation").at("usd_per_step").get<double>(),
+                4e-6 * priced.at("average_step_us").get<double>(), 1e-12);
+    EXPECT_FALSE(train_json(simulation({"--sim.cluster=h100_ib"})).at("simulation").contains("usd_per_step"));
+}
+
+// Beyond the device's memory the run ends as a real one does; what came before can be read.
+TEST(Simulation, EndsWhereADeviceIsFull) {
+    const TemporaryFolder folder;
+    const std::string trace = folder / "sim.sqlite";
+    const Outcome outcome =
+        train(simulation({"--sim.cluster=v100_pcie", "--model.width=40000", "--trace", trace}));
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.err,
+                AllOf(HasSubstr("out of memory: "),
+                      HasSubstr("into the 32000000000 bytes of a device of the cluster v100_pcie"),
+                      HasSubstr("choose a sim.cluster with more, or make the units")));
+    EXPECT_EQ(trace_tool({"info", trace}).status, 0);
+}
+
+TEST(Simulation, NeedsNoDataAndSaysWhatItLeavesOut) {
+    const Outcome outcome =
+        train({sample("gpt-text.toml"), "--run.device=sim", "--data.path=/nowhere/at/all"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("checkpoint.save: a simulation saves nothing"),
+                                   HasSubstr("data.validation: a simulation opens no data")));
+}
+
+}  // namespace
+}  // namespace shardscope::tools

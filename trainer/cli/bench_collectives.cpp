@@ -1,0 +1,169 @@
+#include "trainer/cli/bench_collectives.h"
+
+#include <cstdio>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "traces/analysis/collectives.h"
+#include "traces/report/text_table.h"
+#include "traces/store/error.h"
+#include "trainer/cli/environment.h"
+#include "trainer/cli/trace_output.h"
+#include "trainer/executor/collective_bench.h"
+#include "trainer/sharding/program.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+using traces::Align;
+using traces::grouped;
+
+constexpr int kFailed = 1;
+
+std::string size_text(std::int64_t bytes) {
+    return bytes >= 1 << 20 ? fmt::format("{:.4g} MiB", static_cast<double>(bytes) / (1 << 20))
+                            : fmt::format("{:.4g} KiB", static_cast<double>(bytes) / (1 << 10));
+}
+
+double algbw_gbps(const CollectiveRate& rate) {
+    return static_cast<double>(rate.bytes) / rate.us / 1e3;
+}
+
+double busbw_gbps(const CollectiveRate& rate, int ranks) {
+    return algbw_gbps(rate) * traces::bus_factor(rate.operation, ranks);
+}
+
+std::string table(const CollectiveBench& bench, const std::string& group, int ranks) {
+    const bool bounded = bench.copy_gbps > 0;
+    std::vector<Align> columns(bounded ? 8 : 6, Align::right);
+    columns[0] = Align::left;
+    traces::TextTable rows(columns, 2);
+    std::vector<std::string> header = {"Collective", "Size",         "Time (us)",
+                                       "Alone (us)", "algbw (GB/s)", "busbw (GB/s)"};
+    if (bounded) header.insert(header.end(), {"Bound (us)", "Of bound (%)"});
+    rows.header(header);
+    const CollectiveRate* before = nullptr;
+    for (const CollectiveRate& rate : bench.rates) {
+        if (before && before->operation != rate.operation) rows.rule();
+        before = &rate;
+        std::vector<std::string> cells = {std::string(traces::name(rate.operation)),
+                                          size_text(rate.bytes),
+                                          grouped(rate.us, 1),
+                                          grouped(rate.latency_us, 1),
+                                          grouped(algbw_gbps(rate), 2),
+                                          grouped(busbw_gbps(rate, ranks), 2)};
+        if (bounded) {
+            cells.push_back(grouped(rate.bound_us, 1));
+            cells.push_back(grouped(100 * rate.bound_us / rate.us, 1));
+        }
+        rows.row(cells);
+    }
+    std::string text =
+        fmt::format("Collectives of {} ranks over {}, fp32\n\n{}\n", ranks, group, rows.text());
+    text +=
+        "Time: of each, one after another without a wait between. Alone: from the call until the host knows "
+        "that\n"
+        "it is done. algbw is size / time, busbw as nccl-tests computes it; GB is 10^9 bytes.\n";
+    if (bounded) {
+        text += fmt::format(
+            "Bound: the bytes that must move through a rank's memory (all_gather and broadcast read and "
+            "write the\n"
+            "size; reduce_scatter reads it and writes a piece; all_reduce is both) at {:.1f} GB/s, the rate "
+            "at which\n"
+            "the ranks copy 64 MiB each, all at once. What stays in a cache can be faster.\n",
+            bench.copy_gbps);
+    }
+    return text;
+}
+
+std::string json(const CollectiveBench& bench, const std::string& group, int ranks,
+                 const std::string& trace) {
+    nlohmann::ordered_json all;
+    all["ranks"] = ranks;
+    all["group"] = group;
+    if (bench.copy_gbps > 0) all["copy_gbps"] = bench.copy_gbps;
+    all["trace"] = trace;
+    all["collectives"] = nlohmann::ordered_json::array();
+    for (const CollectiveRate& rate : bench.rates) {
+        nlohmann::ordered_json row = {{"name", traces::name(rate.operation)},
+                                      {"bytes", rate.bytes},
+                                      {"repeats", rate.repeats},
+                                      {"us", rate.us},
+                                      {"latency_us", rate.latency_us},
+                                      {"algbw_gbps", algbw_gbps(rate)},
+                                      {"busbw_gbps", busbw_gbps(rate, ranks)}};
+        if (rate.bound_us > 0) row["bound_us"] = rate.bound_us;
+        all["collectives"].push_back(std::move(row));
+    }
+    return all.dump() + "\n";
+}
+
+std::string group_text(const Job& job, Joined* joined) {
+    if (joined) return joined->line();
+    return job.run.device == DeviceKind::cuda ? "the GPUs of this process"
+                                              : "threads of this process (local)";
+}
+
+}  // namespace
+
+int bench_collectives(const Job& job, bool as_json, Joined* joined) {
+    if (job.run.ranks < 2) {
+        throw JobError(
+            "--bench-collectives: one rank has no collectives; set run.ranks, or run.processes, to 2 or "
+            "more");
+    }
+    if (job.run.device == DeviceKind::sim) {
+        throw JobError("--bench-collectives: measures what is there; set run.device to \"cpu\" or \"cuda\"");
+    }
+    std::optional<Program> program;
+    std::optional<TraceOutput> trace;
+    World* world = joined ? &joined->world() : nullptr;
+    const bool speaks = !world || world->rank() == 0;
+    together(joined, [&] {
+        program.emplace(job);
+        const RunEnvironment environment = environment_of(job, joined ? &joined->processes() : nullptr);
+        trace.emplace(job, world);
+        if (profiler::Recorder* recorder = trace->recorder()) {
+            for (const traces::RunInfoRow& fact : environment.facts) recorder->describe(fact);
+            if (joined)
+                for (const traces::RunInfoRow& fact : joined->facts()) recorder->describe(fact);
+        }
+        if (speaks) fmt::print(stderr, "{}\n", environment.line);
+    });
+    CollectiveBenchOptions options;
+    options.recorder = trace->recorder();
+    if (joined) options.processes = &joined->processes();
+    const bool terminal = isatty(STDERR_FILENO) == 1;
+    options.on_rate = [&](const CollectiveRate& rate) {
+        if (terminal)
+            fmt::print(stderr, "\r{:<60}",
+                       fmt::format("{} {}", traces::name(rate.operation), size_text(rate.bytes)));
+    };
+    CollectiveBench bench;
+    try {
+        trace->measure_clock();
+        bench = bench_collectives(*program, options);
+        trace->measure_clock();
+    } catch (...) {
+        (void)trace->give_up();
+        throw;
+    }
+    const TraceOutput::End end = trace->finish();
+    if (speaks) {
+        if (terminal) fmt::print(stderr, "\r{:<60}\r", "");
+        for (const std::string& warning : end.warnings)
+            fmt::print(stderr, "shardscope-train: warning: {}\n", warning);
+        if (!end.note.empty()) fmt::print(stderr, "shardscope-train: note: {}\n", end.note);
+        const std::string group = group_text(job, joined);
+        fmt::print("{}", as_json ? json(bench, group, job.run.ranks, end.trace)
+                                 : table(bench, group, job.run.ranks));
+        if (!as_json && !end.trace.empty()) fmt::print("\nTrace: {}\n", end.trace);
+    }
+    return end.failed ? kFailed : 0;
+}
+
+}  // namespace shardscope::trainer

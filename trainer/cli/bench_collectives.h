@@ -1,0 +1,14 @@
+// shardscope-train JOB.toml --bench-collectives: what the job's process group gives.
+#pragma once
+
+#include "trainer/cli/join.h"
+#include "trainer/job/job.h"
+
+namespace shardscope::trainer {
+
+// Measures each collective at sizes from 4 KiB to 64 MiB among the job's ranks and prints a table or JSON;
+// with a trace each measurement is a step of it. `joined` may be null. Returns the exit status. Throws as
+// train() does.
+int bench_collectives(const Job& job, bool json, Joined* joined);
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,22 @@
+// What carries a job out, for people and for the trace: facts that are not in the job file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "traces/store/rows.h"
+#include "trainer/executor/processes.h"
+#include "trainer/job/job.h"
+
+namespace shardscope::trainer {
+
+struct RunEnvironment {
+    std::vector<traces::RunInfoRow> facts;
+    std::vector<std::string> notes;
+    std::string line;
+};
+
+// `processes` may be null. Throws DeviceError where the device cannot be used.
+RunEnvironment environment_of(const Job& job, const Processes* processes);
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,112 @@
+#include "trainer/cli/join.h"
+
+#include <charconv>
+#include <exception>
+#include <utility>
+
+#include <fmt/format.h>
+#include <shardscope/version.h>
+
+#include "trainer/comm/tcp_wire.h"
+#include "trainer/world/listener.h"
+#include "trainer/world/own_addresses.h"
+#include "trainer/world/own_launcher.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+// Where no job could be read, nobody waits long to say so.
+constexpr double kTimeoutWithoutJob = 60;
+
+// By MPI, where its launcher started the processes or the job asks for it. srun starts both kinds.
+std::unique_ptr<MpiModule> open_mpi(const Place& place, const Job* job) {
+    const CommKind comm = job ? job->run.comm : CommKind::automatic;
+    const bool asked = comm == CommKind::mpi;
+    const bool useful = comm == CommKind::automatic && (!job || job->run.device == DeviceKind::cpu);
+    const bool needed = place.launcher == Launcher::mpirun && (useful || place.master.empty());
+    if (asked || needed) return MpiModule::open();
+    if (place.launcher != Launcher::srun || !useful) return nullptr;
+    try {
+        return MpiModule::open();
+    } catch (const WorldError&) {  // srun without an MPI, as torchrun
+        return nullptr;
+    }
+}
+
+// Rank 0 tells the others through MPI where it listens and what they have in common.
+void meet_through(MpiModule& mpi, Place& place) {
+    std::string told;
+    if (place.rank == 0) {
+        Listener listener = Listener::on_ports(0, 1, place.local_ranks == place.ranks);
+        if (place.token.empty()) place.token = random_token();
+        told = fmt::format("{} {} {}", own_addresses(), listener.port(), place.token);
+        place.listen_fd = listener.release();
+    }
+    told = mpi.broadcast(told);
+    const std::size_t port = told.find(' '), token = told.find(' ', port + 1);
+    if (token == std::string::npos)
+        throw WorldError("rank 0 does not tell where it listens; start the job again");
+    place.master = told.substr(0, port);
+    std::from_chars(told.data() + port + 1, told.data() + token, place.port);
+    place.token = told.substr(token + 1);
+}
+
+}  // namespace
+
+Joined::Joined(Place place, const Job* job)
+    : mpi_(open_mpi(place, job)),
+      over_mpi_(mpi_ && (!job || job->run.comm != CommKind::tcp)),
+      gpus_(job && job->run.device == DeviceKind::cuda),
+      exceptions_(std::uncaught_exceptions()) {
+    if (mpi_) mpi_library_ = mpi_->library();
+    if (mpi_ && place.master.empty()) meet_through(*mpi_, place);
+    WorldOptions options;
+    options.timeout_s = job ? job->run.timeout : kTimeoutWithoutJob;
+    options.version = kVersion;
+    world_ = std::make_unique<World>(place, options);
+    processes_.world = world_.get();
+    processes_.open_wire = [this] { return open_wire(); };
+}
+
+Joined::~Joined() {
+    const bool failed = (std::uncaught_exceptions() > exceptions_ && !agreed_) || world_->failed();
+    if (failed) {
+        if (mpi_) mpi_->abandon();
+    } else {
+        world_->leave();
+    }
+}
+
+std::unique_ptr<Wire> Joined::open_wire() {
+    return over_mpi_ ? mpi_->wire() : make_tcp_wire(*world_);
+}
+
+std::vector<traces::RunInfoRow> Joined::facts() const {
+    std::vector<traces::RunInfoRow> facts = {{"launcher", name(world_->place().launcher)},
+                                             {"hosts", std::to_string(world_->hosts())}};
+    if (over_mpi_) facts.push_back({"mpi", mpi_library_});
+    return facts;
+}
+
+std::string Joined::line() const {
+    const int hosts = world_->hosts();
+    return fmt::format("{} processes on {} host{}, started by {}{}", world_->ranks(), hosts,
+                       hosts == 1 ? "" : "s", name(world_->place().launcher),
+                       gpus_       ? ""
+                       : over_mpi_ ? ", collectives over " + mpi_library_
+                                   : ", collectives over TCP");
+}
+
+void Joined::agree(const std::string* error) {
+    const std::vector<std::string> errors = world_->gather(error ? *error : "");
+    agreed_ = true;
+    if (error) return;
+    for (std::size_t rank = 0; rank < errors.size(); ++rank) {
+        if (errors[rank].empty()) continue;
+        throw JobError(fmt::format("rank {} on {}: {}", rank, world_->members()[rank].host, errors[rank]));
+    }
+    agreed_ = false;
+}
+
+}  // namespace shardscope::trainer

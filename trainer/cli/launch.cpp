@@ -1,0 +1,176 @@
+#include "trainer/cli/launch.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "trainer/cli/stop.h"
+#include "trainer/world/listener.h"
+#include "trainer/world/own_launcher.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kNotStarted = 127;
+constexpr int kSignalled = 128;
+constexpr int kPollMicroseconds = 20'000;  // how late a signal or an end is noticed
+// Ranks that have come together end each other. Where one dies before that, the others wait for it: they are
+// asked to end so long after it. One that is about to finish its trace lets nobody hurry it by that.
+constexpr auto kGrace = std::chrono::seconds(10);
+
+// Words as exec wants them; good as long as they are.
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+    std::vector<char*> pointers;
+    pointers.reserve(words.size() + 1);
+    for (std::string& word : words) pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    return pointers;
+}
+
+[[noreturn]] void become_mpirun(const std::vector<std::string>& arguments, int processes) {
+    const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+    // Ranks may be more than cores here, as they may be with threads.
+    std::vector<std::string> words = {"mpirun", "--oversubscribe", "-np", std::to_string(processes), self};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    if (geteuid() == 0) {  // whoever starts this as root has decided that
+        ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
+        ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
+    }
+    execvp("mpirun", pointers_to(words).data());
+    throw WorldError(
+        fmt::format("run.comm = \"mpi\": mpirun cannot be started ({}); install an MPI, or leave the key "
+                    "out: the processes then use TCP",
+                    std::strerror(errno)));
+}
+
+struct Child {
+    pid_t pid = 0;
+    std::optional<int> status;  // as waitpid gave it
+    bool asked = false;         // to end, because another did
+};
+
+// Between fork and exec.
+[[noreturn]] void become(char* const* words, char* const* environment, pid_t parent) {
+    setpgid(0, 0);  // a key pressed at the terminal reaches it through its parent only
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(kNotStarted);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    execve("/proc/self/exe", words, environment);
+    _exit(kNotStarted);
+}
+
+Child start(const std::vector<std::string>& arguments, const Place& place, const Listener& listener) {
+    std::vector<std::string> words = {"shardscope-train"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<std::string> variables = environment_for(place);
+    for (char** each = environ; *each; ++each) variables.emplace_back(*each);
+    const std::vector<char*> word_pointers = pointers_to(words), variable_pointers = pointers_to(variables);
+    std::fflush(nullptr);
+    const pid_t parent = getpid();
+    const pid_t child = fork();
+    if (child < 0)
+        throw std::system_error(errno, std::generic_category(), "a rank's process cannot be started");
+    if (child == 0) {
+        if (place.rank == 0) listener.keep_on_exec();
+        become(word_pointers.data(), variable_pointers.data(), parent);
+    }
+    return {child, {}};
+}
+
+void send(const std::vector<Child>& children, int signal) {
+    for (const Child& child : children) {
+        if (!child.status) kill(child.pid, signal);
+    }
+}
+
+// Until all have ended.
+void wait_for(std::vector<Child>& children) {
+    using Clock = std::chrono::steady_clock;
+    int passed_on = 0;
+    Clock::time_point patience = Clock::time_point::max();
+    for (std::size_t left = children.size(); left > 0;) {
+        if (StopSignals::count() > passed_on) {
+            ++passed_on;
+            send(children, StopSignals::received());
+        }
+        int status = 0;
+        const pid_t ended = waitpid(-1, &status, WNOHANG);
+        if (ended < 0 && errno != EINTR)
+            throw std::system_error(errno, std::generic_category(), "the end of a rank cannot be learned");
+        if (ended <= 0) {
+            if (Clock::now() > patience) {
+                patience = Clock::time_point::max();
+                for (Child& child : children) child.asked = !child.status;
+                send(children, SIGTERM);
+            }
+            usleep(kPollMicroseconds);
+            continue;
+        }
+        for (Child& child : children) {
+            if (child.pid != ended || child.status) continue;
+            child.status = status;
+            --left;
+            if (WIFSIGNALED(status)) patience = std::min(patience, Clock::now() + kGrace);
+        }
+    }
+}
+
+int exit_status(const std::vector<Child>& children) {
+    int first = 0;
+    for (std::size_t rank = 0; rank < children.size(); ++rank) {
+        const int status = *children[rank].status;
+        if (WIFSIGNALED(status) && !children[rank].asked) {
+            fmt::print(stderr, "shardscope-train: rank {} was ended by signal {} ({})\n", rank,
+                       WTERMSIG(status), strsignal(WTERMSIG(status)));
+        }
+        const int own = WIFEXITED(status)          ? WEXITSTATUS(status)
+                        : StopSignals::count() > 0 ? kSignalled + WTERMSIG(status)
+                                                   : kFailed;
+        if (first == 0) first = own;
+    }
+    return first;
+}
+
+}  // namespace
+
+int launch(const std::vector<std::string>& arguments, const Job& job) {
+    const int processes = job.run.processes;
+    if (job.run.comm == CommKind::mpi) become_mpirun(arguments, processes);
+    const StopSignals listening;
+    std::vector<Child> children;
+    try {
+        const Listener listener = Listener::on_loopback();
+        Place place;
+        place.ranks = place.local_ranks = processes;
+        place.master = "127.0.0.1";
+        place.port = listener.port();
+        place.token = random_token();
+        for (int rank = 0; rank < processes; ++rank) {
+            place.rank = place.local_rank = rank;
+            place.listen_fd = rank == 0 ? listener.descriptor() : -1;
+            children.push_back(start(arguments, place, listener));
+        }
+    } catch (...) {
+        send(children, SIGTERM);
+        wait_for(children);
+        throw;
+    }
+    wait_for(children);
+    return exit_status(children);
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,289 @@
+#include "trainer/cli/plan_verb.h"
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "traces/store/writer.h"
+#include "trainer/cli/plan_files.h"
+#include "trainer/cli/plan_report.h"
+#include "trainer/cli/stop.h"
+#include "trainer/cli/sweep_grid.h"
+#include "trainer/planner/search.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+using planner::Row;
+
+constexpr int kFailed = 1;
+constexpr int kSignalled = 128;
+constexpr int kMostThreads = 16;
+
+// A bar on a terminal, otherwise a line every few seconds.
+class SearchBar {
+  public:
+    void show(std::size_t done, std::size_t all) {
+        const double now = std::chrono::duration<double>(Clock::now() - start_).count();
+        const double pause = terminal_ ? 0.1 : 5;
+        if ((done < all || !open_) && now - last_ < pause) return;
+        last_ = now;
+        const double left = now / static_cast<double>(done) * static_cast<double>(all - done);
+        const std::string line = fmt::format("{} of {} configurations, {:.0f} s left", done, all, left);
+        if (terminal_) {
+            const std::size_t filled = kWidth * done / all;
+            fmt::print(stderr, "\r[{}{}] {:<44}", std::string(filled, '#'), std::string(kWidth - filled, '.'),
+                       line);
+            open_ = true;
+        } else {
+            fmt::print(stderr, "{}\n", line);
+        }
+        std::fflush(stderr);
+    }
+    void end() {
+        if (open_) fmt::print(stderr, "\n");
+        open_ = false;
+    }
+
+  private:
+    using Clock = std::chrono::steady_clock;
+    static constexpr std::size_t kWidth = 30;
+    const Clock::time_point start_ = Clock::now();
+    const bool terminal_ = isatty(STDERR_FILENO) == 1;
+    double last_ = 0;
+    bool open_ = false;
+};
+
+// Cost models by name, each read once.
+class Clusters {
+  public:
+    const sim::Cluster& of(const Job& job) {
+        const std::lock_guard lock(mutex_);
+        const auto known = clusters_.find(job.sim.cluster);
+        if (known != clusters_.end()) return known->second;
+        try {
+            return clusters_.emplace(job.sim.cluster, sim::load_cluster(job.sim.cluster)).first->second;
+        } catch (const sim::ClusterError& error) {
+            const std::string message = error.what();
+            throw JobError(where(job, message.substr(0, message.find(':'))) + message);
+        }
+    }
+
+  private:
+    std::mutex mutex_;
+    std::map<std::string, sim::Cluster> clusters_;  // references into it stay
+};
+
+[[noreturn]] void refuse(const std::string& what, const std::string& why) {
+    throw JobError(fmt::format("command line: {}: {}", what, why));
+}
+
+// What the command line gives, key by key; sweep's syntax.
+std::vector<planner::Given> given_by(const std::vector<Override>& overrides) {
+    for (const Override& override : overrides) {
+        if (override.key == "run.trace")
+            refuse("--run.trace", "plan writes a row's trace with --write ROW --as FILE.sqlite");
+        if (override.key == "run.device" && override.value != "sim")
+            refuse("--run.device", "plan simulates every configuration; leave the key out");
+    }
+    const SweepGrid grid = make_grid(overrides);
+    std::vector<planner::Given> given;
+    for (const Override& fixed : grid.fixed) given.push_back({fixed.key, {fixed.value}});
+    for (const SweepAxis& axis : grid.axes) given.push_back({axis.key, axis.values});
+    return given;
+}
+
+// A job that is meant for real devices becomes one of a simulation.
+Job simulated_job(const std::string& file, std::vector<Override> settings) {
+    const std::vector<Override> of_devices = {
+        {"run.comm", "auto"}, {"run.processes", "0"}, {"run.sums", "ordered"}, {"run.device", "sim"}};
+    settings.insert(settings.end(), of_devices.begin(), of_devices.end());
+    Job job = load_job(file, settings);
+    for (const Override& own : of_devices) job.origins.erase(own.key);  // nobody gave them
+    job.run.trace.clear();
+    return job;
+}
+
+class Planning {
+  public:
+    Planning(const std::string& file, const std::vector<Override>& overrides, const PlanOptions& options)
+        : file_(file), options_(options), given_(given_by(overrides)) {}
+
+    int run();
+
+  private:
+    void check_files() const;
+    int row_to_write(std::size_t rows) const;
+    void search(const std::vector<planner::Candidate>& candidates);
+    void refuse_what_nothing_can_be() const;
+    void name_the_cluster();
+    void write_files();
+    void print();
+    const Row* shown_best() const;
+
+    Job job(const std::vector<Override>& settings) const { return simulated_job(file_, settings); }
+    const planner::JobMaker make_job_ = [this](const std::vector<Override>& settings) {
+        return job(settings);
+    };
+    const planner::ClusterMaker cluster_of_ = [this](const Job& job) -> const sim::Cluster& {
+        return clusters_.of(job);
+    };
+
+    const std::string file_;
+    const PlanOptions& options_;
+    const std::vector<planner::Given> given_;
+    Clusters clusters_;
+    PlanResult result_;
+    int written_ = 0;  // the row
+};
+
+// Before the search, so that it is not in vain.
+void Planning::check_files() const {
+    if (options_.write.empty() != options_.files.empty()) {
+        refuse(
+            options_.write.empty() ? "--as" : "--write",
+            "--write ROW and --as FILE belong together: the row, and the .toml or .sqlite that it becomes");
+    }
+    for (const std::string& file : options_.files) {
+        if (!file.ends_with(".toml") && !file.ends_with(".sqlite"))
+            refuse("--as", fmt::format("{} is neither a .toml (a job file) nor a .sqlite (a trace)", file));
+        traces::DatabaseWriter::check_output(file, options_.overwrite);
+    }
+    if (!options_.output.empty()) traces::DatabaseWriter::check_output(options_.output, options_.overwrite);
+}
+
+// 0: the best, which only the search knows, or none.
+int Planning::row_to_write(std::size_t rows) const {
+    if (options_.write.empty() || options_.write == "best") return 0;
+    int number = 0;
+    const char* end = options_.write.data() + options_.write.size();
+    const auto [read, error] = std::from_chars(options_.write.data(), end, number);
+    if (error != std::errc{} || read != end || number < 1 || static_cast<std::size_t>(number) > rows)
+        refuse("--write", fmt::format("\"{}\" is no row; use 1 to {}, or best", options_.write, rows));
+    return number;
+}
+
+void Planning::search(const std::vector<planner::Candidate>& candidates) {
+    const auto start = std::chrono::steady_clock::now();
+    written_ = row_to_write(candidates.size());
+    if (written_ > 0 && options_.output.empty()) {  // the others are not in question
+        const auto& candidate = candidates[static_cast<std::size_t>(written_) - 1];
+        result_.rows = {planner::evaluate(candidate, written_, make_job_, cluster_of_, options_.time_all)};
+        planner::mark_front(result_.rows);
+        result_.complete = false;
+    } else {
+        std::atomic<bool> stop{false};
+        const StopSignals listening(&stop);
+        SearchBar bar;
+        planner::SearchOptions search;
+        search.threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMostThreads);
+        search.time_all = options_.time_all;
+        search.stop = &stop;
+        search.progress = [&](std::size_t done, std::size_t all) { bar.show(done, all); };
+        result_.rows = planner::search(candidates, make_job_, cluster_of_, search);
+        bar.end();
+        result_.complete = StopSignals::received() == 0;
+    }
+    result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Where it is no configuration's fault.
+void Planning::refuse_what_nothing_can_be() const {
+    const bool none = std::all_of(result_.rows.begin(), result_.rows.end(),
+                                  [](const Row& row) { return row.outcome == planner::Outcome::impossible; });
+    if (none) throw JobError(result_.rows.front().reason);
+}
+
+// The best, or the one row that was asked for.
+const Row* Planning::shown_best() const {
+    if (const Row* best = planner::fastest(result_.rows)) return best;
+    return planner::smallest(result_.rows);
+}
+
+void Planning::write_files() {
+    if (!options_.write.empty()) {
+        const Row* row = options_.write == "best" ? planner::fastest(result_.rows) : nullptr;
+        for (const Row& own : result_.rows)
+            if (own.number == written_ && own.outcome != planner::Outcome::not_run) row = &own;
+        if (row && row->outcome == planner::Outcome::impossible) throw JobError(row->reason);
+        if (!row) {
+            throw JobError(fmt::format("--write {}: there is no such row, as {}; nothing is written",
+                                       options_.write,
+                                       result_.complete ? "nothing fits" : "the search was stopped"));
+        }
+        written_ = row->number;
+        for (const std::string& file : options_.files)
+            write_row(*row, clusters_.of(row->job), file_, file, options_.overwrite);
+    }
+    if (!options_.output.empty()) {
+        const auto trace = std::find_if(options_.files.begin(), options_.files.end(),
+                                        [](const std::string& file) { return file.ends_with(".sqlite"); });
+        write_database(result_, file_, options_.output, options_.overwrite, written_,
+                       trace == options_.files.end() ? "" : *trace);
+    }
+}
+
+void Planning::print() {
+    const Row* best = shown_best();
+    std::optional<planner::Anatomy> anatomy;
+    if (best && best->outcome != planner::Outcome::impossible)
+        anatomy = planner::anatomy_of(*best, clusters_.of(best->job));
+    if (options_.json) {
+        fmt::print("{}", plan_json(result_, anatomy ? &*anatomy : nullptr));
+        return;
+    }
+    fmt::print("{}", plan_table(result_, {options_.all}));
+    if (anatomy) fmt::print("{}", anatomy_table(*best, *anatomy));
+    for (const std::string& file : options_.files) fmt::print("Row {} is written: {}\n", written_, file);
+    if (!options_.output.empty())
+        fmt::print(
+            "Open it with: shardscope-view {0}    ask it with: shardscope-trace query {0} 'SELECT * FROM "
+            "SHARD_PLAN'\n",
+            options_.output);
+}
+
+// Of all rows, where it is one.
+void Planning::name_the_cluster() {
+    for (const Row& row : result_.rows) {
+        const bool can_be =
+            row.outcome == planner::Outcome::fits || row.outcome == planner::Outcome::too_large;
+        if (!can_be) continue;
+        const sim::Cluster& cluster = clusters_.of(row.job);
+        const bool other = !result_.cluster.empty() && result_.cluster != cluster.name;
+        result_.cluster = other ? "several clusters" : cluster.name;
+        result_.device = other ? "several devices" : cluster.device.name;
+        if (other) return;
+    }
+}
+
+int Planning::run() {
+    check_files();
+    search(planner::candidates(given_, make_job_, cluster_of_));
+    refuse_what_nothing_can_be();
+    name_the_cluster();
+    write_files();
+    print();
+    if (const int signal = StopSignals::received()) return kSignalled + signal;
+    const std::string nothing = nothing_fits(result_);
+    if (nothing.empty()) return 0;
+    fmt::print(stderr, "shardscope-train: {}\n", nothing);
+    return kFailed;
+}
+
+}  // namespace
+
+int plan(const std::string& file, const std::vector<Override>& overrides, const PlanOptions& options) {
+    return Planning(file, overrides, options).run();
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,267 @@
+#include "trainer/cli/simulated.h"
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <time.h>
+
+#include "traces/analysis/memory.h"
+#include "traces/analysis/summary.h"
+#include "traces/report/report.h"
+#include "traces/report/text_table.h"
+#include "traces/store/loader.h"
+#include "traces/store/writer.h"
+#include "trainer/cli/dry_run.h"
+#include "trainer/cli/output.h"
+#include "trainer/sharding/program.h"
+#include "trainer/sim/sim_trace.h"
+#include "trainer/sim/simulator.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+using traces::grouped;
+
+constexpr int kFailed = 1;
+constexpr std::size_t kExposuresShown = 5;
+
+// The message of a cost model begins with the file, or with the key of the job that is wrong.
+[[noreturn]] void refuse(const Job& job, const sim::ClusterError& error) {
+    const std::string message = error.what();
+    throw JobError(where(job, message.substr(0, message.find(':'))) + message);
+}
+
+// Calls what can find the cost model wrong.
+template <class Call>
+auto checked(const Job& job, const Call& call) {
+    try {
+        return call();
+    } catch (const sim::ClusterError& error) {
+        refuse(job, error);
+    }
+}
+
+std::unique_ptr<traces::DatabaseWriter> open_trace(const Job& job) {
+    if (job.run.trace.empty()) return nullptr;
+    traces::DatabaseWriter::check_output(job.run.trace, job.run.overwrite);
+    traces::WriterOptions options;
+    options.path = job.run.trace;
+    options.overwrite = job.run.overwrite;
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    options.start_utc_ns = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+    options.on_this_machine = false;
+    return std::make_unique<traces::DatabaseWriter>(options);
+}
+
+// What the job asks for and a simulation cannot do.
+std::vector<std::string> notes_of(const Job& job) {
+    std::vector<std::string> notes = job.notes;
+    const auto note = [&](const std::string& key, const char* what) {
+        notes.push_back(fmt::format("{}{}: a simulation {}", where(job, key), key, what));
+    };
+    if (!job.checkpoint.save.empty()) note("checkpoint.save", "saves nothing, and counts no time for it");
+    if (!job.checkpoint.load.empty())
+        note("checkpoint.load",
+             "loads nothing; the optimizer's state is there from the start, as after a load");
+    if (job.data.validation > 0)
+        note("data.validation", "opens no data, and counts no time for the validation");
+    return notes;
+}
+
+// "h100_ib (128 nodes of 8 × NVIDIA H100 80GB HBM3)"
+std::string cluster_words(const sim::Cluster& cluster, int ranks) {
+    const int nodes = cluster.node_of(ranks - 1) + 1;
+    return fmt::format("{} ({} node{} of up to {} × {})", cluster.name, grouped(nodes), nodes == 1 ? "" : "s",
+                       cluster.devices, cluster.device.name);
+}
+
+class Simulated {
+  public:
+    Simulated(const Job& job, const TrainOptions& options)
+        : json_(options.json),
+          cluster_(checked(job, [&] { return sim::load_cluster(job.sim.cluster); })),
+          program_(sim::placed_on(job, cluster_)) {}
+
+    const Program& program() const { return program_; }
+    int run();
+
+  private:
+    const Job& job() const { return program_.job(); }
+    void announce() const;
+    void simulate();
+    void close_trace();
+    RunResult as_run() const;
+    void print() const;
+    std::string json() const;
+    std::string communication_table() const;
+    double usd_per_step() const {  // of all devices, by the cost model's price
+        return result_.average_step_s / 3600 * cluster_.device.price_per_hour * job().run.ranks;
+    }
+
+    const bool json_;
+    const sim::Cluster cluster_;
+    const Program program_;
+    std::unique_ptr<traces::DatabaseWriter> writer_;
+    std::unique_ptr<sim::SimTrace> trace_;
+    sim::SimResult result_;
+    double took_s_ = 0;  // of the person's time
+    std::string tables_;
+    bool trace_failed_ = false;
+};
+
+void Simulated::announce() const {
+    for (const std::string& note : notes_of(job())) fmt::print(stderr, "shardscope-train: note: {}\n", note);
+    fmt::print(stderr, "{}\nsimulated on {}: nothing is computed, no data is opened\n",
+               describe_run(program_), cluster_words(cluster_, job().run.ranks));
+}
+
+void Simulated::simulate() {
+    const auto start = std::chrono::steady_clock::now();
+    sim::SimOptions options = sim::options_of(job(), cluster_);
+    options.every_step = writer_ != nullptr;
+    if (writer_)
+        trace_ = std::make_unique<sim::SimTrace>(*writer_, program_, cluster_, job().sim.trace_ranks);
+    try {
+        result_ = checked(job(), [&] { return sim::simulate(program_, cluster_, options, trace_.get()); });
+    } catch (const std::exception& error) {
+        if (writer_) {  // what came before is worth reading, and why it ended
+            writer_->add(traces::DiagnosticRow{trace_->duration(), traces::Severity::warning, error.what()});
+            writer_->finish(trace_->duration(), 0);
+        }
+        throw;
+    }
+    if (trace_) trace_->summarise(result_);
+    took_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void Simulated::close_trace() {
+    if (!writer_) return;
+    try {
+        writer_->finish(trace_->duration(), 0);
+        if (json_) return;
+        const auto trace = traces::load_trace(job().run.trace);
+        traces::Selection rank_zero;
+        rank_zero.rank = 0;
+        tables_ = "\n" + render(traces::summarize(*trace, rank_zero), traces::Format::table) + "\n" +
+                  render(traces::memory_report(*trace, rank_zero), traces::Format::table);
+    } catch (const traces::StoreError& error) {
+        fmt::print(stderr, "shardscope-train: warning: the trace is incomplete: {}\n", error.what());
+        trace_failed_ = true;
+    }
+}
+
+// Without losses.
+RunResult Simulated::as_run() const {
+    RunResult run;
+    run.steps_done = result_.steps;
+    run.seconds = result_.seconds;
+    for (int rank = 0; rank < job().run.ranks; ++rank) {
+        const sim::SimRanks& own = result_.of(rank);
+        run.peaks.push_back({own.peak.bytes, own.peak.at_peak, {}, {}, own.peak.where});
+        run.active.push_back(own.active);
+        run.reserved.push_back(own.reserved);
+    }
+    return run;
+}
+
+std::string Simulated::json() const {
+    TrainResult train;
+    train.average_step_us = result_.average_step_s * 1e6;
+    train.trace = job().run.trace;
+    auto json = nlohmann::ordered_json::parse(train_json(as_run(), train));
+    nlohmann::ordered_json& more = json["simulation"];
+    more["cluster"] = cluster_.name;
+    more["nodes"] = cluster_.node_of(job().run.ranks - 1) + 1;
+    more["device"] = cluster_.device.name;
+    more["rank_classes"] = result_.classes.size();
+    more["exposed_communication_us"] = result_.exposed_communication_s * 1e6;
+    if (cluster_.device.price_per_hour > 0) more["usd_per_step"] = usd_per_step();
+    const sim::SimRanks& first = result_.classes.front();
+    more["last_step"] = {{"us", first.steps.back().seconds * 1e6},
+                         {"kernel_us", first.steps.back().kernel_s * 1e6},
+                         {"copy_us", first.steps.back().copy_s * 1e6},
+                         {"communication_us", first.steps.back().communication_s * 1e6},
+                         {"exposed_communication_us", first.steps.back().exposed_communication_s * 1e6}};
+    return json.dump() + "\n";
+}
+
+// Which unit's collectives kernels do not hide: those of rank 0 in the last step.
+std::string Simulated::communication_table() const {
+    const sim::SimRanks& first = result_.classes.front();
+    if (first.exposures.empty()) return "";
+    using traces::Align;
+    traces::TextTable table(
+        {Align::left, Align::left, Align::left, Align::right, Align::right, Align::right});
+    table.header({"unit", "phase", "operation", "bytes", "us", "exposed us"});
+    for (std::size_t i = 0; i < std::min(kExposuresShown, first.exposures.size()); ++i) {
+        const sim::UnitExposure& own = first.exposures[i];
+        table.row({own.unit < 0 ? "-" : program_.units()[static_cast<std::size_t>(own.unit)].name,
+                   std::string(traces::name(own.phase)), std::string(traces::name(own.operation)),
+                   grouped(own.bytes), fmt::format("{:.1f}", own.seconds * 1e6),
+                   fmt::format("{:.1f}", own.exposed_s * 1e6)});
+    }
+    const std::size_t more = first.exposures.size() - std::min(kExposuresShown, first.exposures.size());
+    return "\nCollectives of rank 0 in the last step, the most exposed first\n" + table.text() +
+           (more > 0 ? fmt::format("and {} more\n", more) : "");
+}
+
+void Simulated::print() const {
+    if (json_) {
+        fmt::print("{}", json());
+        return;
+    }
+    const RunResult run = as_run();
+    const sim::SimStep& last = result_.classes.front().steps.back();
+    fmt::print("Average step: {:.0f} us, of which {:.0f} us are exposed communication\n",
+               result_.average_step_s * 1e6, result_.exposed_communication_s * 1e6);
+    fmt::print(
+        "Last step of rank 0: {:.0f} us; kernels {:.0f} us, copies {:.0f} us, communication {:.0f} us\n",
+        last.seconds * 1e6, last.kernel_s * 1e6, last.copy_s * 1e6, last.communication_s * 1e6);
+    if (cluster_.device.price_per_hour > 0)
+        fmt::print("Price: {:.4f} USD a step on {} devices\n", usd_per_step(), grouped(job().run.ranks));
+    for (const sim::SimRanks& own : result_.classes) {
+        if (result_.classes.size() == 1) break;
+        fmt::print("As rank {}: {} rank{}, exposed communication {:.0f} us a step\n", own.representative,
+                   own.ranks, own.ranks == 1 ? "" : "s", own.steps.back().exposed_communication_s * 1e6);
+    }
+    fmt::print("{}", communication_table());
+    if (tables_.empty()) {
+        fmt::print("\nPeak memory of rank 0: {} bytes\n{}{}", run.peaks.front().bytes,
+                   peak_table(run.peaks.front()), peaks_line(run));
+        fmt::print("Simulated in {:.2f} s\n", took_s_);
+        return;
+    }
+    fmt::print("{}{}Simulated in {:.2f} s\n\nTrace: {}\n", tables_, peaks_line(run), took_s_,
+               job().run.trace);
+    fmt::print("Open it with: shardscope-view {0}    ask it with: shardscope-trace modules {0}\n",
+               job().run.trace);
+}
+
+int Simulated::run() {
+    announce();
+    writer_ = open_trace(job());
+    simulate();
+    close_trace();
+    print();
+    return trace_failed_ ? kFailed : 0;
+}
+
+}  // namespace
+
+int train_simulated(const Job& job, const TrainOptions& options) {
+    if (!job.run.trace.empty() && !options.dry_run)
+        traces::DatabaseWriter::check_output(job.run.trace, job.run.overwrite);
+    Simulated simulated(job, options);
+    if (!options.dry_run) return simulated.run();
+    fmt::print("{}", options.json ? dry_run_json(simulated.program()) : dry_run_text(simulated.program()));
+    return 0;
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,194 @@
+#include "trainer/cli/trace_output.h"
+
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include "traces/merge/merge.h"
+#include "traces/store/error.h"
+#include "traces/store/writer.h"
+#include "trainer/executor/messages.h"
+
+namespace shardscope::trainer {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::int64_t clock_ns(clockid_t clock) {
+    timespec now{};
+    clock_gettime(clock, &now);
+    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+std::unique_ptr<profiler::Recorder> open_recorder(const std::string& path, bool overwrite) {
+    traces::WriterOptions options;
+    options.path = path;
+    options.overwrite = overwrite;
+    options.start_utc_ns = clock_ns(CLOCK_REALTIME);
+    options.start_system_ns = clock_ns(CLOCK_MONOTONIC);
+    profiler::RecorderOptions recorder;
+    recorder.start_system_ns = options.start_system_ns;
+    return std::make_unique<profiler::Recorder>(
+        std::make_unique<traces::DatabaseWriter>(options),
+        [](traces::EventSink& sink, std::int64_t duration_ns, std::int64_t dropped) {
+            static_cast<traces::DatabaseWriter&>(sink).finish(duration_ns, dropped);
+        },
+        recorder);
+}
+
+// What a process tells rank 0 of its part.
+struct Part {
+    std::string path;
+    std::int64_t bytes = 0;
+    std::string error;  // it is incomplete; one sentence
+
+    std::string text() const { return MessageWriter().add(path).add(bytes).add(error).text(); }
+    static Part read(const std::string& text) {
+        MessageReader message(text);
+        Part part;
+        part.path = message.text();
+        part.bytes = message.number<std::int64_t>();
+        part.error = message.text();
+        return part;
+    }
+    // Whether this host has it: the same path, the same size.
+    bool here() const {
+        std::error_code missing;
+        return static_cast<std::int64_t>(fs::file_size(path, missing)) == bytes && !missing;
+    }
+};
+
+std::string own_path(const Job& job, const World* world) {
+    if (!world) return job.run.trace;
+    return fs::absolute(part_path(job.run.trace, job.run.trace_parts, world->rank())).string();
+}
+
+std::int64_t size_of_file(const std::string& path) {
+    std::error_code error;
+    const auto size = fs::file_size(path, error);
+    return error ? 0 : static_cast<std::int64_t>(size);
+}
+
+std::string merge_command(const std::string& pattern, const std::string& trace) {
+    return fmt::format("shardscope-trace merge {} -o {}", pattern, trace);
+}
+
+// The parts of a run of `ranks`, as a shell finds them.
+std::string pattern_of(const std::string& part) {
+    const std::size_t number = part.rfind("rank-");
+    return part.substr(0, number) + "rank-*" + fs::path(part).extension().string();
+}
+
+}  // namespace
+
+std::string part_path(const std::string& trace, const std::string& folder, int rank) {
+    const fs::path path(trace);
+    const std::string name =
+        fmt::format("{}.rank-{:05}{}", path.stem().string(), rank, path.extension().string());
+    return ((folder.empty() ? path.parent_path() : fs::path(folder)) / name).string();
+}
+
+void TraceOutput::check(const Job& job, const World* world) {
+    if (job.run.trace.empty()) return;
+    if (world && world->rank() == 0) traces::DatabaseWriter::check_output(job.run.trace, job.run.overwrite);
+    traces::DatabaseWriter::check_output(own_path(job, world), job.run.overwrite);
+}
+
+TraceOutput::TraceOutput(const Job& job, World* world) : job_(job), world_(world) {
+    if (job.run.trace.empty()) return;
+    path_ = own_path(job, world);
+    recorder_ = open_recorder(path_, job.run.overwrite);
+}
+
+void TraceOutput::measure_clock() {
+    if (!world_ || !recorder_) return;  // the same on all
+    const ClockOffset clock = world_->measure_clock();
+    recorder_->describe(traces::ClockRow{world_->rank(), clock.at_ns - recorder_->origin_ns(),
+                                         clock.offset_ns, clock.uncertainty_ns});
+}
+
+TraceOutput::End TraceOutput::finish_own() {
+    End end;
+    try {
+        recorder_->finish();
+        end.trace = path_;
+        if (recorder_->dropped() > 0) {
+            end.warnings.push_back(
+                fmt::format("{} events found no room in the recorder and are missing in {}",
+                            recorder_->dropped(), path_));
+        }
+    } catch (const traces::StoreError& error) {
+        end.warnings.push_back(fmt::format("the trace is incomplete: {}", error.what()));
+        end.failed = true;
+    }
+    return end;
+}
+
+TraceOutput::End TraceOutput::finish() {
+    if (!recorder_) return {};
+    End end = finish_own();
+    if (!world_) return end;
+    const Part own{path_, size_of_file(path_), end.failed ? end.warnings.back() : ""};
+    end.trace.clear();
+    std::vector<std::string> parts;
+    bool all_here = true;
+    for (const std::string& text : world_->gather(own.text())) {
+        const Part part = Part::read(text);
+        if (!part.error.empty() && part.path != path_) end.warnings.push_back(part.error);
+        end.failed = end.failed || !part.error.empty();
+        all_here = all_here && part.here();
+        parts.push_back(part.path);
+    }
+    if (world_->rank() == 0) {
+        if (all_here) {
+            merge(parts, end);
+        } else {
+            end.note = fmt::format(
+                "each host has the parts of its own ranks ({}); bring them to one place, then: {}",
+                pattern_of(path_),
+                merge_command(pattern_of(fs::path(path_).filename().string()), job_.run.trace));
+        }
+    }
+    world_->barrier();  // nobody says that it is done before the trace is
+    return end;
+}
+
+void TraceOutput::merge(const std::vector<std::string>& parts, End& end) const {
+    try {
+        traces::MergeOptions options;
+        options.inputs = parts;
+        options.output = job_.run.trace;
+        options.overwrite = job_.run.overwrite;
+        traces::merge_traces(options);
+        end.trace = job_.run.trace;
+    } catch (const traces::StoreError& error) {
+        end.warnings.push_back(fmt::format("the ranks' parts could not be merged: {}; they are {}",
+                                           error.what(), pattern_of(path_)));
+        end.failed = true;
+        return;
+    }
+    for (const std::string& part : parts) {
+        std::error_code ignored;
+        fs::remove(part, ignored);
+    }
+}
+
+void TraceOutput::give_up() {
+    if (!recorder_) return;
+    try {
+        recorder_->finish();
+    } catch (const traces::StoreError&) {  // the run's own failure is told
+    }
+}
+
+std::string TraceOutput::parts_kept() const {
+    if (!recorder_ || !world_ || world_->rank() > 0) return "";
+    return fmt::format("each rank's part of the trace is whole until then: {}",
+                       merge_command(pattern_of(path_), job_.run.trace));
+}
+
+}  // namespace shardscope::trainer
