@@ -14,7 +14,7 @@ say() { printf '\n== %s\n' "$*"; }
 jobs=$(nproc)
 
 say "Packages"
-scripts/packages.sh build view test
+scripts/packages.sh build mpi view test
 
 say "Optimized build"
 # One architecture of GPUs is enough to see that all compiles; a compiler cache does better without precompiled headers.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The Debian packages that Shardscope needs, by purpose, and their installation.
 #
-#   scripts/packages.sh [--list] PURPOSE ...      PURPOSE: build, view, test, lint, fuzz or package
+#   scripts/packages.sh [--list] PURPOSE ...      PURPOSE: build, mpi, view, test, lint, fuzz or package
 #
 # Installs those that are missing, and only those, with apt-get and without questions (by sudo where the user is
 # not root). --list prints the names instead. Where that cannot be done it names what is missing and stops.
@@ -12,19 +12,21 @@ packages_of() {
         # To build the tools and to train: a compiler, the libraries, the BLAS and the
         # bfloat16 products (oneDNN) that are opened at run time.
         build) echo g++ cmake ninja-build pkg-config libsqlite3-dev libfmt-dev libcli11-dev nlohmann-json3-dev libsimdjson-dev \
-            zlib1g-dev libtomlplusplus-dev libopenblas0 libdnnl-dev ;;
+            zlib1g-dev libtomlplusplus-dev libasio-dev libopenblas0 libdnnl-dev ;;
+        # To build the module for MPI and to start jobs under mpirun.
+        mpi) echo libopenmpi-dev openmpi-bin ;;
         # To build the viewer and to draw, also with no display.
         view) echo libimgui-dev libstb-dev libglfw3-dev libgl-dev libegl-dev libfreetype-dev libpng-dev \
             libgl1-mesa-dri fonts-dejavu-core ;;
         # To build and run the tests; a display that is only memory for the viewer's window, its mouse and keys.
-        test) echo libgtest-dev libgmock-dev sqlite3 xvfb xauth xdotool ;;
+        test) echo libgtest-dev libgmock-dev sqlite3 xvfb xauth xdotool iproute2 ;;
         lint) echo clang-format clang-tidy shellcheck git ;;
         # To fuzz the readers of foreign files: a compiler with libFuzzer and the sanitizers.
         fuzz) echo clang libclang-rt-14-dev ;;
         # For cpack: it asks these what a .deb depends on.
         package) echo dpkg-dev file ;;
         *)
-            echo "packages.sh: there is no purpose \"$1\"; use build, view, test, lint, fuzz or package." >&2
+            echo "packages.sh: there is no purpose \"$1\"; use build, mpi, view, test, lint, fuzz or package." >&2
             exit 2
             ;;
     esac
@@ -36,7 +38,7 @@ if [[ ${1:-} == --list ]]; then
     shift
 fi
 if (($# == 0)); then
-    echo "packages.sh: say what for; use build, view, test, lint, fuzz or package." >&2
+    echo "packages.sh: say what for; use build, mpi, view, test, lint, fuzz or package." >&2
     exit 2
 fi
 

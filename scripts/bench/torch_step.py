@@ -4,6 +4,7 @@
     torch_step.py gpt STEPS           one process, one thread; prints CPU milliseconds of a step
     torch_step.py mlp STEPS           DistributedDataParallel over gloo, two processes of one thread each; wall
                                       milliseconds of a step, the fastest of groups of five
+    torch_step.py gpt-ddp STEPS       the same of a GPT of 4 blocks of width 256
 
 Needs Debian's python3-torch. fp32 throughout.
 """
@@ -80,25 +81,34 @@ def gpt(steps):
     print(f"{1e3 * (time.process_time() - start) / steps:.3f}")
 
 
-def mlp_rank(rank, steps, port):
+def ddp_rank(rank, what, steps, port):
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
 
     torch.set_num_threads(1)
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     dist.init_process_group("gloo", rank=rank, world_size=2)
-    layers = []
-    for i in range(8):
-        layers += [nn.ReLU()] * (i > 0) + [nn.Linear(1024, 1024)]
-    model = DistributedDataParallel(nn.Sequential(*layers))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    x, target = torch.randn(128, 1024), torch.randn(128, 1024)
+    if what == "mlp":
+        layers = []
+        for i in range(8):
+            layers += [nn.ReLU()] * (i > 0) + [nn.Linear(1024, 1024)]
+        model = DistributedDataParallel(nn.Sequential(*layers))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        x, target = torch.randn(128, 1024), torch.randn(128, 1024)
+        loss_of = lambda: nn.functional.mse_loss(model(x), target)
+    else:
+        model = DistributedDataParallel(Gpt(layers=4, width=256, heads=4, context=128))
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        tokens = torch.randint(0, 256, (8, 129))
+        loss_of = lambda: nn.functional.cross_entropy(
+            model(tokens[:, :-1]).reshape(-1, 256), tokens[:, 1:].reshape(-1)
+        )
     fastest, start = math.inf, 0.0
     for step in range(steps + 2):
         if step >= 2 and (step - 2) % 5 == 0:
             start = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
-        loss = nn.functional.mse_loss(model(x), target)
+        loss = loss_of()
         loss.backward()
         optimizer.step()
         loss.item()
@@ -109,13 +119,16 @@ def mlp_rank(rank, steps, port):
     dist.destroy_process_group()
 
 
-def mlp(steps):
+def ddp(what, steps):
     import torch.multiprocessing as processes
 
-    processes.spawn(mlp_rank, args=(steps, 20000 + os.getpid() % 20000), nprocs=2)
+    processes.spawn(ddp_rank, args=(what, steps, 20000 + os.getpid() % 20000), nprocs=2)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3 or sys.argv[1] not in ("gpt", "mlp") or not sys.argv[2].isdigit():
-        sys.exit("usage: torch_step.py gpt|mlp STEPS")
-    {"gpt": gpt, "mlp": mlp}[sys.argv[1]](int(sys.argv[2]))
+    if len(sys.argv) != 3 or sys.argv[1] not in ("gpt", "mlp", "gpt-ddp") or not sys.argv[2].isdigit():
+        sys.exit("usage: torch_step.py gpt|mlp|gpt-ddp STEPS")
+    if sys.argv[1] == "gpt":
+        gpt(int(sys.argv[2]))
+    else:
+        ddp(sys.argv[1].removesuffix("-ddp"), int(sys.argv[2]))
