@@ -121,18 +121,20 @@ Op& PlanBuilder::kernel(Kernel kernel, std::string_view name, std::vector<Arg> a
     return op;
 }
 
-void PlanBuilder::memcpy(const Arg& to, const Arg& from, int copy_kind, Stream stream) {
+Op& PlanBuilder::memcpy(const Arg& to, const Arg& from, int copy_kind, Stream stream) {
     Op& op = emit(OpKind::memcpy, stream);
     op.args = {to, from};
     op.copy_kind = static_cast<std::uint8_t>(copy_kind);
     op.bytes = to.bytes;
+    return op;
 }
 
-void PlanBuilder::memset(const Arg& to, Stream stream, int value) {
+Op& PlanBuilder::memset(const Arg& to, Stream stream, int value) {
     Op& op = emit(OpKind::memset, stream);
     op.args = {to};
     op.bytes = to.bytes;
     op.dims[0] = value;
+    return op;
 }
 
 Op& PlanBuilder::collective(Operation operation, const Arg& output, const Arg& input, std::int64_t full_bytes,
@@ -145,12 +147,13 @@ Op& PlanBuilder::collective(Operation operation, const Arg& output, const Arg& i
     return op;
 }
 
-void PlanBuilder::host_call(HostCall call, std::string_view name, std::vector<Arg> args) {
+Op& PlanBuilder::host_call(HostCall call, std::string_view name, std::vector<Arg> args) {
     const std::int32_t id = intern(name);
     Op& op = emit(OpKind::host_call, Stream::host);
     op.call = call;
     op.name = id;
     op.args = std::move(args);
+    return op;
 }
 
 std::int32_t PlanBuilder::add_segments(std::vector<Segment> segments) {

@@ -110,13 +110,13 @@ class PlanBuilder {
     // Work on streams.
     Op& kernel(Kernel kernel, std::string_view name, std::vector<Arg> args, std::array<std::int64_t, 6> dims,
                std::int64_t flops = 0, Stream stream = Stream::compute);
-    void memcpy(const Arg& to, const Arg& from, int copy_kind, Stream stream = Stream::compute);
-    void memset(const Arg& to, Stream stream = Stream::compute, int value = 0);
+    Op& memcpy(const Arg& to, const Arg& from, int copy_kind, Stream stream = Stream::compute);
+    Op& memset(const Arg& to, Stream stream = Stream::compute, int value = 0);
     // fp32, among all ranks, not averaged, unless the result is told otherwise. `full_bytes`: all_gather: of
     // the output; reduce_scatter: of the input; else of either. `padding`: bytes of these that are padding.
     Op& collective(Operation operation, const Arg& output, const Arg& input, std::int64_t full_bytes,
                    std::int64_t padding, Stream stream);
-    void host_call(HostCall call, std::string_view name, std::vector<Arg> args);
+    Op& host_call(HostCall call, std::string_view name, std::vector<Arg> args);
     // For Op::segments.
     std::int32_t add_segments(std::vector<Segment> segments);
 

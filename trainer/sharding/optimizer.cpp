@@ -194,7 +194,10 @@ void OptimizerPlanner::look(PlanBuilder& builder, const OptimizerSlot& slot, con
     const PlanBuilder::Scope scope(builder, Phase::optimizer, slot.module, slot.unit);
     const Stream stream = stream_of(slot);
     const Arg out = part_of(norms, first, 2 * slot.segments.size());
-    if (!slot.trained()) return builder.memset(out, stream);
+    if (!slot.trained()) {
+        builder.memset(out, stream);
+        return;
+    }
     if (options_.type == OptimizerType::lars) {
         Op& op = builder.kernel(Kernel::lars_norms, "lars_norms", {out, slot.parameter, slot.gradient},
                                 {slot.elements, slot.per_rank}, 4 * slot.elements, stream);

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "trainer/model/layers.h"
-#include "trainer/model/models.h"
 #include "trainer/sharding/ddp.h"
 #include "trainer/sharding/fsdp.h"
 #include "trainer/sharding/wrap.h"
@@ -28,11 +27,11 @@ Job job_for(Job job, Purpose purpose) {
     return job;
 }
 
-std::unique_ptr<Module> wrap_model(const Job& job) {
-    std::unique_ptr<Module> model = make_model(job);
+std::unique_ptr<Module> wrap_model(const Job& job, Workload& workload) {
+    std::unique_ptr<Module> model = workload.model(job);
     switch (job.parallel.mode) {
         case ParallelMode::fsdp:
-            return apply_wrap(std::move(model), job);
+            return workload.wrap(std::move(model), job);
         case ParallelMode::ddp:
             return std::make_unique<DistributedDataParallel>(std::move(model));
         case ParallelMode::none:
@@ -60,9 +59,12 @@ DType dtype_of(Precision precision) {
 
 }  // namespace
 
-Program::Program(const Job& job, Purpose purpose)
+Program::Program(const Job& job, Purpose purpose) : Program(job, workload_of_job(), purpose) {}
+
+Program::Program(const Job& job, std::unique_ptr<Workload> workload, Purpose purpose)
     : job_(job_for(job, purpose)),
-      tree_(number_modules(wrap_model(job_))),
+      workload_(std::move(workload)),
+      tree_(number_modules(wrap_model(job_, *workload_))),
       parallelism_(make_parallelism(job_, tree_)),
       purpose_(purpose) {
     const auto declare = [&](const char* name, MemorySpace space, std::int64_t bytes) {
@@ -154,32 +156,6 @@ Plan Program::make_setup() {
     return builder.take();
 }
 
-// The next batch of samples: made on the host, copied to the device.
-Program::Batch Program::load_batch(PlanBuilder& builder) const {
-    const BatchShape shape = batch_shape(job_);
-    const std::int64_t input = shape.input_bytes / size_of(shape.dtype);
-    const std::int64_t target = shape.target_bytes / size_of(shape.dtype);
-    const auto on_host = [&](const char* name, std::int64_t elements) {
-        return builder.new_tensor(name, MemoryCategory::activations, elements, shape.dtype, Stream::host,
-                                  MemorySpace::pinned);
-    };
-    const Tensor host_input = on_host("input (host)", input);
-    const Tensor host_target = on_host("target (host)", target);
-    {
-        const PlanBuilder::Range range(
-            builder, job_.data.workers > 0 ? "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
-                                           : "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
-        builder.host_call(HostCall::next_batch, "next_batch", {host_input, host_target});
-    }
-    const PlanBuilder::Range range(builder, "aten::to");
-    Batch batch;
-    batch.input = builder.new_tensor("input", MemoryCategory::activations, input, shape.dtype);
-    batch.target = builder.new_tensor("target", MemoryCategory::activations, target, shape.dtype);
-    builder.memcpy(batch.input, host_input, traces::kCopyHostToDevice);
-    builder.memcpy(batch.target, host_target, traces::kCopyHostToDevice);
-    return batch;
-}
-
 Graph Program::new_graph(PlanBuilder& builder, Tape& tape) const {
     Graph graph{builder, tape, *parallelism_};
     graph.dtype = dtype_of(job_.precision.param);
@@ -194,16 +170,16 @@ Program::Variables Program::micro_batch(PlanBuilder& builder, MicroBatch micro) 
     Tape tape(builder);
     Graph graph = new_graph(builder, tape);
     graph.finite_flag = builder.whole(finite_host_);
-    Batch batch;
+    Workload::Batch batch;
     {
         const PlanBuilder::Scope scope(builder, Phase::data, -1, -1);
-        batch = load_batch(builder);
+        batch = workload_->load_batch(builder, job_);
     }
     Tensor output, loss_value;
     {
         const PlanBuilder::Scope scope(builder, Phase::forward, -1, -1);
         output = call(graph, *tree_.root, batch.input);
-        loss_value = loss(graph, job_, output, batch.target);
+        loss_value = workload_->loss(graph, job_, output, batch.target);
     }
     tape.backward();
     {
@@ -226,8 +202,9 @@ Plan Program::make_step(PlanKind kind) {
     Variables variables;
     for (int i = 0; i < count; ++i) {
         variables = {};
+        workload_->end_variables();
         variables = micro_batch(builder, {i, count});
-        if (count > 1) {
+        if (count > 1 && variables.loss) {
             builder.memcpy({losses_, i * kDouble, kDouble}, {variables.loss.view.buffer, 0, kDouble},
                            traces::kCopyDeviceToDevice);
         }
@@ -236,19 +213,24 @@ Plan Program::make_step(PlanKind kind) {
     parallelism_->after_optimizer();
     {
         const PlanBuilder::Scope scope(builder, Phase::none, -1, -1);
+        workload_->after_optimizer(builder);
         const PlanBuilder::Range range(builder, "aten::item");
         if (loss_pending_) {
             builder.host_wait(loss_event_);
             builder.host_call(HostCall::read_loss, "read_loss",
                               {builder.whole(loss_host_), builder.whole(finite_host_)});
         }
-        const Arg losses = count > 1 ? builder.whole(losses_) : Arg{variables.loss.view.buffer, 0, kDouble};
-        builder.memcpy(builder.whole(loss_host_), losses, traces::kCopyDeviceToHost);
+        if (variables.loss) {
+            const Arg losses =
+                count > 1 ? builder.whole(losses_) : Arg{variables.loss.view.buffer, 0, kDouble};
+            builder.memcpy(builder.whole(loss_host_), losses, traces::kCopyDeviceToHost);
+        }
         builder.record(loss_event_, Stream::compute);
     }
     loss_pending_ = true;
     parallelism_->end_step();
     variables = {};  // end of the loop's body
+    workload_->end_variables();
     return builder.take();
 }
 
@@ -271,10 +253,10 @@ Plan Program::make_evaluation() {
         tape.set_recording(false);
         Graph graph = new_graph(builder, tape);
         graph.training = false;
-        const Batch batch = load_batch(builder);
+        const Workload::Batch batch = workload_->load_batch(builder, job_);
         const Tensor output = call(graph, *tree_.root, batch.input);
-        const Tensor result =
-            generates ? to_dtype(graph, output, DType::fp32) : loss(graph, job_, output, batch.target);
+        const Tensor result = generates ? to_dtype(graph, output, DType::fp32)
+                                        : workload_->loss(graph, job_, output, batch.target);
         const std::int64_t bytes = generates ? result.bytes() : kDouble;
         const Tensor on_host =
             builder.new_tensor(generates ? "logits (host)" : "validation loss (host)", MemoryCategory::other,

@@ -15,6 +15,7 @@
 #include "trainer/plan/account.h"
 #include "trainer/plan/plan.h"
 #include "trainer/sharding/parallelism.h"
+#include "trainer/sharding/workload.h"
 
 namespace shardscope::trainer {
 
@@ -35,6 +36,8 @@ class Program {
     // Throws JobError where the job cannot be (a wrap policy that matches nothing). With checkpoint.load the
     // optimizer's state exists from set-up on.
     explicit Program(const Job& job, Purpose purpose = Purpose::train);
+    // The same for what the job itself cannot name.
+    Program(const Job& job, std::unique_ptr<Workload> workload, Purpose purpose = Purpose::train);
     Program(const Program&) = delete;  // its parts refer to each other
     Program& operator=(const Program&) = delete;
 
@@ -71,15 +74,11 @@ class Program {
     BufferId product_workspaces() const { return workspace_; }
 
   private:
-    struct Batch {
-        Tensor input, target;
-    };
     struct Variables {  // of a training loop: what they refer to lives until they are set again
         Tensor output, input, target, loss;
     };
     PlanBuilder new_builder(PlanKind kind) const;
     Graph new_graph(PlanBuilder& builder, Tape& tape) const;
-    Batch load_batch(PlanBuilder& builder) const;
     Variables micro_batch(PlanBuilder& builder, MicroBatch micro);
     Plan make_setup();
     Plan make_step(PlanKind kind);
@@ -88,6 +87,7 @@ class Program {
     std::string state_key() const;
 
     Job job_;
+    std::unique_ptr<Workload> workload_;
     ModuleTree tree_;
     std::unique_ptr<Parallelism> parallelism_;
     Purpose purpose_;
