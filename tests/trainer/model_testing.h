@@ -197,6 +197,12 @@ inline Job small_llama() {
     return job;
 }
 
+inline Job small_bert() {
+    Job job = small_gpt();
+    job.model.type = ModelType::bert;
+    return job;
+}
+
 inline Job small_mlp() {
     Job job;
     job.model.layers = 4;

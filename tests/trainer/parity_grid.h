@@ -30,7 +30,7 @@ enum Factor {
 };
 inline constexpr std::size_t kFactors = 13;
 // Values of each factor, by number.
-inline constexpr std::array<int, kFactors> kValues = {6, 3, 3, 2, 2, 2, 2, 3, 3, 3, 3, 3, 2};
+inline constexpr std::array<int, kFactors> kValues = {6, 3, 3, 2, 2, 2, 2, 3, 3, 4, 3, 3, 2};
 inline constexpr std::array<int, 3> kRanks = {1, 2, 4};
 
 using Point = std::array<int, kFactors>;
@@ -75,6 +75,7 @@ inline Job base_job(const Point& p, const SampleText& text) {
         job.model.type = ModelType::llama;
         job.model.kv_heads = 1;
     }
+    if (p[model] == 3) job.model.type = ModelType::bert;
     job.optimizer = {};
     job.optimizer.lr = p[model] == 0 ? 0.05 : 0.01;
     job.optimizer.type = std::array{OptimizerType::sgd, OptimizerType::adamw,
@@ -97,7 +98,8 @@ inline Job reference_job(const Point& p, const SampleText& text) {
 
 inline Job job_at(const Point& p, const SampleText& text) {
     Job job = base_job(p, text);
-    const std::string block = p[model] == 0 ? "Linear" : p[model] == 1 ? "Block" : "LlamaBlock";
+    const std::string block =
+        std::array{"Linear", "Block", "LlamaBlock", "BertLayer"}[static_cast<std::size_t>(p[model])];
     if (p[checkpointing] != 0) job.memory.activation_checkpointing.names = {block};
     if (!is_fsdp(p)) {
         job.ddp.shard_optimizer = p[strategy] == 5;

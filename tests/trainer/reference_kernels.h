@@ -226,7 +226,7 @@ struct QkvPlaces {
 };
 
 inline Attention attention_forward(const Vector& qkv, int batch, int context, int width, int heads,
-                                   int kv_heads = 0) {
+                                   int kv_heads = 0, bool causal = true) {
     const QkvPlaces at(width, heads, kv_heads);
     const int d = at.d;
     Attention result{Vector(static_cast<std::size_t>(batch) * context * width),
@@ -235,13 +235,14 @@ inline Attention attention_forward(const Vector& qkv, int batch, int context, in
         for (int h = 0; h < heads; ++h) {
             for (int t = 0; t < context; ++t) {
                 const double* q = &qkv[(b * context + t) * at.row + h * d];
+                const int seen = causal ? t + 1 : context;
                 double* p = &result.probabilities[((b * heads + h) * context + t) * context];
-                for (int s = 0; s <= t; ++s) {
+                for (int s = 0; s < seen; ++s) {
                     const double* k = &qkv[(b * context + s) * at.row + at.keys + h / at.group * d];
                     for (int e = 0; e < d; ++e) p[s] += q[e] * k[e] / std::sqrt(d);
                 }
-                softmax(p, t + 1, context);
-                for (int s = 0; s <= t; ++s) {
+                softmax(p, seen, context);
+                for (int s = 0; s < seen; ++s) {
                     const double* v = &qkv[(b * context + s) * at.row + at.values + h / at.group * d];
                     for (int e = 0; e < d; ++e)
                         result.out[(b * context + t) * width + h * d + e] += p[s] * v[e];
@@ -253,7 +254,8 @@ inline Attention attention_forward(const Vector& qkv, int batch, int context, in
 }
 
 inline Vector attention_backward(const Vector& dout, const Vector& qkv, const Vector& probabilities,
-                                 int batch, int context, int width, int heads, int kv_heads = 0) {
+                                 int batch, int context, int width, int heads, int kv_heads = 0,
+                                 bool causal = true) {
     const QkvPlaces at(width, heads, kv_heads);
     const int d = at.d;
     Vector dqkv(qkv.size());
@@ -263,9 +265,10 @@ inline Vector attention_backward(const Vector& dout, const Vector& qkv, const Ve
                 const std::size_t query = static_cast<std::size_t>(b * context + t) * at.row + h * d;
                 const double* go = &dout[(b * context + t) * width + h * d];
                 const double* p = &probabilities[((b * heads + h) * context + t) * context];
-                Vector dp(t + 1);
+                const int seen = causal ? t + 1 : context;
+                Vector dp(seen);
                 double sum = 0.0;
-                for (int s = 0; s <= t; ++s) {
+                for (int s = 0; s < seen; ++s) {
                     const std::size_t value =
                         static_cast<std::size_t>(b * context + s) * at.row + at.values + h / at.group * d;
                     for (int e = 0; e < d; ++e) {
@@ -274,7 +277,7 @@ inline Vector attention_backward(const Vector& dout, const Vector& qkv, const Ve
                     }
                     sum += p[s] * dp[s];
                 }
-                for (int s = 0; s <= t; ++s) {
+                for (int s = 0; s < seen; ++s) {
                     const std::size_t key =
                         static_cast<std::size_t>(b * context + s) * at.row + at.keys + h / at.group * d;
                     const double score = p[s] * (dp[s] - sum) / std::sqrt(d);

@@ -1,4 +1,4 @@
-// Causal attention against its plain form, its gradient against finite differences.
+// Attention against its plain form, its gradient against finite differences.
 #include <gtest/gtest.h>
 
 #include "tests/trainer/kernel_testing.h"
@@ -11,7 +11,9 @@ using namespace testing;
 
 struct Shape {
     int batch, context, width, heads, kv_heads;
-    kernels::AttentionShape shape() const { return {batch, context, width, heads, kv_heads}; }
+    bool causal = true;
+    kernels::AttentionShape shape() const { return {batch, context, width, heads, kv_heads, causal}; }
+    int seen(int position) const { return causal ? position + 1 : context; }
     std::size_t elements() const { return static_cast<std::size_t>(batch) * context * width; }
     std::size_t qkv() const { return static_cast<std::size_t>(batch) * context * shape().row(); }
     std::size_t squares() const { return static_cast<std::size_t>(batch) * heads * context * context; }
@@ -20,12 +22,14 @@ struct Shape {
 class Attention : public ::testing::TestWithParam<Shape> {};
 
 // Contexts of one position, within a strip of 64 rows, exactly one, and over several; keys for every query
-// head, for every other one, for every third, and one for all.
+// head, for every other one, for every third, and one for all. The last look both ways.
 INSTANTIATE_TEST_SUITE_P(Shapes, Attention,
                          ::testing::Values(Shape{1, 1, 4, 1, 1}, Shape{2, 5, 6, 2, 2}, Shape{1, 64, 8, 2, 2},
                                            Shape{2, 70, 12, 3, 3}, Shape{1, 150, 16, 4, 4},
                                            Shape{2, 70, 16, 4, 2}, Shape{1, 9, 18, 6, 2},
-                                           Shape{2, 65, 24, 3, 1}));
+                                           Shape{2, 65, 24, 3, 1}, Shape{1, 1, 4, 1, 1, false},
+                                           Shape{2, 5, 6, 2, 2, false}, Shape{1, 64, 8, 2, 2, false},
+                                           Shape{2, 150, 16, 4, 2, false}));
 
 template <class T>
 void expect_the_plain_form(const Shape& s) {
@@ -36,16 +40,17 @@ void expect_the_plain_form(const Shape& s) {
     kernels::attention_forward(qkv.data(), out.data(), probabilities.data(), s.shape());
     kernels::attention_backward(dout.data(), qkv.data(), probabilities.data(), dqkv.data(), scratch.data(),
                                 s.shape());
-    const auto expected =
-        reference::attention_forward(in_double(qkv), s.batch, s.context, s.width, s.heads, s.kv_heads);
+    const auto expected = reference::attention_forward(in_double(qkv), s.batch, s.context, s.width, s.heads,
+                                                       s.kv_heads, s.causal);
     // The output is made of rounded probabilities and rounded itself; the gradient, like the plain form here,
     // is made of the probabilities that are there.
     EXPECT_LE(relative_error(in_double(out), expected.out), 2 * kTolerance<T>);
     EXPECT_LE(relative_error(in_double(probabilities), expected.probabilities), kTolerance<T>);
-    EXPECT_LE(relative_error(in_double(dqkv), reference::attention_backward(
-                                                  in_double(dout), in_double(qkv), in_double(probabilities),
-                                                  s.batch, s.context, s.width, s.heads, s.kv_heads)),
-              kTolerance<T>);
+    EXPECT_LE(
+        relative_error(in_double(dqkv), reference::attention_backward(
+                                            in_double(dout), in_double(qkv), in_double(probabilities),
+                                            s.batch, s.context, s.width, s.heads, s.kv_heads, s.causal)),
+        kTolerance<T>);
 }
 
 TEST_P(Attention, AgreesWithThePlainForm) {
@@ -64,9 +69,9 @@ TEST_P(Attention, EachPositionSpreadsOneOverWhatItMaySee) {
     for (int row = 0; row < s.batch * s.heads * s.context; ++row) {
         const float* p = probabilities.data() + static_cast<std::size_t>(row) * s.context;
         double seen = 0.0;
-        for (int i = 0; i <= row % s.context; ++i) seen += p[i];
+        for (int i = 0; i < s.seen(row % s.context); ++i) seen += p[i];
         EXPECT_NEAR(seen, 1.0, 1e-6);
-        for (int i = row % s.context + 1; i < s.context; ++i) EXPECT_EQ(p[i], 0.0f) << "looks ahead";
+        for (int i = s.seen(row % s.context); i < s.context; ++i) EXPECT_EQ(p[i], 0.0f) << "looks ahead";
     }
 }
 

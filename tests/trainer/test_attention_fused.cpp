@@ -26,12 +26,16 @@ std::size_t rows(const AttentionShape& s) {
 class FusedAttention : public ::testing::TestWithParam<AttentionShape> {};
 
 // Contexts of one position, within a tile of 64 rows and 128 columns, at its edges, and over several; keys
-// for every query head, for every other one, for every third, and one for all.
+// for every query head, for every other one, for every third, and one for all. The last look both ways.
 INSTANTIATE_TEST_SUITE_P(Shapes, FusedAttention,
                          ::testing::Values(AttentionShape{1, 1, 4, 1, 1}, AttentionShape{2, 5, 6, 2, 2},
                                            AttentionShape{1, 64, 8, 2, 2}, AttentionShape{2, 65, 12, 3, 3},
                                            AttentionShape{1, 128, 16, 4, 4}, AttentionShape{1, 129, 16, 4, 2},
-                                           AttentionShape{2, 300, 24, 3, 1}, AttentionShape{1, 9, 18, 6, 2}));
+                                           AttentionShape{2, 300, 24, 3, 1}, AttentionShape{1, 9, 18, 6, 2},
+                                           AttentionShape{1, 1, 4, 1, 1, false},
+                                           AttentionShape{2, 65, 12, 3, 3, false},
+                                           AttentionShape{1, 128, 16, 4, 4, false},
+                                           AttentionShape{2, 300, 24, 3, 1, false}));
 
 template <class T>
 void expect_the_plain_form(const AttentionShape& s) {
@@ -43,12 +47,13 @@ void expect_the_plain_form(const AttentionShape& s) {
                                       delta.data(), s);
 
     const Vector wide = in_double(qkv);
-    const auto plain = reference::attention_forward(wide, s.batch, s.context, s.width, s.heads, s.kv_heads);
+    const auto plain =
+        reference::attention_forward(wide, s.batch, s.context, s.width, s.heads, s.kv_heads, s.causal);
     EXPECT_LE(relative_error(in_double(out), plain.out), kTolerance<T>);
     // The delta is made of the rounded output, so a Bf16 gradient feels that rounding too.
-    EXPECT_LE(relative_error(in_double(dqkv),
-                             reference::attention_backward(in_double(dout), wide, plain.probabilities,
-                                                           s.batch, s.context, s.width, s.heads, s.kv_heads)),
+    EXPECT_LE(relative_error(in_double(dqkv), reference::attention_backward(
+                                                  in_double(dout), wide, plain.probabilities, s.batch,
+                                                  s.context, s.width, s.heads, s.kv_heads, s.causal)),
               2 * kTolerance<T>);
 }
 
@@ -69,7 +74,8 @@ TEST_P(FusedAttention, KeepsTheLogarithmOfTheSum) {
     }
     kernels::fused_attention_forward(qkv.data(), out.data(), lse.data(), s);
     for (std::size_t row = 0; row < lse.size(); ++row) {
-        const auto seen = static_cast<float>(row % static_cast<std::size_t>(s.context) + 1);
+        const auto context = static_cast<std::size_t>(s.context);
+        const auto seen = static_cast<float>(s.causal ? row % context + 1 : context);
         EXPECT_NEAR(lse[row], std::log(seen), 1e-6f * (1.0f + std::log(seen)));
     }
 }

@@ -6,18 +6,21 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "tests/trainer/model_testing.h"
 #include "trainer/executor/cpu_kernels.h"
+#include "trainer/job/masking.h"
 #include "trainer/kernels/random.h"
 
 namespace shardscope::trainer {
 namespace {
 
 using testing::Pass;
+using testing::small_bert;
 using testing::small_gpt;
 using testing::small_llama;
 using testing::small_mlp;
@@ -117,9 +120,13 @@ class OneDevice {
             return kernels::fill_normal(reinterpret_cast<float*>(bytes.data()), n, 5, stream, 0, 0, 1);
         }
         auto* tokens = reinterpret_cast<std::int32_t*>(bytes.data());
+        const bool masked = job_.model.type == ModelType::bert && std::string_view(name) == "target";
+        const auto context = static_cast<std::size_t>(job_.model.context);
         for (std::size_t i = 0; i < n; ++i) {
             tokens[i] = static_cast<std::int32_t>(kernels::random_bits(5, stream, i) %
                                                   static_cast<std::uint64_t>(vocabulary(job_)));
+            if (masked && i % context >= static_cast<std::size_t>(masked_tokens(job_.model.context)))
+                tokens[i] = -1;
         }
     }
 
@@ -244,9 +251,15 @@ TEST(Gradients, WithFusedAttention) {
     check_gradients(fused(small_llama()), 2e-3);
 }
 
+// Attention that looks both ways, sums that are normalised, and a loss of few positions.
+TEST(Gradients, Bert) {
+    check_gradients(small_bert(), 2e-3);
+    check_gradients(fused(tied_with_dropout(small_bert())), 2e-3);
+}
+
 // The same function: sums in another order.
 TEST(Gradients, WithFusedAttentionAreThoseOfThePlain) {
-    for (const Job& job : {small_gpt(), small_llama()}) {
+    for (const Job& job : {small_gpt(), small_llama(), small_bert()}) {
         OneDevice plain(job), other(fused(job));
         const std::map<int, Floats> expected = plain.gradients();
         for (const auto& [id, gradient] : other.gradients()) {
@@ -272,7 +285,8 @@ TEST(Gradients, LlamaTiedWithDropout) {
 
 // A language model that knows nothing: about ln 256 = 5.545 nats per byte.
 TEST(Gradients, StartAtTheLossOfKnowingNothing) {
-    for (const Job& job : {small_gpt(), small_llama()}) EXPECT_NEAR(OneDevice(job).loss(), 5.545, 0.1);
+    for (const Job& job : {small_gpt(), small_llama(), small_bert()})
+        EXPECT_NEAR(OneDevice(job).loss(), 5.545, 0.1);
 }
 
 // The forward computed again has the same bits, dropout's masks too.
@@ -318,7 +332,8 @@ TEST(Gradients, AreTheSameBitsBesideFrozenParameters) {
 
 // bf16 keeps 8 bits: a rounding is 2^-9 = 0.2 % of a value; gradients pass some tens of them.
 TEST(Gradients, InBf16AreNearThoseInFp32) {
-    for (Job job : {small_mlp(), small_gpt(), small_llama(), fused(small_gpt()), fused(small_llama())}) {
+    for (Job job :
+         {small_mlp(), small_gpt(), small_llama(), small_bert(), fused(small_gpt()), fused(small_llama())}) {
         OneDevice exact(job);
         const std::map<int, Floats> expected = exact.gradients();
         job.precision = {Precision::bf16, Precision::bf16, Precision::bf16};

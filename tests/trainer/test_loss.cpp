@@ -64,6 +64,34 @@ TEST(CrossEntropy, GradientAgreesWithFiniteDifferences) {
               kFiniteDifferenceTolerance);
 }
 
+// Rows without a target change nothing: the loss and its gradient are those of the others alone.
+TEST(CrossEntropy, LeavesOutRowsWithoutATarget) {
+    constexpr int kRows = 5, kClasses = 40, kCounted = 2;
+    const Floats logits = normals(kRows * kClasses, "logits");
+    const Tokens targets = {-1, 7, -1, -1, 39};
+    Floats probabilities(logits.size(), NAN), dlogits(logits.size(), NAN);
+    double mean = NAN;
+    kernels::cross_entropy_forward(logits.data(), targets.data(), probabilities.data(), &mean, kRows,
+                                   kClasses, kCounted);
+    kernels::cross_entropy_backward(probabilities.data(), targets.data(), dlogits.data(), kRows, kClasses,
+                                    kCounted);
+
+    Floats some, expected(2 * kClasses, NAN);
+    for (const int row : {1, 4})
+        some.insert(some.end(), &logits[row * kClasses], &logits[row * kClasses] + kClasses);
+    const Tokens own = {7, 39};
+    double mean_of_some = NAN;
+    kernels::cross_entropy_forward(some.data(), own.data(), some.data(), &mean_of_some, kCounted, kClasses);
+    kernels::cross_entropy_backward(some.data(), own.data(), expected.data(), kCounted, kClasses);
+    EXPECT_EQ(mean, mean_of_some);
+    for (int row = 0; row < kRows; ++row) {
+        for (int j = 0; j < kClasses; ++j) {
+            const float wanted = row == 1 ? expected[j] : row == 4 ? expected[kClasses + j] : 0.0f;
+            ASSERT_EQ(dlogits[row * kClasses + j], wanted) << row << " " << j;
+        }
+    }
+}
+
 // A run that diverges must show it.
 TEST(CrossEntropy, OfNotANumberIsNotANumber) {
     Floats logits(20, 1.0f);

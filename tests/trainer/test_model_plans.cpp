@@ -17,6 +17,7 @@ using ::testing::EndsWith;
 using ::testing::Not;
 using testing::Pass;
 using testing::PassOptions;
+using testing::small_bert;
 using testing::small_gpt;
 using testing::small_llama;
 using testing::small_mlp;
@@ -53,16 +54,20 @@ std::vector<Job> all_models() {
     fused.model.attention = AttentionKind::fused;
     Job mlp = small_mlp(), gpt = small_gpt();  // the product computes the activation, too
     mlp.model.fused_activation = gpt.model.fused_activation = true;
-    return {small_mlp(), small_gpt(), tied, small_llama(), llama, fused, mlp, gpt};
+    Job bert = small_bert();
+    bert.model.tied_embeddings = true;
+    bert.model.dropout = 0.1;
+    return {small_mlp(), small_gpt(), tied, small_llama(), llama, fused, mlp, gpt, small_bert(), bert};
 }
 
 // --- in general ------------------------------------------------------------------------------------------
 
 TEST(ModelPlans, UseNothingThatIsFreedAndFreeAll) {
     for (const Job& model : all_models()) {
-        const std::string block = model.model.type == ModelType::mlp   ? "module:Sequential"
-                                  : model.model.type == ModelType::gpt ? "module:Block"
-                                                                       : "module:LlamaBlock";
+        const std::string block = model.model.type == ModelType::mlp    ? "module:Sequential"
+                                  : model.model.type == ModelType::gpt  ? "module:Block"
+                                  : model.model.type == ModelType::bert ? "module:BertLayer"
+                                                                        : "module:LlamaBlock";
         for (const Job& job : {model, in_bf16(model), checkpointed(model, block), frozen(model, "none")}) {
             const Pass pass = pass_of(job, {.finite_flag = true});
             EXPECT_EQ(pass.dangling(), 0);
@@ -391,8 +396,8 @@ TEST(ModelPlans, CheckTheOutputOfEachLeafModuleOnce) {
         }
         for (const Module* module : tree.modules) {
             const bool leaf = module->children().empty() && module->class_name() != "Dropout";
-            const bool computes = module->class_name() == "CausalSelfAttention" ||  // the attention itself
-                                  module->class_name() == "SwiGLU";                 // its product
+            const bool computes = module->class_name().ends_with("SelfAttention") ||  // the attention itself
+                                  module->class_name() == "SwiGLU";                   // its product
             const bool in_product = job.model.fused_activation &&
                                     (module->class_name() == "ReLU" || module->class_name() == "GELU");
             EXPECT_EQ(checked.count(module->path), (leaf && !in_product) || computes ? 1 : 0) << module->path;

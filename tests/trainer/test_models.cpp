@@ -18,6 +18,7 @@ namespace {
 using testing::elements;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::small_bert;
 using testing::small_gpt;
 using testing::small_llama;
 using testing::small_mlp;
@@ -29,12 +30,18 @@ Job named(const std::string& name) {
 
 // V tokens, T positions, L layers of width h, f features inside the feed-forward part:
 //   gpt    (V + T) h + L (4 h^2 + 4 h + 2 h f + f + h + 4 h) + 2 h, the head tied
+//   bert   (V + T) h + 2 h + L (4 h^2 + 4 h + 2 h f + f + h + 4 h) + h^2 + 3 h, the head tied; released
+//   models
+//          have 2 h for segments and V biases of the head beside: 109,514,298 of bert-base
 //   llama  V h (1 + untied) + L (h (h + 2 kv) + h^2 + 3 h f + 2 h) + h
 TEST(Models, HaveThePublishedNumbersOfParameters) {
     EXPECT_EQ(elements(tree_of(named("gpt2"))), 124'439'808);
     EXPECT_EQ(elements(tree_of(named("gpt2-medium"))), 354'823'168);
     EXPECT_EQ(elements(tree_of(named("gpt2-large"))), 774'030'080);
     EXPECT_EQ(elements(tree_of(named("gpt2-xl"))), 1'557'611'200);
+    EXPECT_EQ(elements(tree_of(named("bert-base"))), 109'514'298 - 2 * 768 - 30'522);
+    EXPECT_EQ(elements(tree_of(named("bert-large"))), 335'174'458 - 2 * 1024 - 30'522);
+    EXPECT_EQ(elements(tree_of(named("bert-2.5b"))), 2'451'307'520);
     EXPECT_EQ(elements(tree_of(named("llama-1b"))), 1'235'814'400);
     EXPECT_EQ(elements(tree_of(named("llama-8b"))), 8'030'261'248);
     EXPECT_EQ(elements(tree_of(named("llama-70b"))), 70'553'706'496);
@@ -114,6 +121,30 @@ TEST(Models, NameTheModulesOfALlama) {
               "Linear_3 blocks.0.feed_forward.w3\n"
               "Linear_4 blocks.0.feed_forward.w2\n"
               "RMSNorm_2 norm\n"
+              "Linear_5 head\n");
+}
+
+TEST(Models, NameTheModulesOfABert) {
+    Job job = small_bert();
+    job.model.layers = 1;
+    EXPECT_EQ(listed(tree_of(job)),
+              "Bert_0 \n"
+              "Embedding_0 token_embedding\n"
+              "Embedding_1 position_embedding\n"
+              "LayerNorm_0 embedding_norm\n"
+              "BertLayer_0 layers.0\n"
+              "SelfAttention_0 layers.0.attention\n"
+              "Linear_0 layers.0.attention.qkv\n"
+              "Linear_1 layers.0.attention.projection\n"
+              "LayerNorm_1 layers.0.norm_1\n"
+              "FeedForward_0 layers.0.feed_forward\n"
+              "Linear_2 layers.0.feed_forward.expand\n"
+              "GELU_0 layers.0.feed_forward.gelu\n"
+              "Linear_3 layers.0.feed_forward.projection\n"
+              "LayerNorm_2 layers.0.norm_2\n"
+              "Linear_4 transform\n"
+              "GELU_1 gelu\n"
+              "LayerNorm_3 norm\n"
               "Linear_5 head\n");
 }
 

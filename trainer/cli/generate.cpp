@@ -28,10 +28,11 @@ namespace {
 constexpr int kTokens = 400;  // that are generated
 
 void check(const Job& job) {
-    if (job.model.type == ModelType::mlp) {
-        throw JobError(
-            fmt::format("{}model.type: an mlp knows no text to go on with; set it to \"gpt\" or \"llama\"",
-                        where(job, "model.type")));
+    if (job.model.type == ModelType::mlp || job.model.type == ModelType::bert) {
+        throw JobError(fmt::format(
+            "{}model.type: {}; set it to \"gpt\" or \"llama\"", where(job, "model.type"),
+            job.model.type == ModelType::mlp ? "an mlp knows no text to go on with"
+                                             : "a bert fills gaps in a text and does not go on with one"));
     }
     if (job.checkpoint.load.empty()) {
         throw JobError(

@@ -60,11 +60,16 @@ struct Launcher {
         return sizes.d % kPackOf<T> == 0;
     }
 
+    void check_causal() const {
+        if (!sizes.causal) throw std::logic_error("fused attention looks back only");
+    }
     void fused_forward() {
+        check_causal();
         sizes.packed = packed({t(0), t(2)});
         launch_flash(FlashForward<T>{t(2), t(0), f(1)}, sizes, stream);
     }
     void fused_backward() {
+        check_causal();
         sizes.packed = packed({t(0), t(2), t(3), t(4)});
         const std::int64_t rows = std::int64_t{sizes.batch} * sizes.context * sizes.heads;
         constexpr std::int64_t kRows = kThreads / kLanes;

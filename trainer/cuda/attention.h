@@ -1,6 +1,6 @@
-// Causal attention on a CUDA device. Everything is asynchronous on the stream given and its results are the
-// same, bit for bit, each time (no atomics: every sum has one owner and one order). Shapes as in
-// trainer/kernels/attention.h and attention_fused.h.
+// Attention on a CUDA device; fused, causal alone. Everything is asynchronous on the stream given and its
+// results are the same, bit for bit, each time (no atomics: every sum has one owner and one order). Shapes as
+// in trainer/kernels/attention.h and attention_fused.h.
 #pragma once
 
 #include <cstddef>

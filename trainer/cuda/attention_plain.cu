@@ -42,21 +42,22 @@ __global__ void __launch_bounds__(kThreads)
     const HeadOffsets at = offsets_of(s, head / s.heads, head % s.heads);
     const T *q = qkv + at.query + here * s.row, *k = qkv + at.key, *v = qkv + at.value;
     T* const p = probabilities + row * s.context;
+    const int last = s.last_seen(here);
 
     float largest = -INFINITY;
-    for (int j = lane; j <= here; j += 32) largest = fmaxf(largest, product(q, k + j * s.row, s.d) * s.scale);
+    for (int j = lane; j <= last; j += 32) largest = fmaxf(largest, product(q, k + j * s.row, s.d) * s.scale);
     largest = combine(largest, [](float a, float b) { return fmaxf(a, b); });
     float sum = 0.0f;
-    for (int j = lane; j <= here; j += 32) sum += expf(product(q, k + j * s.row, s.d) * s.scale - largest);
+    for (int j = lane; j <= last; j += 32) sum += expf(product(q, k + j * s.row, s.d) * s.scale - largest);
     const float inverse = 1.0f / combine(sum, [](float a, float b) { return a + b; });
     for (int j = lane; j < s.context; j += 32) {
-        const float score = j <= here ? product(q, k + j * s.row, s.d) * s.scale : 0.0f;
-        p[j] = rounded<T>(j <= here ? expf(score - largest) * inverse : 0.0f);
+        const float score = j <= last ? product(q, k + j * s.row, s.d) * s.scale : 0.0f;
+        p[j] = rounded<T>(j <= last ? expf(score - largest) * inverse : 0.0f);
     }
     __syncwarp();  // what the warp's lanes stored is read by all of them
     for (int e = lane; e < s.d; e += 32) {
         float total = 0.0f;
-        for (int j = 0; j <= here; ++j) total = fmaf(to_float(p[j]), to_float(v[j * s.row + e]), total);
+        for (int j = 0; j <= last; ++j) total = fmaf(to_float(p[j]), to_float(v[j * s.row + e]), total);
         out[at.out + static_cast<std::int64_t>(here) * s.width + e] = rounded<T>(total);
     }
 }
@@ -75,20 +76,21 @@ __global__ void __launch_bounds__(kThreads)
     const T* const go = dout + at.out + static_cast<std::int64_t>(here) * s.width;
     const T *k = qkv + at.key, *v = qkv + at.value;
     const T* const p = probabilities + (at.row + here) * s.context;
+    const int last = s.last_seen(here);
 
     float delta = 0.0f;
-    for (int j = lane; j <= here; j += 32) {
+    for (int j = lane; j <= last; j += 32) {
         delta = fmaf(to_float(p[j]), product(go, v + j * s.row, s.d), delta);
     }
     delta = combine(delta, [](float a, float b) { return a + b; });
     if (lane == 0) deltas[local] = delta;
     for (int e = lane; e - lane < s.d; e += 32) {  // all lanes come along: each makes some of the shares
         float total = 0.0f;
-        for (int j = 0; j <= here; j += 32) {
+        for (int j = 0; j <= last; j += 32) {
             const int mine = j + lane;
             const float share =
-                mine <= here ? to_float(p[mine]) * (product(go, v + mine * s.row, s.d) - delta) : 0.0f;
-            for (int other = 0; other < 32 && j + other <= here; ++other) {
+                mine <= last ? to_float(p[mine]) * (product(go, v + mine * s.row, s.d) - delta) : 0.0f;
+            for (int other = 0; other < 32 && j + other <= last; ++other) {
                 const float ds = __shfl_sync(kAll, share, other);
                 if (e < s.d) total = fmaf(ds, to_float(k[(j + other) * s.row + e]), total);
             }
@@ -118,7 +120,7 @@ __global__ void __launch_bounds__(kThreads)
             const HeadOffsets from = offsets_of(s, b, first_head + member);
             const T *q = qkv + from.query, *go = dout + from.out;
             const T* const p = probabilities + from.row * s.context + key;  // of query i at i * context
-            for (int i = key; i < s.context; i += 32) {
+            for (int i = s.first_seeing(key); i < s.context; i += 32) {
                 const int mine = i + lane;
                 const bool there = mine < s.context;
                 const std::int64_t place = static_cast<std::int64_t>(mine);

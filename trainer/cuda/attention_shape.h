@@ -17,8 +17,13 @@ struct AttentionSizes {
     std::int64_t row = 0;  // elements of a row of qkv
     float scale = 0;       // 1 / sqrt(d)
     bool packed = false;   // rows of heads can be read 16 bytes at a time
+    bool causal = true;    // else every position sees all of its sequence (plain alone)
 
-    // From an attention's dims: batch, context, heads, width, kv heads.
+    // The last position that `here` sees, and the first that sees it.
+    __host__ __device__ int last_seen(int here) const { return causal ? here : context - 1; }
+    __host__ __device__ int first_seeing(int here) const { return causal ? here : 0; }
+
+    // From an attention's dims: batch, context, heads, width, kv heads, 1 where it is not causal.
     static AttentionSizes of(const Op& op) {
         AttentionSizes s;
         s.batch = static_cast<int>(op.dims[0]);
@@ -26,6 +31,7 @@ struct AttentionSizes {
         s.heads = static_cast<int>(op.dims[2]);
         s.width = static_cast<int>(op.dims[3]);
         s.kv_heads = static_cast<int>(op.dims[4]);
+        s.causal = op.dims[5] == 0;
         s.d = s.width / s.heads;
         s.group = s.heads / s.kv_heads;
         s.row = s.width + std::int64_t{2} * s.kv_heads * s.d;

@@ -283,9 +283,11 @@ bool launch_untyped(const Operands& o) {
         case Kernel::mse_backward:
             return mse_backward(device, o.f(1), o.f(2), o.f(0), n), true;
         case Kernel::cross_entropy_forward:
-            return cross_entropy_forward(device, o.f(2), o.tokens(3), o.f(1), o.f64(0), o.d(0), o.d(1)), true;
+            return cross_entropy_forward(device, o.f(2), o.tokens(3), o.f(1), o.f64(0), o.d(0), o.d(1),
+                                         o.d(2)),
+                   true;
         case Kernel::cross_entropy_backward:
-            return cross_entropy_backward(device, o.f(1), o.tokens(2), o.f(0), o.d(0), o.d(1)), true;
+            return cross_entropy_backward(device, o.f(1), o.tokens(2), o.f(0), o.d(0), o.d(1), o.d(2)), true;
         case Kernel::cat:
         case Kernel::split:
             return cat_or_split(o), true;

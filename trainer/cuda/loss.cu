@@ -22,7 +22,8 @@ __global__ void __launch_bounds__(kThreads)
                          double* losses, int classes, bool packed) {
     const std::size_t begin = std::size_t{blockIdx.x} * static_cast<std::size_t>(classes);
     const float* row = logits + begin;
-    const float logit = row[targets[blockIdx.x]];  // before probabilities may overwrite it
+    const int target = targets[blockIdx.x];                // negative: the row adds nothing
+    const float logit = target >= 0 ? row[target] : 0.0f;  // before probabilities may overwrite it
     float largest = kLowest, sum = 0.0f;
     each_pack<0, kCount>(classes, [&](int, int first) {
         float in[kCount];
@@ -47,8 +48,9 @@ __global__ void __launch_bounds__(kThreads)
         store_part(probabilities + begin, first, classes, packed, in);
     });
     if (threadIdx.x == 0) {
-        losses[blockIdx.x] =
+        const double loss =
             log(static_cast<double>(sum)) + static_cast<double>(of_row) - static_cast<double>(logit);
+        losses[blockIdx.x] = target >= 0 ? loss : 0.0;
     }
 }
 
@@ -57,11 +59,12 @@ __global__ void __launch_bounds__(kThreads)
                                   int classes, float share, bool packed) {
     const std::size_t begin = std::size_t{blockIdx.x} * static_cast<std::size_t>(classes);
     const int target = targets[blockIdx.x];
+    const float factor = target >= 0 ? share : 0.0f;
     each_pack<0, kCount>(classes, [&](int, int first) {
         float p[kCount];
         load_part(probabilities + begin, first, classes, packed, p);
 #pragma unroll
-        for (int i = 0; i < kCount; ++i) p[i] = (first + i == target ? p[i] - 1.0f : p[i]) * share;
+        for (int i = 0; i < kCount; ++i) p[i] = (first + i == target ? p[i] - 1.0f : p[i]) * factor;
         store_part(dlogits + begin, first, classes, packed, p);
     });
 }
@@ -80,19 +83,20 @@ struct Distance {
 }  // namespace
 
 void cross_entropy_forward(const DeviceContext& device, const float* logits, const std::int32_t* targets,
-                           float* probabilities, double* mean, int rows, int classes) {
+                           float* probabilities, double* mean, int rows, int classes, int counted) {
     auto* losses = device.workspace.take_of<double>(static_cast<std::size_t>(rows));
     const bool packed = classes % kCount == 0 && is_aligned(logits) && is_aligned(probabilities);
     launch(&cross_entropy_kernel, static_cast<unsigned>(rows), threads_of_row(classes), 0, device.stream,
            logits, targets, probabilities, losses, classes, packed);
-    sum_parts(device, losses, static_cast<std::size_t>(rows), rows, mean);
+    sum_parts(device, losses, static_cast<std::size_t>(rows), counted > 0 ? counted : rows, mean);
 }
 
 void cross_entropy_backward(const DeviceContext& device, const float* probabilities,
-                            const std::int32_t* targets, float* dlogits, int rows, int classes) {
+                            const std::int32_t* targets, float* dlogits, int rows, int classes, int counted) {
     const bool packed = classes % kCount == 0 && is_aligned(probabilities) && is_aligned(dlogits);
     launch(&cross_entropy_backward_kernel, static_cast<unsigned>(rows), threads_of_row(classes), 0,
-           device.stream, probabilities, targets, dlogits, classes, 1.0f / static_cast<float>(rows), packed);
+           device.stream, probabilities, targets, dlogits, classes,
+           1.0f / static_cast<float>(counted > 0 ? counted : rows), packed);
 }
 
 void mse_forward(const DeviceContext& device, const float* y, const float* target, double* mean,

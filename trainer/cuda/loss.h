@@ -12,11 +12,12 @@ namespace shardscope::trainer::cuda {
 
 // probabilities may be logits.
 void cross_entropy_forward(const DeviceContext& device, const float* logits, const std::int32_t* targets,
-                           float* probabilities, double* mean, int rows, int classes);
+                           float* probabilities, double* mean, int rows, int classes, int counted = 0);
 
 // dlogits may be probabilities.
 void cross_entropy_backward(const DeviceContext& device, const float* probabilities,
-                            const std::int32_t* targets, float* dlogits, int rows, int classes);
+                            const std::int32_t* targets, float* dlogits, int rows, int classes,
+                            int counted = 0);
 
 void mse_forward(const DeviceContext& device, const float* y, const float* target, double* mean,
                  std::size_t n);

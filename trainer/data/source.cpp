@@ -11,6 +11,7 @@
 
 #include "trainer/data/bpe.h"
 #include "trainer/data/bpe_training.h"
+#include "trainer/data/masked.h"
 #include "trainer/data/synthetic.h"
 #include "trainer/data/text_files.h"
 #include "trainer/job/job.h"
@@ -119,6 +120,11 @@ TextSource divided(const TextSettings& settings) {
     return source;
 }
 
+// Of a vocabulary whose last token is the mask: what the text's tokenizer has; 0: bytes.
+int text_tokens(int vocabulary) {
+    return vocabulary <= kByteTokens + 1 ? 0 : vocabulary - 1;
+}
+
 }  // namespace
 
 std::int64_t whole_batches(const Dataset& validation, int ranks, int batch) {
@@ -152,11 +158,19 @@ DataSource open_data(const Job& job, std::shared_ptr<const Tokenizer> tokenizer)
             settings.path = job.data.path;
             settings.seed = job.run.seed;
             settings.context = job.model.context;
-            settings.vocabulary = job.model.vocabulary;
+            const bool masked = job.model.type == ModelType::bert;
+            settings.vocabulary = masked ? text_tokens(job.model.vocabulary) : job.model.vocabulary;
             settings.validation = job.data.validation;
             settings.tokenizer = std::move(tokenizer);
             TextSource source = open_text(settings);
-            return {std::move(source.tokenizer), std::move(source.train), std::move(source.validation)};
+            if (!masked)
+                return {std::move(source.tokenizer), std::move(source.train), std::move(source.validation)};
+            const Masking masking{job.model.context, source.tokenizer->vocabulary(), job.run.seed};
+            auto train = std::make_unique<MaskedDataset>(std::move(source.train), masking);
+            std::unique_ptr<Dataset> validation;
+            if (source.validation)
+                validation = std::make_unique<MaskedDataset>(std::move(source.validation), masking);
+            return {std::move(source.tokenizer), std::move(train), std::move(validation)};
         }
         if (job.data.validation > 0) {
             throw DataError(

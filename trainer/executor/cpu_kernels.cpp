@@ -113,7 +113,7 @@ void rms_norm_backward(const Operands& o) {
 }
 
 k::AttentionShape attention_shape(const Operands& o) {
-    return {o.d(0), o.d(1), o.d(3), o.d(2), o.d(4)};
+    return {o.d(0), o.d(1), o.d(3), o.d(2), o.d(4), o.d(5) == 0};
 }
 
 // Kernels whose element type is op.dtype.
@@ -214,9 +214,10 @@ bool run_untyped(const Operands& o, const KernelContext& context) {
         case Kernel::mse_backward:
             return k::mse_backward(o.f(1), o.f(2), o.f(0), n), true;
         case Kernel::cross_entropy_forward:
-            return k::cross_entropy_forward(o.f(2), o.tokens(3), o.f(1), o.f64(0), o.d(0), o.d(1)), true;
+            return k::cross_entropy_forward(o.f(2), o.tokens(3), o.f(1), o.f64(0), o.d(0), o.d(1), o.d(2)),
+                   true;
         case Kernel::cross_entropy_backward:
-            return k::cross_entropy_backward(o.f(1), o.tokens(2), o.f(0), o.d(0), o.d(1)), true;
+            return k::cross_entropy_backward(o.f(1), o.tokens(2), o.f(0), o.d(0), o.d(1), o.d(2)), true;
         case Kernel::cat:
             return cat(o.op, o.data, true), true;
         case Kernel::split:

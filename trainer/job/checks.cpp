@@ -5,12 +5,17 @@
 
 #include <fmt/format.h>
 
+#include "trainer/job/keys.h"
 #include "trainer/job/loading.h"
 #include "trainer/job/shapes.h"
 
 namespace shardscope::trainer {
 
 namespace {
+
+std::string_view word_of(ModelType type) {
+    return find_key("model", "type")->choices[static_cast<std::size_t>(type)];
+}
 
 class Checks {
   public:
@@ -65,7 +70,7 @@ void Checks::shape() {
     if (given("model.type") && model.type != shape->type) {
         refuse("model.name", "model.type",
                fmt::format("{} is a {}, but model.type is another; leave model.type out", model.name,
-                           shape->type == ModelType::gpt ? "gpt" : "llama"));
+                           word_of(shape->type)));
     }
     model.type = shape->type;
     if (!given("model.layers")) model.layers = shape->layers;
@@ -96,15 +101,18 @@ void Checks::model() const {
                            "heads",
                            model.heads, model.width));
     }
-    if (model.vocabulary != 0 && model.vocabulary < 256) {
+    const bool masks = model.type == ModelType::bert;
+    if (model.vocabulary != 0 && model.vocabulary < (masks ? 257 : 256)) {
         refuse("model.vocabulary", "model.type",
-               fmt::format("{} is less than the 256 bytes; use 0 for bytes or a number above 256",
-                           model.vocabulary));
+               fmt::format("{} is less than the 256 bytes{}; use 0 for bytes or a number above {}",
+                           model.vocabulary, masks ? " and the mask" : "", masks ? 257 : 256));
     }
-    if (model.type == ModelType::gpt) {
+    if (model.type != ModelType::llama) {
         if (given("model.kv_heads") && model.kv_heads != 0 && model.kv_heads != model.heads) {
             refuse("model.kv_heads", "model.type",
-                   "a gpt has as many heads of keys and values as of queries; set model.type to \"llama\"");
+                   fmt::format("a {} has as many heads of keys and values as of queries; set model.type to "
+                               "\"llama\"",
+                               word_of(model.type)));
         }
         return;
     }
@@ -137,6 +145,11 @@ void Checks::attention() {
     const int head_width = model.width / model.heads;
     if (model.attention == AttentionKind::automatic && job_.run.device != DeviceKind::sim)
         model.attention = automatic_attention(model, job_.run.device == DeviceKind::cuda);
+    if (model.attention == AttentionKind::fused && model.type == ModelType::bert &&
+        job_.run.device == DeviceKind::cuda) {
+        refuse("model.attention", "model.type",
+               "on a GPU \"fused\" looks back only, and a bert looks both ways; set it to \"plain\"");
+    }
     if (model.attention == AttentionKind::fused && head_width > kMostFusedHeadWidth) {
         refuse("model.attention", "model.heads",
                fmt::format(
@@ -224,7 +237,7 @@ void Checks::data() const {
         refuse("data.type", "model.type",
                fmt::format("a {} trains on \"text\"; set data.type to \"text\" and data.path to a file or "
                            "folder",
-                           job_.model.type == ModelType::gpt ? "gpt" : "llama"));
+                           word_of(job_.model.type)));
     }
     if (text && job_.data.path.empty() && job_.run.device != DeviceKind::sim) {  // which opens no data
         refuse("data.path", "data.type", "\"text\" data needs a path; set data.path to a file or folder");
@@ -366,7 +379,8 @@ void Checks::rest() const {
 
 AttentionKind automatic_attention(const ModelSection& model, bool on_gpu) {
     if (model.type == ModelType::mlp) return AttentionKind::automatic;
-    const bool fused = on_gpu && model.width / model.heads <= kMostFusedHeadWidth;
+    const bool fused =
+        on_gpu && model.type != ModelType::bert && model.width / model.heads <= kMostFusedHeadWidth;
     return fused ? AttentionKind::fused : AttentionKind::plain;
 }
 

@@ -23,7 +23,7 @@ class JobError : public std::runtime_error {
     static std::string one_line(std::string sentence);  // control characters of quoted input become '?'
 };
 
-enum class ModelType : std::uint8_t { mlp, gpt, llama };
+enum class ModelType : std::uint8_t { mlp, gpt, llama, bert };
 // How attention is computed. load_job resolves `automatic`, for a simulation who knows its cluster.
 enum class AttentionKind : std::uint8_t { automatic, plain, fused };
 inline constexpr int kMostFusedHeadWidth = 256;
@@ -118,18 +118,18 @@ struct RunSection {
 
 struct ModelSection {
     ModelType type = ModelType::mlp;
-    std::string name;  // a published shape ("gpt2", "llama-8b"); keys that are given replace its values
+    std::string name;  // a published shape ("gpt2", "bert-large"); keys that are given replace its values
     int width = 256;
-    int layers = 8;    // mlp: Linear layers; gpt, llama: blocks
+    int layers = 8;    // mlp: Linear layers; else blocks
     bool bias = true;  // mlp
-    // gpt and llama
+    // gpt, llama and bert
     int heads = 4;
     int kv_heads = 0;    // llama: heads of keys and values; 0: as many as heads
     int context = 128;   // tokens per sample
-    int vocabulary = 0;  // tokens; 0: bytes (256). More with text: a byte-pair vocabulary trained on it
+    int vocabulary = 0;  // tokens; 0: bytes (256; bert: and the mask). More: byte pairs learned from the text
     double dropout = 0;
     bool tied_embeddings = false;
-    bool fused_activation = false;  // mlp, gpt: the product in front of an activation computes it, too
+    bool fused_activation = false;  // mlp, gpt, bert: the product in front of an activation computes it, too
     AttentionKind attention = AttentionKind::automatic;
 };
 
@@ -235,7 +235,7 @@ struct Job {
     std::vector<std::string> notes;  // sentences: keys that a launcher overrides
 };
 
-// What model.attention = "auto" stands for: fused on a GPU that can.
+// What model.attention = "auto" stands for: fused on a GPU that can, where attention is causal.
 AttentionKind automatic_attention(const ModelSection& model, bool on_gpu);
 
 // "FILE:LINE: " of a key, or "" where it was not given.

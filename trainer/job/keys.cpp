@@ -199,34 +199,40 @@ std::vector<Key> make_keys() {
         boolean("run", "overwrite", &Job::run, &RunSection::overwrite,
                 "replace an existing trace (as --overwrite)"),
 
-        choice("model", "type", &Job::model, &ModelSection::type, {"mlp", "gpt", "llama"},
-               "mlp: Linear layers with ReLU between; gpt, llama: language models"),
+        choice("model", "type", &Job::model, &ModelSection::type, {"mlp", "gpt", "llama", "bert"},
+               "mlp: Linear layers with ReLU between; gpt, llama: language models; bert: an encoder that "
+               "fills gaps"),
         text("model", "name", &Job::model, &ModelSection::name,
-             "a published shape, such as gpt2 or llama-8b; other keys of [model] replace its values"),
+             "a published shape, such as gpt2, llama-8b or bert-large; other keys of [model] replace its "
+             "values"),
         integer("model", "width", &Job::model, &ModelSection::width, 1, 65536, "features of a layer"),
         integer("model", "layers", &Job::model, &ModelSection::layers, 1, 4096,
-                "mlp: Linear layers; gpt, llama: blocks"),
+                "mlp: Linear layers; gpt, llama, bert: blocks"),
         boolean("model", "bias", &Job::model, &ModelSection::bias, "mlp: Linear layers have a bias"),
-        integer("model", "heads", &Job::model, &ModelSection::heads, 1, 4096, "gpt, llama: attention heads"),
+        integer("model", "heads", &Job::model, &ModelSection::heads, 1, 4096,
+                "gpt, llama, bert: attention heads"),
         integer("model", "kv_heads", &Job::model, &ModelSection::kv_heads, 0, 4096,
                 "llama: heads of keys and values; 0: as many as heads"),
         integer("model", "context", &Job::model, &ModelSection::context, 1, 65536,
-                "gpt, llama: tokens of a sample"),
+                "gpt, llama, bert: tokens of a sample"),
         integer("model", "vocabulary", &Job::model, &ModelSection::vocabulary, 0, 1000000,
-                "gpt, llama: tokens; 0: the 256 bytes; more: byte pairs, learned from the text"),
+                "gpt, llama, bert: tokens; 0: the 256 bytes; more: byte pairs, learned from the text; bert: "
+                "and the "
+                "mask, which is the last"),
         number("model", "dropout", &Job::model, &ModelSection::dropout, 0, 0.99,
-               "gpt, llama: share of activations set to 0 in training"),
+               "gpt, llama, bert: share of activations set to 0 in training"),
         boolean("model", "tied_embeddings", &Job::model, &ModelSection::tied_embeddings,
-                "gpt, llama: the head uses the token embedding's weight"),
+                "gpt, llama, bert: the head uses the token embedding's weight"),
         boolean("model", "fused_activation", &Job::model, &ModelSection::fused_activation,
-                "mlp, gpt: the matrix product in front of a ReLU or GELU computes that, too, in one kernel"),
-        choice(
-            "model", "attention", &Job::model, &ModelSection::attention, {"auto", "plain", "fused"},
-            "gpt, llama: plain keeps the probabilities of every pair of tokens, fused computes them again; "
-            "auto: fused on a GPU, plain on the CPU"),
+                "mlp, gpt, bert: the matrix product in front of a ReLU or GELU computes that, too, in one "
+                "kernel"),
+        choice("model", "attention", &Job::model, &ModelSection::attention, {"auto", "plain", "fused"},
+               "gpt, llama, bert: plain keeps the probabilities of every pair of tokens, fused computes them "
+               "again; "
+               "auto: fused on a GPU (bert: plain), plain on the CPU"),
 
         choice("data", "type", &Job::data, &DataSection::type, {"synthetic", "text"},
-               "synthetic: made from the seed (mlp); text: from data.path (gpt, llama)"),
+               "synthetic: made from the seed (mlp); text: from data.path (gpt, llama, bert)"),
         text("data", "path", &Job::data, &DataSection::path, "text: a file, or a folder of files"),
         integer("data", "batch", &Job::data, &DataSection::batch, 1, 1048576,
                 "samples per rank and micro-batch"),

@@ -20,7 +20,10 @@ namespace {
 // context of 8,192 tokens in pre-training before it is lengthened. The vocabulary is the released one,
 // 128,000 tokens and 256 reserved ones. Llama 1B: the released configuration of Llama 3.2 1B
 // (num_hidden_layers, num_attention_heads, num_key_value_heads, hidden_size, intermediate_size,
-// tie_word_embeddings).
+// tie_word_embeddings). BERT: Devlin et al., "BERT: Pre-training of deep bidirectional transformers" (arXiv
+// 1810.04805), section 3: layers, hidden size, heads, a feed-forward part of 4 times the hidden size, 512
+// tokens; the vocabulary is that of the released uncased models. bert-2.5b: the shape that tutorials of
+// sharded training use, 192 layers, hidden size 1,024, feed-forward part 4,096; the rest as bert-large.
 constexpr NamedShape kShapes[] = {
     {"gpt2", ModelType::gpt, 12, 12, 0, 768, 4 * 768, 1024, 50257, true, 0},
     {"gpt2-medium", ModelType::gpt, 24, 16, 0, 1024, 4 * 1024, 1024, 50257, true, 0},
@@ -29,6 +32,9 @@ constexpr NamedShape kShapes[] = {
     {"llama-1b", ModelType::llama, 16, 32, 8, 2048, 8192, 8192, 128256, true, 500000},
     {"llama-8b", ModelType::llama, 32, 32, 8, 4096, 14336, 8192, 128256, false, 500000},
     {"llama-70b", ModelType::llama, 80, 64, 8, 8192, 28672, 8192, 128256, false, 500000},
+    {"bert-base", ModelType::bert, 12, 12, 0, 768, 3072, 512, 30522, true, 0},
+    {"bert-large", ModelType::bert, 24, 16, 0, 1024, 4096, 512, 30522, true, 0},
+    {"bert-2.5b", ModelType::bert, 192, 16, 0, 1024, 4096, 512, 30522, true, 0},
 };
 
 }  // namespace

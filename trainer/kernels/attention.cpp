@@ -1,5 +1,5 @@
-// Causal attention, head after head; see attention.h. The T x T matrices are worked through in strips of
-// rows, and a strip's products stop at the diagonal: about half of the square is never computed.
+// Attention, head after head; see attention.h. The T x T matrices are worked through in strips of rows; where
+// it is causal a strip's products stop at the diagonal: about half of the square is never computed.
 #include "trainer/kernels/attention.h"
 
 #include <algorithm>
@@ -17,29 +17,31 @@ namespace {
 
 constexpr int kStrip = 64;  // rows; the last strip may be shorter
 
-// Rows [first, last) of a head's scores become probabilities in place: softmax up to the diagonal, 0 beyond.
+// Rows [first, last) of a head's scores become probabilities in place: softmax over what is seen, 0 beyond.
 SHARDSCOPE_VECTOR_CLONES
-void softmax_strip(float* scores, int first, int last, int context) {
+void softmax_strip(float* scores, int first, int last, int context, bool causal) {
     for (int t = first; t < last; ++t) {
         float* row = scores + static_cast<std::size_t>(t) * context;
-        const std::size_t seen = static_cast<std::size_t>(t) + 1;
+        const std::size_t seen = static_cast<std::size_t>(causal ? t + 1 : context);
         softmax_row(row, row, seen);
         std::memset(row + seen, 0, (static_cast<std::size_t>(context) - seen) * sizeof(float));
     }
 }
 
 // Rows [first, last): the gradient of the probabilities becomes that of the scores, in place:
-// ds = p (dp - sum of p dp). Beyond the diagonal p is 0, so ds is set to 0 as far as the strip's products
+// ds = p (dp - sum of p dp). Beyond what is seen p is 0, so ds is set to 0 as far as the strip's products
 // read it.
 SHARDSCOPE_VECTOR_CLONES
-void softmax_backward_strip(const float* probabilities, float* gradient, int first, int last, int context) {
+void softmax_backward_strip(const float* probabilities, float* gradient, int first, int last, int context,
+                            bool causal) {
+    const auto read = static_cast<std::size_t>(causal ? last : context);
     for (int t = first; t < last; ++t) {
         const float* p = probabilities + static_cast<std::size_t>(t) * context;
         float* g = gradient + static_cast<std::size_t>(t) * context;
-        const std::size_t seen = static_cast<std::size_t>(t) + 1;
+        const std::size_t seen = causal ? static_cast<std::size_t>(t) + 1 : read;
         const float sum = lane_sum(seen, [=](std::size_t j) SHARDSCOPE_INLINE_LAMBDA { return p[j] * g[j]; });
         for (std::size_t j = 0; j < seen; ++j) g[j] = p[j] * (g[j] - sum);
-        std::memset(g + seen, 0, (static_cast<std::size_t>(last) - seen) * sizeof(float));
+        std::memset(g + seen, 0, (read - seen) * sizeof(float));
     }
 }
 
@@ -48,43 +50,45 @@ void softmax_backward_strip(const float* probabilities, float* gradient, int fir
 // same p).
 template <class Rounded>
 void forward_strip(ConstMatrix q, ConstMatrix k, ConstMatrix v, Matrix p, Matrix o, int first, int last,
-                   int d, Rounded rounded) {
+                   int d, bool causal, Rounded rounded) {
     const Blas& blas = Blas::get();
     const float scale = 1.0f / std::sqrt(static_cast<float>(d));
     const int rows = last - first;
-    blas.sgemm(false, true, rows, last, d, scale, q.row(first), q.stride, k.data, k.stride, 0.0f,
+    const int seen = causal ? last : p.stride;
+    blas.sgemm(false, true, rows, seen, d, scale, q.row(first), q.stride, k.data, k.stride, 0.0f,
                p.row(first), p.stride);
-    softmax_strip(p.data, first, last, p.stride);
+    softmax_strip(p.data, first, last, p.stride, causal);
     rounded(first, last);
-    blas.sgemm(false, false, rows, d, last, 1.0f, p.row(first), p.stride, v.data, v.stride, 0.0f,
+    blas.sgemm(false, false, rows, d, seen, 1.0f, p.row(first), p.stride, v.data, v.stride, 0.0f,
                o.row(first), o.stride);
 }
 
 // dv = pᵀ do;  dp = do vᵀ;  ds as above;  dq = ds k / sqrt(d);  dk = dsᵀ q / sqrt(d). dk and dv are added to
 // what they hold where `add_keys`. ds is [context, context].
 void backward_head(ConstMatrix q, ConstMatrix k, ConstMatrix v, ConstMatrix go, ConstMatrix p, Matrix dq,
-                   Matrix dk, Matrix dv, float* ds, int context, int d, bool add_keys) {
+                   Matrix dk, Matrix dv, float* ds, int context, int d, bool causal, bool add_keys) {
     const Blas& blas = Blas::get();
     const float scale = 1.0f / std::sqrt(static_cast<float>(d));
     const float keep = add_keys ? 1.0f : 0.0f;
     for (int first = 0; first < context; first += kStrip) {  // strips of queries
         const int last = std::min(first + kStrip, context);
-        const int rows = last - first;
+        const int rows = last - first, seen = causal ? last : context;
         float* strip = ds + static_cast<std::size_t>(first) * context;
-        blas.sgemm(false, true, rows, last, d, 1.0f, go.row(first), go.stride, v.data, v.stride, 0.0f, strip,
+        blas.sgemm(false, true, rows, seen, d, 1.0f, go.row(first), go.stride, v.data, v.stride, 0.0f, strip,
                    context);
-        softmax_backward_strip(p.data, ds, first, last, context);
-        blas.sgemm(false, false, rows, d, last, scale, strip, context, k.data, k.stride, 0.0f, dq.row(first),
+        softmax_backward_strip(p.data, ds, first, last, context, causal);
+        blas.sgemm(false, false, rows, d, seen, scale, strip, context, k.data, k.stride, 0.0f, dq.row(first),
                    dq.stride);
     }
-    for (int first = 0; first < context; first += kStrip) {  // strips of keys: seen from `first` on
+    for (int first = 0; first < context; first += kStrip) {  // strips of keys: causal, seen from `first` on
         const int columns = std::min(first + kStrip, context) - first;
-        const int rows = context - first;
-        const std::size_t corner = static_cast<std::size_t>(first) * context + first;
-        blas.sgemm(true, false, columns, d, rows, scale, ds + corner, context, q.row(first), q.stride, keep,
+        const int from = causal ? first : 0;
+        const int rows = context - from;
+        const std::size_t corner = static_cast<std::size_t>(from) * context + first;
+        blas.sgemm(true, false, columns, d, rows, scale, ds + corner, context, q.row(from), q.stride, keep,
                    dk.row(first), dk.stride);
-        blas.sgemm(true, false, columns, d, rows, 1.0f, p.row(first) + first, context, go.row(first),
-                   go.stride, keep, dv.row(first), dv.stride);
+        blas.sgemm(true, false, columns, d, rows, 1.0f, p.row(from) + first, context, go.row(from), go.stride,
+                   keep, dv.row(first), dv.stride);
     }
 }
 
@@ -99,7 +103,8 @@ void forward_head(const float* qkv, float* out, float* probabilities, const Atte
     for (int first = 0; first < shape.context; first += kStrip) {
         forward_strip({qkv + at.query, stride}, {qkv + at.key, stride}, {qkv + at.value, stride},
                       {probabilities + square_of(shape, at), shape.context}, {out + at.out, shape.width},
-                      first, std::min(first + kStrip, shape.context), shape.head_width(), [](int, int) {});
+                      first, std::min(first + kStrip, shape.context), shape.head_width(), shape.causal,
+                      [](int, int) {});
     }
 }
 
@@ -122,7 +127,7 @@ void forward_head(const Bf16* qkv, Bf16* out, Bf16* probabilities, const Attenti
             read_rows({stored.data, context}, p + from, end - begin, context);
         };
         forward_strip({q, d}, {k, d}, {v, d}, {p, context}, {o, d}, first, std::min(first + kStrip, context),
-                      d, rounded);
+                      d, shape.causal, rounded);
     }
     write_rows(o, {out + at.out, shape.width}, context, d);
 }
@@ -147,7 +152,7 @@ void backward_head(const Bf16* dout, const Bf16* qkv, const Bf16* probabilities,
     read_rows({dout + at.out, shape.width}, go, context, d);
     read_rows({probabilities + square_of(shape, at), context}, p, context, context);
     backward_head({q, d}, {k, d}, {v, d}, {go, d}, {p, context}, {dq, d}, {dk, d}, {dv, d}, scratch, context,
-                  d, !first_of_group);
+                  d, shape.causal, !first_of_group);
     write_rows(dq, {dqkv + at.query, stride}, context, d);
     if (last_of_group) {
         write_rows(dk, {dqkv + at.key, stride}, context, d);
@@ -162,7 +167,7 @@ void backward_head(const float* dout, const float* qkv, const float* probabiliti
     backward_head({qkv + at.query, stride}, {qkv + at.key, stride}, {qkv + at.value, stride},
                   {dout + at.out, shape.width}, {probabilities + square_of(shape, at), shape.context},
                   {dqkv + at.query, stride}, {dqkv + at.key, stride}, {dqkv + at.value, stride}, scratch,
-                  shape.context, shape.head_width(), !first_of_group);
+                  shape.context, shape.head_width(), shape.causal, !first_of_group);
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
-// Causal self-attention of all heads, between the projection to queries, keys and values and the one behind
-// it. T is float or Bf16 (arithmetic in fp32), row-major, thread safe. Vaswani et al.: "Attention is all you
-// need", 2017; grouped queries: Ainslie et al.: "GQA", 2023. Shapes: B batch, T context, C width, H heads,
-// d = C/H (H divides C), G key and value heads (G divides H; query head h reads key head h*G/H):
+// Self-attention of all heads, causal or looking both ways, between the projection to queries, keys and
+// values and the one behind it. T is float or Bf16 (arithmetic in fp32), row-major, thread safe. Vaswani et
+// al.: "Attention is all you need", 2017; grouped queries: Ainslie et al.: "GQA", 2023. Shapes: B batch, T
+// context, C width, H heads, d = C/H (H divides C), G key and value heads (G divides H; query head h reads
+// key head h*G/H):
 //   qkv, dqkv        [B,T,C+2Gd]  a row is q, C wide | k, Gd wide | v, Gd wide; head h at h*d … (h+1)*d of
-//   each out, dout        [B,T,C] probabilities    [B,H,T,T]    softmax(q kᵀ / sqrt(d)) over positions up to
-//   one's own; 0 beyond
+//   each out, dout        [B,T,C] probabilities    [B,H,T,T]    softmax(q kᵀ / sqrt(d)); causal: over
+//   positions up to one's own, 0 beyond
 #pragma once
 
 #include <cstddef>
@@ -13,6 +14,7 @@ namespace shardscope::trainer::kernels {
 
 struct AttentionShape {
     int batch = 0, context = 0, width = 0, heads = 0, kv_heads = 0;
+    bool causal = true;  // each position sees itself and what stands before it; else all of its sequence
 
     int head_width() const { return width / heads; }
     int group() const { return heads / kv_heads; }  // query heads that share a key head

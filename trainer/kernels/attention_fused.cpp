@@ -1,6 +1,7 @@
-// Fused causal attention, head after head and tile after tile; see attention_fused.h. A tile is kQueries rows
-// by kKeys columns of the scores; as kKeys is a multiple of kQueries, a tile that begins at or before the
-// last of its rows' positions begins at or before the first of them, so that every row sees one of its keys.
+// Fused attention, head after head and tile after tile; see attention_fused.h. A tile is kQueries rows by
+// kKeys columns of the scores; where it is causal, as kKeys is a multiple of kQueries, a tile that begins at
+// or before the last of its rows' positions begins at or before the first of them, so that every row sees one
+// of its keys.
 #include "trainer/kernels/attention_fused.h"
 
 #include <algorithm>
@@ -22,8 +23,9 @@ constexpr std::size_t kTile = static_cast<std::size_t>(kQueries) * kKeys;
 // Rows [row, row + rows) by columns [column, column + columns) of a head's scores.
 struct Tile {
     int row, rows, column, columns;
+    bool causal;
     // Of the i-th row, how many columns it may see.
-    int seen(int i) const { return std::min(columns, row + i - column + 1); }
+    int seen(int i) const { return causal ? std::min(columns, row + i - column + 1) : columns; }
 };
 
 // The largest score and the sum of e^(score - largest) of each row, over the tiles so far.
@@ -69,14 +71,15 @@ void finish_rows(const RunningSoftmax& softmax, Matrix o, int row, int rows, int
 
 // One head: o and lse. `scores` is one tile.
 void forward_head(ConstMatrix q, ConstMatrix k, ConstMatrix v, Matrix o, float* lse, float* scores,
-                  int context, int d) {
+                  int context, int d, bool causal) {
     const Blas& blas = Blas::get();
     const float scale = 1.0f / std::sqrt(static_cast<float>(d));
     for (int row = 0; row < context; row += kQueries) {
         const int rows = std::min(kQueries, context - row);
         RunningSoftmax softmax;
-        for (int column = 0; column < row + rows; column += kKeys) {
-            const Tile tile{row, rows, column, std::min(kKeys, row + rows - column)};
+        const int end = causal ? row + rows : context;
+        for (int column = 0; column < end; column += kKeys) {
+            const Tile tile{row, rows, column, std::min(kKeys, end - column), causal};
             blas.sgemm(false, true, rows, tile.columns, d, scale, q.row(row), q.stride, k.row(column),
                        k.stride, 0.0f, scores, kKeys);
             take_tile(scores, tile, softmax, o, d);
@@ -117,19 +120,20 @@ void clear_rows(Matrix m, int rows, int d) {
 
 // One head: dq is overwritten, dk and dv are added to. `tiles` are two tiles.
 void backward_head(ConstMatrix q, ConstMatrix k, ConstMatrix v, ConstMatrix go, const float* lse,
-                   const float* delta, Matrix dq, Matrix dk, Matrix dv, float* tiles, int context, int d) {
+                   const float* delta, Matrix dq, Matrix dk, Matrix dv, float* tiles, int context, int d,
+                   bool causal) {
     const Blas& blas = Blas::get();
     const float scale = 1.0f / std::sqrt(static_cast<float>(d));
     float *scores = tiles, *gradient = tiles + kTile;
     for (int column = 0; column < context; column += kKeys) {
-        for (int row = column; row < context; row += kQueries) {
+        for (int row = causal ? column : 0; row < context; row += kQueries) {
             const int rows = std::min(kQueries, context - row);
-            const int columns = std::min(kKeys, row + rows - column);
+            const int columns = std::min(kKeys, (causal ? row + rows : context) - column);
             blas.sgemm(false, true, rows, columns, d, scale, q.row(row), q.stride, k.row(column), k.stride,
                        0.0f, scores, kKeys);
             blas.sgemm(false, true, rows, columns, d, 1.0f, go.row(row), go.stride, v.row(column), v.stride,
                        0.0f, gradient, kKeys);
-            tile_gradient(scores, gradient, {row, rows, column, columns}, lse + row, delta + row);
+            tile_gradient(scores, gradient, {row, rows, column, columns, causal}, lse + row, delta + row);
             blas.sgemm(true, false, columns, d, rows, 1.0f, scores, kKeys, go.row(row), go.stride, 1.0f,
                        dv.row(column), dv.stride);
             blas.sgemm(true, false, columns, d, rows, scale, gradient, kKeys, q.row(row), q.stride, 1.0f,
@@ -147,7 +151,7 @@ void forward_head(const float* qkv, float* out, float* lse, const AttentionShape
     const int stride = shape.row();
     forward_head({qkv + at.query, stride}, {qkv + at.key, stride}, {qkv + at.value, stride},
                  {out + at.out, shape.width}, lse + at.row, workspace_of<float>(Purpose::heads, kTile),
-                 shape.context, shape.head_width());
+                 shape.context, shape.head_width(), shape.causal);
 }
 
 void backward_head(const float* dout, const float* qkv, const float* out, const float* lse, float* dqkv,
@@ -163,7 +167,7 @@ void backward_head(const float* dout, const float* qkv, const float* out, const 
     }
     backward_head({qkv + at.query, stride}, {qkv + at.key, stride}, {qkv + at.value, stride}, go,
                   lse + at.row, delta + at.row, {dqkv + at.query, stride}, dk, dv,
-                  workspace_of<float>(Purpose::heads, 2 * kTile), context, d);
+                  workspace_of<float>(Purpose::heads, 2 * kTile), context, d, shape.causal);
 }
 
 // --- Bf16: copies as floats, rounded once when they are whole ---------------------------------------------
@@ -176,7 +180,7 @@ void forward_head(const Bf16* qkv, Bf16* out, float* lse, const AttentionShape& 
     read_rows({qkv + at.query, stride}, q, context, d);
     read_rows({qkv + at.key, stride}, k, context, d);
     read_rows({qkv + at.value, stride}, v, context, d);
-    forward_head({q, d}, {k, d}, {v, d}, {o, d}, lse + at.row, o + size, context, d);
+    forward_head({q, d}, {k, d}, {v, d}, {o, d}, lse + at.row, o + size, context, d, shape.causal);
     write_rows(o, {out + at.out, shape.width}, context, d);
 }
 
@@ -200,7 +204,7 @@ void backward_head(const Bf16* dout, const Bf16* qkv, const Bf16* out, const flo
     read_rows({out + at.out, shape.width}, o, context, d);
     row_products({go, d}, {o, d}, delta + at.row, context, d);
     backward_head({q, d}, {k, d}, {v, d}, {go, d}, lse + at.row, delta + at.row, {dq, d}, {dk, d}, {dv, d},
-                  dv + size, context, d);
+                  dv + size, context, d, shape.causal);
     write_rows(dq, {dqkv + at.query, stride}, context, d);
     if (last_of_group) {
         write_rows(dk, {dqkv + at.key, stride}, context, d);

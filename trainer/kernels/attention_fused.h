@@ -1,4 +1,4 @@
-// Causal self-attention that never holds the matrix of scores: the same function as attention.h (its shapes
+// Self-attention that never holds the matrix of scores: the same function as attention.h (its shapes
 // too), computed tile by tile. The forward walks over the keys with a running maximum and sum for each query
 // (online softmax) and keeps one number per row, the logarithm of that sum; the backward makes each tile's
 // probabilities again from it. Dao et al.: "FlashAttention", 2022, arXiv:2205.14135; Dao:

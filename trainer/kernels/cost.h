@@ -119,30 +119,37 @@ constexpr Cost rotary_cost(Count rows, Count turned_heads, Count head_width) {
 constexpr Count causal_pairs(Count context) {
     return context * (context + 1) / 2;
 }
+constexpr Count pairs_of(Count context, bool causal) {
+    return causal ? causal_pairs(context) : context * context;
+}
 
 // Per head and pair 2d for the score, 2d for the output and 5 for scale and softmax (d = width / heads).
 // Counted are the pairs that are needed, not the half squares on the diagonal that are computed and thrown
 // away.
-constexpr Cost attention_forward_cost(Count batch, Count context, Count width, Count heads) {
-    const Count pairs = causal_pairs(context);
+constexpr Cost attention_forward_cost(Count batch, Count context, Count width, Count heads,
+                                      bool causal = true) {
+    const Count pairs = pairs_of(context, causal);
     return {batch * pairs * (4 * width + 5 * heads),
             4 * batch * (4 * context * width + heads * context * context)};
 }
 // Twice the products of the forward (dv, dp, dq, dk), and 4 per pair for the softmax's gradient.
-constexpr Cost attention_backward_cost(Count batch, Count context, Count width, Count heads) {
-    const Count pairs = causal_pairs(context);
+constexpr Cost attention_backward_cost(Count batch, Count context, Count width, Count heads,
+                                       bool causal = true) {
+    const Count pairs = pairs_of(context, causal);
     return {batch * pairs * (8 * width + 4 * heads),
             4 * batch * (7 * context * width + heads * context * context)};
 }
 
 // The same products, but one number per row instead of the square of probabilities. The backward makes each
 // score again: 2d more for it, and 3 for scale, difference and exp.
-constexpr Cost fused_attention_forward_cost(Count batch, Count context, Count width, Count heads) {
-    return {attention_forward_cost(batch, context, width, heads).flops,
+constexpr Cost fused_attention_forward_cost(Count batch, Count context, Count width, Count heads,
+                                            bool causal = true) {
+    return {attention_forward_cost(batch, context, width, heads, causal).flops,
             4 * batch * (4 * context * width + heads * context)};
 }
-constexpr Cost fused_attention_backward_cost(Count batch, Count context, Count width, Count heads) {
-    const Count pairs = causal_pairs(context);
+constexpr Cost fused_attention_backward_cost(Count batch, Count context, Count width, Count heads,
+                                             bool causal = true) {
+    const Count pairs = pairs_of(context, causal);
     return {batch * pairs * (10 * width + 7 * heads) + 2 * batch * context * width,
             4 * batch * (8 * context * width + 3 * heads * context)};
 }

@@ -1,6 +1,7 @@
 // Cross-entropy and mean squared error; see loss.h.
 #include "trainer/kernels/loss.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "trainer/kernels/vectorize.h"
@@ -9,26 +10,32 @@ namespace shardscope::trainer::kernels {
 
 SHARDSCOPE_VECTOR_CLONES
 void cross_entropy_forward(const float* logits, const std::int32_t* targets, float* probabilities,
-                           double* mean, int rows, int classes) {
+                           double* mean, int rows, int classes, int counted) {
     const std::size_t n = static_cast<std::size_t>(classes);
     double total = 0.0;
     for (std::size_t i = 0; i < static_cast<std::size_t>(rows); ++i) {
         const float* row = logits + i * n;
-        const double logit = row[targets[i]];  // read before softmax_row may overwrite it
+        const bool counts = targets[i] >= 0;
+        const double logit = counts ? row[targets[i]] : 0;  // read before softmax_row may overwrite it
         const SoftmaxTerms terms = softmax_row(row, probabilities + i * n, n);
+        if (!counts) continue;
         total += std::log(static_cast<double>(terms.sum)) + static_cast<double>(terms.largest) - logit;
     }
-    *mean = total / rows;
+    *mean = total / (counted > 0 ? counted : rows);
 }
 
 SHARDSCOPE_VECTOR_CLONES
 void cross_entropy_backward(const float* probabilities, const std::int32_t* targets, float* dlogits, int rows,
-                            int classes) {
+                            int classes, int counted) {
     const std::size_t n = static_cast<std::size_t>(classes);
-    const float share = 1.0f / static_cast<float>(rows);
+    const float share = 1.0f / static_cast<float>(counted > 0 ? counted : rows);
     for (std::size_t i = 0; i < static_cast<std::size_t>(rows); ++i) {
         const float* p = probabilities + i * n;
         float* gradient = dlogits + i * n;
+        if (targets[i] < 0) {
+            std::fill_n(gradient, n, 0.0f);
+            continue;
+        }
         const float of_target = (p[targets[i]] - 1.0f) * share;
         for (std::size_t j = 0; j < n; ++j) gradient[j] = p[j] * share;
         gradient[targets[i]] = of_target;

@@ -8,13 +8,14 @@
 namespace shardscope::trainer::kernels {
 
 // *mean = mean over the rows of -log softmax(logits)[target]; logits and probabilities [rows,classes],
-// targets in [0, classes). probabilities = softmax(logits), kept for the backward; may be logits.
+// targets in [0, classes), or negative: that row adds nothing, and the mean is over the `counted` rows that
+// do (0: all). probabilities = softmax(logits), kept for the backward; may be logits.
 void cross_entropy_forward(const float* logits, const std::int32_t* targets, float* probabilities,
-                           double* mean, int rows, int classes);
+                           double* mean, int rows, int classes, int counted = 0);
 
-// dlogits = (probabilities - onehot(target)) / rows; may be probabilities.
+// dlogits = (probabilities - onehot(target)) / counted, 0 where the target is negative; may be probabilities.
 void cross_entropy_backward(const float* probabilities, const std::int32_t* targets, float* dlogits, int rows,
-                            int classes);
+                            int classes, int counted = 0);
 
 // *mean = mean of (y - target)^2 over n elements.
 void mse_forward(const float* y, const float* target, double* mean, std::size_t n);

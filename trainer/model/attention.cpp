@@ -61,8 +61,8 @@ Tensor Rotary::turn(Graph& graph, const std::string& path, const Tensor& x, int 
 
 // --- attention -----------------------------------------------------------------------------------------
 
-CausalSelfAttention::CausalSelfAttention(std::string attribute, const AttentionShape& shape)
-    : Module("CausalSelfAttention", std::move(attribute)), shape_(shape) {
+SelfAttention::SelfAttention(std::string attribute, const AttentionShape& shape)
+    : Module(shape.causal ? "CausalSelfAttention" : "SelfAttention", std::move(attribute)), shape_(shape) {
     const int head_width = shape.width / shape.heads;
     const int outputs = (shape.heads + 2 * shape.kv_heads) * head_width;
     add_child(std::make_unique<Linear>("qkv", shape.width, outputs, shape.bias, kProjectionStd));
@@ -71,7 +71,7 @@ CausalSelfAttention::CausalSelfAttention(std::string attribute, const AttentionS
     if (shape.dropout > 0) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
 }
 
-Tensor CausalSelfAttention::forward(Graph& graph, const Tensor& x) {
+Tensor SelfAttention::forward(Graph& graph, const Tensor& x) {
     const std::int64_t batch = x.elements() / (std::int64_t{shape_.width} * shape_.context);
     Tensor qkv = call(graph, child(0), x);
     if (shape_.rotary) {
@@ -84,50 +84,55 @@ Tensor CausalSelfAttention::forward(Graph& graph, const Tensor& x) {
     return shape_.dropout > 0 ? call(graph, child(2), y) : y;
 }
 
-Tensor CausalSelfAttention::attend(Graph& graph, const Tensor& qkv, std::int64_t batch) {
+Tensor SelfAttention::attend(Graph& graph, const Tensor& qkv, std::int64_t batch) {
     const std::int64_t context = shape_.context, heads = shape_.heads, width = shape_.width;
-    const std::array<std::int64_t, 6> dims = {batch, context, heads, width, shape_.kv_heads};
+    const std::array<std::int64_t, 6> dims = {batch, context,         heads,
+                                              width, shape_.kv_heads, shape_.causal ? 0 : 1};
     Tensor y = output_of(graph, path + ".attention", batch * context * width, wants(graph, qkv));
     const PlanBuilder::Range range(graph.builder, "aten::scaled_dot_product_attention");
     Tensor probabilities = graph.activation(path + ".probabilities", batch * heads * context * context);
-    check_output(graph,
-                 graph.kernel(Kernel::attention_forward, "attention_forward", {y, probabilities, qkv}, dims,
-                              kernels::attention_forward_cost(batch, context, width, heads).flops));
+    check_output(
+        graph,
+        graph.kernel(Kernel::attention_forward, "attention_forward", {y, probabilities, qkv}, dims,
+                     kernels::attention_forward_cost(batch, context, width, heads, shape_.causal).flops));
     if (y.value < 0) return y;
-    graph.tape.node(
-        "ScaledDotProductAttentionBackward0", [this, &graph, qkv, probabilities, dims, value = y.value] {
-            Tensor dy = graph.tape.take_gradient(value);
-            Tensor dqkv = graph.activation(path + ".qkv.grad", qkv.elements());
-            const std::size_t floats = kernels::attention_backward_scratch(
-                {static_cast<int>(dims[0]), shape_.context, shape_.width, shape_.heads, shape_.kv_heads});
-            Tensor scratch =
-                graph.activation(path + ".scores.grad", static_cast<std::int64_t>(floats), DType::fp32);
-            graph.kernel(Kernel::attention_backward, "attention_backward",
-                         {dqkv, scratch, dy, qkv, probabilities}, dims,
-                         kernels::attention_backward_cost(dims[0], dims[1], dims[3], dims[2]).flops);
-            scratch = {};
-            graph.tape.accumulate(qkv.value, std::move(dqkv));
-        });
+    graph.tape.node("ScaledDotProductAttentionBackward0", [this, &graph, qkv, probabilities, dims,
+                                                           value = y.value] {
+        Tensor dy = graph.tape.take_gradient(value);
+        Tensor dqkv = graph.activation(path + ".qkv.grad", qkv.elements());
+        const std::size_t floats = kernels::attention_backward_scratch(
+            {static_cast<int>(dims[0]), shape_.context, shape_.width, shape_.heads, shape_.kv_heads});
+        Tensor scratch =
+            graph.activation(path + ".scores.grad", static_cast<std::int64_t>(floats), DType::fp32);
+        graph.kernel(
+            Kernel::attention_backward, "attention_backward", {dqkv, scratch, dy, qkv, probabilities}, dims,
+            kernels::attention_backward_cost(dims[0], dims[1], dims[3], dims[2], shape_.causal).flops);
+        scratch = {};
+        graph.tape.accumulate(qkv.value, std::move(dqkv));
+    });
     return y;
 }
 
 // The names are those of PyTorch's flash attention.
-Tensor CausalSelfAttention::attend_fused(Graph& graph, const Tensor& qkv, std::int64_t batch) {
+Tensor SelfAttention::attend_fused(Graph& graph, const Tensor& qkv, std::int64_t batch) {
     const std::int64_t context = shape_.context, heads = shape_.heads, width = shape_.width;
-    const std::array<std::int64_t, 6> dims = {batch, context, heads, width, shape_.kv_heads};
+    const std::array<std::int64_t, 6> dims = {batch, context,         heads,
+                                              width, shape_.kv_heads, shape_.causal ? 0 : 1};
     Tensor y = output_of(graph, path + ".attention", batch * context * width, wants(graph, qkv));
     const PlanBuilder::Range range(graph.builder, "aten::_scaled_dot_product_flash_attention");
     Tensor lse = graph.activation(path + ".logsumexp", batch * heads * context, DType::fp32);
-    check_output(graph,
-                 graph.kernel(Kernel::fused_attention_forward, "flash_forward", {y, lse, qkv}, dims,
-                              kernels::fused_attention_forward_cost(batch, context, width, heads).flops));
+    check_output(
+        graph, graph.kernel(
+                   Kernel::fused_attention_forward, "flash_forward", {y, lse, qkv}, dims,
+                   kernels::fused_attention_forward_cost(batch, context, width, heads, shape_.causal).flops));
     if (y.value < 0) return y;
     graph.tape.node("ScaledDotProductFlashAttentionBackward0", [this, &graph, qkv, lse, dims, saved = y] {
         Tensor dy = graph.tape.take_gradient(saved.value);
         Tensor dqkv = graph.activation(path + ".qkv.grad", qkv.elements());
         Tensor delta = graph.activation(path + ".delta", dims[0] * dims[1] * dims[2], DType::fp32);
-        graph.kernel(Kernel::fused_attention_backward, "flash_backward", {dqkv, delta, dy, qkv, saved, lse},
-                     dims, kernels::fused_attention_backward_cost(dims[0], dims[1], dims[3], dims[2]).flops);
+        graph.kernel(
+            Kernel::fused_attention_backward, "flash_backward", {dqkv, delta, dy, qkv, saved, lse}, dims,
+            kernels::fused_attention_backward_cost(dims[0], dims[1], dims[3], dims[2], shape_.causal).flops);
         delta = {};
         graph.tape.accumulate(qkv.value, std::move(dqkv));
     });

@@ -1,4 +1,4 @@
-// Causal self-attention with its projections, and the rotary position embedding that Llama gives it.
+// Self-attention with its projections, and the rotary position embedding that Llama gives it.
 #pragma once
 
 #include <memory>
@@ -38,17 +38,19 @@ struct AttentionShape {
     float projection_std = 0;  // of the weight of the projection behind the attention
     double dropout = 0;        // behind that projection
     bool fused = false;        // scores are never held as a whole (model.attention)
+    bool causal = true;        // else each position sees all of its sequence
     Rotary* rotary = nullptr;  // owned by the model; null: positions are not turned
 };
 
-// softmax(q k^T / sqrt(head width)) v for each head; each position sees itself and what stands before it.
+// softmax(q k^T / sqrt(head width)) v for each head; causal, each position sees itself and what stands before
+// it, and the module's class is CausalSelfAttention, else SelfAttention.
 // One Linear makes queries, keys and values, [batch * context, (heads + 2 kv heads) * head width]; with fewer
 // heads of keys and values than of queries each serves heads / kv heads of them (grouped-query attention,
 // Ainslie et al.: arXiv 2305.13245). Keeps the probabilities [batch, heads, context, context], or, fused, its
 // output and one fp32 number per row, [batch, heads, context].
-class CausalSelfAttention final : public Module {
+class SelfAttention final : public Module {
   public:
-    CausalSelfAttention(std::string attribute, const AttentionShape& shape);
+    SelfAttention(std::string attribute, const AttentionShape& shape);
     Tensor forward(Graph& graph, const Tensor& input) override;
 
   private:

@@ -19,14 +19,13 @@ float residual_std(int layers) {
     return kGptStd / std::sqrt(2.0F * static_cast<float>(layers));
 }
 
-FeedForward::FeedForward(std::string attribute, const GptShape& shape)
+FeedForward::FeedForward(std::string attribute, const FeedForwardShape& shape)
     : Module("FeedForward", std::move(attribute)) {
-    const int width = shape.width;
     add_child(
-        std::make_unique<Linear>("expand", width, 4 * width, true, kGptStd,
+        std::make_unique<Linear>("expand", shape.width, shape.hidden, true, kGptStd,
                                  shape.fused_activation ? FusedActivation::gelu : FusedActivation::none));
     add_child(std::make_unique<GELU>("gelu"));
-    add_child(std::make_unique<Linear>("projection", 4 * width, width, true, residual_std(shape.layers)));
+    add_child(std::make_unique<Linear>("projection", shape.hidden, shape.width, true, shape.projection_std));
     if (shape.dropout > 0) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
 }
 
@@ -38,16 +37,21 @@ Tensor FeedForward::forward(Graph& graph, const Tensor& input) {
 
 Block::Block(std::string attribute, const GptShape& shape) : Module("Block", std::move(attribute)) {
     add_child(std::make_unique<LayerNorm>("norm_1", shape.width));
-    add_child(std::make_unique<CausalSelfAttention>(
-        "attention", AttentionShape{.context = shape.context,
-                                    .heads = shape.heads,
-                                    .kv_heads = shape.heads,
-                                    .width = shape.width,
-                                    .projection_std = residual_std(shape.layers),
-                                    .dropout = shape.dropout,
-                                    .fused = shape.fused_attention}));
+    add_child(std::make_unique<SelfAttention>("attention",
+                                              AttentionShape{.context = shape.context,
+                                                             .heads = shape.heads,
+                                                             .kv_heads = shape.heads,
+                                                             .width = shape.width,
+                                                             .projection_std = residual_std(shape.layers),
+                                                             .dropout = shape.dropout,
+                                                             .fused = shape.fused_attention}));
     add_child(std::make_unique<LayerNorm>("norm_2", shape.width));
-    add_child(std::make_unique<FeedForward>("feed_forward", shape));
+    add_child(std::make_unique<FeedForward>("feed_forward",
+                                            FeedForwardShape{.width = shape.width,
+                                                             .hidden = 4 * shape.width,
+                                                             .projection_std = residual_std(shape.layers),
+                                                             .dropout = shape.dropout,
+                                                             .fused_activation = shape.fused_activation}));
 }
 
 Tensor Block::forward(Graph& graph, const Tensor& input) {
@@ -74,7 +78,7 @@ Tensor Gpt::forward(Graph& graph, const Tensor& tokens) {
     return x;
 }
 
-Tensor cross_entropy_loss(Graph& graph, const Tensor& logits, const Tensor& targets) {
+Tensor cross_entropy_loss(Graph& graph, const Tensor& logits, const Tensor& targets, std::int64_t counted) {
     const std::int64_t rows = targets.bytes() / size_of(DType::int32);
     const std::int64_t classes = logits.elements() / rows;
     const std::int64_t n = rows * classes;
@@ -84,17 +88,17 @@ Tensor cross_entropy_loss(Graph& graph, const Tensor& logits, const Tensor& targ
         const PlanBuilder::Range range(graph.builder, "aten::cross_entropy_loss");
         graph
             .kernel(Kernel::cross_entropy_forward, "cross_entropy_forward",
-                    {loss, probabilities, logits, targets}, {rows, classes},
+                    {loss, probabilities, logits, targets}, {rows, classes, counted},
                     kernels::cross_entropy_forward_cost(rows, classes).flops)
             .dtype = DType::fp32;
     }
     if (!graph.tape.recording() || logits.value < 0) return loss;
     graph.tape.node("NllLossBackward0",
-                    [&graph, probabilities, targets, rows, classes, n, value = logits.value] {
+                    [&graph, probabilities, targets, rows, classes, counted, n, value = logits.value] {
                         Tensor dlogits = graph.activation("logits.grad", n, DType::fp32);
                         graph
                             .kernel(Kernel::cross_entropy_backward, "cross_entropy_backward",
-                                    {dlogits, probabilities, targets}, {rows, classes},
+                                    {dlogits, probabilities, targets}, {rows, classes, counted},
                                     kernels::cross_entropy_backward_cost(rows, classes).flops)
                             .dtype = DType::fp32;
                         graph.tape.accumulate(value, std::move(dlogits));

@@ -20,9 +20,16 @@ struct GptShape {
 // The deviation of projections that feed the residual, two in each layer.
 float residual_std(int layers);
 
+struct FeedForwardShape {
+    int width = 0, hidden = 0;
+    float projection_std = 0;  // of the weight that comes back to the width
+    double dropout = 0;
+    bool fused_activation = false;
+};
+
 class FeedForward final : public Module {
   public:
-    FeedForward(std::string attribute, const GptShape& shape);
+    FeedForward(std::string attribute, const FeedForwardShape& shape);
     Tensor forward(Graph& graph, const Tensor& input) override;
 };
 
@@ -39,7 +46,9 @@ class Gpt final : public Module {
     Tensor forward(Graph& graph, const Tensor& tokens) override;
 };
 
-// Mean over all positions of -log p(target); fp32 logits, int32 targets.
-Tensor cross_entropy_loss(Graph& graph, const Tensor& logits, const Tensor& targets);
+// Mean of -log p(target) over the `counted` positions whose target is not negative (0: over all positions);
+// fp32 logits, int32 targets.
+Tensor cross_entropy_loss(Graph& graph, const Tensor& logits, const Tensor& targets,
+                          std::int64_t counted = 0);
 
 }  // namespace shardscope::trainer

@@ -40,16 +40,16 @@ Tensor SwiGLU::forward(Graph& graph, const Tensor& input) {
 LlamaBlock::LlamaBlock(std::string attribute, const LlamaShape& shape, Rotary& rotary)
     : Module("LlamaBlock", std::move(attribute)) {
     add_child(std::make_unique<RMSNorm>("norm_1", shape.width));
-    add_child(std::make_unique<CausalSelfAttention>(
-        "attention", AttentionShape{.context = shape.context,
-                                    .heads = shape.heads,
-                                    .kv_heads = shape.kv_heads,
-                                    .width = shape.width,
-                                    .bias = false,
-                                    .projection_std = residual_std(shape.layers),
-                                    .dropout = shape.dropout,
-                                    .fused = shape.fused_attention,
-                                    .rotary = &rotary}));
+    add_child(std::make_unique<SelfAttention>("attention",
+                                              AttentionShape{.context = shape.context,
+                                                             .heads = shape.heads,
+                                                             .kv_heads = shape.kv_heads,
+                                                             .width = shape.width,
+                                                             .bias = false,
+                                                             .projection_std = residual_std(shape.layers),
+                                                             .dropout = shape.dropout,
+                                                             .fused = shape.fused_attention,
+                                                             .rotary = &rotary}));
     add_child(std::make_unique<RMSNorm>("norm_2", shape.width));
     add_child(std::make_unique<SwiGLU>("feed_forward", shape));
 }

@@ -1,7 +1,9 @@
 #include "trainer/model/models.h"
 
 #include "trainer/job/job.h"
+#include "trainer/job/masking.h"
 #include "trainer/job/shapes.h"
+#include "trainer/model/bert.h"
 #include "trainer/model/gpt.h"
 #include "trainer/model/llama.h"
 #include "trainer/model/mlp.h"
@@ -12,6 +14,7 @@ namespace shardscope::trainer {
 namespace {
 
 constexpr int kByteVocabulary = 256;
+constexpr int kMaskTokens = 1;  // that a bert knows beside those of the text
 
 LlamaShape llama_shape(const Job& job) {
     const ModelSection& m = job.model;
@@ -32,6 +35,23 @@ LlamaShape llama_shape(const Job& job) {
     return shape;
 }
 
+BertShape bert_shape(const Job& job) {
+    const ModelSection& m = job.model;
+    BertShape shape{.layers = m.layers,
+                    .heads = m.heads,
+                    .width = m.width,
+                    .feed_forward = 4 * m.width,
+                    .context = m.context,
+                    .vocabulary = vocabulary(job),
+                    .dropout = m.dropout,
+                    .tied = m.tied_embeddings,
+                    .fused_attention = m.attention == AttentionKind::fused,
+                    .fused_activation = m.fused_activation};
+    const NamedShape* published = find_shape(m.name);
+    if (published && published->width == m.width) shape.feed_forward = published->feed_forward;
+    return shape;
+}
+
 std::unique_ptr<Module> make_shape(const Job& job) {
     const ModelSection& m = job.model;
     switch (m.type) {
@@ -47,6 +67,8 @@ std::unique_ptr<Module> make_shape(const Job& job) {
                                                   .fused_activation = m.fused_activation});
         case ModelType::llama:
             return std::make_unique<Llama>(llama_shape(job));
+        case ModelType::bert:
+            return std::make_unique<Bert>(bert_shape(job));
         case ModelType::mlp:
             break;
     }
@@ -64,7 +86,8 @@ std::unique_ptr<Module> make_model(const Job& job) {
 }
 
 int vocabulary(const Job& job) {
-    return job.model.vocabulary > 0 ? job.model.vocabulary : kByteVocabulary;
+    if (job.model.vocabulary > 0) return job.model.vocabulary;
+    return kByteVocabulary + (job.model.type == ModelType::bert ? kMaskTokens : 0);
 }
 
 BatchShape batch_shape(const Job& job) {
@@ -83,7 +106,9 @@ BatchShape batch_shape(const Job& job) {
 Tensor loss(Graph& graph, const Job& job, const Tensor& output, const Tensor& target) {
     const Tensor scores = to_dtype(graph, output, DType::fp32);
     if (job.model.type == ModelType::mlp) return mse_loss(graph, scores, target);
-    return cross_entropy_loss(graph, scores, target);
+    const bool masked = job.model.type == ModelType::bert;  // then the other positions have no target
+    return cross_entropy_loss(graph, scores, target,
+                              masked ? std::int64_t{job.data.batch} * masked_tokens(job.model.context) : 0);
 }
 
 }  // namespace shardscope::trainer

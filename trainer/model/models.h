@@ -22,7 +22,7 @@ struct BatchShape {
 // memory.activation_checkpointing checkpointed. JobError for a class that it has not.
 std::unique_ptr<Module> make_model(const Job& job);
 BatchShape batch_shape(const Job& job);
-int vocabulary(const Job& job);  // of gpt and llama: tokens
+int vocabulary(const Job& job);  // of language models: tokens; bert: with the mask, which is the last
 
 // Mean squared error or cross-entropy over the rank's rows, by the model's kind, in fp32; leaves its tape
 // node. The result's first 8 bytes are the loss as a double. As in PyTorch a mean-squared-error scalar keeps

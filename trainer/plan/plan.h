@@ -56,7 +56,7 @@ enum class OpKind : std::uint8_t {
 // The norms' backward leaves out the gradients that nobody wants, linear_gelu_forward the sum that no
 // backward will read: their args have no buffer.
 enum class Kernel : std::uint8_t {
-    none,
+    none,            // of a trace that was lifted: work that took dims[5] nanoseconds (any memcpy, memset, too)
     init_normal,     // f param | key, first element of the param in the sequence, elements, elements per rank
                      // (0: the rank holds all); scalars: mean, std
     init_uniform,    // the same; scalars: low, high
@@ -88,6 +88,7 @@ enum class Kernel : std::uint8_t {
     rotary_forward,   // y, x, table | batch, context, rotated heads, heads, head width; dtype of the table in
                       // dims[5]; the first `rotated heads` of each row's `heads` turn, the rest is copied
     rotary_backward,  // dx, dy, table | the same
+    // Attention: the last dimension is 1 where every position sees all of its sequence.
     attention_forward,   // y, probabilities, qkv | batch, context, heads, width, kv heads
     attention_backward,  // dqkv, f scratch, dy, qkv, probabilities | batch, context, heads, width, kv heads
     fused_attention_forward,   // y, f lse, qkv | batch, context, heads, width, kv heads
@@ -98,10 +99,10 @@ enum class Kernel : std::uint8_t {
     position_backward,         // dtable, dy | batch, context, width, table rows
     mse_forward,               // d loss, f out, f target | n
     mse_backward,              // f dout, f out, f target | n
-    cross_entropy_forward,     // d loss, f probabilities, f logits, i targets | rows, classes
-    cross_entropy_backward,    // f dlogits, f probabilities, i targets | rows, classes
-    cat,                       // out, in... : contiguous copies of bytes, one after the other
-    split,                     // in is args[0]; args[1...] receive it piece by piece
+    cross_entropy_forward,   // d loss, f probabilities, f logits, i targets | rows, classes, counted (0: all)
+    cross_entropy_backward,  // f dlogits, f probabilities, i targets | rows, classes, counted
+    cat,                     // out, in... : contiguous copies of bytes, one after the other
+    split,                   // in is args[0]; args[1...] receive it piece by piece
     chunk_cat,       // out, in... | ranks : in i is cut into `ranks` equal pieces (the last ones padded with
                      // zeros); out is, rank by rank, the pieces of all ins
     chunk_split,     // in is args[0]; args[1...] are put together again from their pieces | ranks
@@ -124,7 +125,7 @@ enum class Kernel : std::uint8_t {
 
 // Named functions of the run that host_call reaches.
 enum class HostCall : std::uint8_t {
-    none,
+    none,        // of a trace that was lifted: dims[5] nanoseconds of the host's own time
     next_batch,  // args: input, target (host buffers) receive the samples of the micro-batch of this rank
     read_loss,   // args: the pinned losses (one fp64 per micro-batch) and the pinned non-finite flag (int32)
                  // of the step before

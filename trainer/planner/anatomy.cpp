@@ -95,7 +95,8 @@ Anatomy anatomy_of(const Row& row, const sim::Cluster& cluster) {
     last.name = "activations";
     last.simulated = at_peak(MemoryCategory::activations, MemoryCategory::other);
     last.categories = "activations, other";
-    last.known = job.model.type == ModelType::gpt;  // whose blocks the formula is of
+    last.known = job.model.type == ModelType::gpt ||
+                 job.model.type == ModelType::bert;  // whose blocks the formula is of
     if (last.known) last.here = activations(job, k);
     last.bytes.fill(last.here);
     return out;

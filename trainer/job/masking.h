@@ -1,0 +1,13 @@
+// How many tokens of a sample a masked language model has to find: always the same number, so that the mean
+// of the loss over them needs no sum over ranks.
+#pragma once
+
+namespace shardscope::trainer {
+
+// 15 % (Devlin et al., arXiv:1810.04805, section 3.1), rounded, at least one.
+constexpr int masked_tokens(int context) {
+    const int share = (15 * context + 50) / 100;
+    return share > 0 ? share : 1;
+}
+
+}  // namespace shardscope::trainer

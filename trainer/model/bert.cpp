@@ -1,0 +1,64 @@
+#include "trainer/model/bert.h"
+
+#include <string>
+#include <utility>
+
+#include "trainer/model/attention.h"
+#include "trainer/model/gpt.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+constexpr float kBertStd = 0.02F;  // initializer_range of the released configurations
+
+}  // namespace
+
+BertLayer::BertLayer(std::string attribute, const BertShape& shape)
+    : Module("BertLayer", std::move(attribute)) {
+    add_child(std::make_unique<SelfAttention>("attention", AttentionShape{.context = shape.context,
+                                                                          .heads = shape.heads,
+                                                                          .kv_heads = shape.heads,
+                                                                          .width = shape.width,
+                                                                          .projection_std = kBertStd,
+                                                                          .dropout = shape.dropout,
+                                                                          .fused = shape.fused_attention,
+                                                                          .causal = false}));
+    add_child(std::make_unique<LayerNorm>("norm_1", shape.width));
+    add_child(std::make_unique<FeedForward>("feed_forward",
+                                            FeedForwardShape{.width = shape.width,
+                                                             .hidden = shape.feed_forward,
+                                                             .projection_std = kBertStd,
+                                                             .dropout = shape.dropout,
+                                                             .fused_activation = shape.fused_activation}));
+    add_child(std::make_unique<LayerNorm>("norm_2", shape.width));
+}
+
+Tensor BertLayer::forward(Graph& graph, const Tensor& input) {
+    const Tensor x = call(graph, child(1), add(graph, input, call(graph, child(0), input)));
+    return call(graph, child(3), add(graph, x, call(graph, child(2), x)));
+}
+
+Bert::Bert(const BertShape& shape) : Module("Bert", "") {
+    auto embedding = std::make_unique<Embedding>("token_embedding", shape.vocabulary, shape.width);
+    const Parameter& table = embedding->parameters().front();
+    add_child(std::move(embedding));
+    add_child(std::make_unique<PositionEmbedding>("position_embedding", shape.context, shape.width));
+    add_child(std::make_unique<LayerNorm>("embedding_norm", shape.width));
+    if (shape.dropout > 0) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
+    for (int i = 0; i < shape.layers; ++i)
+        add_child(std::make_unique<BertLayer>("layers." + std::to_string(i), shape));
+    add_child(std::make_unique<Linear>("transform", shape.width, shape.width, true, kBertStd));
+    add_child(std::make_unique<GELU>("gelu"));
+    add_child(std::make_unique<LayerNorm>("norm", shape.width));
+    add_child(shape.tied ? std::make_unique<Linear>("head", table)
+                         : std::make_unique<Linear>("head", shape.width, shape.vocabulary, false, kBertStd));
+}
+
+Tensor Bert::forward(Graph& graph, const Tensor& tokens) {
+    Tensor x = tokens;
+    for (const auto& module : children()) x = call(graph, *module, x);
+    return x;
+}
+
+}  // namespace shardscope::trainer
