@@ -1,5 +1,5 @@
 // Which operators are autograd's backward nodes, and the operator of the forward pass that each belongs to.
-// Internal to the room.
+// Also for trainer/lift.
 #pragma once
 
 #include <cstddef>

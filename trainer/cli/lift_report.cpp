@@ -1,0 +1,324 @@
+#include "trainer/cli/lift_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "traces/report/text_table.h"
+#include "trainer/job/keys.h"
+#include "trainer/lift/pytorch_lines.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+using lift::Lifted;
+using lift::Replay;
+using traces::Align;
+using traces::grouped;
+
+constexpr double kMB = 1 << 20;
+constexpr std::size_t kRestShown = 10;
+constexpr std::size_t kWidth = 110;
+
+std::string mb(std::int64_t bytes) {
+    return grouped(static_cast<double>(bytes) / kMB, 1);
+}
+std::string ms(double seconds) {
+    return grouped(seconds * 1e3, 2);
+}
+double percent(double value, double base) {
+    return base > 0 ? 100 * (value - base) / base : 0;
+}
+// "+3.0 %"
+std::string signed_percent(double value, double base) {
+    return fmt::format("{:+.1f} %", percent(value, base));
+}
+// "-11.4 GB", "+3.2 MB"
+std::string signed_bytes(std::int64_t bytes) {
+    const double mega = static_cast<double>(bytes) / kMB;
+    if (std::abs(mega) >= 1024) return fmt::format("{:+.1f} GB", mega / 1024);
+    return fmt::format("{:+.1f} MB", mega);
+}
+
+std::string text_of(const Job& job, const char* section, const char* name) {
+    return to_text(find_key(section, name)->get(job));
+}
+
+// --- columns
+// ------------------------------------------------------------------------------------------------
+
+struct Column {
+    std::string header;
+    Align align = Align::left;
+    std::function<std::string(const Replay&)> cell;
+};
+
+bool gathers(const Job& job) {
+    return job.parallel.mode == ParallelMode::fsdp &&
+           job.fsdp.sharding_strategy != ShardingStrategy::no_shard;
+}
+
+std::string wrap_text(const Lifted& lifted, const Job& job) {
+    if (job.parallel.mode != ParallelMode::fsdp) return "-";
+    if (lifted.units && !job.origins.contains("fsdp.wrap")) return "as recorded";
+    return text_of(job, "fsdp", "wrap");
+}
+
+std::string strategy_text(const Job& job) {
+    if (job.parallel.mode != ParallelMode::fsdp) return text_of(job, "parallel", "mode");
+    const std::string name = text_of(job, "fsdp", "sharding_strategy");
+    return job.fsdp.shard_group > 0 ? fmt::format("{} of {}", name, job.fsdp.shard_group) : name;
+}
+
+std::vector<Column> setting_columns(const LiftResult& result) {
+    std::vector<Column> columns = {
+        {"strategy", Align::left, [](const Replay& r) { return strategy_text(r.job); }},
+        {"wrap", Align::left, [&](const Replay& r) { return wrap_text(result.lifted, r.job); }},
+        {"prefetch", Align::left,
+         [](const Replay& r) { return gathers(r.job) ? text_of(r.job, "fsdp", "backward_prefetch") : "-"; }},
+        {"limiter", Align::left,
+         [](const Replay& r) { return !gathers(r.job)                ? "-"
+                                      : r.job.fsdp.limit_all_gathers ? "yes"
+                                                                     : "no"; }},
+    };
+    // And whatever else is asked for.
+    static constexpr std::array<std::string_view, 6> kShown = {
+        "parallel.mode", "fsdp.sharding_strategy", "fsdp.shard_group",
+        "fsdp.wrap",     "fsdp.backward_prefetch", "fsdp.limit_all_gathers"};
+    std::vector<std::string> others;
+    for (const Replay& row : result.rows) {
+        for (const Override& change : row.changes) {
+            const bool shown = std::find(kShown.begin(), kShown.end(), change.key) != kShown.end();
+            if (!shown && std::find(others.begin(), others.end(), change.key) == others.end())
+                others.push_back(change.key);
+        }
+    }
+    for (const std::string& key : others) {
+        const auto dot = key.find('.');
+        columns.push_back({key.substr(dot + 1), Align::left,
+                           [section = key.substr(0, dot), word = key.substr(dot + 1)](const Replay& r) {
+                               return text_of(r.job, section.c_str(), word.c_str());
+                           }});
+    }
+    return columns;
+}
+
+std::vector<Column> figure_columns(const LiftResult& result) {
+    const Replay& base = result.unmodified;
+    std::vector<Column> columns = {
+        {"units", Align::right, [](const Replay& r) { return grouped(static_cast<std::int64_t>(r.units)); }}};
+    if (result.lifted.memory) {
+        columns.push_back({"peak MB", Align::right, [](const Replay& r) { return mb(r.peak.bytes); }});
+    }
+    columns.push_back({"peak", Align::right,
+                       [&](const Replay& r) { return signed_bytes(r.peak.bytes - base.peak.bytes); }});
+    columns.push_back({"step ms", Align::right, [](const Replay& r) { return ms(r.step_s); }});
+    columns.push_back(
+        {"step", Align::right, [&](const Replay& r) { return signed_percent(r.step_s, base.step_s); }});
+    columns.push_back({"exposed ms", Align::right, [](const Replay& r) { return ms(r.exposed_s); }});
+    return columns;
+}
+
+std::string table_of(const std::vector<const Replay*>& rows, const std::vector<Column>& columns) {
+    std::vector<Align> align = {Align::right};
+    std::vector<std::string> header = {"row"};
+    for (const Column& column : columns) {
+        align.push_back(column.align);
+        header.push_back(column.header);
+    }
+    traces::TextTable table(align);
+    table.header(header);
+    for (const Replay* row : rows) {
+        std::vector<std::string> cells = {std::to_string(row->number)};
+        for (const Column& column : columns) cells.push_back(column.cell(*row));
+        table.row(cells);
+    }
+    return table.text();
+}
+
+bool faster(const Replay* a, const Replay* b) {
+    return std::pair(a->step_s, a->number) < std::pair(b->step_s, b->number);
+}
+
+// --- words
+// ----------------------------------------------------------------------------------------------------
+
+std::string head(const LiftResult& result) {
+    const Lifted& lifted = result.lifted;
+    const Replay& base = result.unmodified;
+    std::string out =
+        fmt::format("Unmodified replay: {} ms a step, recorded median {} ms ({})", ms(base.step_s),
+                    ms(lifted.step_s), signed_percent(base.step_s, lifted.step_s));
+    if (lifted.peak_bytes >= 0) {
+        const std::int64_t off = base.peak.bytes - lifted.peak_bytes;
+        out += fmt::format("; peak {} MB, recorded {} MB ({})", mb(base.peak.bytes), mb(lifted.peak_bytes),
+                           off == 0 ? "equal to the byte" : signed_bytes(off));
+    }
+    std::size_t kernels = 0;
+    const auto count = [&](const std::vector<lift::Item>& items) {
+        kernels +=
+            static_cast<std::size_t>(std::count_if(items.begin(), items.end(), [](const lift::Item& i) {
+                return i.kind == lift::Item::Kind::kernel;
+            }));
+    };
+    const auto both = [&](const lift::Segment& segment) {
+        count(segment.forward);
+        count(segment.backward);
+    };
+    for (const lift::Node& node : lifted.step.nodes)
+        for (const lift::Call& call : node.calls)
+            for (const lift::Segment& segment : call.own) both(segment);
+    both(lifted.step.loss);
+    out += fmt::format(
+        "\nLifted: rank {} of {}, {} step{}, {} module{} with {} kernels and {} parameters in them; recorded "
+        "as "
+        "{}{}{}\n",
+        lifted.rank, lifted.ranks, lifted.steps, lifted.steps == 1 ? "" : "s",
+        grouped(static_cast<std::int64_t>(lifted.step.nodes.size())),
+        lifted.step.nodes.size() == 1 ? "" : "s", grouped(static_cast<std::int64_t>(kernels)),
+        grouped(lifted.step.elements()), strategy_text(base.job),
+        base.job.parallel.mode == ParallelMode::fsdp ? ", wrap " + wrap_text(lifted, base.job) : "",
+        fmt::format(", {} {}{}", base.units, base.job.parallel.mode == ParallelMode::ddp ? "bucket" : "unit",
+                    base.units == 1 ? "" : "s"));
+    for (const std::string& note : lifted.notes) out += traces::paragraph("Not known: " + note, kWidth);
+    if (result.links != "as recorded")
+        out +=
+            fmt::format("Collectives below: {}; compared with the unmodified replay above\n", result.links);
+    return out;
+}
+
+std::string impossible_lines(const std::vector<Replay>& rows) {
+    std::map<std::string, int> reasons;
+    for (const Replay& row : rows)
+        if (!row.can_be()) ++reasons[row.impossible];
+    std::string text;
+    for (const auto& [reason, n] : reasons)
+        text += fmt::format("{} replay{} cannot be: {}\n", n, n == 1 ? "" : "s", reason);
+    return text;
+}
+
+// What a row is, in a line: its settings that differ.
+std::string name_of(const Replay& row) {
+    if (row.changes.empty()) return "as recorded";
+    std::vector<std::string> words;
+    for (const Override& change : row.changes) words.push_back(change.key + "=" + change.value);
+    return fmt::format("{}", fmt::join(words, " "));
+}
+
+}  // namespace
+
+const lift::Replay* shown_row(const LiftResult& result) {
+    const Replay* best = nullptr;
+    for (const Replay& row : result.rows) {
+        if (row.number == result.wanted) return &row;
+        if (row.can_be() && (!best || faster(&row, best))) best = &row;
+    }
+    return best;
+}
+
+std::string difference_of(const Replay& row, const Replay& unmodified) {
+    return fmt::format("{}, {} step", signed_bytes(row.peak.bytes - unmodified.peak.bytes),
+                       signed_percent(row.step_s, unmodified.step_s));
+}
+
+std::string lift_table(const LiftResult& result, bool all) {
+    std::string out = head(result) + impossible_lines(result.rows);
+    std::vector<const Replay*> front, rest;
+    for (const Replay& row : result.rows) {
+        if (!row.can_be()) continue;
+        if (row.front) {
+            front.push_back(&row);
+        } else if (all || row.same_as == 0 || row.number == result.wanted) {
+            rest.push_back(&row);
+        }
+    }
+    std::sort(front.begin(), front.end(), faster);
+    std::sort(rest.begin(), rest.end(), faster);
+    const std::size_t all_rest = rest.size();
+    if (!all && rest.size() > kRestShown) rest.resize(kRestShown);
+    std::vector<Column> columns = setting_columns(result);
+    for (Column& column : figure_columns(result)) columns.push_back(std::move(column));
+    if (!front.empty()) {
+        out += fmt::format(
+            "\nThe front of {} replays: nothing is both smaller and faster; the fastest first\n{}",
+            result.rows.size(), table_of(front, columns));
+    }
+    if (!rest.empty()) {
+        out += fmt::format(
+            "\nThe best of the rest{}\n{}",
+            all_rest > rest.size() ? fmt::format(" ({} of {}; --all shows all)", rest.size(), all_rest) : "",
+            table_of(rest, columns));
+    }
+    if (const Replay* shown = shown_row(result); shown && shown->can_be()) {
+        out += fmt::format("\nRow {} ({}): {}\n", shown->number, name_of(*shown),
+                           difference_of(*shown, result.unmodified));
+        for (const lift::PytorchLines& api : lift::pytorch_lines(result.lifted, shown->job)) {
+            out += fmt::format("  {}\n", api.api);
+            for (const std::string& line : api.lines) out += fmt::format("    {}\n", line);
+        }
+    }
+    return out +
+           "\nMB = 2^20 bytes; exposed: communication outside kernels, of a steady step; differences are "
+           "from the unmodified replay.\n";
+}
+
+std::string lift_json(const LiftResult& result) {
+    const Lifted& lifted = result.lifted;
+    nlohmann::ordered_json json;
+    const auto figures = [&](nlohmann::ordered_json& to, const Replay& row) {
+        to["units"] = row.units;
+        to["peak_bytes"] = row.peak.bytes;
+        for (std::size_t c = 0; c < row.peak.at_peak.size(); ++c)
+            to["at_peak"][std::string(traces::kMemoryCategoryNames[c])] = row.peak.at_peak[c];
+        to["step_us"] = row.step_s * 1e6;
+        to["kernel_us"] = row.kernel_s * 1e6;
+        to["exposed_communication_us"] = row.exposed_s * 1e6;
+        to["collective_bytes"] = row.moved_bytes;
+    };
+    json["trace"] = lifted.file;
+    json["rank"] = lifted.rank;
+    json["ranks"] = lifted.ranks;
+    json["steps"] = lifted.steps;
+    json["modules"] = lifted.step.nodes.size();
+    json["parameters"] = lifted.step.elements();
+    json["recorded"] = {{"step_us", lifted.step_s * 1e6}};
+    if (lifted.peak_bytes >= 0) json["recorded"]["peak_bytes"] = lifted.peak_bytes;
+    for (const Override& setting : lifted.settings) json["recorded"]["settings"][setting.key] = setting.value;
+    json["unmodified"] = nlohmann::ordered_json::object();
+    figures(json["unmodified"], result.unmodified);
+    json["unmodified"]["step_error_percent"] = percent(result.unmodified.step_s, lifted.step_s);
+    if (lifted.peak_bytes >= 0)
+        json["unmodified"]["peak_error_bytes"] = result.unmodified.peak.bytes - lifted.peak_bytes;
+    json["not_known"] = lifted.notes;
+    json["links"] = result.links;
+    json["complete"] = result.complete;
+    const Replay* shown = shown_row(result);
+    json["shown"] = shown ? nlohmann::ordered_json(shown->number) : nlohmann::ordered_json(nullptr);
+    json["rows"] = nlohmann::ordered_json::array();
+    for (const Replay& row : result.rows) {
+        nlohmann::ordered_json& own = json["rows"].emplace_back();
+        own["row"] = row.number;
+        own["settings"] = nlohmann::ordered_json::object();
+        for (const Override& change : row.changes) own["settings"][change.key] = change.value;
+        if (!row.can_be()) {
+            own["reason"] = row.impossible;
+            continue;
+        }
+        figures(own, row);
+        own["peak_difference_bytes"] = row.peak.bytes - result.unmodified.peak.bytes;
+        own["step_difference_percent"] = percent(row.step_s, result.unmodified.step_s);
+        own["front"] = row.front;
+        if (row.same_as != 0) own["same_as"] = row.same_as;
+        for (const lift::PytorchLines& api : lift::pytorch_lines(lifted, row.job))
+            own["pytorch"][api.api] = api.lines;
+    }
+    return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace shardscope::trainer

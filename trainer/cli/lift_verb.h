@@ -1,0 +1,25 @@
+// shardscope-train plan TRACE: a recorded run of FSDP or DDP, replayed as it was and under other settings.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainer/cli/plan_verb.h"
+#include "trainer/job/job.h"
+
+namespace shardscope::trainer {
+
+struct LiftOptions {
+    double bandwidth = 0;  // GB/s (10^9) on the bus of each collective; 0: as recorded
+    std::string cluster;   // whose links collectives use; empty: as recorded
+};
+
+// Whether `path` is to be lifted: anything that is there and no job file.
+bool is_trace(const std::string& path);
+
+// Returns the exit status: 0, 1 where the trace cannot be lifted, 128 + n after signal n. Throws JobError and
+// traces::StoreError.
+int plan_trace(const std::string& file, const std::vector<Override>& overrides, const PlanOptions& options,
+               const LiftOptions& lift);
+
+}  // namespace shardscope::trainer

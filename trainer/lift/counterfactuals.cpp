@@ -1,0 +1,352 @@
+#include "trainer/lift/counterfactuals.h"
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "trainer/job/keys.h"
+#include "trainer/sim/simulator.h"
+
+namespace shardscope::trainer::lift {
+
+namespace {
+
+using Values = std::vector<std::string>;
+using Changes = std::vector<Override>;
+
+constexpr std::size_t kMostReplays = 5000;
+
+// --- what is tried ----------------------------------------------------------------------------------------
+
+struct ClassFacts {
+    int modules = 0;
+    std::int64_t largest = 0, all = 0;  // parameters inside
+};
+
+std::int64_t elements_in(const LiftedStep& step, int id, std::map<std::string, ClassFacts>& classes) {
+    const Node& node = step.nodes[static_cast<std::size_t>(id)];
+    std::int64_t elements = 0;
+    for (const int p : node.parameters) elements += step.parameters[static_cast<std::size_t>(p)].elements;
+    for (const int child : node.children) elements += elements_in(step, child, classes);
+    ClassFacts& facts = classes[node.class_name];
+    ++facts.modules;
+    facts.largest = std::max(facts.largest, elements);
+    facts.all += elements;
+    return elements;
+}
+
+void add_once(Values& values, const std::string& value) {
+    if (!value.empty() && std::find(values.begin(), values.end(), value) == values.end())
+        values.push_back(value);
+}
+
+// As the planner's: classes that repeat and hold half of the parameters or more, the size of the largest such
+// module, and one unit for all.
+Values wraps_of(const LiftedStep& step) {
+    std::map<std::string, ClassFacts> classes;
+    const std::int64_t all = elements_in(step, 0, classes);
+    std::vector<std::pair<std::string, ClassFacts>> repeated;
+    for (const auto& entry : classes)
+        if (entry.second.modules > 1 && entry.second.all * 2 >= all) repeated.push_back(entry);
+    std::stable_sort(repeated.begin(), repeated.end(),
+                     [](const auto& a, const auto& b) { return a.second.largest > b.second.largest; });
+    Values wraps;
+    for (const auto& [class_name, facts] : repeated) wraps.push_back("module:" + class_name);
+    if (!repeated.empty()) wraps.push_back(fmt::format("size:{}", repeated.front().second.largest));
+    wraps.emplace_back("root");
+    return wraps;
+}
+
+std::string text_of(const Job& job, const std::string& key) {
+    const auto dot = key.find('.');
+    return to_text(find_key(key.substr(0, dot), key.substr(dot + 1))->get(job));
+}
+
+class Tries {
+  public:
+    Tries(const Lifted& lifted, const Question& question)
+        : lifted_(lifted), given_(question.given), recorded_(job_of(lifted, {})) {}
+
+    std::vector<Changes> all();
+
+  private:
+    const Values* given(const std::string& key) const {
+        const auto found =
+            std::find_if(given_.begin(), given_.end(), [&](const planner::Given& g) { return g.key == key; });
+        return found == given_.end() ? nullptr : &found->values;
+    }
+    // What is asked for, or the recorded value and others.
+    Values values(const std::string& key, const Values& others) const {
+        if (const Values* own = given(key)) return *own;
+        Values all = {text_of(recorded_, key)};
+        for (const std::string& other : others) add_once(all, other);
+        return all;
+    }
+    void add(Changes changes);
+    void fsdp();
+    void combine(const std::string& strategy, const Values& wraps);
+
+    const Lifted& lifted_;
+    const std::vector<planner::Given>& given_;
+    const Job recorded_;
+    std::vector<Changes> out_;
+};
+
+// Without what is as recorded.
+void Tries::add(Changes changes) {
+    Changes differing;
+    for (Override& change : changes) {
+        const bool units = change.key == "fsdp.wrap" && lifted_.units;
+        if (units ? change.value.empty() : text_of(recorded_, change.key) == change.value) continue;
+        differing.push_back(std::move(change));
+    }
+    if (std::find(out_.begin(), out_.end(), differing) == out_.end()) out_.push_back(std::move(differing));
+    if (out_.size() > kMostReplays) {
+        throw JobError(fmt::format(
+            "command line: more than {} replays; give fewer values of the keys that are not in question",
+            kMostReplays));
+    }
+}
+
+void Tries::combine(const std::string& strategy, const Values& wraps) {
+    const bool gathers = strategy != "NO_SHARD";
+    const bool limits = recorded_.fsdp.layout != FsdpLayout::fsdp2;
+    const auto only = [&](const char* key) {
+        const Values* own = given(key);
+        return own ? *own : Values{text_of(recorded_, key)};
+    };
+    std::vector<std::pair<std::string, Values>> axes = {
+        {"fsdp.wrap", wraps},
+        {"fsdp.backward_prefetch",
+         gathers ? values("fsdp.backward_prefetch", {"BACKWARD_PRE", "BACKWARD_POST", "NONE"})
+                 : Values{text_of(recorded_, "fsdp.backward_prefetch")}},
+        {"fsdp.limit_all_gathers", gathers && limits ? values("fsdp.limit_all_gathers", {"true", "false"})
+                                                     : only("fsdp.limit_all_gathers")},
+    };
+    for (const planner::Given& other : given_) {
+        const bool known =
+            other.key == "parallel.mode" || other.key == "fsdp.sharding_strategy" ||
+            std::any_of(axes.begin(), axes.end(), [&](const auto& axis) { return axis.first == other.key; });
+        if (!known && !other.key.starts_with("ddp.")) axes.emplace_back(other.key, other.values);
+    }
+    std::vector<Changes> all = {{{"parallel.mode", "fsdp"}, {"fsdp.sharding_strategy", strategy}}};
+    for (const auto& [key, key_values] : axes) {
+        std::vector<Changes> longer;
+        for (const Changes& changes : all) {
+            for (const std::string& value : key_values) {
+                longer.push_back(changes);
+                longer.back().push_back({key, value});
+            }
+        }
+        all = std::move(longer);
+    }
+    for (Changes& changes : all) add(std::move(changes));
+}
+
+void Tries::fsdp() {
+    Values wraps;
+    if (const Values* own = given("fsdp.wrap")) {
+        wraps = *own;
+    } else {
+        if (lifted_.units) wraps.emplace_back();  // as recorded
+        if (!lifted_.units && recorded_.parallel.mode == ParallelMode::fsdp) add_once(wraps, lifted_.wrap);
+        for (const std::string& wrap : wraps_of(lifted_.step)) add_once(wraps, wrap);
+    }
+    const Values strategies =
+        recorded_.parallel.mode == ParallelMode::fsdp
+            ? values("fsdp.sharding_strategy", {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"})
+        : given("fsdp.sharding_strategy") ? *given("fsdp.sharding_strategy")
+                                          : Values{"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"};
+    for (const std::string& strategy : strategies) combine(strategy, wraps);
+}
+
+std::vector<Changes> Tries::all() {
+    for (const planner::Given& own : given_) {
+        const auto dot = own.key.find('.');
+        const std::string section = own.key.substr(0, dot);
+        if (!find_key(section, own.key.substr(dot + 1)) ||
+            (section != "parallel" && section != "fsdp" && section != "ddp")) {
+            throw JobError(
+                fmt::format("command line: --{}: a recorded run can be replayed under other keys of "
+                            "[parallel], [fsdp] and "
+                            "[ddp], and with --bandwidth or --cluster; the model, the batch and the "
+                            "precision are what was "
+                            "recorded",
+                            own.key));
+        }
+    }
+    const bool asks = std::any_of(given_.begin(), given_.end(),
+                                  [](const planner::Given& g) { return g.key.starts_with("fsdp."); });
+    const bool asks_ddp = std::any_of(given_.begin(), given_.end(),
+                                      [](const planner::Given& g) { return g.key.starts_with("ddp."); });
+    add({});
+    Values modes = {text_of(recorded_, "parallel.mode")};
+    if (!asks && !asks_ddp) {
+        add_once(modes, "fsdp");
+        add_once(modes, "ddp");
+    } else {
+        modes = {};
+        if (asks) modes.emplace_back("fsdp");
+        if (asks_ddp) modes.emplace_back("ddp");
+    }
+    if (const Values* own = given("parallel.mode")) modes = *own;
+    for (const std::string& mode : modes) {
+        if (mode == "fsdp") {
+            fsdp();
+            continue;
+        }
+        std::vector<Changes> all = {{{"parallel.mode", mode}}};
+        for (const planner::Given& own : given_) {
+            if (mode != "ddp" || !own.key.starts_with("ddp.")) continue;
+            std::vector<Changes> longer;
+            for (const Changes& changes : all) {
+                for (const std::string& value : own.values) {
+                    longer.push_back(changes);
+                    longer.back().push_back({own.key, value});
+                }
+            }
+            all = std::move(longer);
+        }
+        for (Changes& changes : all) add(std::move(changes));
+    }
+    return out_;
+}
+
+// --- a replay ---------------------------------------------------------------------------------------------
+
+void add_memory(const Program& program, Replay& out) {
+    out.peak = program.predict().peak;
+    const std::vector<std::int64_t>& units = out.peak.units;
+    if (units.size() < 2) return;
+    const auto most = std::max_element(units.begin() + 1, units.end());
+    if (*most <= 0) return;
+    out.peak_unit = program.units()[static_cast<std::size_t>(most - units.begin()) - 1].name;
+    out.peak_unit_bytes = *most;
+}
+
+void mark_front(std::vector<Replay>& rows) {
+    const auto alike = [](const Replay& a, const Replay& b) {
+        return a.peak.bytes == b.peak.bytes && a.step_s == b.step_s;
+    };
+    for (Replay& row : rows) {
+        if (!row.can_be()) continue;
+        for (const Replay& other : rows) {
+            if (&other == &row) break;
+            if (other.can_be() && other.same_as == 0 && alike(row, other)) {
+                row.same_as = other.number;
+                break;
+            }
+        }
+    }
+    for (Replay& row : rows) {
+        row.front = row.can_be() && row.same_as == 0 &&
+                    std::none_of(rows.begin(), rows.end(), [&](const Replay& other) {
+                        return other.can_be() && !alike(row, other) && other.peak.bytes <= row.peak.bytes &&
+                               other.step_s <= row.step_s;
+                    });
+    }
+}
+
+}  // namespace
+
+Replay replay(const Lifted& lifted, const sim::Cluster& cluster, std::vector<Override> changes, int number) {
+    Replay out;
+    out.number = number;
+    out.changes = std::move(changes);
+    try {
+        out.job = job_of(lifted, out.changes);
+        const Program program = program_of(lifted, out.job);
+        for (const UnitInfo& unit : program.units()) out.units += unit.elements > 0;
+        // A bucket of everything is there in DDP's first step only.
+        if (out.job.parallel.mode == ParallelMode::ddp && !program.units().empty()) {
+            out.units = 0;
+            for (const Op& op : program.step(program.warm_up_steps()).ops)
+                out.units += op.kind == OpKind::collective && op.collective == Operation::all_reduce;
+        }
+        add_memory(program, out);
+        for (const Op& op : program.step(program.warm_up_steps()).ops)
+            if (op.kind == OpKind::collective) out.moved_bytes += op.bytes;
+        sim::SimOptions options;
+        const sim::SimResult result = sim::simulate(program, cluster, options);
+        const sim::SimStep& last = result.classes.front().steps.back();
+        out.reserved_bytes = result.classes.front().reserved;
+        out.step_s = last.seconds;
+        out.kernel_s = last.kernel_s;
+        out.exposed_s = last.exposed_communication_s;
+    } catch (const JobError& error) {
+        out.impossible = error.what();
+    } catch (const sim::ClusterError& error) {
+        out.impossible = error.what();
+    }
+    return out;
+}
+
+Replay replay_unmodified(const Lifted& lifted) {
+    return replay(lifted, lifted.cluster, {}, 0);
+}
+
+sim::Cluster asked_cluster(const Lifted& lifted, const Question& question) {
+    sim::Cluster cluster = lifted.cluster;
+    if (!question.cluster.empty()) {
+        const sim::Cluster links = sim::load_cluster(question.cluster);
+        cluster.collectives = links.collectives;
+        cluster.intra = links.intra;
+        cluster.inter = links.inter;
+        cluster.copy = links.copy;
+        cluster.devices = links.devices;
+        cluster.nodes = links.nodes;
+    }
+    if (question.bandwidth > 0) {
+        for (std::size_t o = 0; o < cluster.collectives.measured.size(); ++o) {
+            auto& own = cluster.collectives.measured[o];
+            if (own.bandwidth > 0) own.bandwidth = question.bandwidth;
+        }
+        cluster.intra.bandwidth = cluster.inter.bandwidth = question.bandwidth;
+    }
+    return cluster;
+}
+
+std::vector<std::vector<Override>> changes_to_try(const Lifted& lifted, const Question& question) {
+    return Tries(lifted, question).all();
+}
+
+std::vector<Replay> replay_all(const Lifted& lifted, const sim::Cluster& cluster,
+                               const std::vector<std::vector<Override>>& changes, int threads,
+                               const std::atomic<bool>& stop,
+                               const std::function<void(std::size_t, std::size_t)>& progress) {
+    std::vector<Replay> rows(changes.size());
+    std::atomic<std::size_t> next{0};
+    std::mutex mutex;
+    std::size_t done = 0;
+    std::exception_ptr problem;
+    const auto work = [&] {
+        for (std::size_t i = next++; i < changes.size() && !stop; i = next++) {
+            try {
+                rows[i] = replay(lifted, cluster, changes[i], static_cast<int>(i) + 1);
+            } catch (...) {
+                const std::lock_guard lock(mutex);
+                if (!problem) problem = std::current_exception();
+                next = changes.size();
+                return;
+            }
+            const std::lock_guard lock(mutex);
+            progress(++done, changes.size());
+        }
+    };
+    {
+        std::vector<std::jthread> helpers;
+        for (int t = 1; t < threads; ++t) helpers.emplace_back(work);
+        work();
+    }
+    if (problem) std::rethrow_exception(problem);
+    std::erase_if(rows, [](const Replay& row) { return row.number == 0; });  // it was stopped before them
+    mark_front(rows);
+    return rows;
+}
+
+}  // namespace shardscope::trainer::lift

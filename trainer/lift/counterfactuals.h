@@ -1,0 +1,59 @@
+// A lifted run replayed as it was, and under other settings: what each would take, in memory and in time.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "trainer/lift/lift.h"
+#include "trainer/plan/account.h"
+#include "trainer/planner/space.h"
+
+namespace shardscope::trainer::lift {
+
+struct Question {
+    std::vector<planner::Given> given;  // keys of parallel, fsdp and ddp, each with the values to try
+    double bandwidth = 0;               // bytes/s on the bus of every collective; 0: as recorded
+    std::string cluster;                // whose links collectives use; empty: as recorded
+};
+
+struct Replay {
+    int number = 0;
+    std::vector<Override> changes;  // against the recorded run; empty: none
+    Job job;                        // not where it is impossible
+    std::string impossible;         // a sentence; empty: it can be
+    std::size_t units = 0;          // FSDP units, or DDP's buckets
+    MemoryPeak peak;                // allocated, by the memory account
+    std::string peak_unit;          // with most of it; empty: none
+    std::int64_t peak_unit_bytes = 0;
+    std::int64_t moved_bytes = 0;        // by collectives of a steady step, full buffers
+    std::int64_t reserved_bytes = 0;     // most that the caching allocator held
+    double step_s = 0;                   // of a steady step
+    double kernel_s = 0, exposed_s = 0;  // of it: kernels, communication outside kernels
+    bool front = false;                  // nothing that can be is smaller and faster
+    int same_as = 0;                     // an earlier row with the same figures; 0: none
+
+    bool can_be() const { return impossible.empty(); }
+};
+
+// The recorded settings on the recorded cluster: what the replays' error is measured by.
+Replay replay_unmodified(const Lifted& lifted);
+
+// The cluster that the question is about.
+sim::Cluster asked_cluster(const Lifted& lifted, const Question& question);
+
+// One set of changes.
+Replay replay(const Lifted& lifted, const sim::Cluster& cluster, std::vector<Override> changes, int number);
+
+// Everything that is worth a try and what is asked for; the first is the recorded run. Throws JobError where
+// a key cannot be asked for, ClusterError.
+std::vector<std::vector<Override>> changes_to_try(const Lifted& lifted, const Question& question);
+std::vector<Replay> replay_all(const Lifted& lifted, const sim::Cluster& cluster,
+                               const std::vector<std::vector<Override>>& changes, int threads,
+                               const std::atomic<bool>& stop,
+                               const std::function<void(std::size_t, std::size_t)>& progress);
+
+}  // namespace shardscope::trainer::lift

@@ -1,0 +1,185 @@
+#include "trainer/lift/host_points.h"
+
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+
+#include "traces/analysis/autograd_nodes.h"
+#include "traces/store/trace.h"
+
+namespace shardscope::trainer::lift {
+
+namespace {
+
+using traces::RangeKind;
+using traces::StringId;
+using traces::Trace;
+
+bool is_engine_name(std::string_view text) {
+    if (text.starts_with("FullyShardedDataParallel.")) return text != "FullyShardedDataParallel.forward";
+    for (const std::string_view prefix :
+         {"FSDP::", "_unshard", "_pre_forward_unshard", "_sync_module_states",
+          "torch.distributed.ddp.reducer", "nccl:", "c10d::", "record_param_comms", "Reducer.cpp"}) {
+        if (text.starts_with(prefix)) return true;
+    }
+    return false;
+}
+
+bool is_optimizer_name(std::string_view text) {
+    return text.starts_with("Optimizer.") || text.starts_with("ZeroRedundancyOptimizer") ||
+           text.starts_with("clip_grad_norm_");
+}
+
+bool is_wrapper(std::string_view class_name) {
+    return class_name == "FullyShardedDataParallel" || class_name == "DistributedDataParallel";
+}
+
+bool is_wait(std::string_view call) {
+    return call.find("Synchronize") != call.npos && call.find("Event") == call.npos
+               ? true
+               : call == "cudaEventSynchronize" || call == "hipEventSynchronize";
+}
+
+bool is_event(std::string_view call) {
+    return call.ends_with("EventRecord") || call.ends_with("StreamWaitEvent") ||
+           call.ends_with("EventRecordWithFlags");
+}
+
+}  // namespace
+
+HostRangeRoles::HostRangeRoles(const Trace& trace)
+    : roles_(trace.ranges.size(), 0), node_(trace.ranges.size(), -1), forward_(trace.ranges.size(), -1) {
+    const traces::HostRanges& ranges = trace.ranges;
+    const traces::AutogradNodes nodes(trace);
+    std::vector<bool> wrappers;  // by ModuleRow::id
+    for (const traces::ModuleRow& row : trace.modules) {
+        if (row.id < 0) continue;
+        const auto id = static_cast<std::size_t>(row.id);
+        if (wrappers.size() <= id) wrappers.resize(id + 1, false);
+        wrappers[id] = is_wrapper(row.class_name);
+    }
+    std::vector<std::uint8_t> by_name(trace.strings.size(), 0);
+    std::vector<bool> evaluates(trace.strings.size(), false);
+    for (std::size_t s = 0; s < by_name.size(); ++s) {
+        const std::string_view text = trace.strings[static_cast<StringId>(s)];
+        by_name[s] = is_engine_name(text) ? kEngine : is_optimizer_name(text) ? kOptimizer : 0;
+        evaluates[s] = text.starts_with("autograd::engine::evaluate_function");
+    }
+    for (std::size_t r = 0; r < ranges.size(); ++r) {
+        const std::int32_t parent = ranges.parent[r];
+        const auto name = static_cast<std::size_t>(ranges.name[r]);
+        std::uint8_t role = by_name[name];
+        if (ranges.kind[r] == RangeKind::communication) role |= kEngine;
+        const auto module = static_cast<std::size_t>(ranges.module[r]);
+        if (ranges.module[r] >= 0 && module < wrappers.size() && wrappers[module] &&
+            ranges.kind[r] != RangeKind::module)
+            role |= kEngine;  // hooks, and the backward of the views of a flat parameter
+        if (parent >= 0) {
+            role |= roles_[static_cast<std::size_t>(parent)];
+            node_[r] = node_[static_cast<std::size_t>(parent)];
+        }
+        const bool is_node = evaluates[name] || nodes.is_node(r);
+        if (is_node) {
+            if (node_[r] < 0) node_[r] = static_cast<std::int32_t>(r);
+            role |= kBackward;
+            if (nodes.is_node(r)) {
+                const std::int32_t forward = nodes.forward_of(r);
+                forward_[r] = forward;
+                // The backward of what a hook did (the views of a flat parameter) is a hook's, too.
+                if (forward >= 0 && has(forward, kEngine)) role |= kEngine;
+            }
+        }
+        roles_[r] = role;
+    }
+}
+
+HostPoints::HostPoints(const Trace& trace, const HostRangeRoles& roles, int rank_index)
+    : trace_(trace),
+      roles_(roles),
+      rank_(rank_index),
+      ranges_(trace.threads.size()),
+      event_of_call_(trace.runtime.size(), -1),
+      waits_(trace.runtime.size(), false) {
+    for (std::size_t r = 0; r < trace.ranges.size(); ++r) {
+        if (trace.threads[trace.ranges.thread[r]].rank == rank_)
+            ranges_[trace.ranges.thread[r]].push_back(static_cast<std::int32_t>(r));
+    }
+    for (std::size_t e = 0; e < trace.device.size(); ++e) {
+        if (const std::int32_t call = trace.device.launch[e]; call >= 0)
+            event_of_call_[static_cast<std::size_t>(call)] = static_cast<std::int32_t>(e);
+    }
+    for (const std::int32_t call : trace.synchronizations.call)
+        if (call >= 0) waits_[static_cast<std::size_t>(call)] = true;
+    std::vector<bool> waiting_name(trace.strings.size(), false);
+    for (std::size_t s = 0; s < waiting_name.size(); ++s)
+        waiting_name[s] = is_wait(trace.strings[static_cast<StringId>(s)]);
+    for (std::size_t c = 0; c < waits_.size(); ++c)
+        if (waiting_name[static_cast<std::size_t>(trace.runtime.name[c])]) waits_[c] = true;
+}
+
+std::int32_t HostPoints::innermost(std::size_t thread, std::int64_t time) const {
+    const std::vector<std::int32_t>& all = ranges_[thread];
+    auto after = std::upper_bound(all.begin(), all.end(), time, [&](std::int64_t t, std::int32_t r) {
+        return t < trace_.ranges.start[static_cast<std::size_t>(r)];
+    });
+    if (after == all.begin()) return -1;
+    std::int32_t range = *std::prev(after);
+    while (range >= 0 && trace_.ranges.end[static_cast<std::size_t>(range)] <= time)
+        range = trace_.ranges.parent[static_cast<std::size_t>(range)];
+    return range;
+}
+
+std::int32_t HostPoints::innermost(std::int64_t time) const {
+    std::int32_t best = -1;
+    for (std::size_t t = 0; t < ranges_.size(); ++t) {
+        if (ranges_[t].empty()) continue;
+        const std::int32_t range = innermost(t, time);
+        if (range < 0) continue;
+        if (best < 0 || trace_.ranges.start[static_cast<std::size_t>(range)] >
+                            trace_.ranges.start[static_cast<std::size_t>(best)])
+            best = range;
+    }
+    return best;
+}
+
+std::vector<Point> HostPoints::of(traces::Interval host) const {
+    std::vector<Point> points;
+    const auto inside = [&](std::int64_t time) { return host.start <= time && time < host.end; };
+    for (const auto& of_thread : ranges_) {
+        for (const std::int32_t r : of_thread) {
+            const auto i = static_cast<std::size_t>(r);
+            if (trace_.ranges.kind[i] != RangeKind::module || !inside(trace_.ranges.start[i])) continue;
+            if (roles_.backward(r)) continue;
+            const std::int32_t parent = trace_.ranges.parent[i];
+            points.push_back({Point::Kind::open, trace_.ranges.start[i], trace_.ranges.start[i], r, parent});
+            points.push_back({Point::Kind::close, trace_.ranges.end[i], trace_.ranges.end[i], r, parent});
+        }
+    }
+    const traces::RuntimeCalls& calls = trace_.runtime;
+    for (std::size_t c = 0; c < calls.size(); ++c) {
+        if (!inside(calls.start[c]) || trace_.threads[calls.thread[c]].rank != rank_) continue;
+        Point point{Point::Kind::other, calls.start[c], calls.end[c], static_cast<std::int32_t>(c),
+                    calls.range[c]};
+        if (const std::int32_t event = event_of_call_[c]; event >= 0) {
+            point.kind = Point::Kind::work;
+            point.index = event;
+        } else if (waits_[c]) {
+            point.kind = Point::Kind::wait;
+        } else if (is_event(trace_.strings[calls.name[c]])) {
+            point.kind = Point::Kind::event;
+        }
+        points.push_back(point);
+    }
+    for (std::size_t m = 0; m < trace_.memory.size(); ++m) {
+        if (!inside(trace_.memory.time[m]) || trace_.memory.rank[m] != rank_) continue;
+        const std::int64_t time = trace_.memory.time[m];
+        points.push_back({trace_.memory.bytes[m] > 0 ? Point::Kind::allocate : Point::Kind::free, time, time,
+                          static_cast<std::int32_t>(m), innermost(time)});
+    }
+    std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
+        return std::tuple(a.time, a.kind) < std::tuple(b.time, b.kind);
+    });
+    return points;
+}
+
+}  // namespace shardscope::trainer::lift

@@ -1,0 +1,79 @@
+// What a rank's host threads did in a step, in the order of their time: calls of modules, launches with their
+// device events, allocations and frees, waits. And what each host range is for: the model's own work, or what
+// FSDP, DDP and the optimizer do around it. Times in nanoseconds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "traces/analysis/intervals.h"
+
+namespace shardscope::traces {
+struct Trace;
+}
+
+namespace shardscope::trainer::lift {
+
+struct Point {
+    enum class Kind : std::uint8_t {
+        close,  // of a module's range, `index` in HostRanges
+        open,
+        work,      // `index` in DeviceEvents, launched from `time` to `end`
+        allocate,  // `index` in MemoryEvents
+        free,
+        event,  // a call that records or waits for an event on a stream
+        wait,   // a call in which the host waits
+        other,  // another runtime call
+    };
+    Kind kind = Kind::other;
+    std::int64_t time = 0, end = 0;
+    std::int32_t index = -1;
+    std::int32_t range = -1;  // the innermost around it, -1 none
+};
+
+class HostRangeRoles {
+  public:
+    explicit HostRangeRoles(const traces::Trace& trace);
+
+    bool engine(std::int32_t range) const { return has(range, kEngine); }  // of FSDP or DDP
+    bool optimizer(std::int32_t range) const {
+        return has(range, kOptimizer);
+    }  // its step, zero_grad, clipping
+    bool backward(std::int32_t range) const { return has(range, kBackward); }  // autograd's
+    // The outermost node of autograd around a range; -1 none.
+    std::int32_t node(std::int32_t range) const {
+        return range < 0 ? -1 : node_[static_cast<std::size_t>(range)];
+    }
+    // The operator of the forward pass that a node belongs to; -1 unknown.
+    std::int32_t forward_of(std::int32_t node) const { return forward_[static_cast<std::size_t>(node)]; }
+
+  private:
+    static constexpr std::uint8_t kEngine = 1, kOptimizer = 2, kBackward = 4;
+    bool has(std::int32_t range, std::uint8_t role) const {
+        return range >= 0 && (roles_[static_cast<std::size_t>(range)] & role) != 0;
+    }
+    std::vector<std::uint8_t> roles_;
+    std::vector<std::int32_t> node_, forward_;
+};
+
+class HostPoints {
+  public:
+    HostPoints(const traces::Trace& trace, const HostRangeRoles& roles, int rank_index);
+
+    int rank() const { return rank_; }  // index into Trace::ranks
+    std::vector<Point> of(traces::Interval host) const;
+    // Of all threads of the rank: the range that began last of those around the time.
+    std::int32_t innermost(std::int64_t time) const;
+
+  private:
+    std::int32_t innermost(std::size_t thread, std::int64_t time) const;
+
+    const traces::Trace& trace_;
+    const HostRangeRoles& roles_;
+    const int rank_;
+    std::vector<std::vector<std::int32_t>> ranges_;  // by thread of the trace, in order of start
+    std::vector<std::int32_t> event_of_call_;        // by runtime call; -1 none
+    std::vector<bool> waits_;                        // by runtime call
+};
+
+}  // namespace shardscope::trainer::lift

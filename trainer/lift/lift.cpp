@@ -1,0 +1,333 @@
+#include "trainer/lift/lift.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "traces/analysis/memory.h"
+#include "traces/analysis/step_windows.h"
+#include "traces/store/trace.h"
+#include "trainer/lift/host_points.h"
+#include "trainer/lift/recorded_costs.h"
+#include "trainer/lift/settings.h"
+#include "trainer/lift/step_lifter.h"
+#include "trainer/sim/simulator.h"
+
+namespace shardscope::trainer::lift {
+
+namespace {
+
+using traces::StepWindow;
+using traces::Trace;
+
+constexpr std::size_t kMostSteps = 32;  // looked at; a median of more is the same
+constexpr double kNs = 1e-9;
+
+template <class T>
+T median(std::vector<T> values) {
+    if (values.empty()) return {};
+    const auto middle = values.begin() + (std::ssize(values) - 1) / 2;
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+[[noreturn]] void refuse(const std::string& file, const std::string& why) {
+    throw LiftError(file + ": " + why);
+}
+
+// The steps to look at: the kept ones, without the first, which warms up, where others are.
+std::vector<StepWindow> steady_steps(const Trace& trace, int rank) {
+    const traces::TraceSteps all = traces::find_steps(trace);
+    const traces::RankSteps& own = all.ranks[static_cast<std::size_t>(rank)];
+    std::vector<StepWindow> steps(own.steps.begin(), own.steps.begin() + own.kept());
+    if (steps.size() > 2) steps.erase(steps.begin());
+    // The last ones: a run that warms up does so in the beginning.
+    if (steps.size() > kMostSteps) steps.erase(steps.begin(), steps.end() - kMostSteps);
+    return steps;
+}
+
+// Whether two steps did the same things in the same order.
+bool alike(LiftedStep& a, LiftedStep& b) {
+    std::vector<const Item*> items;
+    a.for_each_item([&](Item& item) { items.push_back(&item); });
+    std::size_t i = 0;
+    bool same = a.nodes.size() == b.nodes.size() && a.parameters.size() == b.parameters.size() &&
+                a.buffers.size() == b.buffers.size();
+    b.for_each_item([&](Item& item) {
+        same = same && i < items.size() && items[i]->kind == item.kind && items[i]->name == item.name;
+        ++i;
+    });
+    return same && i == items.size();
+}
+
+// The median of each item's times over the steps that are like `base`.
+void take_medians(LiftedStep& base, std::vector<LiftedRecording>& all) {
+    std::vector<std::vector<const Item*>> others;
+    for (LiftedRecording& recording : all) {
+        if (&recording.step != &base && !alike(base, recording.step)) continue;
+        auto& items = others.emplace_back();
+        recording.step.for_each_item([&](Item& item) { items.push_back(&item); });
+    }
+    std::vector<std::pair<std::int64_t, std::int64_t>> medians;  // host, device
+    const std::size_t count = others.front().size();
+    for (std::size_t i = 0; i < count; ++i) {
+        std::vector<std::int64_t> host, device;
+        for (const auto& items : others) {
+            host.push_back(items[i]->host_ns);
+            device.push_back(items[i]->device_ns);
+        }
+        medians.emplace_back(median(std::move(host)), median(std::move(device)));
+    }
+    std::size_t i = 0;
+    base.for_each_item([&](Item& item) { std::tie(item.host_ns, item.device_ns) = medians[i++]; });
+}
+
+RecordedFigures figures_of(const std::vector<LiftedRecording>& all, double launch_s) {
+    RecordedFigures figures;
+    const auto of = [&](auto member) {
+        std::vector<std::int64_t> values;
+        for (const LiftedRecording& recording : all) values.push_back(recording.engine.*member);
+        return median(std::move(values));
+    };
+    figures.engine.host_ns = of(&EngineFigures::host_ns);
+    figures.engine.optimizer_ns = of(&EngineFigures::optimizer_ns);
+    figures.engine.kernels_ns = of(&EngineFigures::kernels_ns);
+    std::vector<std::int64_t> events;
+    for (const LiftedRecording& recording : all)
+        events.insert(events.end(), recording.event_ns.begin(), recording.event_ns.end());
+    figures.event_s = static_cast<double>(median(std::move(events))) * kNs;
+    figures.launch_s = launch_s;
+    return figures;
+}
+
+class Lifting {
+  public:
+    explicit Lifting(const Trace& trace) : trace_(trace), roles_(trace) { out_.file = trace.path; }
+
+    Lifted run();
+
+  private:
+    void check() const;
+    void read_steps();
+    void know_settings();
+    void know_memory();
+    void know_costs();
+    void tell_what_is_missing();
+    StepLifterOptions options() const;
+
+    const Trace& trace_;
+    const HostRangeRoles roles_;
+    Lifted out_;
+    int rank_ = 0;  // index into Trace::ranks
+    std::vector<StepWindow> steps_;
+    std::vector<LiftedRecording> recordings_;
+    std::size_t base_ = 0;
+    std::int64_t launch_ns_ = 0;
+};
+
+void Lifting::check() const {
+    if (trace_.ranks.empty() || trace_.device.size() == 0) {
+        refuse(out_.file,
+               "nothing ran on a device in this trace, so there are no times to replay; record kernels "
+               "(ProfilerActivity.CUDA, or shardscope-train --trace)");
+    }
+    if (trace_.steps.empty()) {
+        refuse(out_.file,
+               "the trace has no steps (ranges ProfilerStep#N), so what a step takes is not known; call "
+               "profiler.step() after each step of the loop");
+    }
+    if (trace_.collectives.size() == 0) {
+        const bool any = std::find(trace_.device.kind.begin(), trace_.device.kind.end(),
+                                   traces::DeviceKind::communication) != trace_.device.kind.end();
+        refuse(out_.file,
+               any ? "its collectives do not say how many bytes they move, so other units cannot be given a "
+                     "time; record it with PyTorch 2.2 or newer (record_param_comms with its arguments)"
+                   : "the trace has no collectives, so it is no run under FSDP or DDP; for what a model on "
+                     "one device would be under FSDP write a job file and use: shardscope-train plan "
+                     "JOB.toml");
+    }
+}
+
+StepLifterOptions Lifting::options() const {
+    StepLifterOptions options;
+    options.ours = is_ours(trace_);
+    const std::string_view mode = trace_.config_value("parallel.mode");
+    options.whole_gradients = mode != "fsdp" || trace_.config_value("fsdp.sharding_strategy") == "NO_SHARD";
+    if (mode == "fsdp" && trace_.config_value("precision.param") == "bf16") options.gradient_size = 2;
+    options.launch_ns = launch_ns_;
+    return options;
+}
+
+void Lifting::read_steps() {
+    steps_ = steady_steps(trace_, rank_);
+    if (steps_.empty()) {
+        refuse(out_.file, "no step of its first rank is whole; record a few steps more than one");
+    }
+    const HostPoints points(trace_, roles_, rank_);
+    const auto lift_all = [&] {
+        recordings_.clear();
+        for (const StepWindow& step : steps_)
+            recordings_.push_back(lift_step(trace_, roles_, points, step.host, options()));
+    };
+    lift_all();
+    // What a launching call takes is known now: what one took beyond it is the host's own time.
+    std::vector<std::int64_t> launches;
+    for (const LiftedRecording& recording : recordings_)
+        launches.insert(launches.end(), recording.launch_ns.begin(), recording.launch_ns.end());
+    if (launches.empty()) {
+        refuse(
+            out_.file,
+            "no kernel is tied to the call that launched it, so its place in the step is not known; record "
+            "CPU activities beside the device's (ProfilerActivity.CPU)");
+    }
+    launch_ns_ = median(std::move(launches));
+    lift_all();
+
+    std::vector<std::pair<std::int64_t, std::size_t>> lengths;
+    for (std::size_t s = 0; s < steps_.size(); ++s) lengths.emplace_back(steps_[s].window.length(), s);
+    std::sort(lengths.begin(), lengths.end());
+    base_ = lengths[(lengths.size() - 1) / 2].second;
+    std::vector<std::int64_t> windows;
+    windows.reserve(lengths.size());
+    for (const auto& [length, step] : lengths) windows.push_back(length);
+    out_.step_s = static_cast<double>(median(std::move(windows))) * kNs;
+    out_.steps = static_cast<int>(steps_.size());
+
+    LiftedStep step = recordings_[base_].step;
+    take_medians(step, recordings_);
+    out_.step = std::move(step);
+}
+
+void Lifting::know_settings() {
+    const LiftedRecording& base = recordings_[base_];
+    Settings settings = settings_of(trace_, rank_, base.micro_batches);
+    out_.settings = std::move(settings.keys);
+    out_.notes = std::move(settings.notes);
+    out_.ranks = ranks_of(trace_);
+    out_.rank = trace_.ranks[static_cast<std::size_t>(rank_)].number;
+    out_.modules = base.has_modules;
+    out_.parameters = base.parameters;
+    if (out_.step.parameters.empty()) {
+        refuse(out_.file,
+               "the sizes of its parameters are not known: no shapes of operators, no gathers of units, no "
+               "buckets; record with record_shapes=True");
+    }
+    if (base.parameters == ParametersFrom::buckets) {  // each is a bucket already
+        out_.settings.push_back({"ddp.bucket_cap_mb", "0.001"});
+        out_.settings.push_back({"ddp.first_bucket_mb", "0.001"});
+    }
+    if (base.element_bytes == 2) {
+        out_.settings.push_back({"precision.param", "bf16"});
+        out_.notes.emplace_back(
+            "Units are gathered with two bytes an element: taken for bf16 parameters, reduced in fp32.");
+    }
+    const auto mode = std::find_if(out_.settings.begin(), out_.settings.end(),
+                                   [](const Override& o) { return o.key == "parallel.mode"; });
+    const bool fsdp = mode != out_.settings.end() && mode->value == "fsdp";
+    if (!fsdp) return;
+    const auto wrap = std::find_if(out_.settings.begin(), out_.settings.end(),
+                                   [](const Override& o) { return o.key == "fsdp.wrap"; });
+    if (wrap != out_.settings.end()) {
+        out_.wrap = wrap->value;
+        return;
+    }
+    out_.wrap = wrap_of(out_.step);
+    if (out_.wrap.empty()) {
+        out_.wrap = "as recorded";
+        out_.units = true;
+    } else {
+        out_.settings.push_back({"fsdp.wrap", out_.wrap});
+    }
+}
+
+void Lifting::know_memory() {
+    out_.memory = std::any_of(trace_.memory.bytes.begin(), trace_.memory.bytes.end(),
+                              [](std::int64_t bytes) { return bytes > 0; });
+    if (!out_.memory) return;
+    for (const traces::RankMemory& own : traces::memory_report(trace_).ranks)
+        if (own.rank == out_.rank) out_.peak_bytes = own.peak_bytes;
+}
+
+void Lifting::know_costs() {
+    const RecordedFigures figures = figures_of(recordings_, static_cast<double>(launch_ns_) * kNs);
+    out_.cluster = cluster_of(trace_, sim::load_cluster(base_cluster_of(trace_)), figures, out_.notes);
+    const Program program = program_of(out_, job_of(out_, {}));
+    out_.costs.operation_ns = calibrate_engine(program.step(program.warm_up_steps()), figures, out_.cluster);
+}
+
+void Lifting::tell_what_is_missing() {
+    auto& notes = out_.notes;
+    if (!out_.modules) {
+        notes.emplace_back(
+            "No module ranges (nn.Module: Class_n): the model is one module, and no unit can be wrapped "
+            "inside "
+            "it. Record with torch.profiler.profile(with_modules=True, with_stack=True), record_function "
+            "around each module, or samples/pytorch/shardscope_torch.py.");
+    }
+    if (out_.modules && out_.parameters == ParametersFrom::buckets) {
+        notes.emplace_back(
+            "No shapes of operators: which module has which parameters is not known, so the root has them "
+            "all. "
+            "Record with record_shapes=True.");
+    }
+    if (out_.parameters == ParametersFrom::gathers && !is_ours(trace_)) {
+        notes.emplace_back(
+            "No shapes of operators: a unit's parameters stand as one at its module, so finer units cannot "
+            "be "
+            "told. Record with record_shapes=True.");
+    }
+    if (!out_.memory) {
+        notes.emplace_back(
+            "No memory events: peaks have no activations, so that only their differences mean something. "
+            "Record with profile_memory=True.");
+    }
+    if (!recordings_[base_].has_backward) {
+        notes.emplace_back(
+            "No operators of autograd: the backward cannot be told from the forward. Record CPU activities "
+            "(ProfilerActivity.CPU).");
+    }
+    if (trace_.ranks.size() == 1 && out_.ranks > 1) {
+        notes.push_back(
+            fmt::format("One rank of {}: its collectives' times have the waiting for the others in them. "
+                        "Give the files of "
+                        "all ranks, or their folder.",
+                        out_.ranks));
+    }
+    if (out_.steps < 3) {
+        notes.push_back(fmt::format("{} step{} only: a median of more is surer.", out_.steps,
+                                    out_.steps == 1 ? "" : "s"));
+    }
+}
+
+Lifted Lifting::run() {
+    check();
+    read_steps();
+    know_settings();
+    know_memory();
+    know_costs();
+    tell_what_is_missing();
+    return std::move(out_);
+}
+
+}  // namespace
+
+Lifted lift(const Trace& trace) {
+    return Lifting(trace).run();
+}
+
+Job job_of(const Lifted& lifted, const std::vector<Override>& changes) {
+    std::vector<Override> settings = {{"run.device", "sim"}, {"run.steps", "8"}};
+    settings.insert(settings.end(), lifted.settings.begin(), lifted.settings.end());
+    settings.insert(settings.end(), changes.begin(), changes.end());
+    return parse_job("", lifted.file, settings);
+}
+
+Program program_of(const Lifted& lifted, const Job& job) {
+    return {job, workload_of(lifted.step, lifted.costs, lifted.units && !job.origins.contains("fsdp.wrap"))};
+}
+
+}  // namespace shardscope::trainer::lift

@@ -1,0 +1,102 @@
+// A step that was lifted from a trace: the module tree with what each call did on the host and on the device,
+// apart from what FSDP or DDP did around it. Plain data; workload.h makes Plans of it. Times in nanoseconds,
+// sizes in bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "traces/schema/enums.h"
+
+namespace shardscope::trainer::lift {
+
+struct Item {
+    enum class Kind : std::uint8_t {
+        allocate,  // index: of LiftedStep::buffers
+        free,
+        kernel,
+        memcpy,
+        memset,
+        gradient,  // index: of LiftedStep::parameters; its gradient's memory is allocated here
+        ready,     // the same gradient is complete
+        wait,      // the host waits for the device
+        host,      // nothing but the host's time
+    };
+    Kind kind = Kind::host;
+    int index = -1;
+    std::int64_t host_ns = 0;    // the host's own time before it
+    std::int64_t device_ns = 0;  // kernel, memcpy, memset
+    std::int64_t bytes = 0;      // memcpy, memset
+    std::uint8_t copy_kind = 0;  // ENUM_CUDA_MEMCPY_OPER
+    std::string name;
+};
+
+// What a call did by itself between two calls of children, and the backward of that.
+struct Segment {
+    std::vector<Item> forward, backward;
+};
+
+struct Call {
+    std::vector<Segment> own;   // one more than children: before, between and behind them
+    std::vector<int> children;  // nodes
+};
+
+// A module, or what stands for one. Wrappers (FullyShardedDataParallel, DistributedDataParallel) are none.
+struct Node {
+    int parent = -1;  // -1: the root's
+    std::string name, class_name, attribute;
+    bool unit = false;  // an FSDP unit of the recorded run
+    std::vector<int> children;
+    std::vector<int> parameters;  // that it owns
+    std::vector<int> shared;      // that it reads, and another node owns
+    std::vector<Call> calls;      // of one micro-batch, in their order
+};
+
+struct LiftedParameter {
+    std::string name;  // "weight"
+    std::int64_t elements = 0;
+    std::int64_t rows = 0;  // of its first dimension; 0: not known
+    bool trained = true;
+};
+
+struct LiftedBuffer {
+    std::string name;
+    traces::MemoryCategory category = traces::MemoryCategory::activations;
+    traces::MemorySpace space = traces::MemorySpace::device;
+    std::int64_t bytes = 0;
+};
+
+struct LiftedStep {
+    std::vector<Node> nodes;  // the root first, parents before their children
+    std::vector<LiftedParameter> parameters;
+    std::vector<LiftedBuffer> buffers;
+    std::vector<Item> data;  // before the root's call
+    Segment loss;            // behind it
+    std::vector<Item> tail;  // behind the backward; not the optimizer's
+
+    std::int64_t elements() const {
+        std::int64_t sum = 0;
+        for (const LiftedParameter& parameter : parameters) sum += parameter.elements;
+        return sum;
+    }
+    // All items in the order of the list above: of two steps with the same structure the same ones.
+    template <class Each>
+    void for_each_item(const Each& each) {
+        const auto all = [&](std::vector<Item>& items) {
+            for (Item& item : items) each(item);
+        };
+        const auto both = [&](Segment& segment) {
+            all(segment.forward);
+            all(segment.backward);
+        };
+        all(data);
+        for (Node& node : nodes)
+            for (Call& call : node.calls)
+                for (Segment& segment : call.own) both(segment);
+        both(loss);
+        all(tail);
+    }
+};
+
+}  // namespace shardscope::trainer::lift

@@ -1,0 +1,22 @@
+// The parameters that an operator of PyTorch reads, by the shapes of its inputs ("Input Dims", which the
+// profiler writes with record_shapes=True).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace shardscope::trainer::lift {
+
+struct OperatorParameter {
+    std::string_view name;  // "weight"
+    std::int64_t elements = 0, rows = 0;
+};
+
+// Whether an operator of this name reads parameters.
+bool reads_parameters(std::string_view operation);
+
+// `detail`: HostRanges::detail, {"Input Dims":[[8,64],[64,64],[64]]}. Empty where it tells none.
+std::vector<OperatorParameter> parameters_of(std::string_view operation, std::string_view detail);
+
+}  // namespace shardscope::trainer::lift

@@ -1,0 +1,194 @@
+#include "trainer/lift/recorded_costs.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "traces/analysis/matching.h"
+#include "traces/store/trace.h"
+#include "trainer/lift/settings.h"
+#include "trainer/sim/collective_cost.h"
+
+namespace shardscope::trainer::lift {
+
+namespace {
+
+using traces::Operation;
+using traces::Trace;
+
+constexpr double kNs = 1e-9;
+constexpr double kBoundless = 1e30;  // of what is no limit: flops of kernels known by their bytes
+
+struct Sample {
+    double share = 0;    // bytes on the busiest wire
+    double seconds = 0;  // median of all collectives of this size
+};
+
+double median(std::vector<double> values) {
+    const auto middle = values.begin() + std::ssize(values) / 2;
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+// Median transfer times, by operation and size. Several ranks' traces tell the transfer without the waiting
+// for each other; one rank's alone has both.
+std::array<std::vector<Sample>, traces::kOperations> samples_of(const Trace& trace) {
+    std::map<std::pair<int, double>, std::vector<double>> times;
+    const traces::Communications communications = traces::match_communications(trace);
+    for (const traces::CollectiveMatch& match : communications.matches) {
+        const traces::Communication& part = communications.parts[match.begin];
+        if (part.row < 0 || match.transfer_ns <= 0) continue;
+        const auto row = static_cast<std::size_t>(part.row);
+        const double members = std::max(trace.collectives.group_size[row], 1);
+        const auto bytes = static_cast<double>(trace.collectives.bytes[row]);
+        if (bytes <= 0 || members < 2 || trace.collectives.phase[row] == traces::Phase::setup) continue;
+        const Operation operation = trace.collectives.operation[row];
+        times[{static_cast<int>(operation), bytes * sim::bus_share(operation, members)}].push_back(
+            static_cast<double>(match.transfer_ns) * kNs);
+    }
+    std::array<std::vector<Sample>, traces::kOperations> samples;
+    for (auto& [key, seconds] : times)
+        samples[static_cast<std::size_t>(key.first)].push_back({key.second, median(std::move(seconds))});
+    return samples;
+}
+
+// seconds = latency + share / bandwidth (Hockney's model), by least squares of the relative error, so that
+// small collectives count as much as large ones. With one size, or where the line makes no sense, `latency`
+// is assumed, half of the time at most.
+sim::CollectiveModel::Measured line_through(const std::vector<Sample>& samples, double latency) {
+    double w = 0, x = 0, y = 0, xx = 0, xy = 0;
+    for (const Sample& s : samples) {
+        const double weight = 1 / (s.seconds * s.seconds);
+        w += weight;
+        x += weight * s.share;
+        y += weight * s.seconds;
+        xx += weight * s.share * s.share;
+        xy += weight * s.share * s.seconds;
+    }
+    const bool apart = samples.size() > 1 && samples.back().share >= 2 * samples.front().share;
+    const double spread = w * xx - x * x;
+    if (apart && spread > 0) {
+        const double slope = (w * xy - x * y) / spread, at_zero = (y - slope * x) / w;
+        if (slope > 0 && at_zero >= 0) return {at_zero, 1 / slope};
+    }
+    for (const Sample& s : samples) latency = std::min(latency, s.seconds / 2);
+    // Through the fixed latency: the slope of least relative error.
+    const double slope = (xy - latency * x) / xx;
+    return {latency, 1 / slope};
+}
+
+// Nanoseconds that operations of the same step were given in one place and took in another.
+struct EngineBytes {
+    double optimizer = 0, others = 0;
+    std::int64_t ranges = 0;
+};
+
+EngineBytes bytes_of(const Plan& plan) {
+    EngineBytes sums;
+    for (const Op& op : plan.ops) {
+        if (op.kind == OpKind::push_range) {
+            const std::string_view name = plan.names[static_cast<std::size_t>(op.name)];
+            const bool lifted = (name.starts_with("nn.Module: ") && name.find("Parallel_") == name.npos) ||
+                                name == "loss (backward)";
+            if (!lifted) ++sums.ranges;
+        }
+        if (op.stream == Stream::host) continue;
+        const auto bytes = static_cast<double>(op.bytes);
+        if (op.kind == OpKind::kernel && op.kernel != Kernel::none) {
+            (sim::class_of(op.kernel) == sim::OpClass::optimizer ? sums.optimizer : sums.others) += bytes;
+        } else if ((op.kind == OpKind::memcpy && op.copy_kind == traces::kCopyDeviceToDevice) ||
+                   op.kind == OpKind::memset) {
+            if (op.dims[5] == 0) sums.others += (op.kind == OpKind::memcpy ? 2 : 1) * bytes;
+        }
+    }
+    return sums;
+}
+
+}  // namespace
+
+std::string base_cluster_of(const Trace& trace) {
+    const std::string_view own = trace.config_value("sim.cluster");
+    const std::string_view device = trace.config_value("run.device");
+    if (device == "sim" && !own.empty()) {
+        const std::vector<std::string> shipped = sim::shipped_clusters();
+        if (std::find(shipped.begin(), shipped.end(), own) != shipped.end()) return std::string(own);
+    }
+    if (device == "cpu") return "laptop";
+    const std::string name = trace.ranks.empty() ? "" : trace.ranks.front().device_name;
+    for (const auto& [word, cluster] :
+         {std::pair("H200", "h200_nvlink"), std::pair("H100", "h100_ib"), std::pair("V100", "v100_pcie")})
+        if (name.find(word) != name.npos) return cluster;
+    return "a100";
+}
+
+sim::Cluster cluster_of(const Trace& trace, const sim::Cluster& base, const RecordedFigures& figures,
+                        std::vector<std::string>& notes) {
+    sim::Cluster cluster = base;
+    cluster.name = "as recorded";
+    cluster.nodes = 0;
+    cluster.devices = ranks_of(trace);  // how collectives go is measured, wherever the ranks are
+    cluster.device.cores = 0;           // recorded times have what the others cost
+    cluster.device.busy_share = {};
+    cluster.device.kernel_latency = 0;
+    cluster.device.kernels.clear();
+    cluster.device.memory = kBoundless;
+    if (!trace.ranks.empty()) cluster.device.name = trace.ranks.front().device_name;
+    for (sim::ClassRates& rates : cluster.device.classes) {
+        rates = {};
+        rates.flops.fill(kBoundless);
+    }
+    cluster.host.launch = figures.launch_s;
+    cluster.host.event = figures.event_s;
+    cluster.host.operation = cluster.host.allocate = cluster.host.grow = cluster.host.wake = 0;
+
+    const double assumed = base.intra.latency + base.collectives.latency;
+    const auto samples = samples_of(trace);
+    std::vector<Sample> all;
+    for (std::size_t o = 0; o < samples.size(); ++o) {
+        if (samples[o].empty()) continue;
+        cluster.collectives.measured[o] = line_through(samples[o], assumed);
+        all.insert(all.end(), samples[o].begin(), samples[o].end());
+    }
+    if (all.empty()) return cluster;
+    std::sort(all.begin(), all.end(), [](const Sample& a, const Sample& b) { return a.share < b.share; });
+    const auto pooled = line_through(all, assumed);
+    std::string of_others;
+    for (const Operation operation :
+         {Operation::all_gather, Operation::reduce_scatter, Operation::all_reduce, Operation::broadcast}) {
+        auto& own = cluster.collectives.measured[static_cast<std::size_t>(operation)];
+        if (own.bandwidth > 0) continue;
+        own = pooled;
+        if (operation == Operation::broadcast) continue;
+        of_others += (of_others.empty() ? "" : ", ") + std::string(traces::name(operation));
+    }
+    if (!of_others.empty()) {
+        notes.push_back(
+            fmt::format("The trace has no {}: their bandwidth is taken from its other collectives ({:.3g} "
+                        "GB/s on the bus).",
+                        of_others, pooled.bandwidth * 1e-9));
+    }
+    return cluster;
+}
+
+std::int64_t calibrate_engine(const Plan& plan, const RecordedFigures& figures, sim::Cluster& cluster) {
+    const EngineBytes planned = bytes_of(plan);
+    const double others_s = static_cast<double>(figures.engine.kernels_ns) * kNs,
+                 optimizer_s = static_cast<double>(figures.engine.optimizer_ns) * kNs;
+    if (others_s > 0 && planned.others > 0) cluster.device.memory_bandwidth = planned.others / others_s;
+    if (optimizer_s > 0 && planned.optimizer > 0) {
+        const double share = planned.optimizer / optimizer_s / cluster.device.memory_bandwidth;
+        cluster.device.classes[static_cast<std::size_t>(sim::OpClass::optimizer)].bandwidth_share.points = {
+            {1, share}};
+    }
+    if (planned.ranges == 0) return 0;
+    const std::int64_t each = figures.engine.host_ns / planned.ranges;
+    cluster.host.operation = static_cast<double>(std::max<std::int64_t>(each, 0)) * kNs;
+    return std::max<std::int64_t>(each, 0);
+}
+
+}  // namespace shardscope::trainer::lift

@@ -1,0 +1,32 @@
+// A cluster whose figures are a trace's: collectives as they took, the host's calls, and rates at which
+// FSDP's, DDP's and the optimizer's own kernels went. The model's kernels carry their recorded times
+// themselves.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainer/lift/step_lifter.h"
+#include "trainer/plan/plan.h"
+#include "trainer/sim/cluster.h"
+
+namespace shardscope::trainer::lift {
+
+// Medians over the steps that were looked at.
+struct RecordedFigures {
+    EngineFigures engine;
+    double launch_s = 0, event_s = 0;  // of one call
+};
+
+// What no trace shows (copies to the host under offload) is `base`'s.
+sim::Cluster cluster_of(const traces::Trace& trace, const sim::Cluster& base, const RecordedFigures& figures,
+                        std::vector<std::string>& notes);
+
+// The rates that make the engine's work in `plan`, the Plan of the recorded step, take as long as it took;
+// returns the host's nanoseconds for each range.
+std::int64_t calibrate_engine(const Plan& plan, const RecordedFigures& figures, sim::Cluster& cluster);
+
+// The name of a shipped cost model for the trace's devices.
+std::string base_cluster_of(const traces::Trace& trace);
+
+}  // namespace shardscope::trainer::lift

@@ -1,0 +1,162 @@
+#include "trainer/lift/settings.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "traces/analysis/matching.h"
+#include "traces/store/trace.h"
+#include "trainer/job/keys.h"
+
+namespace shardscope::trainer::lift {
+
+namespace {
+
+using traces::Operation;
+using traces::Trace;
+
+// What a lifted step still depends on. The model, the data and the learning rate are in what was recorded.
+bool is_wanted(std::string_view key) {
+    constexpr std::array<std::string_view, 3> kSections = {"parallel.", "fsdp.", "ddp."};
+    for (const std::string_view section : kSections)
+        if (key.starts_with(section)) return key != "fsdp.sync_module_states";
+    constexpr std::array<std::string_view, 12> kKeys = {
+        "run.ranks",       "train.accumulation", "train.accumulation_sync", "train.clip_norm",
+        "precision.param", "precision.reduce",   "precision.buffer",        "memory.gemm_workspace_bytes",
+        "optimizer.type",  "optimizer.momentum", "optimizer.nesterov",      "optimizer.weight_decay"};
+    return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
+}
+
+int integer(std::string_view text) {
+    int value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return value;
+}
+
+// The optimizer whose step the trace shows: "Optimizer.step#AdamW.step".
+std::string optimizer_of(const Trace& trace) {
+    constexpr std::string_view kStep = "Optimizer.step#";
+    for (std::size_t s = 0; s < trace.strings.size(); ++s) {
+        std::string_view text = trace.strings[static_cast<traces::StringId>(s)];
+        if (!text.starts_with(kStep)) continue;
+        text.remove_prefix(kStep.size());
+        const std::string_view name = text.substr(0, text.find('.'));
+        if (name == "AdamW") return "adamw";
+        if (name == "Adam") return "adam";
+        if (name == "SGD") return "sgd";
+    }
+    return "";
+}
+
+struct Counts {
+    std::map<Operation, std::int64_t> operations;
+    std::set<int> group_sizes;  // of all_gathers and reduce_scatters
+    std::int64_t of(Operation operation) const {
+        const auto found = operations.find(operation);
+        return found == operations.end() ? 0 : found->second;
+    }
+};
+
+Counts count(const Trace& trace, int rank_index) {
+    Counts counts;
+    const traces::KernelOperations by_kernel(trace);
+    for (std::size_t e = 0; e < trace.device.size(); ++e) {
+        if (trace.device.kind[e] != traces::DeviceKind::communication || trace.device.rank[e] != rank_index)
+            continue;
+        const std::int32_t c = trace.device.collective[e];
+        const Operation operation =
+            c >= 0 ? trace.collectives.operation[static_cast<std::size_t>(c)] : by_kernel.of_event(e);
+        ++counts.operations[operation];
+        const bool shards = operation == Operation::all_gather || operation == Operation::reduce_scatter;
+        if (c >= 0 && shards)
+            counts.group_sizes.insert(trace.collectives.group_size[static_cast<std::size_t>(c)]);
+    }
+    return counts;
+}
+
+}  // namespace
+
+bool is_ours(const Trace& trace) {
+    return !trace.config_value("model.type").empty() && !trace.config_value("parallel.mode").empty() &&
+           !trace.modules.empty();
+}
+
+int ranks_of(const Trace& trace) {
+    int ranks = integer(trace.config_value("run.ranks"));
+    ranks = std::max(ranks, integer(trace.config_value("import.world_size")));
+    if (ranks > 0) return ranks;
+    for (const int size : trace.collectives.group_size) ranks = std::max(ranks, size);
+    for (const traces::Rank& rank : trace.ranks) ranks = std::max(ranks, rank.number + 1);
+    return std::max(ranks, 1);
+}
+
+Settings settings_of(const Trace& trace, int rank_index, int micro_batches) {
+    Settings settings;
+    if (is_ours(trace)) {
+        for (const auto& [key, value] : trace.config) {
+            const auto dot = key.find('.');
+            if (dot == key.npos || !is_wanted(key)) continue;
+            if (find_key(key.substr(0, dot), key.substr(dot + 1))) settings.keys.push_back({key, value});
+        }
+        return settings;
+    }
+    const auto set = [&](const char* key, const std::string& value) {
+        settings.keys.push_back({key, value});
+    };
+    const int ranks = ranks_of(trace);
+    set("run.ranks", std::to_string(ranks));
+    if (micro_batches > 1) set("train.accumulation", std::to_string(micro_batches));
+    if (const std::string optimizer = optimizer_of(trace); !optimizer.empty()) {
+        set("optimizer.type", optimizer);
+    } else {
+        settings.notes.emplace_back(
+            "No range tells the optimizer (Optimizer.step#Name.step): SGD is assumed, without a state in "
+            "memory.");
+    }
+    const Counts counts = count(trace, rank_index);
+    const std::int64_t gathers = counts.of(Operation::all_gather),
+                       scatters = counts.of(Operation::reduce_scatter),
+                       reductions = counts.of(Operation::all_reduce);
+    if (gathers > 0 && scatters > 0) {
+        set("parallel.mode", "fsdp");
+        const bool fsdp2 =
+            std::any_of(trace.ranges.name.begin(), trace.ranges.name.end(),
+                        [&](traces::StringId id) { return trace.strings[id].starts_with("FSDP::"); });
+        if (fsdp2) set("fsdp.layout", "fsdp2");
+        // A unit that is freed behind its forward is gathered once more for its backward.
+        const bool again = 2 * gathers >= 3 * scatters;
+        const int shard = counts.group_sizes.empty() ? ranks : *counts.group_sizes.begin();
+        const bool hybrid = reductions > 0 && shard < ranks && ranks % std::max(shard, 1) == 0;
+        if (hybrid) set("fsdp.shard_group", std::to_string(shard));
+        const char* strategy = hybrid  ? again ? "HYBRID_SHARD" : "HYBRID_SHARD_ZERO2"
+                               : again ? "FULL_SHARD"
+                                       : "SHARD_GRAD_OP";
+        set("fsdp.sharding_strategy", strategy);
+        settings.notes.push_back(
+            fmt::format("{} all-gathers to {} reduce-scatters: taken for {}. Prefetch and limiter are taken "
+                        "for PyTorch's "
+                        "defaults.",
+                        gathers, scatters, strategy));
+        return settings;
+    }
+    set("parallel.mode", ranks > 1 && reductions > 0 ? "ddp" : ranks > 1 ? "ddp" : "none");
+    return settings;
+}
+
+std::string wrap_of(const LiftedStep& step) {
+    std::set<std::string> wrapped;
+    for (std::size_t n = 1; n < step.nodes.size(); ++n)
+        if (step.nodes[n].unit) wrapped.insert(step.nodes[n].class_name);
+    if (wrapped.empty()) return "root";
+    for (std::size_t n = 1; n < step.nodes.size(); ++n)
+        if (!step.nodes[n].unit && wrapped.contains(step.nodes[n].class_name)) return "";
+    return fmt::format("module:{}", fmt::join(wrapped, ","));
+}
+
+}  // namespace shardscope::trainer::lift

@@ -1,0 +1,56 @@
+// One step of one rank as a LiftedStep, and what FSDP, DDP and the optimizer took around it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "traces/analysis/intervals.h"
+#include "trainer/lift/host_points.h"
+#include "trainer/lift/lifted.h"
+
+namespace shardscope::traces {
+struct Trace;
+}
+
+namespace shardscope::trainer::lift {
+
+// What is not the model's, per step. Nanoseconds.
+struct EngineFigures {
+    std::int64_t host_ns = 0;  // the host's own time, without waits and launching
+    std::int64_t launches = 0, events = 0;
+    std::int64_t optimizer_ns = 0, kernels_ns = 0;  // device work that is no communication
+};
+
+// What told the parameters of the modules.
+enum class ParametersFrom : std::uint8_t {
+    nothing,
+    gradients,  // each one's gradient is named
+    shapes,     // the operators' "Input Dims"
+    gathers,    // a unit's bytes: one parameter for each unit
+    buckets,    // DDP's all-reduces: one for each, all of them the root's
+};
+
+struct LiftedRecording {
+    LiftedStep step;
+    EngineFigures engine;
+    int micro_batches = 1;
+    bool has_modules = false;   // module ranges told the tree
+    bool has_backward = false;  // autograd's nodes told where the backward begins
+    ParametersFrom parameters = ParametersFrom::nothing;
+    std::int64_t element_bytes = 4;                 // of what is gathered, where shapes and gathers tell it
+    std::vector<std::int64_t> launch_ns, event_ns;  // of single calls
+};
+
+struct StepLifterOptions {
+    bool ours = false;               // a trace of our trainer: buffers have categories
+    std::int64_t gradient_size = 4;  // bytes of an element
+    std::int64_t launch_ns = 0;      // of a typical launching call
+    bool whole_gradients =
+        false;  // gradients of category `gradients` are each a parameter's (nothing sharded)
+};
+
+LiftedRecording lift_step(const traces::Trace& trace, const HostRangeRoles& roles, const HostPoints& points,
+                          traces::Interval host, const StepLifterOptions& options);
+
+}  // namespace shardscope::trainer::lift

@@ -1,0 +1,243 @@
+#include "trainer/lift/workload.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "trainer/sharding/wrap.h"
+
+namespace shardscope::trainer::lift {
+
+namespace {
+
+constexpr std::size_t kRecorded = 5;  // of Op::dims: see Kernel::none
+
+// Writes items into a Plan; knows which buffers and gradients live.
+class Player {
+  public:
+    Player(const LiftedStep& step, LiftedCosts costs)
+        : step_(step),
+          costs_(costs),
+          parameters_(step.parameters.size(), nullptr),
+          gradients_(step.parameters.size()),
+          live_(step.buffers.size()) {}
+
+    const LiftedStep& step() const { return step_; }
+    const Node& node(int id) const { return step_.nodes[static_cast<std::size_t>(id)]; }
+    void set_parameter(int id, const Parameter* parameter) {
+        parameters_[static_cast<std::size_t>(id)] = parameter;
+    }
+    const Parameter* parameter(int id) const { return parameters_[static_cast<std::size_t>(id)]; }
+
+    // The host's time of a range that is no item.
+    void owes_range() { owed_ += costs_.operation_ns; }
+
+    void play(PlanBuilder& builder, ParameterStore* store, const std::vector<Item>& items) {
+        for (const Item& item : items) play(builder, store, item);
+    }
+
+    void begin_micro_batch() {
+        owed_ = 0;
+        std::fill(calls_.begin(), calls_.end(), 0);
+        calls_.resize(step_.nodes.size(), 0);
+    }
+    std::size_t next_call(int node) { return calls_[static_cast<std::size_t>(node)]++; }
+
+    // What is still live of `items`, the latest first allocated last: what the loop's variables hold.
+    Tensor last_live(const std::vector<Item>& items) const {
+        for (auto item = items.rbegin(); item != items.rend(); ++item) {
+            if (item->kind != Item::Kind::allocate) continue;
+            const auto b = static_cast<std::size_t>(item->index);
+            const bool on_device = step_.buffers[b].space == MemorySpace::device;
+            if (on_device && live_[b] && live_[b].bytes() >= static_cast<std::int64_t>(sizeof(double)))
+                return live_[b];
+        }
+        return {};
+    }
+    void drop_all() {
+        for (Tensor& tensor : live_) tensor = {};
+        for (Tensor& tensor : gradients_) tensor = {};
+    }
+
+  private:
+    void play(PlanBuilder& builder, ParameterStore* store, const Item& item);
+    void host(PlanBuilder& builder, std::int64_t ns);
+
+    const LiftedStep& step_;
+    const LiftedCosts costs_;
+    std::vector<const Parameter*> parameters_;
+    std::vector<Tensor> gradients_;   // by parameter, from its allocation until it is ready
+    std::vector<Tensor> live_;        // by buffer
+    std::vector<std::size_t> calls_;  // by node, of this micro-batch
+    std::int64_t owed_ = 0;           // of the host, for ranges
+};
+
+void Player::host(PlanBuilder& builder, std::int64_t ns) {
+    const std::int64_t left = ns - owed_;
+    owed_ = std::max<std::int64_t>(0, -left);
+    if (left > 0) builder.host_call(HostCall::none, "host", {}).dims[kRecorded] = left;
+}
+
+void Player::play(PlanBuilder& builder, ParameterStore* store, const Item& item) {
+    host(builder, item.host_ns);
+    const auto i = static_cast<std::size_t>(item.index);
+    const std::int64_t took = std::max<std::int64_t>(1, item.device_ns);
+    switch (item.kind) {
+        case Item::Kind::allocate: {
+            const LiftedBuffer& buffer = step_.buffers[i];
+            const bool on_device = buffer.space == MemorySpace::device;
+            const BufferId id = builder.new_buffer(
+                {buffer.name, buffer.category, buffer.space, buffer.bytes, builder.unit(), builder.module()});
+            builder.allocate(id, on_device ? Stream::compute : Stream::host);
+            live_[i] = {std::make_shared<Storage>(builder, id), builder.whole(id), -1, DType::fp32};
+            return;
+        }
+        case Item::Kind::free:
+            live_[i] = {};
+            return;
+        case Item::Kind::kernel:
+            builder.kernel(Kernel::none, item.name, {}, {}).dims[kRecorded] = took;
+            return;
+        case Item::Kind::memcpy: {
+            Op& op = builder.memcpy({}, {}, item.copy_kind);
+            op.bytes = item.bytes;
+            op.dims[kRecorded] = took;
+            return;
+        }
+        case Item::Kind::memset: {
+            Op& op = builder.memset({});
+            op.bytes = item.bytes;
+            op.dims[kRecorded] = took;
+            return;
+        }
+        case Item::Kind::gradient:
+            if (store) gradients_[i] = store->new_gradient(*parameters_[i]);
+            return;
+        case Item::Kind::ready:
+            if (store) store->gradient_ready(*parameters_[i], std::exchange(gradients_[i], {}));
+            return;
+        case Item::Kind::wait: {
+            const EventId event = builder.new_event();
+            builder.record(event, Stream::compute);
+            builder.host_wait(event);
+            return;
+        }
+        case Item::Kind::host:
+            return;
+    }
+}
+
+class LiftedModule final : public Module {
+  public:
+    LiftedModule(Player& player, int node)
+        : Module(player.node(node).class_name, player.node(node).attribute), player_(player), node_(node) {
+        const Node& own = player.node(node);
+        for (const int p : own.parameters) {
+            const LiftedParameter& parameter = player.step().parameters[static_cast<std::size_t>(p)];
+            const std::int64_t rows = parameter.rows > 0 ? parameter.rows : parameter.elements;
+            add_parameter(parameter.name, rows, parameter.elements / rows, {});
+        }
+        for (std::size_t i = 0; i < own.parameters.size(); ++i) {
+            parameters()[i].trained =
+                player.step().parameters[static_cast<std::size_t>(own.parameters[i])].trained;
+            player.set_parameter(own.parameters[i], &parameters()[i]);
+        }
+        for (const int child : own.children) add_child(std::make_unique<LiftedModule>(player, child));
+    }
+
+    std::vector<const Parameter*> shared_parameters() const override {
+        std::vector<const Parameter*> shared;
+        for (const int p : player_.node(node_).shared) shared.push_back(player_.parameter(p));
+        return shared;
+    }
+
+    Tensor forward(Graph& graph, const Tensor& /*input*/) override {
+        const Node& own = player_.node(node_);
+        const std::size_t number = std::min(player_.next_call(node_), own.calls.size() - 1);
+        player_.owes_range();
+        const Call& recorded = own.calls[number];
+        segment(graph, recorded.own.front());
+        for (std::size_t c = 0; c < recorded.children.size(); ++c) {
+            const auto at = std::find(own.children.begin(), own.children.end(), recorded.children[c]) -
+                            own.children.begin();
+            call(graph, child(static_cast<std::size_t>(at)), {});
+            segment(graph, recorded.own[c + 1]);
+        }
+        // The identity is all that wrappers ask for.
+        return {nullptr, {}, graph.tape.recording() ? graph.tape.new_value() : -1, graph.dtype};
+    }
+
+  private:
+    void segment(Graph& graph, const Segment& own) {
+        player_.play(graph.builder, nullptr, own.forward);
+        if (own.backward.empty()) return;
+        graph.tape.node("", [this, &graph, &own] {
+            const PlanBuilder::Range range(graph.builder, "nn.Module: " + name + " (backward)", id);
+            player_.owes_range();
+            player_.play(graph.builder, &graph.store, own.backward);
+        });
+    }
+
+    Player& player_;
+    const int node_;
+};
+
+// The recorded run's units inside the root.
+void wrap_units(Module& module, const LiftedStep& step, int node) {
+    const std::vector<int>& children = step.nodes[static_cast<std::size_t>(node)].children;
+    for (std::size_t c = 0; c < children.size(); ++c) {
+        std::unique_ptr<Module>& slot = module.children()[c];
+        wrap_units(*slot, step, children[c]);
+        if (step.nodes[static_cast<std::size_t>(children[c])].unit)
+            slot = std::make_unique<FullyShardedDataParallel>(std::move(slot));
+    }
+}
+
+class LiftedWorkload final : public Workload {
+  public:
+    LiftedWorkload(const LiftedStep& step, LiftedCosts costs, bool units)
+        : player_(step, costs), units_(units) {}
+
+    std::unique_ptr<Module> model(const Job& /*job*/) override {
+        return std::make_unique<LiftedModule>(player_, 0);
+    }
+    std::unique_ptr<Module> wrap(std::unique_ptr<Module> model, const Job& job) override {
+        if (!units_) return Workload::wrap(std::move(model), job);
+        wrap_units(*model, player_.step(), 0);
+        return std::make_unique<FullyShardedDataParallel>(std::move(model));
+    }
+    Batch load_batch(PlanBuilder& builder, const Job& /*job*/) override {
+        player_.begin_micro_batch();
+        player_.play(builder, nullptr, player_.step().data);
+        return {};
+    }
+    Tensor loss(Graph& graph, const Job& /*job*/, const Tensor& /*output*/,
+                const Tensor& /*target*/) override {
+        const Segment& loss = player_.step().loss;
+        player_.play(graph.builder, nullptr, loss.forward);
+        if (!loss.backward.empty()) {
+            graph.tape.node("", [this, &graph, &loss] {
+                const PlanBuilder::Range range(graph.builder, "loss (backward)");
+                player_.owes_range();
+                player_.play(graph.builder, &graph.store, loss.backward);
+            });
+        }
+        return player_.last_live(loss.forward);
+    }
+    void after_optimizer(PlanBuilder& builder) override {
+        player_.play(builder, nullptr, player_.step().tail);
+    }
+    void end_variables() override { player_.drop_all(); }
+
+  private:
+    Player player_;
+    const bool units_;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> workload_of(const LiftedStep& step, LiftedCosts costs, bool units) {
+    return std::make_unique<LiftedWorkload>(step, costs, units);
+}
+
+}  // namespace shardscope::trainer::lift
