@@ -172,6 +172,61 @@ TEST_F(Export, ImportsBackWithEqualAnalyses) {
     }
 }
 
+// A run of two hosts that one rank has ended: places, clocks and who stopped first.
+TEST_F(Export, ImportsBackWhereRanksRanAndWhoStopped) {
+    const std::string path = folder_ / "hosts.sqlite";
+    {
+        DatabaseWriter writer({.path = path, .start_utc_ns = 1'700'000'000'000'000'000});
+        writer.add(RankRow{.rank = 0,
+                           .global_pid = 7LL << 24,
+                           .host = "a",
+                           .device_name = "A",
+                           .local_rank = 0,
+                           .cpus = "0-1"});
+        writer.add(RankRow{.rank = 1,
+                           .device = 1,
+                           .global_pid = 8LL << 24,
+                           .host = "b \"quoted\"",
+                           .device_name = "A",
+                           .cpus = {}});
+        writer.add(ClockRow{.rank = 1, .at_ns = 100, .offset_ns = -5, .uncertainty_ns = 1});
+        writer.add(ClockRow{.rank = 1, .at_ns = 900, .offset_ns = 6'000'000'000, .uncertainty_ns = 2});
+        writer.add(StopRow{.rank = 0,
+                           .at_ns = 800,
+                           .first_rank = 1,
+                           .lost = true,
+                           .reason = "(process 8 on host b) has ended",
+                           .waiting = "all_gather number 3 of communicator 0"});
+        writer.add(StopRow{.rank = 1, .at_ns = 850, .reason = "is \"gone\"", .waiting = {}});
+        writer.finish(kSampleMs, 0);
+    }
+    export_chrome(path, chrome_);
+    const auto before = load_trace(path), after = open_any({chrome_});
+    ASSERT_EQ(after->ranks.size(), 2u);
+    for (std::size_t i = 0; i < 2; ++i) {
+        EXPECT_EQ(after->ranks[i].host, before->ranks[i].host);
+        EXPECT_EQ(after->ranks[i].local_rank, before->ranks[i].local_rank);
+        EXPECT_EQ(after->ranks[i].cpus, before->ranks[i].cpus);
+    }
+    EXPECT_EQ(after->ranks[0].local_rank, 0);
+    EXPECT_EQ(after->ranks[1].local_rank, -1);
+    ASSERT_EQ(after->clocks.size(), 2u);
+    ASSERT_EQ(after->stops.size(), 2u);
+    for (std::size_t i = 0; i < 2; ++i) {
+        EXPECT_EQ(after->clocks[i].rank, 1);
+        EXPECT_EQ(after->clocks[i].at_ns, before->clocks[i].at_ns);
+        EXPECT_EQ(after->clocks[i].offset_ns, before->clocks[i].offset_ns);
+        EXPECT_EQ(after->clocks[i].uncertainty_ns, before->clocks[i].uncertainty_ns);
+        EXPECT_EQ(after->stops[i].rank, before->stops[i].rank);
+        EXPECT_EQ(after->stops[i].at_ns, before->stops[i].at_ns);
+        EXPECT_EQ(after->stops[i].first_rank, before->stops[i].first_rank);
+        EXPECT_EQ(after->stops[i].lost, before->stops[i].lost);
+        EXPECT_EQ(after->stops[i].reason, before->stops[i].reason);
+        EXPECT_EQ(after->stops[i].waiting, before->stops[i].waiting);
+    }
+    EXPECT_EQ(after->stops[0].first_rank, 1);
+}
+
 TEST_F(Export, ReplacesOnlyWhenTold) {
     std::ofstream(chrome_) << "mine";
     EXPECT_THROW(export_chrome(run_, chrome_), StoreError);

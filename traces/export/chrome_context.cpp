@@ -36,7 +36,8 @@ ChromeContext::ChromeContext(Database& database, TextOutput& output, const WorkO
 
 void ChromeContext::load_ranks() {
     scan_table(database_, "SHARD_RANKS",
-               {"rank", "deviceId", "globalPid", "globalTid", "host", "data", "shard", "tensor", "pipeline"},
+               {"rank", "deviceId", "globalPid", "globalTid", "host", "data", "shard", "tensor", "pipeline",
+                "localRank", "cpus"},
                "ORDER BY rank", [&](const Statement& row) {
                    ranks_.push_back({.rank = row.integer(0),
                                      .device = row.integer(1),
@@ -46,7 +47,9 @@ void ChromeContext::load_ranks() {
                                      .data = row.integer(5),
                                      .shard = row.integer(6),
                                      .tensor = row.integer(7),
-                                     .pipeline = row.integer(8)});
+                                     .pipeline = row.integer(8),
+                                     .local_rank = row.integer_or(9, -1),
+                                     .cpus = std::string(row.text(10))});
                });
     // Device events stand under their device's number, which is then no process's.
     scan_table(database_, "TARGET_INFO_GPU", {"id"}, "",

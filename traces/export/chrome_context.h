@@ -20,6 +20,8 @@ struct ExportedRank {
     std::int64_t rank = 0, device = 0, global_pid = 0, global_tid = 0;
     std::string host;
     std::int64_t data = 0, shard = 0, tensor = 0, pipeline = 0;
+    std::int64_t local_rank = -1;
+    std::string cpus;
 };
 
 // Domains of ranges, by process: numbers count within one.

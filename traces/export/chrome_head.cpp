@@ -100,11 +100,12 @@ void write_ranks(ChromeContext& context) {
             std::back_inserter(list.next()),
             "\n{{\"rank\":{},\"device\":{},\"pid\":{},\"process\":{},\"thread\":{},\"threads\":[{}],"
             "\"host\":{},\"device_name\":{},\"device_memory\":{},\"data\":{},\"shard\":{},"
-            "\"tensor\":{},\"pipeline\":{},\"streams\":{{{}}}}}",
+            "\"tensor\":{},\"pipeline\":{},\"local_rank\":{},\"cpus\":{},\"streams\":{{{}}}}}",
             rank.rank, rank.device, context.pid_of(rank.global_pid), rank.global_pid >> 24 & 0xFFFFFF,
             ChromeContext::tid_of(rank.global_tid), threads[rank.rank], json(rank.host),
             device_name != device_names.end() ? device_name->second : "\"\"", device_memory[rank.device],
-            rank.data, rank.shard, rank.tensor, rank.pipeline, streams[rank.rank]);
+            rank.data, rank.shard, rank.tensor, rank.pipeline, rank.local_rank, json(rank.cpus),
+            streams[rank.rank]);
     }
     out += ']';
 }
@@ -164,6 +165,23 @@ void write_steps_and_losses(ChromeContext& context) {
     out += '}';
 }
 
+// How the clocks of the ranks' hosts stood, and who stopped first.
+void write_processes(ChromeContext& context) {
+    write_list(context, "clocks", "SHARD_CLOCKS", {"rank", "time", "offset", "uncertainty"},
+               [](const Statement& row, auto to) {
+                   fmt::format_to(to, "\"rank\":{},\"time_ns\":{},\"offset_ns\":{},\"uncertainty_ns\":{}",
+                                  row.integer(0), row.integer(1), row.integer(2), row.integer(3));
+               });
+    write_list(context, "stops", "SHARD_STOPS", {"rank", "time", "firstRank", "lost", "reason", "waiting"},
+               [](const Statement& row, auto to) {
+                   fmt::format_to(to,
+                                  "\"rank\":{},\"time_ns\":{},\"first_rank\":{},\"lost\":{},\"reason\":{},"
+                                  "\"waiting\":{}",
+                                  row.integer(0), row.integer(1), row.integer_or(2, -1), row.integer(3) != 0,
+                                  json(row.text(4)), json(row.text(5)));
+               });
+}
+
 void write_predictions(ChromeContext& context) {
     write_list(context, "predictions", "SHARD_PREDICTION",
                {"rank", "peakBytes", "moment", kMemoryCategoryNames[0], kMemoryCategoryNames[1],
@@ -209,6 +227,7 @@ void write_ours(ChromeContext& context) {
     write_ranks(context);
     write_model(context);
     write_steps_and_losses(context);
+    write_processes(context);
     write_predictions(context);
     write_list(context, "segments", "SHARD_SEGMENTS", {"rank", "time", "address", "bytes", "streamId"},
                [](const Statement& row, auto to) {

@@ -17,11 +17,13 @@
 // Host events stand under their process's `pid`, device events under pid = device and tid = stream.
 //
 // What Kineto has no word for:
-//   "shardscope": {"version":1, "schema":4, "ended":true, "dropped":0,
+//   "shardscope": {"version":1, "schema":5, "ended":true, "dropped":0,
 //     "configuration":{"model.width":"1024", ...},
 //     "ranks":[{"rank":0, "device":0, "pid":4242, "process":4242, "thread":5000, "threads":[5000, 5007],
 //               "host":"...", "device_name":"...", "device_memory":0, "data":0, "shard":0, "tensor":0,
-//               "pipeline":0, "streams":{"7":"compute"}}],
+//               "pipeline":0, "local_rank":0, "cpus":"0-3", "streams":{"7":"compute"}}],
+//     "clocks":[{"rank":1, "time_ns":0, "offset_ns":5, "uncertainty_ns":2}],
+//     "stops":[{"rank":0, "time_ns":9, "first_rank":1, "lost":true, "reason":"...", "waiting":"..."}],
 //     "modules":[{"id":0, "parent":-1, "name":"Linear_0", "class":"Linear", "path":"net.0", "unit":0,
 //                 "parameters":1000}],
 //     "units":[{"id":0, "module":0, "name":"root", "elements":1, "padded_elements":1, "shard_bytes":1,

@@ -115,6 +115,8 @@ void KinetoRows::ours(std::string_view json) {
     for (const PredictionRow& row : known->predictions) sink_.add(row);
     for (const PredictionPartRow& row : known->prediction_parts) sink_.add(row);
     for (const SegmentRow& row : known->segments) sink_.add(row);
+    for (const ClockRow& row : known->clocks) sink_.add(row);
+    for (const StopRow& row : known->stops) sink_.add(row);
     our_steps_ = known->steps;
     for (const OurStep& step : our_steps_) {
         const auto rank = std::find_if(known->ranks.begin(), known->ranks.end(),

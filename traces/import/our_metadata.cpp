@@ -68,6 +68,8 @@ OurRank read_rank(const Json& json) {
     rank.row.shard = integer(json, "shard", 0);
     rank.row.tensor = integer(json, "tensor", 0);
     rank.row.pipeline = integer(json, "pipeline", 0);
+    rank.row.local_rank = integer(json, "local_rank", -1);
+    rank.row.cpus = text(json, "cpus");
     rank.pid = integer<std::int64_t>(json, "pid", 0);
     rank.thread = integer<std::int64_t>(json, "thread", 0);
     if (const Json& threads = member(json, "threads"); threads.is_array()) {
@@ -153,6 +155,24 @@ void read_steps(const Json& json, OurMetadata& into) {
     }
 }
 
+void read_processes(const Json& json, OurMetadata& into) {
+    each_object(member(json, "clocks"), [&](const Json& c) {
+        into.clocks.push_back({.rank = integer(c, "rank", 0),
+                               .at_ns = integer<std::int64_t>(c, "time_ns", 0),
+                               .offset_ns = integer<std::int64_t>(c, "offset_ns", 0),
+                               .uncertainty_ns = integer<std::int64_t>(c, "uncertainty_ns", 0)});
+    });
+    each_object(member(json, "stops"), [&](const Json& s) {
+        const Json& lost = member(s, "lost");
+        into.stops.push_back({.rank = integer(s, "rank", 0),
+                              .at_ns = integer<std::int64_t>(s, "time_ns", 0),
+                              .first_rank = integer(s, "first_rank", -1),
+                              .lost = lost.is_boolean() && lost.get<bool>(),
+                              .reason = text(s, "reason"),
+                              .waiting = text(s, "waiting")});
+    });
+}
+
 Json parse(std::string_view json) {
     Json parsed = Json::parse(json, nullptr, false);
     return parsed.is_object() ? parsed : Json::object();
@@ -176,6 +196,7 @@ std::optional<OurMetadata> read_our_metadata(std::string_view text_of_it) {
     read_model(json, ours);
     read_steps(json, ours);
     read_predictions(json, ours);
+    read_processes(json, ours);
     each_object(member(json, "segments"), [&](const Json& s) {
         ours.segments.push_back({.time = integer<std::int64_t>(s, "time_ns", 0),
                                  .rank = integer(s, "rank", 0),

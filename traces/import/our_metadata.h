@@ -35,6 +35,8 @@ struct OurMetadata {
     std::vector<PredictionRow> predictions;
     std::vector<PredictionPartRow> prediction_parts;
     std::vector<SegmentRow> segments;
+    std::vector<ClockRow> clocks;
+    std::vector<StopRow> stops;
 };
 
 // None where the text is no such object.
