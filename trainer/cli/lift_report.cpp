@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -143,7 +144,7 @@ std::string table_of(const std::vector<const Replay*>& rows, const std::vector<C
 }
 
 bool faster(const Replay* a, const Replay* b) {
-    return std::pair(a->step_s, a->number) < std::pair(b->step_s, b->number);
+    return std::tuple(a->step_s, a->peak.bytes, a->number) < std::tuple(b->step_s, b->peak.bytes, b->number);
 }
 
 // --- words
@@ -217,7 +218,7 @@ const lift::Replay* shown_row(const LiftResult& result) {
     const Replay* best = nullptr;
     for (const Replay& row : result.rows) {
         if (row.number == result.wanted) return &row;
-        if (row.can_be() && (!best || faster(&row, best))) best = &row;
+        if (row.front && (!best || faster(&row, best))) best = &row;
     }
     return best;
 }

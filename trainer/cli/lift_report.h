@@ -17,7 +17,7 @@ struct LiftResult {
     bool complete = true;                   // all rows are there
 };
 
-// The row that the lines are printed for: the wanted one, else the fastest that can be; null: none can.
+// The row that the lines are printed for: the wanted one, else the fastest of the front; null: none can be.
 const lift::Replay* shown_row(const LiftResult& result);
 
 // MB = 2^20 bytes. `all`: every row, not only the front and the best of the rest.

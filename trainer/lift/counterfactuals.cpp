@@ -188,7 +188,8 @@ std::vector<Changes> Tries::all() {
     Values modes = {text_of(recorded_, "parallel.mode")};
     if (!asks && !asks_ddp) {
         add_once(modes, "fsdp");
-        add_once(modes, "ddp");
+        // DDP keeps its parameters in fp32: what was recorded with others is no measure of it.
+        if (recorded_.precision.param == Precision::fp32) add_once(modes, "ddp");
     } else {
         modes = {};
         if (asks) modes.emplace_back("fsdp");

@@ -322,6 +322,13 @@ Lifted lift(const Trace& trace) {
 Job job_of(const Lifted& lifted, const std::vector<Override>& changes) {
     std::vector<Override> settings = {{"run.device", "sim"}, {"run.steps", "8"}};
     settings.insert(settings.end(), lifted.settings.begin(), lifted.settings.end());
+    // What the new mode or strategy does not know goes with the old one.
+    for (const Override& change : changes) {
+        if (change.key == "parallel.mode" && change.value != "fsdp")
+            settings.push_back({"fsdp.cpu_offload", "false"});
+        if (change.key == "fsdp.sharding_strategy" && !change.value.starts_with("HYBRID"))
+            settings.push_back({"fsdp.shard_group", "0"});
+    }
     settings.insert(settings.end(), changes.begin(), changes.end());
     return parse_job("", lifted.file, settings);
 }

@@ -20,7 +20,22 @@ class Player {
           costs_(costs),
           parameters_(step.parameters.size(), nullptr),
           gradients_(step.parameters.size()),
-          live_(step.buffers.size()) {}
+          live_(step.buffers.size()),
+          freed_(step.buffers.size(), false) {
+        const auto look = [&](const std::vector<Item>& items) {
+            for (const Item& item : items)
+                if (item.kind == Item::Kind::free) freed_[static_cast<std::size_t>(item.index)] = true;
+        };
+        const auto both = [&](const Segment& segment) {
+            look(segment.forward);
+            look(segment.backward);
+        };
+        look(step.data);
+        for (const Node& node : step.nodes)
+            for (const Call& call : node.calls)
+                for (const Segment& segment : call.own) both(segment);
+        both(step.loss);
+    }
 
     const LiftedStep& step() const { return step_; }
     const Node& node(int id) const { return step_.nodes[static_cast<std::size_t>(id)]; }
@@ -43,13 +58,14 @@ class Player {
     }
     std::size_t next_call(int node) { return calls_[static_cast<std::size_t>(node)]++; }
 
-    // What is still live of `items`, the latest first allocated last: what the loop's variables hold.
-    Tensor last_live(const std::vector<Item>& items) const {
+    // The latest of `items` that is held until the loop's variables end: the loss, most likely.
+    Tensor last_kept(const std::vector<Item>& items) const {
         for (auto item = items.rbegin(); item != items.rend(); ++item) {
             if (item->kind != Item::Kind::allocate) continue;
             const auto b = static_cast<std::size_t>(item->index);
             const bool on_device = step_.buffers[b].space == MemorySpace::device;
-            if (on_device && live_[b] && live_[b].bytes() >= static_cast<std::int64_t>(sizeof(double)))
+            if (on_device && !freed_[b] && live_[b] &&
+                live_[b].bytes() >= static_cast<std::int64_t>(sizeof(double)))
                 return live_[b];
         }
         return {};
@@ -68,6 +84,7 @@ class Player {
     std::vector<const Parameter*> parameters_;
     std::vector<Tensor> gradients_;   // by parameter, from its allocation until it is ready
     std::vector<Tensor> live_;        // by buffer
+    std::vector<bool> freed_;         // by buffer: before the step ends
     std::vector<std::size_t> calls_;  // by node, of this micro-batch
     std::int64_t owed_ = 0;           // of the host, for ranges
 };
@@ -222,7 +239,7 @@ class LiftedWorkload final : public Workload {
                 player_.play(graph.builder, &graph.store, loss.backward);
             });
         }
-        return player_.last_live(loss.forward);
+        return player_.last_kept(loss.forward);
     }
     void after_optimizer(PlanBuilder& builder) override {
         player_.play(builder, nullptr, player_.step().tail);
