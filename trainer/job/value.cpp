@@ -89,4 +89,17 @@ std::string to_text(const Value& value) {
     return {};
 }
 
+std::string quoted(std::string_view text) {
+    std::string out = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') out += '\\';
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+            out += fmt::format("\\u{:04X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+        } else {
+            out += c;
+        }
+    }
+    return out + "\"";
+}
+
 }  // namespace shardscope::trainer

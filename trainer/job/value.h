@@ -28,4 +28,7 @@ std::optional<Value> parse_value(ValueType type, std::string_view text);
 // As a job file writes it; texts without quotes.
 std::string to_text(const Value& value);
 
+// A text with its quotes, as TOML wants it (a basic string).
+std::string quoted(std::string_view text);
+
 }  // namespace shardscope::trainer

@@ -3,24 +3,11 @@
 #include <fmt/format.h>
 
 #include "trainer/job/keys.h"
+#include "trainer/job/value.h"
 
 namespace shardscope::trainer::planner {
 
 namespace {
-
-// A TOML basic string.
-std::string quoted(std::string_view text) {
-    std::string out = "\"";
-    for (const char c : text) {
-        if (c == '"' || c == '\\') out += '\\';
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-            out += fmt::format("\\u{:04X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
-        } else {
-            out += c;
-        }
-    }
-    return out + "\"";
-}
 
 bool is_of_the_trace(const Key& key) {
     return key.section == "run" &&

@@ -22,24 +22,88 @@ namespace {
 
 constexpr double kLongestLatency = 10;  // seconds; more is a unit that was mistaken
 
-std::string rate_of(Arithmetic arithmetic, OpClass c) {
+// In the order of Kernel.
+constexpr std::array<std::string_view, 56> kKernelNames = {"none",
+                                                           "init_normal",
+                                                           "init_uniform",
+                                                           "init_constant",
+                                                           "linear_forward",
+                                                           "linear_relu_forward",
+                                                           "linear_gelu_forward",
+                                                           "linear_backward_input",
+                                                           "linear_backward_weight",
+                                                           "linear_backward_bias",
+                                                           "relu_forward",
+                                                           "relu_backward",
+                                                           "gelu_forward",
+                                                           "gelu_backward",
+                                                           "silu_mul_forward",
+                                                           "silu_mul_backward",
+                                                           "dropout_forward",
+                                                           "dropout_backward",
+                                                           "add",
+                                                           "accumulate",
+                                                           "scale",
+                                                           "cast_to_bf16",
+                                                           "cast_to_fp32",
+                                                           "layer_norm_forward",
+                                                           "layer_norm_backward",
+                                                           "rms_norm_forward",
+                                                           "rms_norm_backward",
+                                                           "rotary_table",
+                                                           "rotary_forward",
+                                                           "rotary_backward",
+                                                           "attention_forward",
+                                                           "attention_backward",
+                                                           "fused_attention_forward",
+                                                           "fused_attention_backward",
+                                                           "embedding_forward",
+                                                           "embedding_backward",
+                                                           "position_forward",
+                                                           "position_backward",
+                                                           "mse_forward",
+                                                           "mse_backward",
+                                                           "cross_entropy_forward",
+                                                           "cross_entropy_backward",
+                                                           "cat",
+                                                           "split",
+                                                           "chunk_cat",
+                                                           "chunk_split",
+                                                           "sum_of_squares",
+                                                           "clip_factor",
+                                                           "scale_by",
+                                                           "sgd",
+                                                           "adam",
+                                                           "adamw",
+                                                           "lars_norms",
+                                                           "lars",
+                                                           "lamb_update",
+                                                           "lamb"};
+static_assert(kKernelNames.size() == static_cast<std::size_t>(Kernel::lamb) + 1);
+
+std::string rate_of(Arithmetic arithmetic, std::string_view what) {
     return fmt::format("the {} operations a second that {} reaches at best",
-                       kArithmeticNames[static_cast<std::size_t>(arithmetic)],
-                       kOpClassNames[static_cast<std::size_t>(c)]);
+                       kArithmeticNames[static_cast<std::size_t>(arithmetic)], what);
 }
 
-// What a class leaves out stays as it is: that of the class that it resembles.
-void read_class(FigureReader& read, OpClass c, Presence presence, ClassRates& rates) {
-    const std::string section = fmt::format("operators.{}", kOpClassNames[static_cast<std::size_t>(c)]);
-    const bool given = read.positive(section, "fp32", rate_of(Arithmetic::fp32, c), rates.flops[0], presence);
+// What a section leaves out stays as it is: that of the class that it resembles.
+void read_rates(FigureReader& read, const std::string& section, std::string_view what, Presence presence,
+                ClassRates& rates) {
+    const bool given =
+        read.positive(section, "fp32", rate_of(Arithmetic::fp32, what), rates.flops[0], presence);
     for (const Arithmetic arithmetic : {Arithmetic::tf32, Arithmetic::bf16}) {
         double& rate = rates.flops[static_cast<std::size_t>(arithmetic)];
         if (given) rate = rates.flops[0];
-        read.positive(section, kArithmeticNames[static_cast<std::size_t>(arithmetic)], rate_of(arithmetic, c),
-                      rate, Presence::optional);
+        read.positive(section, kArithmeticNames[static_cast<std::size_t>(arithmetic)],
+                      rate_of(arithmetic, what), rate, Presence::optional);
     }
     read.curve(section, "efficiency", rates.efficiency);
     read.curve(section, "bandwidth_share", rates.bandwidth_share);
+}
+
+void read_class(FigureReader& read, OpClass c, Presence presence, ClassRates& rates) {
+    const std::string_view name = kOpClassNames[static_cast<std::size_t>(c)];
+    read_rates(read, fmt::format("operators.{}", name), name, presence, rates);
 }
 
 void read_classes(FigureReader& read, DeviceModel& device) {
@@ -50,6 +114,17 @@ void read_classes(FigureReader& read, DeviceModel& device) {
                             OpClass::optimizer, OpClass::copy}) {
         rates(c) = rates(c == OpClass::attention ? OpClass::matmul : OpClass::elementwise);
         read_class(read, c, Presence::optional, rates(c));
+    }
+}
+
+// Kernels that have a section of their own; it leaves out what is as in their class.
+void read_kernels(FigureReader& read, DeviceModel& device) {
+    for (std::size_t k = 1; k < kKernelNames.size(); ++k) {
+        const std::string section = fmt::format("kernels.{}", kKernelNames[k]);
+        if (!read.has(section)) continue;
+        const auto kernel = static_cast<Kernel>(k);
+        ClassRates& rates = device.kernels[kernel] = device.rates(class_of(kernel));
+        read_rates(read, section, kKernelNames[k], Presence::optional, rates);
     }
 }
 
@@ -73,7 +148,9 @@ void read_device(FigureReader& read, DeviceModel& device) {
     }
     read.positive("device", "price_per_hour", "the price of a device for an hour, in USD",
                   device.price_per_hour, Presence::optional);
+    read.curve("device", "busy_share", device.busy_share);
     read_classes(read, device);
+    read_kernels(read, device);
 }
 
 void read_host(FigureReader& read, HostModel& host) {
@@ -83,10 +160,14 @@ void read_host(FigureReader& read, HostModel& host) {
     seconds("operation", "the host's seconds for each operator or module call", host.operation);
     seconds("launch", "the host's seconds to enqueue a kernel, copy or collective", host.launch);
     seconds("event", "the host's seconds to record an event, or to make a stream wait for one", host.event);
+    read.number("host", "wake", "the host's seconds until a thread that had to wait goes on", 0,
+                kLongestLatency, host.wake, Presence::optional);
     seconds("allocate", "the host's seconds for a block of the caching allocator", host.allocate);
     seconds("grow", "the host's seconds to take new memory from the device", host.grow);
     read.positive("host", "flops", "the operations a second of what the host does itself", host.flops);
     read.positive("host", "memory_bandwidth", "the bytes a second of a host's memory", host.memory_bandwidth);
+    read.positive("host", "batch_bandwidth", "the bytes a second of batches that the host makes",
+                  host.batch_bandwidth, Presence::optional);
 }
 
 void read_copy(FigureReader& read, CopyModel& copy) {
@@ -96,6 +177,9 @@ void read_copy(FigureReader& read, CopyModel& copy) {
     read.positive("copy", "to_host", "the bytes a second from the device to pinned memory", copy.to_host);
     read.number("copy", "pageable_share", "the share of those rates that memory that is not pinned reaches",
                 1e-3, 1, copy.pageable_share);
+    read.curve("copy", "bandwidth_share", copy.bandwidth_share);
+    read.positive("copy", "on_device", "the bytes a second that copies on the device read and write",
+                  copy.on_device, Presence::optional);
 }
 
 void read_link(FigureReader& read, std::string_view section, std::string_view where, Link& link) {
@@ -104,6 +188,7 @@ void read_link(FigureReader& read, std::string_view section, std::string_view wh
     read.positive(section, "bandwidth",
                   fmt::format("the bytes a second, one way, that collectives reach {}", where),
                   link.bandwidth);
+    read.curve(section, "bandwidth_share", link.bandwidth_share);
 }
 
 Algorithm read_algorithm(FigureReader& read, std::string_view key) {
@@ -136,6 +221,10 @@ double Curve::at(double size) const {
     const Point &low = *(above - 1), &high = *above;
     const double way = std::log(size / low.size) / std::log(high.size / low.size);
     return low.share + way * (high.share - low.share);
+}
+
+std::string_view kernel_name(Kernel kernel) {
+    return kKernelNames[static_cast<std::size_t>(kernel)];
 }
 
 OpClass class_of(Kernel kernel) {

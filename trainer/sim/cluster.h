@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ inline constexpr std::size_t kOpClasses = 8;
 inline constexpr std::array<std::string_view, kOpClasses> kOpClassNames = {
     "matmul", "attention", "norm", "elementwise", "embedding", "loss", "optimizer", "copy"};
 OpClass class_of(Kernel kernel);
+
+// A kernel's name in a cost model: as plan.h writes it.
+std::string_view kernel_name(Kernel kernel);
 
 // Rates of arithmetic that differ.
 enum class Arithmetic : std::uint8_t { fp32, tf32, bf16 };
@@ -62,10 +66,16 @@ struct DeviceModel {
     // cpu: the cores that all ranks of a node share; work that runs at the same time beyond them slows down.
     // 0: each rank's device is its own.
     int cores = 0;
+    Curve busy_share;           // of a core's speed, over how many of the node's cores are busy
     double price_per_hour = 0;  // of one device, in USD; 0: not said
     std::array<ClassRates, kOpClasses> classes;
+    std::map<Kernel, ClassRates> kernels;  // those that are known by themselves, not by their class alone
 
     const ClassRates& rates(OpClass c) const { return classes[static_cast<std::size_t>(c)]; }
+    const ClassRates& rates(Kernel kernel) const {
+        const auto own = kernels.find(kernel);
+        return own != kernels.end() ? own->second : rates(class_of(kernel));
+    }
 };
 
 // The thread that walks the Plan, and the memory of its node.
@@ -73,32 +83,44 @@ struct HostModel {
     double operation = 0;  // of an operator's or a module's call: each range that opens
     double launch = 0;     // to enqueue a kernel, copy, memset or collective
     double event = 0;      // to record an event, to make a stream wait, to find a wait over
+    double wake = 0;       // beside it, until a thread that had to wait for an event goes on
     double allocate = 0;   // to get a block from the caching allocator, or give it back
     double grow = 0;       // beside it, where the allocator takes new memory from the device
     double flops = 0;      // per second, of kernels that the host does itself (optimizer under offload)
-    double memory_bandwidth = 0;  // of those, of copies on the host and of batches that are made
+    double memory_bandwidth = 0;  // of those, and of copies on the host
+    double batch_bandwidth = 0;   // bytes/s of batches that it makes; 0: memory_bandwidth
 };
 
 struct CopyModel {  // between host and device
     double latency = 0;
     double to_device = 0, to_host = 0;  // bytes/s, pinned memory
     double pageable_share = 1;          // of those rates, where the host's side is not pinned
+    Curve bandwidth_share;              // of those rates, over bytes
+    double on_device = 0;  // bytes/s that copies and memsets on the device read and write; 0: as its memory
 };
 
 struct Link {
-    double latency = 0;    // of one step of a collective over it
-    double bandwidth = 0;  // bytes/s in one direction that collectives reach
-    bool shared = false;   // between nodes: one for all devices of a node (else one for each)
+    double latency = 0;     // of one step of a collective over it
+    double bandwidth = 0;   // bytes/s in one direction that collectives reach
+    bool shared = false;    // between nodes: one for all devices of a node (else one for each)
+    Curve bandwidth_share;  // over the bytes of the full buffer
 };
 
 // How collectives go (see collective_cost.h for each one's time).
-enum class Algorithm : std::uint8_t { direct, ring, tree, hierarchical };
-inline constexpr std::array<std::string_view, 4> kAlgorithmNames = {"direct", "ring", "tree", "hierarchical"};
+enum class Algorithm : std::uint8_t { direct, ring, tree, hierarchical, shared_memory };
+inline constexpr std::array<std::string_view, 5> kAlgorithmNames = {"direct", "ring", "tree", "hierarchical",
+                                                                    "shared_memory"};
 
 struct CollectiveModel {
     double latency = 0;                  // of each collective, once
     Algorithm inside = Algorithm::ring;  // a group within one node
     Algorithm across = Algorithm::ring;  // a group over several
+    // What a trace tells of an operation, in place of the formulas, by Operation; no file has them.
+    struct Measured {
+        double latency = 0;    // seconds of each
+        double bandwidth = 0;  // bytes/s on the busiest wire (nccl-tests' bus bandwidth); 0: not measured
+    };
+    std::array<Measured, traces::kOperations> measured{};
 };
 
 struct Cluster {

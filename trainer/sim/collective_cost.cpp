@@ -14,6 +14,7 @@ struct Terms {
 
     double w() const { return m > 1 ? std::min(b, B) : b; }
     double others() const { return (p - 1) / p * n; }  // bytes that each member lacks
+    double latency() const { return m > 1 ? A : a; }   // of one step
 };
 
 double log2_up(double x) {
@@ -24,7 +25,7 @@ double log2_up(double x) {
 double half(Algorithm algorithm, const Terms& t) {
     switch (algorithm) {
         case Algorithm::direct:
-            return (t.m > 1 ? t.A : t.a) + t.others() / t.w();
+            return t.latency() + t.others() / t.w();
         case Algorithm::ring:
             return (t.p - t.m) * t.a + (t.m - 1) * t.A + t.others() / t.w();
         case Algorithm::tree:
@@ -32,11 +33,19 @@ double half(Algorithm algorithm, const Terms& t) {
         case Algorithm::hierarchical:
             return (t.m - 1) * t.A + (t.m - 1) / t.m * t.n / t.B + (t.k - 1) * t.a +
                    (t.k - 1) / t.k * t.n / t.b;
+        case Algorithm::shared_memory:
+            return t.latency() + 2 * t.n / t.w();
     }
     return 0;
 }
 
+double reduce_scatter(Algorithm algorithm, const Terms& t) {
+    if (algorithm != Algorithm::shared_memory) return half(algorithm, t);
+    return t.latency() + (1 + 1 / t.p) * t.n / t.w();
+}
+
 double all_reduce(Algorithm algorithm, const Terms& t) {
+    if (algorithm == Algorithm::shared_memory) return half(algorithm, t);
     if (algorithm != Algorithm::tree) return 2 * half(algorithm, t);
     return 2 * (log2_up(t.k) * t.a + log2_up(t.m) * t.A) + 2 * t.n / t.w();
 }
@@ -44,18 +53,35 @@ double all_reduce(Algorithm algorithm, const Terms& t) {
 double broadcast(Algorithm algorithm, const Terms& t) {
     switch (algorithm) {
         case Algorithm::direct:
-            return (t.m > 1 ? t.A : t.a) + t.n / t.w();
+            return t.latency() + t.n / t.w();
         case Algorithm::ring:
             return (t.p - t.m) * t.a + (t.m - 1) * t.A + t.n / t.w();
         case Algorithm::tree:
             return log2_up(t.k) * t.a + log2_up(t.m) * t.A + t.n / t.w();
         case Algorithm::hierarchical:
             return log2_up(t.m) * t.A + t.n / t.B + log2_up(t.k) * t.a + t.n / t.b;
+        case Algorithm::shared_memory:
+            return t.latency() + 2 * t.n / t.w();
     }
     return 0;
 }
 
 }  // namespace
+
+double bus_share(Operation operation, double members) {
+    switch (operation) {
+        case Operation::all_reduce:
+            return 2 * (members - 1) / members;
+        case Operation::all_gather:
+        case Operation::reduce_scatter:
+        case Operation::all_to_all:
+        case Operation::gather:
+        case Operation::scatter:
+            return (members - 1) / members;
+        default:
+            return 1;
+    }
+}
 
 double collective_seconds(const Cluster& cluster, const Spread& spread, Operation operation,
                           std::int64_t bytes) {
@@ -65,17 +91,21 @@ double collective_seconds(const Cluster& cluster, const Spread& spread, Operatio
     t.m = spread.nodes;
     t.k = spread.fullest;
     t.a = cluster.intra.latency;
-    t.b = cluster.intra.bandwidth * spread.intra;
+    t.b = cluster.intra.bandwidth * cluster.intra.bandwidth_share.at(t.n) * spread.intra;
     if (spread.nodes > 1) {
         t.A = cluster.inter.latency;
-        t.B = cluster.inter.bandwidth * spread.across;
+        t.B = cluster.inter.bandwidth * cluster.inter.bandwidth_share.at(t.n) * spread.across;
     }
     const Algorithm algorithm = spread.nodes > 1 ? cluster.collectives.across : cluster.collectives.inside;
     double seconds = cluster.collectives.latency;
     if (spread.members == 1) return seconds + 2 * t.n / cluster.device.memory_bandwidth;  // a copy
+    if (const auto& own = cluster.collectives.measured[static_cast<std::size_t>(operation)];
+        own.bandwidth > 0)
+        return own.latency + t.n * bus_share(operation, t.p) / own.bandwidth;
     switch (operation) {
-        case Operation::all_gather:
         case Operation::reduce_scatter:
+            return seconds + reduce_scatter(algorithm, t);
+        case Operation::all_gather:
         case Operation::gather:
         case Operation::scatter:
         case Operation::all_to_all:
@@ -93,7 +123,7 @@ double collective_seconds(const Cluster& cluster, const Spread& spread, Operatio
         case Operation::other:
             break;
     }
-    return seconds + (t.m > 1 ? t.A : t.a) + t.n / t.w();
+    return seconds + t.latency() + t.n / t.w();
 }
 
 }  // namespace shardscope::trainer::sim

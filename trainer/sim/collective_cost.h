@@ -17,13 +17,17 @@
 //   hierarchical  all_gather, reduce_scatter  (m-1) A + (m-1)/m n / B + (k-1) a + (k-1)/k n / b
 //                 all_reduce                  twice that: scatter inside, all_reduce across, gather inside
 //                 broadcast                   log m A + n / B + log k a + n / b
+//   shared_memory all_gather, all_reduce      a' + 2 n / w                   every member moves what it gets
+//                 reduce_scatter              a' + (1 + 1/p) n / w           itself: w is what a member reads
+//                 broadcast                   a' + 2 n / w                   and writes a second
 //
 // (log: of base 2, rounded up; a': A where the group is on several nodes.) To each is added the latency of
 // every collective. Sources: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication
 // operations in MPICH" (2005), sections 4.1 to 4.4, for ring, recursive doubling and halving; P. Sanders, J.
 // Speck, J. Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan" (2009), and NCCL
 // 2.4, for the trees; NCCL's own tuning (src/graph/tuning.cc) for the steps inside and between nodes and for
-// the factors of the bandwidth; hierarchical follows from its phases.
+// the factors of the bandwidth; hierarchical follows from its phases,
+// shared_memory from executor/local_group.cpp.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +48,9 @@ struct Spread {
     // To sort by.
     std::tuple<int, int, int, double, double> key() const { return {members, nodes, fullest, intra, across}; }
 };
+
+// What the busiest wire carries of each byte of the full buffer (nccl-tests' bus bandwidth over algbw).
+double bus_share(Operation operation, double members);
 
 // Without the members' wait for each other.
 double collective_seconds(const Cluster& cluster, const Spread& spread, Operation operation,

@@ -6,6 +6,8 @@ namespace shardscope::trainer::sim {
 
 namespace {
 
+constexpr std::size_t kRecorded = 5;  // of Op::dims: nanoseconds, see Kernel::none
+
 bool is_pageable(const Plan& plan, const Arg& arg) {
     return plan.buffers[static_cast<std::size_t>(arg.buffer)].space == MemorySpace::host;
 }
@@ -18,11 +20,18 @@ double total_bytes(const Op& op) {
 
 }  // namespace
 
+Arithmetic arithmetic_of(const Op& op, bool tf32) {
+    if (op.dtype == DType::bf16) return Arithmetic::bf16;
+    return tf32 && class_of(op.kernel) == OpClass::matmul ? Arithmetic::tf32 : Arithmetic::fp32;
+}
+
+double Costs::on_device_bandwidth() const {
+    return cluster_.copy.on_device > 0 ? cluster_.copy.on_device : cluster_.device.memory_bandwidth;
+}
+
 double Costs::kernel(const Op& op) const {
-    const OpClass c = class_of(op.kernel);
-    const ClassRates& rates = cluster_.device.rates(c);
-    Arithmetic arithmetic = op.dtype == DType::bf16 ? Arithmetic::bf16 : Arithmetic::fp32;
-    if (tf32_ && c == OpClass::matmul && arithmetic == Arithmetic::fp32) arithmetic = Arithmetic::tf32;
+    const ClassRates& rates = cluster_.device.rates(op.kernel);
+    const Arithmetic arithmetic = arithmetic_of(op, tf32_);
     const auto flops = static_cast<double>(op.flops);
     const auto bytes = static_cast<double>(op.bytes);
     const double computing =
@@ -37,7 +46,8 @@ double Costs::copy(const Plan& plan, const Op& op) const {
     const CopyModel& model = cluster_.copy;
     const auto bytes = static_cast<double>(op.bytes);
     const auto over_the_bus = [&](double rate, const Arg& host_side) {
-        return model.latency + bytes / (rate * (is_pageable(plan, host_side) ? model.pageable_share : 1));
+        return model.latency + bytes / (rate * (is_pageable(plan, host_side) ? model.pageable_share : 1) *
+                                        model.bandwidth_share.at(bytes));
     };
     switch (op.copy_kind) {
         case traces::kCopyHostToDevice:
@@ -45,26 +55,29 @@ double Costs::copy(const Plan& plan, const Op& op) const {
         case traces::kCopyDeviceToHost:
             return over_the_bus(model.to_host, op.args[0]);
         default:  // read and written
-            return cluster_.device.kernel_latency + 2 * bytes / cluster_.device.memory_bandwidth;
+            return cluster_.device.kernel_latency + 2 * bytes / on_device_bandwidth();
     }
 }
 
 double Costs::on_device(const Plan& plan, const Op& op) const {
+    if (op.kernel == Kernel::none && op.dims[kRecorded] > 0)
+        return static_cast<double>(op.dims[kRecorded]) * 1e-9;
     switch (op.kind) {
         case OpKind::kernel:
             return kernel(op);
         case OpKind::memcpy:
             return copy(plan, op);
         default:
-            return cluster_.device.kernel_latency +
-                   static_cast<double>(op.bytes) / cluster_.device.memory_bandwidth;
+            return cluster_.device.kernel_latency + static_cast<double>(op.bytes) / on_device_bandwidth();
     }
 }
 
 double Costs::on_host(const Op& op) const {
     const HostModel& host = cluster_.host;
     if (op.kind == OpKind::host_call) {
-        return op.call == HostCall::next_batch ? total_bytes(op) / host.memory_bandwidth : 0;
+        if (op.call == HostCall::none) return static_cast<double>(op.dims[kRecorded]) * 1e-9;
+        const double rate = host.batch_bandwidth > 0 ? host.batch_bandwidth : host.memory_bandwidth;
+        return op.call == HostCall::next_batch ? total_bytes(op) / rate : 0;
     }
     const double moving = (op.kind == OpKind::memcpy ? 2.0 : 1.0) * static_cast<double>(op.bytes);
     return std::max(static_cast<double>(op.flops) / host.flops, moving / host.memory_bandwidth);

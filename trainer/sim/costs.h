@@ -6,6 +6,9 @@
 
 namespace shardscope::trainer::sim {
 
+// At which rate a kernel computes. `tf32`: see Costs.
+Arithmetic arithmetic_of(const Op& op, bool tf32);
+
 class Costs {
   public:
     // `tf32`: fp32 products go at TF32's rate (precision.tf32).
@@ -20,6 +23,7 @@ class Costs {
   private:
     double kernel(const Op& op) const;
     double copy(const Plan& plan, const Op& op) const;
+    double on_device_bandwidth() const;
 
     const Cluster& cluster_;
     bool tf32_;

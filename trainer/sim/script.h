@@ -18,6 +18,7 @@ struct Script {
     std::int64_t count = 1;          // of steps
     bool batches_ahead = false;      // data.workers prepare them: the host does not wait
     bool tf32 = false;
+    int workers = 0;                      // run.workers: how many of a node's cores its ranks may use; 0: all
     std::vector<std::string> unit_names;  // for messages
 
     const Plan& step(std::int64_t number) const {

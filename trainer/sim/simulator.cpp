@@ -41,13 +41,20 @@ void check_ranks(const Mesh& mesh, const Cluster& cluster, const SimOptions& opt
     }
 }
 
+// Of a processor, the cores that the job's workers keep busy.
+SharedCores cores_of(const Script& script, const Cluster& cluster) {
+    SharedCores cores{cluster.device.cores, cluster.device.busy_share};
+    if (cores.count > 0 && script.workers > 0) cores.count = std::min(cores.count, script.workers);
+    return cores;
+}
+
 class Simulation final : public StreamListener {
   public:
     Simulation(const Script& script, const Cluster& cluster, const SimOptions& options, RunObserver* observer)
         : script_(script),
           ranks_(classify(script.mesh, cluster, options.slow_ranks, options.slow_links)),
           costs_(cluster, script.tf32),
-          device_(ranks_, cluster.device.cores, *this),
+          device_(ranks_, cores_of(script, cluster), *this),
           walk_{script,
                 cluster,
                 ranks_,
@@ -201,6 +208,7 @@ Script script_of(const Program& program) {
     script.count = job.run.steps;
     script.batches_ahead = job.data.workers > 0;
     script.tf32 = job.precision.tf32;
+    script.workers = job.run.processes > 1 ? 0 : job.run.workers;  // processes have workers each
     for (const UnitInfo& unit : program.units()) script.unit_names.push_back(unit.name);
     return script;
 }

@@ -16,9 +16,9 @@ std::int64_t members(const RankClasses& ranks, int rank_class) {
 
 }  // namespace
 
-VirtualDevice::VirtualDevice(const RankClasses& ranks, int cores, StreamListener& listener)
+VirtualDevice::VirtualDevice(const RankClasses& ranks, SharedCores cores, StreamListener& listener)
     : ranks_(ranks),
-      cores_(static_cast<double>(cores) * ranks.nodes),
+      cores_(std::move(cores)),
       listener_(listener),
       streams_(ranks.classes.size() * kStreams),
       arrived_(ranks.communicators.size()),
@@ -43,8 +43,10 @@ void VirtualDevice::begin_host_work(int rank_class, Time duration) {
 // --- time ------------------------------------------------------------------------------------------------
 
 double VirtualDevice::rate() const {
-    if (cores_ == 0 || static_cast<double>(running_ranks_) <= cores_) return 1;
-    return cores_ / static_cast<double>(running_ranks_);
+    if (cores_.count == 0 || running_ranks_ == 0) return 1;
+    const double wanted = static_cast<double>(running_ranks_) / ranks_.nodes;  // of a node's cores
+    const double busy = std::min(wanted, static_cast<double>(cores_.count));
+    return busy / wanted * cores_.busy_share.at(busy);
 }
 
 Time VirtualDevice::next() const {

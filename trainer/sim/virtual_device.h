@@ -42,10 +42,15 @@ class StreamListener {
     virtual void ended(int rank_class, const StreamItem& item, Time start, Time end) = 0;
 };
 
+// What the ranks of a node share.
+struct SharedCores {
+    int count = 0;     // 0: nothing is shared
+    Curve busy_share;  // of a core's speed, over how many are busy
+};
+
 class VirtualDevice {
   public:
-    // `cores` 0: nothing is shared.
-    VirtualDevice(const RankClasses& ranks, int cores, StreamListener& listener);
+    VirtualDevice(const RankClasses& ranks, SharedCores cores, StreamListener& listener);
 
     static StreamIndex stream(int rank_class, Stream use) {
         return rank_class * kStreams + static_cast<int>(use);
@@ -96,7 +101,7 @@ class VirtualDevice {
     void arrive(StreamIndex stream, const StreamItem& item);
 
     const RankClasses& ranks_;
-    const double cores_;  // of all nodes together
+    const SharedCores cores_;  // of each node
     StreamListener& listener_;
     std::vector<StreamState> streams_;
     std::vector<std::vector<StreamIndex>> arrived_;  // by communicator

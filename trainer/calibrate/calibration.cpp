@@ -1,0 +1,182 @@
+#include "trainer/calibrate/calibration.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "trainer/calibrate/fit.h"
+#include "trainer/calibrate/fit_curve.h"
+#include "trainer/sim/collective_cost.h"
+#include "trainer/sim/costs.h"
+#include "trainer/sim/simulator.h"
+
+namespace shardscope::trainer::calibrate {
+
+namespace {
+
+void check_machine(const MeasuredRun& first, const MeasuredRun& run) {
+    const auto device = [](const MeasuredRun& own) {
+        return fmt::format("{} ({})", own.device_name, own.on_gpu() ? "cuda" : "cpu");
+    };
+    if (run.device_name == first.device_name && run.on_gpu() == first.on_gpu()) return;
+    throw CalibrationError(fmt::format(
+        "{} was recorded on {}, {} on {}; a model is of one machine: calibrate with the traces of "
+        "one",
+        first.file, device(first), run.file, device(run)));
+}
+
+// What the traces say of the machine itself.
+void read_machine(const Runs& runs, Calibration& into) {
+    sim::Cluster& cluster = into.cluster;
+    sim::DeviceModel& device = cluster.device;
+    const MeasuredRun& first = runs.front();
+    if (!first.device_name.empty()) device.name = first.device_name;
+    into.notes["device.name"] = first.device_name.empty() ? "from " + into.base : "as the traces say";
+    std::int64_t memory = 0;
+    int cores = 0, nodes = 1, devices = 1;
+    for (const MeasuredRun& run : runs) {
+        memory = std::max(memory, run.device_memory);
+        cores = std::max(cores, run.cores);
+        nodes = std::max(nodes, run.nodes);
+        devices = std::max(devices, run.devices_of_a_node);
+    }
+    if (memory > 0) device.memory = static_cast<double>(memory);
+    into.notes["device.memory"] = memory > 0 ? "as the traces say" : "from " + into.base;
+    if (device.type == sim::DeviceType::cpu) {
+        if (cores > 0) device.cores = cores;
+        into.notes["device.cores"] =
+            cores > 0 ? "that the ranks were allowed to run on" : "from " + into.base;
+    } else {
+        cluster.devices = std::max(cluster.devices, devices);
+    }
+    if (nodes > 1 && device.type == sim::DeviceType::cpu) cluster.devices = devices;
+    if (nodes > 1 && cluster.nodes == 1) {  // the base model has no link between nodes
+        cluster.nodes = nodes;
+        cluster.inter = cluster.intra;
+        cluster.collectives.across = sim::Algorithm::ring;
+    }
+    into.notes["cluster.devices"] = "of a node: from " + into.base;
+}
+
+// Of the kernels, copies and collectives of one kind.
+struct Errors {
+    std::vector<double> errors;
+    double seconds = 0;
+};
+
+std::string kind_of(const Op& op) {
+    switch (op.kind) {
+        case OpKind::kernel:
+            return std::string(sim::kOpClassNames[static_cast<std::size_t>(sim::class_of(op.kernel))]);
+        case OpKind::collective:
+            return std::string(traces::name(op.collective));
+        case OpKind::memset:
+            return "memset";
+        default:
+            return op.copy_kind == traces::kCopyHostToDevice   ? "copy to device"
+                   : op.copy_kind == traces::kCopyDeviceToHost ? "copy to host"
+                                                               : "copy on device";
+    }
+}
+
+void add_residuals(const Runs& runs, Calibration& into) {
+    std::map<std::tuple<int, std::string, std::string>, Errors> kinds;  // kernels first
+    const sim::Cluster& cluster = into.cluster;
+    for (const MeasuredRun& run : runs) {
+        const bool tf32 = run.job.precision.tf32;
+        const sim::Costs costs(cluster, tf32);
+        const auto add = [&](const Op& op, const std::string& type, double model, double measured) {
+            if (!(measured > 0)) return;
+            Errors& own = kinds[{static_cast<int>(op.kind), kind_of(op), type}];
+            own.errors.push_back(std::abs(model - measured) / measured);
+            own.seconds += measured;
+        };
+        for (const MeasuredOp& work : run.work) {
+            const Op& op = *work.op;
+            if (op.kind == OpKind::collective) continue;
+            const bool bus = op.kind == OpKind::memcpy && op.copy_kind != traces::kCopyDeviceToDevice;
+            const double latency = bus ? cluster.copy.latency : cluster.device.kernel_latency;
+            std::string type;
+            if (op.kind == OpKind::kernel)
+                type = sim::kArithmeticNames[static_cast<std::size_t>(sim::arithmetic_of(op, tf32))];
+            add(op, type, costs.on_device(*work.plan, op) - latency, alone(work, into));
+        }
+        const bool at_once = cluster.collectives.inside == sim::Algorithm::shared_memory;
+        for (const CollectiveTime& time : collective_times(run, into)) {
+            const sim::Spread spread =
+                sim::spread_of(run.program->mesh(), time.op->group, time.rank, cluster, {});
+            const double model =
+                sim::collective_seconds(cluster, spread, time.op->collective, time.op->bytes);
+            add(*time.op, "", at_once ? model - cluster.collectives.latency : model, time.transfer);
+        }
+    }
+    double all = 0;
+    for (const auto& [key, own] : kinds) all += own.seconds;
+    for (const auto& [key, own] : kinds) {
+        into.residuals.push_back({std::get<1>(key), std::get<2>(key), std::ssize(own.errors),
+                                  all > 0 ? own.seconds / all : 0, median(own.errors),
+                                  percentile(own.errors, 0.9)});
+    }
+    std::stable_sort(into.residuals.begin(), into.residuals.end(),
+                     [](const Residual& a, const Residual& b) { return a.share > b.share; });
+}
+
+// A few steps are enough: they repeat.
+constexpr std::int64_t kSimulatedSteps = 12;
+
+void add_steps(const Runs& runs, Calibration& into) {
+    for (const MeasuredRun& run : runs) {
+        sim::SimOptions options = sim::options_of(run.job, into.cluster);
+        options.memory_limit = 0;
+        options.every_step = true;
+        sim::Script script = sim::script_of(*run.program);
+        script.count = std::min(script.count, kSimulatedSteps);
+        const sim::SimResult result = sim::simulate(script, into.cluster, options);
+        std::vector<double> seconds;
+        const auto& steps = result.of(0).steps;
+        for (std::size_t s = steps.size() / 2; s < steps.size(); ++s) seconds.push_back(steps[s].seconds);
+        into.steps.push_back({run.file, run.steps, run.median_step_s, median(seconds)});
+    }
+}
+
+}  // namespace
+
+std::string base_for(const MeasuredRun& run) {
+    if (!run.on_gpu()) return "laptop";
+    static constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kModels = {
+        {{"H200", "h200_nvlink"}, {"H100", "h100_ib"}, {"A100", "a100"}, {"V100", "v100_pcie"}}};
+    for (const auto& [device, model] : kModels) {
+        if (run.device_name.find(device) != std::string::npos) return std::string(model);
+    }
+    return "h100_ib";
+}
+
+Calibration calibrate(const Runs& runs, const sim::Cluster& base, const std::string& name) {
+    for (const MeasuredRun& run : runs) check_machine(runs.front(), run);
+    const bool gpu = base.device.type == sim::DeviceType::gpu;
+    if (gpu != runs.front().on_gpu()) {
+        throw CalibrationError(fmt::format(
+            "--base: {} is a model of a {}, the traces are of run.device = \"{}\"; choose a base of the same "
+            "kind, or leave it out",
+            base.name, gpu ? "GPU" : "processor", gpu ? "cpu" : "cuda"));
+    }
+    Calibration fitted;
+    fitted.cluster = base;
+    fitted.cluster.name = name;
+    fitted.base = base.name;
+    for (const MeasuredRun& run : runs) fitted.files.push_back(run.file);
+    read_machine(runs, fitted);
+    fit_busy_share(runs, fitted);
+    fit_kernels(runs, fitted);
+    fit_copies(runs, fitted);
+    fit_collectives(runs, fitted);
+    fit_host(runs, fitted);
+    // What the file says is what is judged.
+    fitted.cluster = sim::parse_cluster(model_file(fitted), name);
+    add_residuals(runs, fitted);
+    add_steps(runs, fitted);
+    return fitted;
+}
+
+}  // namespace shardscope::trainer::calibrate

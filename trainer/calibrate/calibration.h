@@ -1,0 +1,54 @@
+// Fits a cost model to measured runs. What the runs show replaces the figure of a base model; what they do
+// not show stays as it is there, and the file says so.
+//
+//   std::vector<MeasuredRun> runs = {measure(*load_trace("a.sqlite")), …};
+//   const Calibration fitted = calibrate(runs, sim::load_cluster("laptop"), "mine");
+//   fitted.cluster, model_file(fitted), fitted.residuals, fitted.steps
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trainer/calibrate/measured.h"
+#include "trainer/sim/cluster.h"
+
+namespace shardscope::trainer::calibrate {
+
+// Kernels of a class and type beside the fitted model.
+struct Residual {
+    std::string name;        // "matmul", …; "copy to device", "all_gather", …
+    std::string arithmetic;  // "fp32", …; empty: none
+    std::int64_t count = 0;
+    double share = 0;                        // of the time of all rows
+    double median_error = 0, p90_error = 0;  // of |model - measured| / measured
+};
+
+// A run's step: measured, and simulated with the fitted model.
+struct StepResidual {
+    std::string file;
+    std::int64_t steps = 0;  // measured ones
+    double measured_s = 0, simulated_s = 0;
+    double error() const { return measured_s > 0 ? simulated_s / measured_s - 1 : 0; }
+};
+
+struct Calibration {
+    sim::Cluster cluster;
+    std::string base;                          // the base model's name
+    std::vector<std::string> files;            // of the runs
+    std::map<std::string, std::string> notes;  // where a figure comes from, by "section.key"
+    std::vector<Residual> residuals;
+    std::vector<StepResidual> steps;
+};
+
+// Throws CalibrationError where the runs are of different machines.
+Calibration calibrate(const std::vector<MeasuredRun>& runs, const sim::Cluster& base,
+                      const std::string& name);
+
+// The shipped model that is nearest to what the runs ran on.
+std::string base_for(const MeasuredRun& run);
+
+// The model as a file that load_cluster reads, each figure with where it comes from.
+std::string model_file(const Calibration& calibration);
+
+}  // namespace shardscope::trainer::calibrate

@@ -1,0 +1,38 @@
+// The parts of a fit; each writes its figures into the model, and a note of where they come from.
+#pragma once
+
+#include <vector>
+
+#include "trainer/calibrate/calibration.h"
+
+namespace shardscope::trainer::calibrate {
+
+using Runs = std::vector<MeasuredRun>;
+
+// device.busy_share; first of all, since the others take measured times back to those of a core that is
+// alone.
+void fit_busy_share(const Runs& runs, Calibration& into);
+// Seconds that work would have taken with nothing else running on its node.
+double alone(const MeasuredOp& work, const Calibration& fitted);
+
+// A collective that all of its members were seen in.
+struct CollectiveTime {
+    const Op* op = nullptr;
+    int rank = 0;  // one of its members
+    int members = 0;
+    double transfer = 0;      // from the last arrival: the shortest of the members' times, alone
+    double whole = 0;         // until the last member has its data
+    bool finds_cores = true;  // there are as many as members
+};
+std::vector<CollectiveTime> collective_times(const MeasuredRun& run, const Calibration& fitted);
+
+// [operators.X], [kernels.X], device.memory_bandwidth, device.kernel_latency.
+void fit_kernels(const Runs& runs, Calibration& into);
+// [copy]
+void fit_copies(const Runs& runs, Calibration& into);
+// [collectives], [intra], [inter]
+void fit_collectives(const Runs& runs, Calibration& into);
+// [host]
+void fit_host(const Runs& runs, Calibration& into);
+
+}  // namespace shardscope::trainer::calibrate

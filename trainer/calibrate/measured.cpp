@@ -1,0 +1,139 @@
+#include "trainer/calibrate/measured.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "traces/analysis/summary.h"
+#include "trainer/calibrate/fit_curve.h"
+#include "trainer/calibrate/walk.h"
+#include "trainer/job/keys.h"
+
+namespace shardscope::trainer::calibrate {
+
+namespace {
+
+[[noreturn]] void refuse(const traces::Trace& trace, const std::string& why) {
+    throw CalibrationError(fmt::format("{}: {}", trace.path.empty() ? "the trace" : trace.path, why));
+}
+
+bool is_of_the_output(const Key& key) {
+    return key.section == "run" &&
+           (key.name == "trace" || key.name == "trace_parts" || key.name == "overwrite");
+}
+
+// "0-3,8" -> 5; 0 where it is no such list.
+int count_processors(const std::string& list) {
+    int count = 0;
+    std::istringstream parts(list);
+    for (std::string part; std::getline(parts, part, ',');) {
+        int first = 0, last = 0;
+        char dash = 0;
+        std::istringstream range(part);
+        if (!(range >> first)) return 0;
+        last = range >> dash >> last && dash == '-' ? last : first;
+        count += last - first + 1;
+    }
+    return count;
+}
+
+void read_machine(const traces::Trace& trace, MeasuredRun& run) {
+    std::map<std::string, int> nodes;
+    std::map<int, std::set<int>> devices;  // by node
+    for (const traces::Rank& rank : trace.ranks) {
+        const int node = nodes.try_emplace(rank.host, static_cast<int>(nodes.size())).first->second;
+        run.node_of.push_back(node);
+        devices[node].insert(rank.device);
+        if (run.device_name.empty()) run.device_name = rank.device_name;
+        if (rank.device_name != run.device_name) {
+            refuse(trace, fmt::format("its ranks ran on different devices ({}, {}); calibrate with runs on "
+                                      "equal ones",
+                                      run.device_name, rank.device_name));
+        }
+        run.device_memory = std::max(run.device_memory, rank.device_memory);
+        run.cores = std::max(run.cores, count_processors(rank.cpus));
+    }
+    run.nodes = static_cast<int>(nodes.size());
+    for (const auto& [node, own] : devices)
+        run.devices_of_a_node = std::max(run.devices_of_a_node, static_cast<int>(own.size()));
+}
+
+// Of rank 0, over the steps that figures are taken from.
+double median_step(const traces::Trace& trace, const MeasuredRun& run) {
+    const traces::ExecutionSummary summary = traces::summarize(trace);
+    if (summary.ranks.empty()) return 0;
+    std::vector<double> windows;
+    const std::vector<traces::StepSummary>& steps = summary.ranks.front().steps;
+    const auto used = std::min(steps.size(), static_cast<std::size_t>(run.steps));
+    for (std::size_t s = steps.size() - used; s < steps.size(); ++s)
+        windows.push_back(static_cast<double>(steps[s].window_end - steps[s].window_start) * 1e-9);
+    return windows.empty() ? 0 : median(windows);
+}
+
+}  // namespace
+
+Job job_of(const traces::Trace& trace) {
+    if (trace.config_value("run.device").empty() || trace.config_value("model.type").empty()) {
+        refuse(
+            trace,
+            "it stores no job, so it is no trace of the trainer; record one with shardscope-train JOB.toml "
+            "--trace FILE");
+    }
+    Job job;
+    for (const auto& [name, text] : trace.config) {
+        const auto dot = name.find('.');
+        if (dot == std::string::npos) continue;
+        const Key* key =
+            find_key(std::string_view(name).substr(0, dot), std::string_view(name).substr(dot + 1));
+        if (!key || is_of_the_output(*key)) continue;  // a fact of the run
+        const std::optional<Value> value = parse_value(key->type, text);
+        if (!value || !problem(*key, *value).empty()) {
+            refuse(trace, fmt::format("its job has {} = {}, which this version of shardscope-train does not "
+                                      "know; record the trace again",
+                                      name, text));
+        }
+        try {
+            key->set(job, *value);
+        } catch (const JobError& error) {
+            refuse(trace, fmt::format("its job cannot be read ({}: {}); record the trace again", name,
+                                      error.what()));
+        }
+    }
+    return job;
+}
+
+MeasuredRun measure(const traces::Trace& trace) {
+    MeasuredRun run;
+    run.file = trace.path.empty() ? "the trace" : trace.path;
+    run.job = job_of(trace);
+    if (run.job.run.device == DeviceKind::sim) {
+        refuse(trace,
+               "it is simulated, so there is nothing measured in it; give a trace of run.device = \"cpu\" or "
+               "\"cuda\"");
+    }
+    if (trace.steps.empty())
+        refuse(trace, "it has no steps; give a trace of a run that came to the end of a step");
+    if (static_cast<int>(trace.ranks.size()) != run.job.run.ranks) {
+        refuse(trace,
+               fmt::format("it has {} of the job's {} ranks; merge the parts first with shardscope-trace "
+                           "merge PART ... -o FILE",
+                           trace.ranks.size(), run.job.run.ranks));
+    }
+    try {
+        run.program = std::make_unique<Program>(run.job);
+    } catch (const JobError& error) {
+        refuse(trace,
+               fmt::format("the Plan of its job cannot be made ({}); record the trace again", error.what()));
+    }
+    read_machine(trace, run);
+    Walk(trace, run).run();
+    if (run.steps == 0)
+        refuse(trace, "no step of it is whole; give a trace of a run that came to the end of a step");
+    run.median_step_s = median_step(trace, run);
+    return run;
+}
+
+}  // namespace shardscope::trainer::calibrate

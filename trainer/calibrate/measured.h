@@ -1,0 +1,82 @@
+// A recorded run beside the Plan that it carried out: which operation took which time, on the device and on
+// the host. The Plan is made again from the job that the trace stores, and joined with the trace's launching
+// calls, which are in the Plan's order. Times are nanoseconds from the start of the trace.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "traces/store/trace.h"
+#include "trainer/job/job.h"
+#include "trainer/plan/plan.h"
+#include "trainer/sharding/program.h"
+
+namespace shardscope::trainer::calibrate {
+
+// A trace that nothing can be learned from; the message is one sentence: file, what is wrong, what to do.
+class CalibrationError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+// Work on a stream.
+struct MeasuredOp {
+    const Plan* plan = nullptr;
+    const Op* op = nullptr;
+    int rank = 0;
+    std::int64_t launched = 0;        // the launching call ended
+    std::int64_t start = 0, end = 0;  // of a collective: from its own arrival, until its data is there
+    std::int64_t begin = 0;           // it works from then on: start; a collective from the last arrival
+    std::int64_t over = 0;            // end; of a collective that of all members
+    // What it waited for (earlier work of its stream, events, the launch) was over; -1: not known.
+    std::int64_t ready = -1;
+    bool queued = false;  // the work before it on its stream was over last
+    double busy = 1;      // how many pieces of work ran on the node meanwhile, this one among them
+    std::int64_t group = 0, sequence = 0;  // collectives
+};
+
+// What the host's thread does itself: kernels and copies on Stream::host, batches.
+struct MeasuredHostWork {
+    const Op* op = nullptr;
+    double seconds = 0;
+};
+
+// Between the end of a runtime call and the start of the next: only operations that take the host no time
+// but their own.
+struct HostGap {
+    double seconds = 0;
+    int ranges = 0, allocations = 0, launches = 0;  // launches: 1 where the next call is one, else 0
+};
+
+struct MeasuredRun {
+    std::string file;
+    Job job;
+    std::unique_ptr<Program> program;
+    std::string device_name;
+    std::int64_t device_memory = 0;
+    int cores = 0;             // that the run's ranks could use on a node; 0: not known
+    std::string engine;        // that carried its collectives out: "local", "nccl"; empty: there are none
+    std::vector<int> node_of;  // by rank: its host, counted from 0 in the order of ranks
+    int nodes = 1, devices_of_a_node = 1;
+
+    std::vector<MeasuredOp> work;
+    std::vector<MeasuredHostWork> host_work;
+    std::vector<HostGap> gaps;
+    std::vector<double> launch_calls, event_calls, grow_calls;  // seconds
+    std::vector<double> wakes;  // seconds from an event until the thread that waits for it goes on
+    std::int64_t steps = 0;     // of each rank that were read
+    double median_step_s = 0;   // windows of rank 0, as in docs/definitions.md
+
+    bool on_gpu() const { return job.run.device == DeviceKind::cuda; }
+};
+
+// The job of a trace of the trainer, as it was carried out. Throws CalibrationError.
+Job job_of(const traces::Trace& trace);
+
+// Throws CalibrationError: no trace of the trainer, simulated, no steps, not the Plan's order.
+MeasuredRun measure(const traces::Trace& trace);
+
+}  // namespace shardscope::trainer::calibrate

@@ -1,0 +1,418 @@
+#include "trainer/calibrate/walk.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "trainer/executor/trace_names.h"
+
+namespace shardscope::trainer::calibrate {
+
+namespace {
+
+// As traces hold it in memory: without CUDA's suffix.
+std::string_view bare(std::string_view call) {
+    return call.substr(0, call.rfind("_v"));
+}
+
+bool is_on_stream(const Op& op) {
+    switch (op.kind) {
+        case OpKind::kernel:
+        case OpKind::memcpy:
+        case OpKind::memset:
+            return op.stream != Stream::host;
+        case OpKind::collective:
+            return true;
+        default:
+            return false;
+    }
+}
+
+// The runtime call that an operation makes; empty: none, or (allocate) only sometimes one.
+std::string_view call_of(const Op& op) {
+    using namespace trace_names;
+    switch (op.kind) {
+        case OpKind::record_event:
+            return bare(kEventRecord);
+        case OpKind::wait_event:
+            return bare(kStreamWaitEvent);
+        case OpKind::host_wait:
+            return bare(kEventSynchronize);
+        case OpKind::collective:
+            return bare(kLaunchCollective);
+        case OpKind::kernel:
+            return is_on_stream(op) ? bare(kLaunchKernel) : "";
+        case OpKind::memcpy:
+            return is_on_stream(op) ? bare(kMemcpyAsync) : "";
+        case OpKind::memset:
+            return is_on_stream(op) ? bare(kMemsetAsync) : "";
+        default:
+            return "";
+    }
+}
+
+bool is_growth(std::string_view call) {
+    return call == bare(trace_names::kMallocDevice) || call == bare(trace_names::kMallocHost);
+}
+
+// The range that the host opens for an operation; empty: none.
+std::string_view range_of(const Plan& plan, const Op& op) {
+    switch (op.kind) {
+        case OpKind::push_range:
+            return plan.names[static_cast<std::size_t>(op.name)];
+        case OpKind::kernel:
+            return op.stream == Stream::host ? plan.names[static_cast<std::size_t>(op.name)]
+                                             : std::string_view();
+        case OpKind::memcpy:
+            return op.stream == Stream::host ? trace_names::kHostCopy : std::string_view();
+        case OpKind::memset:
+            return op.stream == Stream::host ? trace_names::kHostZero : std::string_view();
+        default:
+            return {};
+    }
+}
+
+double seconds(std::int64_t ns) {
+    return static_cast<double>(ns) * 1e-9;
+}
+
+constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::min();
+
+}  // namespace
+
+Walk::Walk(const traces::Trace& trace, MeasuredRun& run) : trace_(trace), run_(run) {}
+
+void Walk::run() {
+    find_calls();
+    find_device_spans();
+    std::vector<std::vector<JoinedStep>> ranks;
+    for (std::size_t r = 0; r < trace_.ranks.size(); ++r) ranks.push_back(join_rank(r));
+    for (const MeasuredOp& work : run_.work) {
+        if (work.op->kind != OpKind::collective) continue;
+        Meeting& meeting = meetings_[{work.group, work.sequence}];
+        meeting.last_arrival = std::max(meeting.last_arrival, work.start);
+        meeting.end = std::max(meeting.end, work.end);
+    }
+    for (MeasuredOp& work : run_.work) {
+        work.over = work.end;
+        work.begin = work.start;
+        if (work.op->kind != OpKind::collective) continue;
+        const Meeting& meeting = meetings_.at({work.group, work.sequence});
+        work.over = meeting.end;
+        work.begin = std::min(meeting.last_arrival, work.end);
+    }
+    for (const std::vector<JoinedStep>& steps : ranks) find_ready(steps);
+    find_busy();
+    drop_unused();
+}
+
+// --- the trace's rows, by thread and call ----------------------------------------------------------------
+
+void Walk::find_calls() {
+    const std::size_t ranks = trace_.ranks.size();
+    calls_.resize(ranks);
+    ranges_.resize(ranks);
+    std::vector<int> rank_of_thread(trace_.threads.size(), -1);
+    for (std::size_t t = 0; t < trace_.threads.size(); ++t) {
+        for (std::size_t r = 0; r < ranks; ++r) {
+            if (trace_.threads[t].global_tid == trace_.ranks[r].global_tid)
+                rank_of_thread[t] = static_cast<int>(r);
+        }
+    }
+    for (std::size_t i = 0; i < trace_.runtime.size(); ++i) {
+        const int rank = rank_of_thread[trace_.runtime.thread[i]];
+        if (rank >= 0) calls_[static_cast<std::size_t>(rank)].push_back(static_cast<std::int32_t>(i));
+    }
+    for (auto& own : calls_) {
+        std::stable_sort(own.begin(), own.end(), [&](std::int32_t a, std::int32_t b) {
+            return trace_.runtime.start[static_cast<std::size_t>(a)] <
+                   trace_.runtime.start[static_cast<std::size_t>(b)];
+        });
+    }
+    for (std::size_t i = 0; i < trace_.ranges.size(); ++i) {  // sorted by start
+        const int rank = rank_of_thread[trace_.ranges.thread[i]];
+        if (rank >= 0) ranges_[static_cast<std::size_t>(rank)].push_back(static_cast<std::int32_t>(i));
+    }
+}
+
+// One call may have launched several kernels of a GPU.
+void Walk::find_device_spans() {
+    spans_.resize(trace_.runtime.size());
+    for (std::size_t i = 0; i < trace_.device.size(); ++i) {
+        const auto launch = trace_.device.launch[i];
+        if (launch < 0) continue;
+        DeviceSpan& span = spans_[static_cast<std::size_t>(launch)];
+        span.start = span.end < 0 ? trace_.device.start[i] : std::min(span.start, trace_.device.start[i]);
+        span.end = std::max(span.end, trace_.device.end[i]);
+        if (trace_.device.collective[i] >= 0)
+            span.collective = static_cast<std::int32_t>(trace_.device.collective[i]);
+    }
+}
+
+// --- the Plan's order ------------------------------------------------------------------------------------
+
+std::vector<JoinedStep> Walk::join_rank(std::size_t rank) {
+    std::vector<const traces::Step*> own;
+    for (const traces::Step& step : trace_.steps) {
+        if (step.rank == static_cast<int>(rank)) own.push_back(&step);
+    }
+    if (own.empty()) return {};
+    const auto warm_up = run_.program->warm_up_steps();
+    // One more step that finds cold caches, where there are enough.
+    const std::size_t first_used = std::min(own.size() > warm_up + 3 ? warm_up + 1 : warm_up, own.size() - 1);
+    std::vector<JoinedStep> steps;
+    for (std::size_t s = 0; s < own.size(); ++s) {
+        JoinedStep joined;
+        joined.number = own[s]->number;
+        joined.plan = &run_.program->step(static_cast<std::size_t>(own[s]->number - own.front()->number));
+        joined.used = s >= first_used;
+        if (!join_step(rank, *own[s], joined)) {
+            if (s + 1 == own.size() && s > first_used) break;  // it was cut off
+            throw CalibrationError(fmt::format(
+                "{}: step {} of rank {} did not do what the Plan of its job does; record the trace again "
+                "with this version of shardscope-train",
+                run_.file, own[s]->number, trace_.ranks[rank].number));
+        }
+        if (joined.used) read_host(rank, *own[s], joined);
+        if (joined.used && rank == 0) ++run_.steps;
+        steps.push_back(std::move(joined));
+    }
+    return steps;
+}
+
+// False: the calls are not the Plan's.
+bool Walk::join_step(std::size_t rank, const traces::Step& step, JoinedStep& joined) {
+    const std::vector<std::int32_t>& calls = calls_[rank];
+    const auto starts_before = [&](std::int32_t call, Time time) {
+        return trace_.runtime.start[static_cast<std::size_t>(call)] < time;
+    };
+    auto next = std::lower_bound(calls.begin(), calls.end(), step.start, starts_before);
+    const auto last = std::lower_bound(next, calls.end(), step.end, starts_before);
+    const auto name_of = [&](std::int32_t call) {
+        return trace_.strings[trace_.runtime.name[static_cast<std::size_t>(call)]];
+    };
+    joined.call.assign(joined.plan->ops.size(), -1);
+    joined.work.assign(joined.plan->ops.size(), -1);
+    const std::size_t first_work = run_.work.size();
+    for (std::size_t i = 0; i < joined.plan->ops.size(); ++i) {
+        const Op& op = joined.plan->ops[i];
+        if (op.kind == OpKind::allocate && next != last && is_growth(name_of(*next))) {
+            joined.call[i] = *next++;
+            continue;
+        }
+        const std::string_view wanted = call_of(op);
+        if (wanted.empty()) continue;
+        if (next == last || name_of(*next) != wanted) {
+            run_.work.resize(first_work);
+            used_.resize(first_work);
+            return false;
+        }
+        joined.call[i] = *next++;
+        if (!is_on_stream(op)) continue;
+        const DeviceSpan& span = spans_[static_cast<std::size_t>(joined.call[i])];
+        if (span.end < 0) continue;
+        joined.work[i] = static_cast<std::int32_t>(run_.work.size());
+        add_work(joined, op, static_cast<int>(rank), joined.call[i]);
+    }
+    return next == last;
+}
+
+void Walk::add_work(const JoinedStep& step, const Op& op, int rank, std::int32_t call) {
+    const DeviceSpan& span = spans_[static_cast<std::size_t>(call)];
+    MeasuredOp& work = run_.work.emplace_back();
+    work.plan = step.plan;
+    work.op = &op;
+    work.rank = rank;
+    work.launched = trace_.runtime.end[static_cast<std::size_t>(call)];
+    work.start = span.start;
+    work.end = span.end;
+    if (span.collective >= 0) {
+        const auto event =
+            static_cast<std::size_t>(trace_.collectives.event[static_cast<std::size_t>(span.collective)]);
+        const std::string_view kernel = trace_.strings[trace_.device.name[event]];
+        run_.engine = kernel.substr(std::min(kernel.size(), kernel.rfind('_') + 1));
+        work.group = trace_.collectives.group[static_cast<std::size_t>(span.collective)];
+        work.sequence = trace_.collectives.sequence[static_cast<std::size_t>(span.collective)];
+    }
+    used_.push_back(step.used ? 1 : 0);
+}
+
+// --- the host --------------------------------------------------------------------------------------------
+
+void Walk::read_host(std::size_t rank, const traces::Step& step, const JoinedStep& joined) {
+    read_calls(joined);
+    read_host_work(rank, step, joined);
+}
+
+void Walk::read_calls(const JoinedStep& joined) {
+    std::optional<HostGap> gap;  // since the last call; none: something in it takes a time of its own
+    Time since = 0;
+    for (std::size_t i = 0; i < joined.plan->ops.size(); ++i) {
+        const Op& op = joined.plan->ops[i];
+        if (gap && (op.kind == OpKind::push_range || op.kind == OpKind::collective)) ++gap->ranges;
+        if (gap && (op.kind == OpKind::allocate || op.kind == OpKind::free)) ++gap->allocations;
+        if (op.kind == OpKind::host_call ||
+            (!is_on_stream(op) && !range_of(*joined.plan, op).empty() && op.kind != OpKind::push_range)) {
+            gap.reset();
+        }
+        if (joined.call[i] < 0) continue;
+        const auto call = static_cast<std::size_t>(joined.call[i]);
+        const Time start = trace_.runtime.start[call], end = trace_.runtime.end[call];
+        const bool grows = op.kind == OpKind::allocate;
+        if (gap && !grows) {
+            gap->seconds = seconds(start - since);
+            gap->launches = is_on_stream(op) ? 1 : 0;
+            run_.gaps.push_back(*gap);
+        }
+        if (grows) {
+            run_.grow_calls.push_back(seconds(end - start));
+        } else if (is_on_stream(op)) {
+            run_.launch_calls.push_back(seconds(end - start));
+        } else if (op.kind != OpKind::host_wait) {
+            run_.event_calls.push_back(seconds(end - start));
+        }
+        since = end;
+        gap = HostGap();
+    }
+}
+
+// The n-th operation that opens a range of a name is the n-th range of that name.
+void Walk::read_host_work(std::size_t rank, const traces::Step& step, const JoinedStep& joined) {
+    std::unordered_map<std::string_view, std::vector<std::int32_t>> by_name;
+    const std::vector<std::int32_t>& ranges = ranges_[rank];
+    auto at = std::lower_bound(ranges.begin(), ranges.end(), step.start, [&](std::int32_t range, Time time) {
+        return trace_.ranges.start[static_cast<std::size_t>(range)] < time;
+    });
+    for (; at != ranges.end() && trace_.ranges.start[static_cast<std::size_t>(*at)] < step.end; ++at)
+        by_name[trace_.strings[trace_.ranges.name[static_cast<std::size_t>(*at)]]].push_back(*at);
+    std::unordered_map<std::string_view, std::size_t> opened;
+    std::int32_t around = -1;  // the range opened last
+    for (const Op& op : joined.plan->ops) {
+        const std::string_view name = range_of(*joined.plan, op);
+        if (!name.empty()) {
+            const std::vector<std::int32_t>& same = by_name[name];
+            const std::size_t n = opened[name]++;
+            around = n < same.size() ? same[n] : -1;
+        }
+        const bool works = (op.stream == Stream::host && !name.empty() && op.kind != OpKind::push_range) ||
+                           (op.kind == OpKind::host_call && op.call == HostCall::next_batch);
+        if (!works || around < 0) continue;
+        const auto range = static_cast<std::size_t>(around);
+        const Time start = trace_.ranges.start[range], end = trace_.ranges.end[range];
+        run_.host_work.push_back({&op, seconds(end - start)});
+        host_intervals_.push_back({static_cast<int>(rank), start, end});
+    }
+}
+
+// --- what waited for what --------------------------------------------------------------------------------
+
+// As RankRunner keeps streams and events, but with the times at which they were over.
+void Walk::find_ready(const std::vector<JoinedStep>& steps) {
+    std::array<Time, kStreams> last, waits;
+    last.fill(kUnknown);
+    waits.fill(kUnknown);
+    std::vector<Time> events;
+    std::map<std::int64_t, Time> queues;  // by communicator
+    for (const JoinedStep& step : steps) {
+        events.resize(std::max(events.size(), static_cast<std::size_t>(step.plan->events)), kUnknown);
+        for (std::size_t i = 0; i < step.plan->ops.size(); ++i) {
+            const Op& op = step.plan->ops[i];
+            const auto s = static_cast<std::size_t>(std::max(0, static_cast<int>(op.stream)));
+            if (op.kind == OpKind::record_event) {
+                last[s] = std::max(last[s], std::exchange(waits[s], kUnknown));
+                events[static_cast<std::size_t>(op.event)] = last[s];
+            } else if (op.kind == OpKind::wait_event) {
+                waits[s] = std::max(waits[s], events[static_cast<std::size_t>(op.event)]);
+            } else if (op.kind == OpKind::host_wait && step.used) {
+                const auto call = static_cast<std::size_t>(step.call[i]);
+                const Time happened = events[static_cast<std::size_t>(op.event)];
+                if (happened > trace_.runtime.start[call] && trace_.runtime.end[call] >= happened)
+                    run_.wakes.push_back(seconds(trace_.runtime.end[call] - happened));
+            } else if (step.work[i] >= 0) {
+                MeasuredOp& work = run_.work[static_cast<std::size_t>(step.work[i])];
+                Time others = std::max(work.launched, std::exchange(waits[s], kUnknown));
+                if (op.kind == OpKind::collective) {
+                    Time& queue = queues.try_emplace(work.group, kUnknown).first->second;
+                    others = std::max(others, queue);
+                    queue = work.over;
+                }
+                work.queued = last[s] > others;
+                work.ready = std::max(last[s], others);
+                last[s] = work.over;
+            }
+        }
+        for (const auto& [from, to] : step.plan->carry)
+            events[static_cast<std::size_t>(to)] = events[static_cast<std::size_t>(from)];
+    }
+}
+
+// The mean number of pieces of work that ran on the node while each did. A collective works from the last
+// arrival on.
+void Walk::find_busy() {
+    struct Change {
+        Time time = 0;
+        int by = 0;
+    };
+    std::vector<std::vector<Change>> changes(static_cast<std::size_t>(run_.nodes));
+    const auto node_of = [&](int rank) {
+        return static_cast<std::size_t>(run_.node_of[static_cast<std::size_t>(rank)]);
+    };
+    for (const MeasuredOp& work : run_.work) {
+        auto& own = changes[node_of(work.rank)];
+        own.push_back({work.begin, 1});
+        own.push_back({work.end, -1});
+    }
+    for (const HostInterval& interval : host_intervals_) {
+        auto& own = changes[node_of(interval.rank)];
+        own.push_back({interval.start, 1});
+        own.push_back({interval.end, -1});
+    }
+    struct Point {
+        Time time = 0;
+        double area = 0;  // work seen until then, in nanoseconds
+        int active = 0;   // from then on
+    };
+    std::vector<std::vector<Point>> curves;
+    for (auto& own : changes) {
+        std::sort(own.begin(), own.end(), [](const Change& a, const Change& b) { return a.time < b.time; });
+        std::vector<Point>& curve = curves.emplace_back();
+        for (const Change& change : own) {
+            if (curve.empty() || curve.back().time != change.time) {
+                const Point before = curve.empty() ? Point{change.time, 0, 0} : curve.back();
+                curve.push_back({change.time,
+                                 before.area + static_cast<double>(before.active) *
+                                                   static_cast<double>(change.time - before.time),
+                                 before.active});
+            }
+            curve.back().active += change.by;
+        }
+    }
+    const auto area_at = [](const std::vector<Point>& curve, Time time) {
+        const auto above = std::upper_bound(curve.begin(), curve.end(), time,
+                                            [](Time t, const Point& point) { return t < point.time; });
+        if (above == curve.begin()) return 0.0;
+        const Point& point = *(above - 1);
+        return point.area + static_cast<double>(point.active) * static_cast<double>(time - point.time);
+    };
+    for (MeasuredOp& work : run_.work) {
+        if (work.end <= work.begin) continue;
+        const auto& curve = curves[node_of(work.rank)];
+        work.busy = (area_at(curve, work.end) - area_at(curve, work.begin)) /
+                    static_cast<double>(work.end - work.begin);
+    }
+}
+
+void Walk::drop_unused() {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < run_.work.size(); ++i) {
+        if (used_[i]) run_.work[kept++] = run_.work[i];
+    }
+    run_.work.resize(kept);
+}
+
+}  // namespace shardscope::trainer::calibrate

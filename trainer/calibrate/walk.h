@@ -1,0 +1,67 @@
+// Joins the runtime calls and device events of a trace with the operations of the Plans that its ranks
+// walked.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "trainer/calibrate/measured.h"
+
+namespace shardscope::trainer::calibrate {
+
+// A step of a rank: for each operation of the Plan, its call and its work.
+struct JoinedStep {
+    std::int64_t number = 0;
+    const Plan* plan = nullptr;
+    bool used = false;               // figures are taken from it; earlier ones warm up
+    std::vector<std::int32_t> call;  // index into Trace::runtime; -1: makes none
+    std::vector<std::int32_t> work;  // index into MeasuredRun::work; -1: none, or its end was not recorded
+};
+
+class Walk {
+  public:
+    Walk(const traces::Trace& trace, MeasuredRun& run);
+
+    // Fills MeasuredRun::work, host_work, gaps, the calls and the waits. Throws CalibrationError.
+    void run();
+
+  private:
+    using Time = std::int64_t;
+    struct DeviceSpan {
+        Time start = 0, end = -1;
+        std::int32_t collective = -1;
+    };
+
+    void find_calls();
+    void find_device_spans();
+    std::vector<JoinedStep> join_rank(std::size_t rank);
+    bool join_step(std::size_t rank, const traces::Step& step, JoinedStep& joined);
+    void add_work(const JoinedStep& step, const Op& op, int rank, std::int32_t call);
+    void read_host(std::size_t rank, const traces::Step& step, const JoinedStep& joined);
+    void read_calls(const JoinedStep& joined);
+    void read_host_work(std::size_t rank, const traces::Step& step, const JoinedStep& joined);
+    void find_ready(const std::vector<JoinedStep>& steps);
+    void find_busy();
+    void drop_unused();
+
+    const traces::Trace& trace_;
+    MeasuredRun& run_;
+    std::vector<std::vector<std::int32_t>> calls_;   // by rank: of its thread, in their order
+    std::vector<std::vector<std::int32_t>> ranges_;  // the same of its ranges
+    std::vector<DeviceSpan> spans_;                  // by runtime call
+    struct Meeting {
+        Time last_arrival = 0, end = 0;
+    };
+    std::map<std::pair<std::int64_t, std::int64_t>, Meeting> meetings_;  // by group and sequence
+    std::vector<char> used_;                                             // by work
+    struct HostInterval {
+        int rank = 0;
+        Time start = 0, end = 0;
+    };
+    std::vector<HostInterval> host_intervals_;  // of the host's own work
+};
+
+}  // namespace shardscope::trainer::calibrate

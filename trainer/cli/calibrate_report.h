@@ -1,0 +1,14 @@
+// What calibrate prints.
+#pragma once
+
+#include <string>
+
+#include "trainer/calibrate/calibration.h"
+
+namespace shardscope::trainer {
+
+// `file`: the model's.
+std::string calibration_table(const calibrate::Calibration& fitted, const std::string& file);
+std::string calibration_json(const calibrate::Calibration& fitted, const std::string& file);
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,69 @@
+#include "trainer/cli/calibrate_verb.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "traces/store/loader.h"
+#include "traces/store/writer.h"
+#include "trainer/calibrate/calibration.h"
+#include "trainer/cli/calibrate_report.h"
+#include "trainer/job/job.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+constexpr std::string_view kSuffix = ".toml";
+
+void check_output(const CalibrateOptions& options) {
+    if (!options.output.ends_with(kSuffix)) {
+        throw JobError(fmt::format("command line: -o {}: a cost model is a .toml file; give the path of one",
+                                   options.output));
+    }
+    traces::DatabaseWriter::check_output(options.output, options.overwrite);
+}
+
+sim::Cluster base_model(const CalibrateOptions& options, const calibrate::MeasuredRun& first) {
+    try {
+        return sim::load_cluster(options.base.empty() ? calibrate::base_for(first) : options.base);
+    } catch (const sim::ClusterError& error) {
+        throw JobError(fmt::format("command line: --base: {}", error.what()));
+    }
+}
+
+void write(const std::string& path, const std::string& text) {
+    std::ofstream stream(path, std::ios::binary | std::ios::trunc);
+    stream << text;
+    stream.close();
+    if (!stream)
+        throw std::runtime_error(fmt::format("{}: cannot be written ({}); check the folder and its space",
+                                             path, std::strerror(errno)));
+}
+
+}  // namespace
+
+int calibrate_traces(const std::vector<std::string>& traces, const CalibrateOptions& options) {
+    check_output(options);
+    try {
+        std::vector<calibrate::MeasuredRun> runs;
+        for (const std::string& file : traces) runs.push_back(calibrate::measure(*traces::load_trace(file)));
+        const sim::Cluster base = base_model(options, runs.front());
+        const std::string name = std::filesystem::path(options.output).stem().string();
+        const calibrate::Calibration fitted = calibrate::calibrate(runs, base, name);
+        write(options.output, calibrate::model_file(fitted));
+        fmt::print("{}", options.json ? calibration_json(fitted, options.output)
+                                      : calibration_table(fitted, options.output));
+    } catch (const calibrate::CalibrationError& error) {
+        throw JobError(error.what());
+    }
+    return 0;
+}
+
+}  // namespace shardscope::trainer
