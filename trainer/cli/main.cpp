@@ -15,6 +15,7 @@
 #include "traces/store/error.h"
 #include "trainer/checkpoint/error.h"
 #include "trainer/cli/bench_collectives.h"
+#include "trainer/cli/calibrate_verb.h"
 #include "trainer/cli/generate.h"
 #include "trainer/cli/join.h"
 #include "trainer/cli/launch.h"
@@ -63,6 +64,20 @@ Exit status: 0 something fits, 1 nothing does, 2 a wrong command line or job, 13
 SIGTERM, which print what is known by then; the second ends the search at once.
 )";
 
+constexpr const char* kCalibrateHelp =
+    R"(The model has every section of a file of samples/clusters: rates and efficiency curves of each class of kernels
+and of each kernel, latencies, the host's operations, copies, collectives, the cores that ranks share. Each figure
+says where it comes from; what no trace shows is the base model's. Give traces of several jobs that together do what
+the jobs to be simulated do: some of one rank (rates of a core that is alone), some of several (collectives, cores
+that are shared), with twenty steps or more, of a machine that does nothing else.
+
+Printed are, by class and type of kernels, how far the model is from what was measured, and for each trace the
+median step beside the simulated one.
+
+Exit status: 0 done, 1 the model cannot be written, 2 a wrong command line, or a trace that nothing can be learned
+from.
+)";
+
 // Where ranks are processes, rank 0 alone says what is wrong with the command line or the job.
 bool g_silent = false;
 
@@ -70,6 +85,11 @@ int complain(const std::exception& error, int status) {
     if (g_silent && status == kWrongUse) return status;
     fmt::print(stderr, "shardscope-train: {}\n", error.what());
     return status;
+}
+
+std::string version_text() {
+    return fmt::format("shardscope-train {} (trace schema {})", shardscope::kVersion,
+                       shardscope::traces::kSchemaVersion);
 }
 
 // What both command lines share: the job file, --format, --overwrite, --dry-run.
@@ -80,9 +100,7 @@ struct Common {
     bool json() const { return format == "json"; }
     // `dry_run_help` null: there is no such option.
     void add_to(CLI::App& app, const char* dry_run_help) {
-        app.set_version_flag("--version",
-                             fmt::format("shardscope-train {} (trace schema {})", shardscope::kVersion,
-                                         shardscope::traces::kSchemaVersion));
+        app.set_version_flag("--version", version_text());
         app.add_option("JOB.toml", file, "The job file")->required();
         app.add_flag("--overwrite", overwrite, "Replace an existing trace (run.overwrite)");
         app.add_option("--format", format, "Of the result on standard output")
@@ -174,12 +192,41 @@ int run_plan(const std::vector<std::string>& arguments) {
     return plan(common.file, overrides, options);
 }
 
+int run_calibrate(std::vector<std::string> arguments) {
+    CLI::App app{"Fits a cost model (sim.cluster) to traces of runs of this trainer.",
+                 "shardscope-train calibrate"};
+    app.footer(kCalibrateHelp);
+    app.set_version_flag("--version", version_text());
+    std::vector<std::string> traces;
+    std::string format = "table";
+    CalibrateOptions options;
+    app.add_option("TRACE", traces, "Traces of runs on the cpu or the cuda device")->required();
+    app.add_option("-o,--output", options.output, "The model: a .toml file")->required();
+    app.add_option("--base", options.base,
+                   "Gives what no trace shows: a shipped model or a file; laptop for the cpu device, else a "
+                   "model of such GPUs, if none is given");
+    app.add_flag("--overwrite", options.overwrite, "Replace an existing model");
+    app.add_option("--format", format, "Of the result on standard output")
+        ->check(CLI::IsMember({"table", "json"}))
+        ->capture_default_str();
+    std::vector<Override> none;
+    if (const auto status = parse(app, std::move(arguments), none)) return *status;
+    if (!none.empty()) {
+        throw JobError(fmt::format(
+            "command line: --{}: a trace stores its job, so calibrate takes no keys; leave it out",
+            none.front().key));
+    }
+    options.json = format == "json";
+    return calibrate_traces(traces, options);
+}
+
 int run_train(const std::vector<std::string>& arguments) {
     CLI::App app{
         "Trains a model under FSDP or DDP and records what it does.\n"
         "shardscope-train sweep --help: the same for every combination of some values.\n"
         "shardscope-train plan --help: which configuration of a job fits a cluster, and which is the "
-        "fastest.",
+        "fastest.\n"
+        "shardscope-train calibrate --help: a cost model for simulations from traces of runs.",
         "shardscope-train"};
     app.footer(std::string(kStatus) + "Every key of the job file can be given as --section.key=value:\n\n" +
                job_help());
@@ -234,6 +281,8 @@ int run(int argc, char** argv) {
             return run_sweep({arguments.begin() + 1, arguments.end()});
         if (!arguments.empty() && arguments.front() == "plan")
             return run_plan({arguments.begin() + 1, arguments.end()});
+        if (!arguments.empty() && arguments.front() == "calibrate")
+            return run_calibrate({arguments.begin() + 1, arguments.end()});
         return run_train(arguments);
     } catch (const JobError& error) {
         return complain(error, kWrongUse);

@@ -148,7 +148,10 @@ void HostWalk::look() {
         if (!walk_.device.happened(event)) return;
     }
     waiting_ = false;
-    clock_ = std::max(clock_, walk_.device.now());
+    if (walk_.device.now() > since_) {
+        const double wake = walk_.cluster.host.wake;
+        clock_ = walk_.device.now() + (wake > 0 ? cost(wake) : 0);
+    }
     end_wait();
 }
 
