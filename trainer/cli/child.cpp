@@ -71,7 +71,8 @@ struct Pipe {
     _exit(kNotStarted);
 }
 
-// Whole lines of the child's standard error, passed on; remembers the last.
+// Whole lines of the child's standard error, passed on; remembers the last that is not indented: such lines
+// say more about the one before.
 class ErrorLines {
   public:
     void add(std::string_view text) {
@@ -79,7 +80,7 @@ class ErrorLines {
         std::fflush(stderr);
         for (const char c : text) {
             if (c == '\n') {
-                if (!line_.empty()) last_ = line_;
+                if (!line_.empty() && line_.front() != ' ') last_ = line_;
                 line_.clear();
             } else {
                 line_ += c;
@@ -88,7 +89,7 @@ class ErrorLines {
     }
     std::string last() const {
         constexpr std::string_view kName = "shardscope-train: ";
-        const std::string& line = line_.empty() ? last_ : line_;
+        const std::string& line = line_.empty() || line_.front() == ' ' ? last_ : line_;
         return line.starts_with(kName) ? line.substr(kName.size()) : line;
     }
 

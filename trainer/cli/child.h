@@ -11,7 +11,8 @@ struct ChildResult {
     int status = 0;          // of its exit; 0 where a signal ended it
     int signal = 0;          // that ended it; 0: none
     std::string out;         // its standard output
-    std::string last_error;  // the last line of its standard error, without the program's name in front
+    std::string last_error;  // the last line of its standard error that is not indented, without the
+                             // program's name in front
 };
 
 // `arguments` follow the program's name. The child's standard error is passed on as it comes. The child is in

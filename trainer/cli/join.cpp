@@ -1,12 +1,20 @@
 #include "trainer/cli/join.h"
 
+#include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <condition_variable>
 #include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 #include <shardscope/version.h>
 
+#include "trainer/cli/rank_errors.h"
 #include "trainer/comm/tcp_wire.h"
 #include "trainer/world/listener.h"
 #include "trainer/world/own_addresses.h"
@@ -50,6 +58,25 @@ void meet_through(MpiModule& mpi, Place& place) {
     place.master = told.substr(0, port);
     std::from_chars(told.data() + port + 1, told.data() + token, place.port);
     place.token = told.substr(token + 1);
+}
+
+// How long the first failure takes to be known to all, and the one that tells it to say so: where a process
+// ends, its launcher may end the others.
+constexpr auto kKnown = std::chrono::seconds(1);
+constexpr auto kSaid = std::chrono::milliseconds(300);
+
+struct FirstFailure {
+    std::mutex mutex;
+    std::condition_variable known;
+    std::optional<Failure> failure;
+};
+
+// Ranks that fail alike say so of themselves.
+std::string without_rank(std::string reason, int rank) {
+    const std::string name = fmt::format("rank {}:", rank);
+    for (auto at = reason.find(name); at != std::string::npos; at = reason.find(name, at))
+        reason.replace(at, name.size(), "rank:");
+    return reason;
 }
 
 }  // namespace
@@ -98,15 +125,43 @@ std::string Joined::line() const {
                                    : ", collectives over TCP");
 }
 
-void Joined::agree(const std::string* error) {
-    const std::vector<std::string> errors = world_->gather(error ? *error : "");
-    agreed_ = true;
-    if (error) return;
-    for (std::size_t rank = 0; rank < errors.size(); ++rank) {
-        if (errors[rank].empty()) continue;
-        throw JobError(fmt::format("rank {} on {}: {}", rank, world_->members()[rank].host, errors[rank]));
+void Joined::agree(const std::exception* error) {
+    RankError own;
+    if (error) own = {sentence_of(*error), status_of(*error)};
+    const std::vector<std::string> texts = world_->gather(own.text());
+    std::vector<RankError> errors;
+    std::vector<std::string> hosts;
+    int status = 0;
+    for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+        errors.push_back(RankError::from_text(texts[rank]));
+        hosts.push_back(world_->members()[rank].host);
+        if (errors.back().status == 0) continue;
+        status = status == 0 ? errors.back().status : std::min(status, errors.back().status);
     }
-    agreed_ = false;
+    if (status == 0) return;
+    agreed_ = true;
+    throw ToldTogether(world_->rank() == 0 ? rank_error_sentences(errors, hosts) : std::vector<std::string>{},
+                       status);
+}
+
+Teller Joined::teller(const std::exception& error) {
+    const std::string reason = ": " + sentence_of(error);
+    const auto first = std::make_shared<FirstFailure>();
+    world_->on_failure([first](const Failure& failure) {
+        const std::lock_guard lock(first->mutex);
+        first->failure = failure;
+        first->known.notify_all();
+    });
+    world_->fail({world_->rank(), reason, false});
+    std::unique_lock lock(first->mutex);
+    if (!first->known.wait_for(lock, kKnown, [&] { return first->failure.has_value(); }))
+        return Teller::itself;
+    const Failure& failure = *first->failure;
+    if (failure.rank == world_->rank()) return Teller::first;
+    if (without_rank(failure.reason, failure.rank) != without_rank(reason, world_->rank()))
+        return Teller::itself;
+    std::this_thread::sleep_for(kSaid);
+    return Teller::other;
 }
 
 }  // namespace shardscope::trainer

@@ -2,6 +2,7 @@
 // collectives go over.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -14,6 +15,13 @@
 #include "trainer/job/job.h"
 
 namespace shardscope::trainer {
+
+// Who says why a run that has begun could not go on.
+enum class Teller : std::uint8_t {
+    first,   // this process's failure is the job's first
+    itself,  // the job had failed before, in another way
+    other,   // the process that failed first says the same
+};
 
 class Joined {
   public:
@@ -32,9 +40,11 @@ class Joined {
     // "4 processes on 2 hosts, started by mpirun, collectives over Open MPI v4.1.4"
     std::string line() const;
 
-    // Where any process has an error (one sentence; null: none), all throw: those that have one nothing,
-    // theirs is told by the caller, the others JobError with that of the lowest rank. Collective.
-    void agree(const std::string* error);
+    // Where any process has an error (null: this one has none), all throw ToldTogether, that of rank 0 with
+    // the sentences of all. Collective.
+    void agree(const std::exception* error);
+    // After this process's run has failed; the others learn of it.
+    Teller teller(const std::exception& error);
 
   private:
     std::unique_ptr<Wire> open_wire();
@@ -49,18 +59,18 @@ class Joined {
     int exceptions_;
 };
 
-// Does `work` in every process (`joined` null: there is one) and returns where it succeeded in all. What it
-// throws is thrown on; the others throw JobError.
+// Does `work` in every process and returns where it succeeded in all; otherwise all throw ToldTogether
+// (rank_errors.h). `joined` null: there is one process, and what it throws is thrown on.
 template <class Work>
 void together(Joined* joined, const Work& work) {
+    if (!joined) return work();
     try {
         work();
     } catch (const std::exception& error) {
-        const std::string sentence = error.what();
-        if (joined) joined->agree(&sentence);
-        throw;
+        joined->agree(&error);  // throws
+        return;
     }
-    if (joined) joined->agree(nullptr);
+    joined->agree(nullptr);
 }
 
 }  // namespace shardscope::trainer

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -12,25 +13,20 @@
 #include <shardscope/version.h>
 
 #include "traces/schema/schema.h"
-#include "traces/store/error.h"
-#include "trainer/checkpoint/error.h"
 #include "trainer/cli/bench_collectives.h"
 #include "trainer/cli/calibrate_verb.h"
 #include "trainer/cli/generate.h"
 #include "trainer/cli/join.h"
 #include "trainer/cli/launch.h"
 #include "trainer/cli/plan_verb.h"
+#include "trainer/cli/rank_errors.h"
 #include "trainer/cli/sweep.h"
 #include "trainer/cli/train.h"
-#include "trainer/data/dataset.h"
 #include "trainer/job/job.h"
 
 namespace {
 
 using namespace shardscope::trainer;
-
-constexpr int kFailed = 1;
-constexpr int kWrongUse = 2;
 
 constexpr const char* kStatus =
     R"(Exit status: 0 done, 1 a failure of the work, 2 a wrong command line or job, 130 or 143 stopped by Ctrl-C
@@ -81,10 +77,26 @@ from.
 // Where ranks are processes, rank 0 alone says what is wrong with the command line or the job.
 bool g_silent = false;
 
-int complain(const std::exception& error, int status) {
+int complain(const std::exception& error) {
+    const int status = status_of(error);
     if (g_silent && status == kWrongUse) return status;
-    fmt::print(stderr, "shardscope-train: {}\n", error.what());
+    fmt::print(stderr, "shardscope-train: {}\n", sentence_of(error));
     return status;
+}
+
+int complain(const ToldTogether& all) {
+    std::string_view rest = all.what();
+    while (!rest.empty()) {
+        const auto end = rest.find('\n');
+        fmt::print(stderr, "shardscope-train: {}\n", rest.substr(0, end));
+        rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    }
+    return all.status();
+}
+
+std::string version_text() {
+    return fmt::format("shardscope-train {} (trace schema {})", shardscope::kVersion,
+                       shardscope::traces::kSchemaVersion);
 }
 
 std::string version_text() {
@@ -276,23 +288,13 @@ int run_train(const std::vector<std::string>& arguments) {
 
 int run(int argc, char** argv) {
     const std::vector<std::string> arguments(argv + 1, argv + argc);
-    try {
-        if (!arguments.empty() && arguments.front() == "sweep")
-            return run_sweep({arguments.begin() + 1, arguments.end()});
-        if (!arguments.empty() && arguments.front() == "plan")
-            return run_plan({arguments.begin() + 1, arguments.end()});
-        if (!arguments.empty() && arguments.front() == "calibrate")
-            return run_calibrate({arguments.begin() + 1, arguments.end()});
-        return run_train(arguments);
-    } catch (const JobError& error) {
-        return complain(error, kWrongUse);
-    } catch (const DataError& error) {
-        return complain(error, kWrongUse);
-    } catch (const CheckpointError& error) {
-        return complain(error, kWrongUse);
-    } catch (const shardscope::traces::StoreError& error) {
-        return complain(error, kWrongUse);
-    }
+    if (!arguments.empty() && arguments.front() == "sweep")
+        return run_sweep({arguments.begin() + 1, arguments.end()});
+    if (!arguments.empty() && arguments.front() == "plan")
+        return run_plan({arguments.begin() + 1, arguments.end()});
+    if (!arguments.empty() && arguments.front() == "calibrate")
+        return run_calibrate({arguments.begin() + 1, arguments.end()});
+    return run_train(arguments);
 }
 
 }  // namespace
@@ -307,13 +309,10 @@ int main(int argc, char** argv) {
         return kFailed;
     } catch (const FailureTold&) {
         return kFailed;
-    } catch (const std::bad_alloc&) {
-        fmt::print(stderr,
-                   "shardscope-train: not enough memory for this job; make the model, the batch or run.ranks "
-                   "smaller\n");
-        return kFailed;
+    } catch (const ToldTogether& all) {
+        return complain(all);
     } catch (const std::exception& error) {
-        if (std::ferror(stdout) == 0) return complain(error, kFailed);
+        if (std::ferror(stdout) == 0 || status_of(error) == kWrongUse) return complain(error);
         fmt::print(stderr, "{}", kFullOutput);
         return kFailed;
     }

@@ -18,6 +18,7 @@
 #include "traces/store/writer.h"
 #include "trainer/cli/dry_run.h"
 #include "trainer/cli/output.h"
+#include "trainer/cli/what_fits.h"
 #include "trainer/sharding/program.h"
 #include "trainer/sim/sim_trace.h"
 #include "trainer/sim/simulator.h"
@@ -90,6 +91,7 @@ class Simulated {
           program_(sim::placed_on(job, cluster_)) {}
 
     const Program& program() const { return program_; }
+    std::int64_t memory() const { return sim::options_of(job(), cluster_).memory_limit; }  // of a rank
     int run();
 
   private:
@@ -259,9 +261,19 @@ int train_simulated(const Job& job, const TrainOptions& options) {
     if (!job.run.trace.empty() && !options.dry_run)
         traces::DatabaseWriter::check_output(job.run.trace, job.run.overwrite);
     Simulated simulated(job, options);
-    if (!options.dry_run) return simulated.run();
-    fmt::print("{}", options.json ? dry_run_json(simulated.program()) : dry_run_text(simulated.program()));
-    return 0;
+    if (options.dry_run) {
+        const Program& program = simulated.program();
+        fmt::print("{}", options.json ? dry_run_json(program) : dry_run_text(program));
+        warn_of_memory(program, simulated.memory());
+        return 0;
+    }
+    try {
+        return simulated.run();
+    } catch (const OutOfMemory& error) {
+        fmt::print(stderr, "shardscope-train: {}\n", error.what());
+        tell_what_fits(simulated.program().job(), error.room());
+        throw FailureTold(error.what());
+    }
 }
 
 }  // namespace shardscope::trainer

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,9 +21,11 @@
 #include "trainer/cli/dry_run.h"
 #include "trainer/cli/environment.h"
 #include "trainer/cli/output.h"
+#include "trainer/cli/rank_errors.h"
 #include "trainer/cli/simulated.h"
 #include "trainer/cli/stop.h"
 #include "trainer/cli/trace_output.h"
+#include "trainer/cli/what_fits.h"
 #include "trainer/data/source.h"
 #include "trainer/executor/training_run.h"
 #include "trainer/sharding/program.h"
@@ -31,7 +34,6 @@ namespace shardscope::trainer {
 
 namespace {
 
-constexpr int kFailed = 1;
 constexpr int kSignalled = 128;
 
 double mean_step_us(const traces::ExecutionSummary& summary) {
@@ -69,7 +71,8 @@ class Training {
     void open_trace();
     void announce() const;
     void carry_out();
-    void tell(const RunError& error);
+    [[noreturn]] void failed(const std::exception& error);
+    void tell(const std::exception& error);
     void saved(const SaveReport& report);
     void close_trace();
     void print() const;
@@ -131,12 +134,24 @@ void Training::say(const std::string& line) {
     }
 }
 
+// The run cannot go on.
+void Training::failed(const std::exception& error) {
+    const Teller teller = joined_ ? joined_->teller(error) : Teller::first;
+    // First of all: where another process was killed, its launcher soon kills this one.
+    if (teller != Teller::other) tell(error);
+    trace_->give_up();
+    const auto* memory = dynamic_cast<const OutOfMemory*>(&error);
+    if (memory && teller == Teller::first) tell_what_fits(job(), memory->room(), joined_ != nullptr);
+    throw FailureTold(error.what());
+}
+
 // Why the run has ended. What was recorded until then is worth reading.
-void Training::tell(const RunError& error) {
+void Training::tell(const std::exception& error) {
     if (progress_) progress_->end();
     const std::string where = trace_->parts_kept();
     if (!where.empty()) fmt::print(stderr, "{}\n", where);
-    fmt::print(stderr, "shardscope-train: {}\n", error.what());
+    fmt::print(stderr, "shardscope-train: {}\n", sentence_of(error));
+    std::fflush(stderr);
 }
 
 void Training::saved(const SaveReport& report) {
@@ -168,11 +183,9 @@ void Training::carry_out() {
         run_ = run_training(program_, *data_.train, options);
         trace_->measure_clock();
     } catch (const RunError& error) {
-        // First of all: where another process was killed, its launcher soon kills this one.
-        tell(error);
-        trace_->give_up();
-        throw FailureTold(error.what());
-    } catch (...) {
+        failed(error);
+    } catch (const std::exception& error) {
+        if (joined_ && status_of(error) == trainer::kFailed) failed(error);
         if (progress_) progress_->end();
         trace_->give_up();
         throw;
@@ -257,6 +270,7 @@ int train(const Job& job, const TrainOptions& options) {
         if (options.joined && options.joined->world().rank() > 0) return 0;
         const Program program(job);
         fmt::print("{}", options.json ? dry_run_json(program) : dry_run_text(program));
+        warn_of_memory(program, job.run.memory_limit);
         return 0;
     }
     std::optional<Training> training;

@@ -240,6 +240,12 @@ std::int64_t CudaDevice::bytes_in_use(int rank) {
     return static_cast<std::int64_t>(total - free);
 }
 
+// What others have of the GPU, other ranks too, they keep.
+std::int64_t CudaDevice::memory_for(int rank, std::int64_t reserved) {
+    const std::int64_t used = bytes_in_use(rank);
+    return used < 0 ? reserved : std::max(reserved, here(rank).gpu->memory - used + reserved);
+}
+
 std::string CudaDevice::out_of_memory_place(int rank, MemorySpace space) {
     const Gpu& gpu = *here(rank).gpu;
     if (space != MemorySpace::device) return "into the memory of the host that can be pinned (ulimit -l)";

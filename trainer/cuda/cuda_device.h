@@ -49,6 +49,7 @@ class CudaDevice final : public Device {
     const char* engine() const override { return groups_.front()->announces() ? "nccl" : "local"; }
     std::string waiting() override;
     std::int64_t bytes_in_use(int rank) override;
+    std::int64_t memory_for(int rank, std::int64_t reserved) override;
     std::string out_of_memory_place(int rank, MemorySpace space) override;
     void fail(std::exception_ptr error) override;
     void stop() override;

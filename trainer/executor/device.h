@@ -78,6 +78,8 @@ class Device : public MemoryDevice {
     virtual bool announces_collectives() const { return false; }
     // Bytes that the device itself says are in use, by whomever; -1 where it does not say.
     virtual std::int64_t bytes_in_use(int rank) = 0;
+    // Bytes of device memory that the rank can have in all, now that it has `reserved` and gets no more.
+    virtual std::int64_t memory_for(int /*rank*/, std::int64_t reserved) { return reserved; }
     // Where a buffer of the rank does not fit: "into the memory that ...".
     virtual std::string out_of_memory_place(int rank, MemorySpace space) = 0;
     // The collective between processes that this one's ranks wait in, as a clause; empty: none.

@@ -226,7 +226,9 @@ void RankRunner::out_of_memory(const Plan& plan, const Op& op, const PoolExhaust
                          : shared_.device.out_of_memory_place(rank_, buffer_of(plan, op).space);
     if (reason.by_limit()) shortage.remedy = "raise run.memory_limit, or ";
     shortage.reserved = allocator_.reserved_bytes(MemorySpace::device);
-    throw OutOfMemory(out_of_memory_sentence(plan, op, shortage));
+    const std::int64_t room = reason.by_limit() ? shared_.job.run.memory_limit
+                                                : shared_.device.memory_for(rank_, shortage.reserved);
+    throw OutOfMemory(out_of_memory_sentence(plan, op, shortage), room);
 }
 
 // --- calls and waits -------------------------------------------------------------------------------------

@@ -32,7 +32,13 @@ class RunError : public std::runtime_error {
 // Neither run.memory_limit nor the system leaves room for a buffer.
 class OutOfMemory : public RunError {
   public:
-    using RunError::RunError;
+    // `room`: bytes of device memory that the rank can have in all, as far as is known; 0: nothing is.
+    explicit OutOfMemory(const std::string& sentence, std::int64_t room = 0)
+        : RunError(sentence), room_(room) {}
+    std::int64_t room() const { return room_; }
+
+  private:
+    std::int64_t room_;
 };
 
 struct StepReport {  // called in order of steps, from one of rank 0's process's threads, under a lock

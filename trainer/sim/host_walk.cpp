@@ -306,7 +306,7 @@ void HostWalk::out_of_memory(const Op& op, bool by_limit) const {
     shortage.place = by_limit ? walk_.memory_place : "into any memory";
     shortage.remedy = walk_.memory_remedy;
     shortage.reserved = allocator_.reserved_bytes(MemorySpace::device);
-    throw OutOfMemory(out_of_memory_sentence(*plan_, op, shortage));
+    throw OutOfMemory(out_of_memory_sentence(*plan_, op, shortage), walk_.memory_limit);
 }
 
 // --- events ----------------------------------------------------------------------------------------------

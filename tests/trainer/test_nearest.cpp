@@ -1,0 +1,122 @@
+// The configurations nearest to a job that do not fit: that they fit indeed, that no smaller change would do,
+// and what is said where nothing does.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "planner_testing.h"
+#include "trainer/executor/run.h"
+#include "trainer/planner/nearest.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using planner::nearest_fits;
+using planner::NearestFit;
+using planner::NearestFits;
+
+// A job of real devices: the text that it would train on is not opened.
+Job job_with(const std::vector<Override>& changes = {}) {
+    std::vector<Override> all = {{"run.device", "cpu"}, {"data.path", "not there"}};
+    all.insert(all.end(), changes.begin(), changes.end());
+    return testing::planned_job("", all);
+}
+
+std::int64_t peak_of(const std::vector<Override>& changes) {
+    return Program(job_with(changes)).predict().peak.bytes;
+}
+
+// Whether allocator and all fit `limit`.
+bool fits(const std::vector<Override>& changes, std::int64_t limit) {
+    sim::SimOptions options;
+    options.memory_limit = limit;
+    try {
+        sim::simulate(Program(job_with(changes)), testing::round_cluster(), options);
+        return true;
+    } catch (const OutOfMemory&) {
+        return false;
+    }
+}
+
+NearestFits search(std::int64_t limit, std::size_t most = 3) {
+    return nearest_fits(job_with(), limit, testing::round_cluster(), {.most = most, .seconds = 100});
+}
+
+TEST(Nearest, OneChangeIsEnoughWhereTheJobIsALittleTooLarge) {
+    const std::int64_t own = peak_of({});
+    ASSERT_FALSE(fits({}, own - 1));
+    const NearestFits found = search(own - 1);
+    ASSERT_EQ(found.fits.size(), 3u);
+    for (const NearestFit& fit : found.fits) {
+        EXPECT_EQ(fit.steps, 1u);
+        EXPECT_EQ(fit.peak.bytes, peak_of(fit.changes));
+        EXPECT_TRUE(fits(fit.changes, own - 1)) << fit.changes.front().key;
+        EXPECT_GT(fit.slower, 0);
+    }
+    // Of one step each: the fastest first.
+    EXPECT_LE(found.fits[0].slower, found.fits[1].slower);
+    EXPECT_LE(found.fits[1].slower, found.fits[2].slower);
+    EXPECT_TRUE(found.complete);
+}
+
+// Below what any one change gives, several are needed, and none of them is in vain.
+TEST(Nearest, NoPartOfTheChangesIsEnough) {
+    std::int64_t least = peak_of({});
+    for (const NearestFit& fit : search(least - 1, 100).fits)
+        if (fit.steps == 1) least = std::min(least, fit.peak.bytes);
+    const std::int64_t limit = least - 1;
+    const NearestFits found = search(limit);
+    ASSERT_FALSE(found.fits.empty());
+    for (const NearestFit& fit : found.fits) {
+        EXPECT_GE(fit.steps, 2u);
+        EXPECT_TRUE(fits(fit.changes, limit));
+        if (fit.steps != fit.changes.size()) continue;  // keys that change together are one step
+        for (std::size_t left_out = 0; left_out < fit.changes.size(); ++left_out) {
+            std::vector<Override> part = fit.changes;
+            part.erase(part.begin() + static_cast<std::ptrdiff_t>(left_out));
+            EXPECT_FALSE(fits(part, limit)) << fit.changes[left_out].key << " is not needed";
+        }
+    }
+}
+
+// The samples of a step stay the same.
+TEST(Nearest, ASmallerBatchComesWithMoreMicroBatches) {
+    const Job job = job_with();
+    bool seen = false;
+    for (const NearestFit& fit : search(peak_of({}) - 1, 100).fits) {
+        const Job changed = job_with(fit.changes);
+        EXPECT_EQ(changed.data.batch * changed.train.accumulation, job.data.batch * job.train.accumulation);
+        seen = seen || changed.data.batch < job.data.batch;
+    }
+    EXPECT_TRUE(seen);
+}
+
+TEST(Nearest, NothingFitsWhatIsLessThanTheSmallestPeak) {
+    const NearestFits found = search(1000);
+    EXPECT_TRUE(found.fits.empty());
+    EXPECT_LT(found.smallest.peak.bytes, peak_of({}));
+    EXPECT_EQ(found.smallest.peak.bytes, peak_of(found.smallest.changes));
+    EXPECT_GT(found.tried, 10u);
+    // And it is told at its very peak.
+    EXPECT_FALSE(search(found.smallest.peak.bytes * 2).fits.empty());
+}
+
+TEST(Nearest, EndsInTime) {
+    const NearestFits found =
+        nearest_fits(job_with(), peak_of({}) - 1, testing::round_cluster(), {.most = 3, .seconds = 0});
+    EXPECT_FALSE(found.complete);
+    EXPECT_LE(found.tried, 1u);
+}
+
+// A cluster that has fewer devices than the job has ranks tells no times; the memory is known all the same.
+TEST(Nearest, NeedsNoClusterThatIsLargeEnough) {
+    sim::Cluster small = testing::round_cluster();
+    small.nodes = small.devices = 1;
+    const NearestFits found = nearest_fits(job_with(), peak_of({}) - 1, small, {.most = 3, .seconds = 100});
+    ASSERT_FALSE(found.fits.empty());
+    EXPECT_EQ(found.fits.front().slower, 0);
+    EXPECT_LT(found.fits.front().peak.bytes, peak_of({}));
+}
+
+}  // namespace
+}  // namespace shardscope::trainer

@@ -1,0 +1,44 @@
+// What goes wrong in several processes before a run begins, told once: equal errors as one, different ones
+// with the names of their ranks.
+#pragma once
+
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace shardscope::trainer {
+
+inline constexpr int kFailed = 1;    // the work
+inline constexpr int kWrongUse = 2;  // the command line, the job or what it names
+
+// The exit status that an error stands for, and its sentence.
+int status_of(const std::exception& error);
+std::string sentence_of(const std::exception& error);
+
+// One rank's error; an empty sentence: it has none.
+struct RankError {
+    std::string sentence;
+    int status = 0;
+
+    std::string text() const;  // to send
+    static RankError from_text(const std::string& text);
+};
+
+// By rank; `hosts` names each rank's. The sentences to print: "... (on all 4 ranks)", "rank 2 on b: ...",
+// "ranks 0, 1 and 3: ...". Empty: no rank has any.
+std::vector<std::string> rank_error_sentences(const std::vector<RankError>& errors,
+                                              const std::vector<std::string>& hosts);
+
+// The processes know that some of them cannot go on. what(): to be printed by this one, a line for each
+// sentence; empty where rank 0 does it.
+class ToldTogether : public std::runtime_error {
+  public:
+    ToldTogether(const std::vector<std::string>& sentences, int status);
+    int status() const { return status_; }
+
+  private:
+    int status_;
+};
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,107 @@
+#include "trainer/cli/what_fits.h"
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "traces/report/text_table.h"
+#include "trainer/sim/cluster.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+// The MB of all tables, 2^20 bytes; small ones to a KB.
+std::string megabytes(std::int64_t bytes) {
+    const double number = static_cast<double>(bytes) / (1 << 20);
+    return traces::grouped(number, number < 10 ? 3 : 1) + " MB";
+}
+
+std::string switches(const std::vector<Override>& changes) {
+    std::string text;
+    for (const Override& change : changes) {
+        const bool plain = change.value.find_first_of(" ;'\"") == std::string::npos;
+        text += fmt::format("{}--{}={}", text.empty() ? "" : " ", change.key,
+                            plain ? change.value : "'" + change.value + "'");
+    }
+    return text;
+}
+
+std::string time_words(double slower, const std::string& cluster) {
+    if (slower <= 0) return "";
+    const double percent = 100 * (slower - 1);
+    if (std::abs(percent) < 1) return fmt::format(", step as long on {}", cluster);
+    return fmt::format(", step {:+.0f} % on {}", percent, cluster);
+}
+
+std::string largest_category(const CategoryBytes& bytes) {
+    const auto most = static_cast<std::size_t>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
+    return fmt::format("of it {} {}", megabytes(bytes[most]), traces::kMemoryCategoryNames[most]);
+}
+
+// Whose times compare configurations: the job's own choice; where it has none, a GPU's for a GPU.
+std::string cluster_name(const Job& job) {
+    const bool own = job.run.device != DeviceKind::cuda || job.origins.contains("sim.cluster");
+    return own ? job.sim.cluster : "h100_ib";
+}
+
+}  // namespace
+
+std::string fits_text(const planner::NearestFits& found, std::int64_t limit, const std::string& cluster) {
+    std::string text;
+    std::vector<std::string> lines;
+    std::size_t width = 0;
+    for (const planner::NearestFit& fit : found.fits) {
+        lines.push_back(switches(fit.changes));
+        width = std::max(width, lines.back().size());
+    }
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        const planner::NearestFit& fit = found.fits[i];
+        text += fmt::format("  fits: {:<{}}  (peak {} of {}{})\n", lines[i], width, megabytes(fit.peak.bytes),
+                            megabytes(limit), time_words(fit.slower, cluster));
+    }
+    const planner::NearestFit& least = found.smallest;
+    if (!text.empty() || least.peak.bytes == 0) return text;
+    const std::string smallest = fmt::format(
+        "the smallest peak is {} ({}), {}", megabytes(least.peak.bytes), largest_category(least.peak.at_peak),
+        least.changes.empty() ? "as the job is" : "with " + switches(least.changes));
+    if (found.complete)
+        return fmt::format("  nothing that the planner tries fits {}; {}\n", megabytes(limit), smallest);
+    return fmt::format(
+        "  nothing that fits {} was found in the time of this message ({} tried); {}; shardscope-train plan "
+        "tries all\n",
+        megabytes(limit), found.tried, smallest);
+}
+
+void tell_what_fits(const Job& job, std::int64_t limit, bool among_processes) noexcept {
+    try {
+        if (limit <= 0) return;
+        if (among_processes) std::signal(SIGTERM, SIG_IGN);
+        planner::NearestOptions options;
+        // mpirun ends with force a second after it has asked.
+        options.seconds = among_processes ? 0.7 : 1.5;
+        const sim::Cluster cluster = sim::load_cluster(cluster_name(job));
+        fmt::print(stderr, "{}",
+                   fits_text(planner::nearest_fits(job, limit, cluster, options), limit, cluster.name));
+        std::fflush(stderr);
+    } catch (const std::exception&) {  // a help that is not there; the failure has been told
+    }
+}
+
+void warn_of_memory(const Program& program, std::int64_t limit) {
+    const std::int64_t peak = program.predict().peak.bytes;
+    if (limit == 0 || peak <= limit) return;
+    std::fflush(stdout);
+    fmt::print(
+        stderr,
+        "shardscope-train: note: the predicted peak of {} bytes is beyond the {} bytes that a rank has\n",
+        traces::grouped(peak), traces::grouped(limit));
+    tell_what_fits(program.job(), limit);
+}
+
+}  // namespace shardscope::trainer

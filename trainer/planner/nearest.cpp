@@ -1,0 +1,299 @@
+#include "trainer/planner/nearest.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "trainer/executor/run.h"
+#include "trainer/planner/job_file.h"
+#include "trainer/planner/space.h"
+#include "trainer/sharding/program.h"
+#include "trainer/sim/simulator.h"
+
+namespace shardscope::trainer::planner {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// One decision: its other values, each with the keys that change for it.
+using Value = std::vector<Override>;
+using Axis = std::vector<Value>;
+// The value of each axis, from 1; 0: as the job has it.
+using Choice = std::vector<std::size_t>;
+
+std::size_t steps_of(const Choice& choice) {
+    return static_cast<std::size_t>(
+        std::count_if(choice.begin(), choice.end(), [](std::size_t value) { return value != 0; }));
+}
+
+bool holds(const Choice& whole, const Choice& part) {
+    for (std::size_t a = 0; a < whole.size(); ++a)
+        if (part[a] != 0 && part[a] != whole[a]) return false;
+    return true;
+}
+
+Axis wraps(const Job& job) {
+    Axis axis;
+    for (const std::string& wrap : wraps_for(job))
+        if (wrap != to_text(job.fsdp.wrap)) axis.push_back({{"fsdp.wrap", wrap}});
+    return axis;
+}
+
+Axis checkpointings(const Job& job) {
+    Axis axis;
+    const std::string own = to_text(job.memory.activation_checkpointing);
+    for (const std::string& classes : checkpointings_for(job))
+        if (classes != own && classes != "none")
+            axis.push_back({{"memory.activation_checkpointing", classes}});
+    return axis;
+}
+
+// Towards more that is sharded.
+Axis strategies(const Job& job) {
+    const bool alone = job.run.ranks == 1;
+    if (job.parallel.mode != ParallelMode::fsdp) {
+        const Value fsdp = {{"parallel.mode", "fsdp"}, {"fsdp.sharding_strategy", "FULL_SHARD"}};
+        if (alone) return {fsdp};  // which can be offloaded
+        const bool whole = job.parallel.mode == ParallelMode::ddp && !job.ddp.shard_optimizer;
+        return whole ? Axis{{{"ddp.shard_optimizer", "true"}}, fsdp} : Axis{fsdp};
+    }
+    if (job.fsdp.sharding_strategy == ShardingStrategy::full_shard) return {};
+    Value full = {{"fsdp.sharding_strategy", "FULL_SHARD"}};
+    if (job.fsdp.shard_group > 0) full.push_back({"fsdp.shard_group", "0"});
+    return {full};
+}
+
+// The same samples of a step in smaller micro-batches.
+Axis batches(const Job& job) {
+    Axis axis;
+    std::set<int> seen;
+    for (const int parts : {2, 4, job.data.batch}) {
+        if (parts < 2 || job.data.batch % parts != 0 || !seen.insert(parts).second) continue;
+        axis.push_back({{"data.batch", std::to_string(job.data.batch / parts)},
+                        {"train.accumulation", std::to_string(job.train.accumulation * parts)}});
+    }
+    return axis;
+}
+
+std::vector<Axis> axes_of(const Job& job) {
+    const bool fsdp = job.parallel.mode == ParallelMode::fsdp;
+    std::vector<Axis> axes = {wraps(job), checkpointings(job), strategies(job), batches(job)};
+    if (!job.fsdp.cpu_offload) axes.push_back({{{"fsdp.cpu_offload", "true"}}});
+    if (job.model.attention == AttentionKind::plain) axes.push_back({{{"model.attention", "fused"}}});
+    if (fsdp && job.fsdp.backward_prefetch != BackwardPrefetch::none)
+        axes.push_back({{{"fsdp.backward_prefetch", "NONE"}}});
+    if (fsdp && job.fsdp.forward_prefetch) axes.push_back({{{"fsdp.forward_prefetch", "false"}}});
+    if (fsdp && !job.fsdp.limit_all_gathers && job.fsdp.layout != FsdpLayout::fsdp2)
+        axes.push_back({{{"fsdp.limit_all_gathers", "true"}}});
+    std::erase_if(axes, [](const Axis& axis) { return axis.empty(); });
+    return axes;
+}
+
+// Seconds of a sample by the cost model, where the memory is `limit` (0: without end). Nothing: it does not
+// fit, or (limit 0) the cost model does not tell.
+std::optional<double> seconds_per_sample(const Program& program, const sim::Cluster& cluster,
+                                         std::int64_t limit) {
+    const Job& job = program.job();
+    sim::SimOptions options;
+    options.memory_limit = limit;
+    try {
+        const double step = sim::simulate(program, cluster, options).average_step_s;
+        return step / (static_cast<double>(job.data.batch) * job.train.accumulation);
+    } catch (const OutOfMemory&) {
+        return std::nullopt;
+    }
+}
+
+class NearestSearch {
+  public:
+    NearestSearch(const Job& job, std::int64_t limit, const sim::Cluster& cluster,
+                  const NearestOptions& options)
+        : text_(job_file(plain(job))),
+          limit_(limit),
+          cluster_(cluster),
+          options_(options),
+          axes_(axes_of(job)),
+          until_(Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                    std::chrono::duration<double>(options.seconds))) {}
+
+    NearestFits run();
+
+  private:
+    // What is known of a choice.
+    struct Known {
+        bool can_be = false, fits = false;
+        NearestFit fit;
+    };
+
+    // A few steps tell as much as many; what the launcher or the file says of the trace does not matter.
+    static Job plain(Job job) {
+        job.run.steps = std::min<std::int64_t>(job.run.steps, 6);
+        job.run.memory_limit = 0;
+        return job;
+    }
+    bool late() const { return Clock::now() > until_; }
+    std::vector<Override> changes_of(const Choice& choice) const;
+    const Known& look_at(const Choice& choice);
+    void compare_times(Known& known, const Program& program);
+    Choice descend();
+    void try_all(std::size_t steps);
+    void try_from(std::size_t axis, std::size_t steps, Choice& choice);
+    bool enough() const { return found_.size() >= options_.most; }
+    bool as_another(const Known& known) const;
+
+    const std::string text_;
+    const std::int64_t limit_;
+    const sim::Cluster& cluster_;
+    const NearestOptions options_;
+    const std::vector<Axis> axes_;
+    const Clock::time_point until_;
+    std::map<Choice, Known> known_;
+    std::vector<Choice> found_;          // that fit, of which no part does
+    std::optional<double> own_seconds_;  // of the job itself, with memory without end
+    bool cut_ = false;
+};
+
+// A key that several values set has the last one's.
+std::vector<Override> NearestSearch::changes_of(const Choice& choice) const {
+    std::vector<Override> changes;
+    for (std::size_t a = 0; a < choice.size(); ++a) {
+        if (choice[a] == 0) continue;
+        const Value& value = axes_[a][choice[a] - 1];
+        changes.insert(changes.end(), value.begin(), value.end());
+    }
+    return changes;
+}
+
+const NearestSearch::Known& NearestSearch::look_at(const Choice& choice) {
+    const auto [place, is_new] = known_.try_emplace(choice);
+    Known& known = place->second;
+    if (!is_new) return known;
+    known.fit.changes = changes_of(choice);
+    known.fit.steps = steps_of(choice);
+    try {
+        const Program program(parse_job(text_, "the job", known.fit.changes));
+        known.fit.peak = program.predict().peak;
+        known.can_be = true;
+        known.fits = known.fit.peak.bytes <= limit_;
+        if (known.fits || known.fit.steps == 0) compare_times(known, program);
+    } catch (const JobError&) {  // these do not go together
+    }
+    return known;
+}
+
+// The allocator may have to reserve more than is allocated.
+void NearestSearch::compare_times(Known& known, const Program& program) {
+    try {
+        if (known.fit.steps == 0) {
+            own_seconds_ = seconds_per_sample(program, cluster_, 0);
+            known.fits = known.fits && seconds_per_sample(program, cluster_, limit_);
+            return;
+        }
+        const std::optional<double> seconds = seconds_per_sample(program, cluster_, limit_);
+        known.fits = seconds.has_value();
+        if (seconds && own_seconds_ && *own_seconds_ > 0) known.fit.slower = *seconds / *own_seconds_;
+    } catch (const sim::ClusterError&) {  // a cluster of fewer devices: allocated bytes decide
+    }
+}
+
+// Takes the change that lowers the peak most until none does, or it fits.
+Choice NearestSearch::descend() {
+    Choice here(axes_.size(), 0);
+    while (!look_at(here).fits) {
+        Choice best = here;
+        std::int64_t least = look_at(here).fit.peak.bytes;
+        for (std::size_t a = 0; a < axes_.size(); ++a) {
+            for (std::size_t v = 1; v <= axes_[a].size(); ++v) {
+                Choice next = here;
+                next[a] = v;
+                if (late()) return here;
+                const Known& known = look_at(next);
+                if (!known.can_be || known.fit.peak.bytes >= least) continue;
+                least = known.fit.peak.bytes;
+                best = next;
+            }
+        }
+        if (best == here) return here;
+        here = best;
+    }
+    return here;
+}
+
+// Names for the same units, say.
+bool NearestSearch::as_another(const Known& known) const {
+    return std::any_of(found_.begin(), found_.end(), [&](const Choice& choice) {
+        const NearestFit& other = known_.at(choice).fit;
+        return other.steps == known.fit.steps && other.peak.bytes == known.fit.peak.bytes &&
+               other.slower == known.fit.slower;
+    });
+}
+
+void NearestSearch::try_from(std::size_t axis, std::size_t steps, Choice& choice) {
+    if (cut_) return;
+    if (steps == 0) {
+        const auto part = [&](const Choice& own) { return holds(choice, own); };
+        if (std::any_of(found_.begin(), found_.end(), part)) return;
+        if (late()) {
+            cut_ = true;
+            return;
+        }
+        if (const Known& known = look_at(choice); known.fits && !as_another(known)) found_.push_back(choice);
+        return;
+    }
+    if (axes_.size() - axis < steps) return;
+    for (std::size_t v = 0; v <= axes_[axis].size(); ++v) {
+        choice[axis] = v;
+        try_from(axis + 1, v == 0 ? steps : steps - 1, choice);
+    }
+    choice[axis] = 0;
+}
+
+void NearestSearch::try_all(std::size_t steps) {
+    Choice choice(axes_.size(), 0);
+    try_from(0, steps, choice);
+}
+
+NearestFits NearestSearch::run() {
+    look_at(Choice(axes_.size(), 0));
+    try_all(1);
+    if (!enough()) {
+        const Choice last = descend();
+        const bool fits = look_at(last).fits;
+        for (std::size_t steps = 2; fits && steps <= std::max<std::size_t>(steps_of(last), 2); ++steps) {
+            if (enough()) break;
+            try_all(steps);
+        }
+        if (fits && found_.empty()) found_.push_back(last);  // the time was over before the nearest was found
+    }
+    NearestFits result;
+    for (const Choice& choice : found_) result.fits.push_back(look_at(choice).fit);
+    std::stable_sort(result.fits.begin(), result.fits.end(), [](const NearestFit& a, const NearestFit& b) {
+        return std::tie(a.steps, a.slower) < std::tie(b.steps, b.slower);
+    });
+    if (result.fits.size() > options_.most) result.fits.resize(options_.most);
+    for (const auto& [choice, known] : known_) {
+        if (!known.can_be) continue;
+        ++result.tried;
+        NearestFit& least = result.smallest;
+        const auto key = [](const NearestFit& fit) { return std::make_pair(fit.peak.bytes, fit.steps); };
+        if (least.peak.bytes == 0 || key(known.fit) < key(least)) least = known.fit;
+    }
+    result.complete = !cut_ && !late();
+    return result;
+}
+
+}  // namespace
+
+NearestFits nearest_fits(const Job& job, std::int64_t limit, const sim::Cluster& cluster,
+                         const NearestOptions& options) {
+    return NearestSearch(job, limit, cluster, options).run();
+}
+
+}  // namespace shardscope::trainer::planner
