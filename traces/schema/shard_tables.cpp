@@ -284,6 +284,24 @@ constexpr std::array kPlan = {
     SchemaColumn{"trace", kText, "", "Its simulated trace, where one was written: a path."},
 };
 
+constexpr std::array kPlanParts = {
+    SchemaColumn{"number", kIntNN, "", "The configuration. SHARD_PLAN.number"},
+    SchemaColumn{"part", kTextNN, "", "\"model\", \"gradients\", \"optimizer\" or \"activations\"."},
+    SchemaColumn{"stage", kInt, "", "ZeRO stage of the configuration, 0 to 3."},
+    SchemaColumn{"devices", kInt, "count", "Devices that shard among themselves."},
+    SchemaColumn{"offloaded", kInt, "0/1",
+                 "1: model, gradients and optimizer lie on the host, so that `formula` is 0 for them."},
+    SchemaColumn{"parameters", kInt, "count", "Of the model."},
+    SchemaColumn{"stage0", "REAL", "bytes",
+                 "By formula, on one device, at stage 0; NULL, as are the next four, where there is none."},
+    SchemaColumn{"stage1", "REAL", "bytes", "At stage 1."},
+    SchemaColumn{"stage2", "REAL", "bytes", "At stage 2."},
+    SchemaColumn{"stage3", "REAL", "bytes", "At stage 3."},
+    SchemaColumn{"formula", "REAL", "bytes", "By formula, of this configuration."},
+    SchemaColumn{"simulated", "REAL", "bytes", "Of `categories` at the peak of the memory account."},
+    SchemaColumn{"categories", kText, "", "Which memory categories stand for this part."},
+};
+
 constexpr std::array kCounters = {
     SchemaColumn{"time", kIntNN, "ns", "When, since the start of the capture."},
     kRank,
@@ -362,7 +380,7 @@ constexpr auto kPhaseRows = enum_rows(kPhaseNames, kPhaseLabels);
 constexpr auto kPartRows = enum_rows(kPredictionPartNames, kPartLabels);
 constexpr auto kOperationRows = enum_rows(kOperationNames, kOperationNcclNames);
 
-constexpr std::array<SchemaTable, 24> kTables = {{
+constexpr std::array<SchemaTable, 25> kTables = {{
     {"SHARD_STATE", "Whether the run ended and what was lost; one row.", kState},
     {"SHARD_RUN", "The run's configuration and facts.", kRun},
     {"SHARD_RANKS", "The ranks, their devices, and their place in the mesh.", kRanks},
@@ -419,6 +437,12 @@ constexpr std::array<SchemaTable, 24> kTables = {{
     {"SHARD_PLAN",
      "What a planner found out about each configuration of a job. Since schema version 5.",
      kPlan,
+     {},
+     5},
+    {"SHARD_PLAN_PARTS",
+     "The memory of a planner's configurations by the formulas of docs/planning.md, beside the simulated "
+     "peak. Since schema version 5.",
+     kPlanParts,
      {},
      5},
 }};

@@ -8,7 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <time.h>
 
+#include "traces/store/plan_parts.h"
 #include "traces/store/writer.h"
+#include "trainer/planner/anatomy.h"
 #include "trainer/planner/job_file.h"
 #include "trainer/planner/search.h"
 #include "trainer/sim/sim_trace.h"
@@ -89,6 +91,31 @@ traces::PlanRow stored(const std::vector<Row>& rows, const Row& row, const std::
     return out;
 }
 
+// The anatomy of every row that can be.
+std::vector<traces::PlanPart> parts_of(const std::vector<Row>& rows,
+                                       const planner::ClusterMaker& cluster_of) {
+    std::vector<traces::PlanPart> parts;
+    for (const Row& row : rows) {
+        if (row.outcome != planner::Outcome::fits && row.outcome != planner::Outcome::too_large) continue;
+        const planner::Anatomy anatomy = planner::anatomy_of(row, cluster_of(row.job));
+        for (const planner::Anatomy::Part& part : anatomy.parts) {
+            traces::PlanPart& out = parts.emplace_back();
+            out.number = row.number;
+            out.part = part.name;
+            out.stage = anatomy.stage;
+            out.devices = anatomy.devices;
+            out.offloaded = anatomy.offloaded;
+            out.parameters = anatomy.parameters;
+            out.known = part.known;
+            out.by_stage = part.bytes;
+            out.formula = part.here;
+            out.simulated = part.simulated;
+            out.categories = part.categories;
+        }
+    }
+    return parts;
+}
+
 void write_job(const Row& row, const std::string& plan_of, const std::string& file) {
     std::ofstream out(file, std::ios::binary | std::ios::trunc);
     out << planner::job_file(row.job, comment_of(row, plan_of));
@@ -119,8 +146,9 @@ void write_row(const Row& row, const sim::Cluster& cluster, const std::string& p
     }
 }
 
-void write_database(const PlanResult& result, const std::string& plan_of, const std::string& file,
-                    bool overwrite, int traced, const std::string& trace) {
+void write_database(const PlanResult& result, const planner::ClusterMaker& cluster_of,
+                    const std::string& plan_of, const std::string& file, bool overwrite, int traced,
+                    const std::string& trace) {
     traces::DatabaseWriter writer(writer_options(file, overwrite));
     // What all rows share is the run's configuration: the first job that can be stands for it.
     for (const Row& row : result.rows) {
@@ -138,6 +166,7 @@ void write_database(const PlanResult& result, const std::string& plan_of, const 
         writer.add(out);
     }
     writer.finish(0, 0);
+    traces::store_plan_parts(file, parts_of(result.rows, cluster_of));
 }
 
 }  // namespace shardscope::trainer

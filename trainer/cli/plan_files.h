@@ -4,6 +4,7 @@
 #include <string>
 
 #include "trainer/cli/plan_report.h"
+#include "trainer/planner/space.h"
 
 namespace shardscope::trainer {
 
@@ -13,9 +14,10 @@ namespace shardscope::trainer {
 void write_row(const planner::Row& row, const sim::Cluster& cluster, const std::string& plan_of,
                const std::string& file, bool overwrite);
 
-// A trace database without events whose SHARD_PLAN has all rows. `trace` is that of the row `traced`; "":
-// none is written.
-void write_database(const PlanResult& result, const std::string& plan_of, const std::string& file,
-                    bool overwrite, int traced, const std::string& trace);
+// A trace database without events whose SHARD_PLAN has all rows, and SHARD_PLAN_PARTS their memory by
+// formula. `trace` is that of the row `traced`; "": none is written.
+void write_database(const PlanResult& result, const planner::ClusterMaker& cluster_of,
+                    const std::string& plan_of, const std::string& file, bool overwrite, int traced,
+                    const std::string& trace);
 
 }  // namespace shardscope::trainer

@@ -11,11 +11,11 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "traces/store/writer.h"
 #include "trainer/cli/plan_files.h"
 #include "trainer/cli/plan_report.h"
+#include "trainer/cli/search_bar.h"
 #include "trainer/cli/stop.h"
 #include "trainer/cli/sweep_grid.h"
 #include "trainer/planner/search.h"
@@ -29,40 +29,6 @@ using planner::Row;
 constexpr int kFailed = 1;
 constexpr int kSignalled = 128;
 constexpr int kMostThreads = 16;
-
-// A bar on a terminal, otherwise a line every few seconds.
-class SearchBar {
-  public:
-    void show(std::size_t done, std::size_t all) {
-        const double now = std::chrono::duration<double>(Clock::now() - start_).count();
-        const double pause = terminal_ ? 0.1 : 5;
-        if ((done < all || !open_) && now - last_ < pause) return;
-        last_ = now;
-        const double left = now / static_cast<double>(done) * static_cast<double>(all - done);
-        const std::string line = fmt::format("{} of {} configurations, {:.0f} s left", done, all, left);
-        if (terminal_) {
-            const std::size_t filled = kWidth * done / all;
-            fmt::print(stderr, "\r[{}{}] {:<44}", std::string(filled, '#'), std::string(kWidth - filled, '.'),
-                       line);
-            open_ = true;
-        } else {
-            fmt::print(stderr, "{}\n", line);
-        }
-        std::fflush(stderr);
-    }
-    void end() {
-        if (open_) fmt::print(stderr, "\n");
-        open_ = false;
-    }
-
-  private:
-    using Clock = std::chrono::steady_clock;
-    static constexpr std::size_t kWidth = 30;
-    const Clock::time_point start_ = Clock::now();
-    const bool terminal_ = isatty(STDERR_FILENO) == 1;
-    double last_ = 0;
-    bool open_ = false;
-};
 
 // Cost models by name, each read once.
 class Clusters {
@@ -184,7 +150,7 @@ void Planning::search(const std::vector<planner::Candidate>& candidates) {
     } else {
         std::atomic<bool> stop{false};
         const StopSignals listening(&stop);
-        SearchBar bar;
+        SearchBar bar("configurations");
         planner::SearchOptions search;
         search.threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMostThreads);
         search.time_all = options_.time_all;
@@ -228,7 +194,7 @@ void Planning::write_files() {
     if (!options_.output.empty()) {
         const auto trace = std::find_if(options_.files.begin(), options_.files.end(),
                                         [](const std::string& file) { return file.ends_with(".sqlite"); });
-        write_database(result_, file_, options_.output, options_.overwrite, written_,
+        write_database(result_, cluster_of_, file_, options_.output, options_.overwrite, written_,
                        trace == options_.files.end() ? "" : *trace);
     }
 }
