@@ -186,6 +186,27 @@ TEST(SimJobs, AConfigurationOfASevenBillionModelTakesAFractionOfASecond) {
     EXPECT_GE(peaks.size(), 5u);  // under the root wrap not all options matter
 }
 
+// The tutorials' model: too large for one V100, not for two of 32 GB. On each of two ranks 2 + 2 + 4 bytes of a
+// parameter lie for good: gathered, fp32, moments.
+TEST(SimJobs, BertOf2BillionNeedsTwoV100) {
+    const std::string sample = std::string(SHARDSCOPE_SAMPLES) + "/bert_2_5b.toml";
+    const sim::Cluster cluster = sim::load_cluster("v100_pcie");
+    const auto peak_on = [&](const char* ranks) {
+        const Job job = load_job(sample, {{"run.ranks", ranks}});
+        return sim::simulate(Program(sim::placed_on(job, cluster)), cluster, sim::options_of(job, cluster))
+            .of(0)
+            .peak;
+    };
+    EXPECT_THROW(peak_on("1"), OutOfMemory);
+    const MemoryPeak peak = peak_on("2");
+    const auto at = [&](MemoryCategory category) { return peak.at_peak[static_cast<std::size_t>(category)]; };
+    constexpr std::int64_t kParameters = 2'450'914'304;  // 2,451,307,520 less 384 positions of 1,024
+    EXPECT_EQ(at(MemoryCategory::parameters), 2 * kParameters);
+    EXPECT_EQ(at(MemoryCategory::unsharded_parameters), 2 * kParameters);
+    EXPECT_EQ(at(MemoryCategory::optimizer_state), 4 * kParameters);
+    EXPECT_NEAR(static_cast<double>(peak.bytes) / (1 << 30), 25.44, 0.2) << "as the tutorial has it";
+}
+
 TEST(SimJobs, AThousandRanksOfA175BillionModelTakeSeconds) {
     const auto start = std::chrono::steady_clock::now();
     const Job job = load_job(std::string(SHARDSCOPE_SAMPLES) + "/gpt_175b.toml");
