@@ -146,7 +146,7 @@ inline std::vector<Point> every_pair() {
     };
     std::set<Pair> seen;
     std::vector<Point> points;
-    for (int barren = 0; barren < 60;) {
+    for (int barren = 0; barren < 150;) {
         Point best{};
         int gain = 0;
         for (int attempt = 0; attempt < 400; ++attempt) {

@@ -50,7 +50,7 @@ TEST(ParityGrid, LossesDoNotDependOnHowTheyAreComputed) {
 // with each other to the bit, as they round at the same places.
 TEST(ParityGrid, Bf16StaysNearFp32AndAgreesWithItself) {
     const testing::SampleText text;
-    for (const int model : {0, 1, 2}) {
+    for (const int model : {0, 1, 2, 3}) {
         Point p{};
         p[testing::model] = model;
         p[testing::ranks] = 1;
