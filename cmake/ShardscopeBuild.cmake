@@ -44,10 +44,15 @@ elseif(SHARDSCOPE_SANITIZE)
     message(FATAL_ERROR "SHARDSCOPE_SANITIZE=${SHARDSCOPE_SANITIZE}: use address or thread")
 endif()
 
-# shardscope_library(NAME SOURCES a.cpp ... LINK lib ...): a static library of one folder.
+# shardscope_library(NAME [TOGETHER] SOURCES a.cpp ... LINK lib ...): a static library of one folder. TOGETHER: no two of
+# its sources have a name of their own in common, so that SHARDSCOPE_UNITY may compile several at a time.
 function(shardscope_library name)
-    cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+    cmake_parse_arguments(ARG "TOGETHER" "" "SOURCES;LINK" ${ARGN})
     add_library(${name} STATIC ${ARG_SOURCES})
+    if(SHARDSCOPE_UNITY AND ARG_TOGETHER)
+        set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+        target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+    endif()
     target_link_libraries(${name} PUBLIC shardscope_options ${ARG_LINK})
 endfunction()
 

@@ -76,10 +76,6 @@ void first_decides(World& world, const std::function<void()>& work) {
     if (!error.empty()) throw CheckpointError(error);
 }
 
-std::string process_name(const World& world, int rank) {
-    return fmt::format("rank {} on {}", rank, world.members()[static_cast<std::size_t>(rank)].host);
-}
-
 fs::path trial_of(const SaveFolder& folder, const std::string& token, int rank) {
     return folder.path / trial_file_name(fmt::format("{}-{:05}", token, rank));
 }
@@ -104,6 +100,10 @@ void check_trials(const SaveFolder& folder, const World& world, const std::strin
 }
 
 }  // namespace
+
+std::string process_name(const World& world, int rank) {
+    return fmt::format("rank {} on {}", rank, world.members()[static_cast<std::size_t>(rank)].host);
+}
 
 File make_ready(const SaveFolder& folder) {
     const fs::path &path = folder.path, &from = folder.goes_on_from;

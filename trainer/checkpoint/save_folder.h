@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "trainer/checkpoint/files.h"
 
@@ -27,5 +28,8 @@ File make_ready(const SaveFolder& folder);
 // whether it sees them all. Collective; all processes throw the same, or none does. Nothing is returned to
 // the others.
 std::optional<File> make_ready(const SaveFolder& folder, World& world);
+
+// "rank 3 on node-1".
+std::string process_name(const World& world, int rank);
 
 }  // namespace shardscope::trainer

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "trainer/checkpoint/files.h"
+#include "trainer/checkpoint/save_folder.h"
 #include "trainer/checkpoint/saver.h"
 #include "trainer/world/frame.h"
 #include "trainer/world/world.h"
@@ -16,14 +17,6 @@
 namespace shardscope::trainer {
 
 namespace fs = std::filesystem;
-
-namespace {
-
-std::string process_name(const World& world, int rank) {
-    return fmt::format("rank {} on {}", rank, world.members()[static_cast<std::size_t>(rank)].host);
-}
-
-}  // namespace
 
 // What a process tells rank 0 of its part.
 struct CheckpointSaver::Part {

@@ -4,11 +4,11 @@
 
 #include <fmt/format.h>
 
+#include "trainer/sharding/sizes.h"
+
 namespace shardscope::trainer {
 
 namespace {
-
-constexpr std::int64_t kFloat = sizeof(float);
 
 Mesh with_shards(Mesh mesh, bool shard_optimizer) {
     mesh.shard = shard_optimizer ? mesh.ranks : 1;

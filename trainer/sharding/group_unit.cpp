@@ -2,11 +2,9 @@
 
 #include <utility>
 
-namespace shardscope::trainer {
+#include "trainer/sharding/sizes.h"
 
-namespace {
-constexpr std::int64_t kFloat = sizeof(float);
-}
+namespace shardscope::trainer {
 
 GroupUnit::GroupUnit(const UnitOptions& options, Parallelism& owner, GroupPending& pending, int module,
                      std::string name, int id, std::vector<const Parameter*> parameters)

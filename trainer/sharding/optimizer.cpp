@@ -4,13 +4,11 @@
 #include <utility>
 
 #include "trainer/kernels/cost.h"
+#include "trainer/sharding/sizes.h"
 
 namespace shardscope::trainer {
 
 namespace {
-
-constexpr std::int64_t kFloat = sizeof(float);
-constexpr std::int64_t kDouble = sizeof(double);
 
 bool scales_by_norms(OptimizerType type) {
     return type == OptimizerType::lars || type == OptimizerType::lamb;

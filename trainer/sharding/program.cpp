@@ -6,13 +6,12 @@
 #include "trainer/model/layers.h"
 #include "trainer/sharding/ddp.h"
 #include "trainer/sharding/fsdp.h"
+#include "trainer/sharding/sizes.h"
 #include "trainer/sharding/wrap.h"
 
 namespace shardscope::trainer {
 
 namespace {
-
-constexpr std::int64_t kDouble = sizeof(double);
 
 // To generate text one rank holds everything and looks at one sample.
 Job job_for(Job job, Purpose purpose) {

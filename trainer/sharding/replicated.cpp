@@ -4,12 +4,9 @@
 #include <utility>
 
 #include "trainer/kernels/random.h"
+#include "trainer/sharding/sizes.h"
 
 namespace shardscope::trainer {
-
-namespace {
-constexpr std::int64_t kFloat = sizeof(float);
-}
 
 Parallelism::Parallelism(const Job& job, Mesh mesh)
     : mesh_(mesh), optimizer_(job.optimizer, job.train.clip_norm, mesh) {}
