@@ -28,6 +28,8 @@ printf '\n## The trainer: a step beside its matrix products, beside PyTorch, and
 scripts/bench_trainer.sh
 printf '\n## Ranks that are processes: collectives, overlap, a step beside PyTorch\n\n'
 scripts/bench_processes.sh
+printf '\n## Simulated steps beside measured ones\n\n'
+scripts/bench_simulation.sh
 printf '\n## The schedule and the allocator: 200 units of one Linear\n\n```\n'
 "$bin/bench_schedule"
 printf '```\n'

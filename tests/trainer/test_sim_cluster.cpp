@@ -88,6 +88,42 @@ TEST(SimCluster, IsReadWithWhatItLeavesOut) {
     EXPECT_TRUE(cluster.inter.shared);
 }
 
+TEST(SimCluster, KnowsKernelsByThemselves) {
+    const DeviceModel device = parse_cluster(with("[host]", R"([kernels.linear_backward_weight]
+fp32 = 5e11
+[kernels.gelu_forward]
+bandwidth_share = 0.25
+[host])"),
+                                             "c.toml")
+                                   .device;
+    EXPECT_EQ(device.rates(Kernel::linear_backward_weight).flops[0], 5e11);
+    EXPECT_EQ(device.rates(Kernel::linear_backward_weight).efficiency.at(1e9), 0.5);  // as in its class
+    EXPECT_EQ(device.rates(Kernel::linear_forward).flops[0], 1e12);
+    EXPECT_EQ(device.rates(Kernel::gelu_forward).bandwidth_share.at(1), 0.25);
+    EXPECT_EQ(device.rates(Kernel::gelu_forward).flops[0], 2e11);
+    EXPECT_EQ(device.rates(Kernel::gelu_backward).bandwidth_share.at(1), 0.8);
+    for (int k = 1; k <= static_cast<int>(Kernel::lamb); ++k)
+        EXPECT_FALSE(kernel_name(static_cast<Kernel>(k)).empty()) << k;
+    EXPECT_EQ(kernel_name(Kernel::adamw), "adamw");
+    EXPECT_THAT(error_of(with("[host]", "[kernels.gelu_forwards]\nfp32 = 1e9\n[host]")),
+                HasSubstr("there is no figure kernels.gelu_forwards.fp32"));
+}
+
+TEST(SimCluster, ReadsFiguresThatMayBeLeftOut) {
+    const Cluster plain = parse_cluster(kWhole, "c.toml");
+    EXPECT_EQ(plain.host.wake, 0);
+    EXPECT_EQ(plain.device.wake, 0);
+    std::string text =
+        with("type = \"gpu\"", "type = \"cpu\"\ncores = 4\nbusy_share = [[1, 1], [4, 0.5]]\nwake = 3e-6");
+    text += "bandwidth_share = 0.5\n";
+    EXPECT_THAT(error_of(text), "none");
+    const Cluster cluster = parse_cluster(text, "c.toml");
+    EXPECT_EQ(cluster.device.busy_share.at(4), 0.5);
+    EXPECT_EQ(cluster.device.wake, 3e-6);
+    EXPECT_EQ(cluster.inter.bandwidth_share.at(1), 0.5);
+    EXPECT_EQ(cluster.intra.bandwidth_share.at(1), 1);
+}
+
 TEST(SimCluster, ErrorsNameFileLineAndFigure) {
     EXPECT_EQ(error_of(kWhole), "none");
     EXPECT_EQ(error_of(with("memory = 1e9\n", "")),
@@ -172,6 +208,21 @@ TEST(SimCollectives, InsideANode) {
     EXPECT_NEAR(collective_seconds(with_algorithms(Algorithm::ring, Algorithm::ring), {},
                                    Operation::all_gather, 500'000'000),
                 1.001e-3, 1e-12);
+}
+
+// Threads that move each other's memory: 4 members, 8000 bytes, 1e9 a second read and written.
+TEST(SimCollectives, AmongThreads) {
+    Cluster cluster = with_algorithms(Algorithm::shared_memory, Algorithm::ring);
+    const auto us = [&](Operation operation, int members) {
+        return collective_seconds(cluster, {members, 1, members, 1, 0}, operation, 8'000) * 1e6;
+    };
+    EXPECT_NEAR(us(Operation::all_gather, 4), 1 + 10 + 16, 1e-9);      // all read, all written
+    EXPECT_NEAR(us(Operation::reduce_scatter, 4), 1 + 10 + 10, 1e-9);  // all read, a piece written
+    EXPECT_NEAR(us(Operation::all_reduce, 4), 1 + 10 + 16, 1e-9);      // a piece of all read, written to all
+    EXPECT_NEAR(us(Operation::broadcast, 4), 1 + 10 + 16, 1e-9);
+    EXPECT_NEAR(us(Operation::all_gather, 1), 1 + 10 + 16, 1e-9);
+    cluster.intra.bandwidth_share.points = {{8'000, 0.5}};
+    EXPECT_NEAR(us(Operation::all_gather, 4), 1 + 10 + 32, 1e-9);
 }
 
 // 16 ranks on 2 nodes, 16000 bytes. Each node's 8 adapters together: 8e8 bytes a second, less than the 1e9

@@ -142,6 +142,35 @@ TEST(SimTimes, RanksThatShareCoresSlowEachOtherDown) {
                 ElementsAre(Done{0, "b", 2'001, 6'001}, Done{0, "a", 1'001, 23'001}));
 }
 
+// Two ranks on two cores that lose a fifth of their speed when both are busy.
+TEST(SimTimes, BusyCoresLoseSpeed) {
+    sim::Cluster cluster = testing::round_cluster();
+    cluster.device.cores = 2;
+    cluster.device.busy_share.points = {{1, 1}, {2, 0.8}};
+    HandPlan plan;
+    plan.kernel("a", 8'000);
+    EXPECT_THAT(work_of(plan, {1, 1}, cluster), ElementsAre(Done{0, "a", 1'001, 9'001}));
+    EXPECT_THAT(work_of(plan, {2, 2}, cluster), ElementsAre(Done{0, "a", 1'001, 11'001}));
+}
+
+// The first kernel finds a core asleep, the second follows it, the third comes when all is over.
+TEST(SimTimes, IdleCoresAndWaitingHostsHaveToWake) {
+    for (const int cores : {0, 2}) {
+        sim::Cluster cluster = testing::round_cluster();
+        cluster.device.cores = cores;
+        cluster.device.wake = 300e-9;
+        cluster.host.wake = 70e-9;
+        HandPlan plan;
+        plan.kernel("a", 5'000).kernel("b", 1'000).record(0, Stream::compute).host_wait(0).kernel("c", 1'000);
+        const std::vector<Done> work = work_of(plan, {1, 1}, cluster);
+        ASSERT_EQ(work.size(), 3u);
+        EXPECT_EQ(work[0], (Done{0, "a", 1'301, 6'301})) << cores;
+        EXPECT_EQ(work[1], (Done{0, "b", 6'301, 7'301})) << cores;
+        // 70 until the host goes on, 1 for the wait's end, 1000 for the launch, 300 for the core.
+        EXPECT_EQ(work[2], (Done{0, "c", 8'672, 9'672})) << cores;
+    }
+}
+
 TEST(SimTimes, StepsThatRepeatAreWalkedThroughAFewTimesAndCountAll) {
     HandPlan plan;
     plan.kernel("a", 10'000).record(0, Stream::compute).host_wait(0);

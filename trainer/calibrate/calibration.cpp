@@ -132,10 +132,13 @@ void add_steps(const Runs& runs, Calibration& into) {
         options.every_step = true;
         sim::Script script = sim::script_of(*run.program);
         script.count = std::min(script.count, kSimulatedSteps);
-        const sim::SimResult result = sim::simulate(script, into.cluster, options);
         std::vector<double> seconds;
-        const auto& steps = result.of(0).steps;
-        for (std::size_t s = steps.size() / 2; s < steps.size(); ++s) seconds.push_back(steps[s].seconds);
+        try {
+            const auto steps = sim::simulate(script, into.cluster, options).of(0).steps;
+            for (std::size_t s = steps.size() / 2; s < steps.size(); ++s) seconds.push_back(steps[s].seconds);
+        } catch (const sim::ClusterError& error) {
+            throw CalibrationError(fmt::format("{}: {}", run.file, error.what()));
+        }
         into.steps.push_back({run.file, run.steps, run.median_step_s, median(seconds)});
     }
 }

@@ -1,6 +1,7 @@
 // Collectives: how fast their bytes go, by operation, group and size, and how long it takes until all members
 // go on. A collective's own time is that from the arrival of its last member.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -21,6 +22,9 @@ struct Group {
     sim::Spread spread;
     std::int64_t bytes = 0;
     std::vector<double> transfers;
+    double time = 0;  // of one
+
+    double weight() const { return static_cast<double>(transfers.size()) * time; }
 };
 
 // Whether the ranks of a processor are threads that move each other's memory.
@@ -33,24 +37,25 @@ double transfer(const sim::Cluster& cluster, const Group& group) {
     return sim::collective_seconds(cluster, group.spread, group.operation, group.bytes);
 }
 
-sim::Cluster without_latency(sim::Cluster cluster) {
+// Links of a byte a second and no latency; between nodes bytes are the slower part.
+sim::Cluster unit_links(sim::Cluster cluster) {
     cluster.collectives.latency = cluster.intra.latency = cluster.inter.latency = 0;
+    cluster.intra.bandwidth = cluster.inter.bandwidth = 1;
+    cluster.intra.bandwidth_share = cluster.inter.bandwidth_share = {};
     return cluster;
 }
 
 // The bandwidth over sizes that gives the groups' times.
-std::int64_t fit_link(const std::vector<const Group*>& groups, const sim::Cluster& cluster, sim::Link& link,
+std::int64_t fit_link(const std::vector<const Group*>& groups, const sim::Cluster& unit, sim::Link& link,
                       const sim::Cluster& latencies) {
     std::vector<RateSample> samples;
     std::int64_t count = 0;
     for (const Group* own : groups) {
         // What the latencies leave of the time.
-        const double time =
-            std::max(median(own->transfers) - transfer(latencies, *own), 0.1 * median(own->transfers));
-        const double at_one = transfer(cluster, *own);  // with 1 byte a second
+        const double time = std::max(own->time - transfer(latencies, *own), 0.1 * own->time);
+        const double at_one = transfer(unit, *own);  // with 1 byte a second
         if (!(at_one > 0) || !(time > 0)) continue;
-        samples.push_back({static_cast<double>(own->bytes), at_one / time,
-                           static_cast<double>(own->transfers.size()) * time});
+        samples.push_back({static_cast<double>(own->bytes), at_one / time, own->weight()});
         count += std::ssize(own->transfers);
     }
     const RateCurve curve = rate_curve(samples, Shape::any);
@@ -58,6 +63,40 @@ std::int64_t fit_link(const std::vector<const Group*>& groups, const sim::Cluste
     link.bandwidth = curve.best;
     link.bandwidth_share = curve.share;
     return count;
+}
+
+// How far times are from scale * latency + bytes / bandwidth with the best bandwidth; 1: as far as they are
+// long.
+double misfit(const std::vector<const Group*>& groups, const sim::Cluster& unit,
+              const sim::Cluster& latencies, double scale) {
+    std::vector<Weighted> rates;
+    for (const Group* own : groups) {
+        const double left = own->time - scale * transfer(latencies, *own);
+        if (left <= 0) return 1e30;
+        rates.push_back({transfer(unit, *own) / left, own->weight()});
+    }
+    const double rate = weighted_median(rates);
+    double misfit = 0, weight = 0;
+    for (const Group* own : groups) {
+        const double model = scale * transfer(latencies, *own) + transfer(unit, *own) / rate;
+        misfit += own->weight() * std::abs(model - own->time) / own->time;
+        weight += own->weight();
+    }
+    return misfit / weight;
+}
+
+// The latencies' factor for which one bandwidth explains most; 1 where it makes no difference.
+double fit_latency(const std::vector<const Group*>& groups, const sim::Cluster& unit,
+                   const sim::Cluster& latencies) {
+    constexpr double kDifference = 0.005;  // of the misfit: smaller ones are noise
+    double best = 1, least = misfit(groups, unit, latencies, 1) - kDifference;
+    for (double scale = 0.01; scale < 1000; scale *= 1.02) {
+        const double own = misfit(groups, unit, latencies, scale);
+        if (own >= least) continue;
+        least = own;
+        best = scale;
+    }
+    return best;
 }
 
 }  // namespace
@@ -94,8 +133,10 @@ void fit_collectives(const Runs& runs, Calibration& into) {
         for (const CollectiveTime& own : collective_times(run, into)) {
             const Op& op = *own.op;
             const sim::Spread spread = sim::spread_of(run.program->mesh(), op.group, own.rank, cluster, {});
-            if (spread.members == 1 || op.collective == Operation::barrier || op.bytes == 0) continue;
-            if (own.finds_cores) rests.push_back(std::max(0.0, own.whole - own.transfer));
+            if (op.collective == Operation::barrier || op.bytes == 0) continue;
+            if (spread.members == 1 && !shared) continue;  // a copy, on one device
+            if (own.finds_cores && spread.members > 1)
+                rests.push_back(std::max(0.0, own.whole - own.transfer));
             Group& group = groups[{op.collective, spread.key(), op.bytes}];
             group.operation = op.collective;
             group.spread = spread;
@@ -108,37 +149,36 @@ void fit_collectives(const Runs& runs, Calibration& into) {
     into.notes["intra.bandwidth"] = into.notes["inter.bandwidth"] = from_base;
     if (groups.empty()) return;
 
+    std::vector<const Group*> inside, across, all;
+    for (auto& [key, own] : groups) {
+        own.time = trimmed_mean(own.transfers);
+        (own.spread.nodes > 1 ? across : inside).push_back(&own);
+        all.push_back(&own);
+    }
     if (shared) {
         cluster.collectives.inside = sim::Algorithm::shared_memory;
         cluster.intra.latency = 0;
-        cluster.collectives.latency = median(rests);
-        into.notes["collectives.latency"] = fmt::format(
-            "median time of {} collectives from the first member that is ready to the last", rests.size());
+        cluster.collectives.latency = percentile(rests, 0.25);
+        into.notes["collectives.latency"] =
+            fmt::format("from the first member that has its data to the last; a quarter of {} took no longer",
+                        rests.size());
         into.notes["intra.latency"] = "in collectives.latency";
     } else {
-        // The base model's latencies, all alike scaled to what the fastest collectives leave room for.
-        sim::Cluster endless = cluster;
-        endless.intra.bandwidth = endless.inter.bandwidth = 1e30;
-        double scale = 1e30;
-        for (const auto& [key, own] : groups)
-            scale = std::min(scale, percentile(own.transfers, 0.1) / transfer(endless, own));
+        sim::Cluster latencies = cluster;
+        latencies.intra.bandwidth = latencies.inter.bandwidth = 1e30;
+        const double scale = fit_latency(all, unit_links(cluster), latencies);
         cluster.collectives.latency *= scale;
         cluster.intra.latency *= scale;
         cluster.inter.latency *= scale;
         into.notes["collectives.latency"] = into.notes["intra.latency"] = into.notes["inter.latency"] =
-            fmt::format("{}'s times {:.3g}: what the fastest collective took", into.base, scale);
+            fmt::format("{}'s times {:.3g}: what collectives of all sizes have in common", into.base, scale);
     }
-    std::vector<const Group*> inside, across;
-    for (const auto& [key, own] : groups) (own.spread.nodes > 1 ? across : inside).push_back(&own);
-    sim::Cluster latencies = cluster;
+    sim::Cluster latencies = cluster, unit = unit_links(cluster);
     if (shared) latencies.collectives.latency = 0;
     latencies.intra.bandwidth = latencies.inter.bandwidth = 1e30;
-    sim::Cluster unit = without_latency(cluster);
-    unit.intra.bandwidth = unit.inter.bandwidth = 1;
-    unit.intra.bandwidth_share = unit.inter.bandwidth_share = {};
     if (const std::int64_t count = fit_link(inside, unit, cluster.intra, latencies); count > 0)
         into.notes["intra.bandwidth"] = fmt::format("{} collectives inside a node", count);
-    // Bytes between nodes are the slower part: the links inside are taken to be endless beside them.
+    // The links inside are taken to be endless beside them.
     unit.intra.bandwidth = 1e30;
     if (const std::int64_t count = fit_link(across, unit, cluster.inter, latencies); count > 0)
         into.notes["inter.bandwidth"] = fmt::format("{} collectives between nodes", count);

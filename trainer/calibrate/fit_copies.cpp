@@ -56,7 +56,7 @@ void fit_copies(const Runs& runs, Calibration& into) {
     std::array<std::int64_t, 3> counts{};
     for (const auto& [key, seconds] : times) {
         const auto& [direction, pageable, bytes] = key;
-        const double time = median(seconds);
+        const double time = trimmed_mean(seconds);
         rates[direction][pageable].push_back(
             {bytes, bytes / time, static_cast<double>(seconds.size()) * time});
         counts[direction] += std::ssize(seconds);

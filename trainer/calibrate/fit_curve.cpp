@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numeric>
 
 namespace shardscope::trainer::calibrate {
 
@@ -55,6 +56,14 @@ double percentile(std::vector<double> values, double share) {
         values.begin() + static_cast<std::ptrdiff_t>(std::clamp<std::size_t>(wanted, 1, values.size()) - 1);
     std::nth_element(values.begin(), at, values.end());
     return *at;
+}
+
+double trimmed_mean(std::vector<double> values) {
+    if (values.empty()) return 0;
+    std::sort(values.begin(), values.end());
+    const auto cut = static_cast<std::ptrdiff_t>(values.size() / 10);
+    const double sum = std::accumulate(values.begin() + cut, values.end() - cut, 0.0);
+    return sum / static_cast<double>(std::ssize(values) - 2 * cut);
 }
 
 double weighted_median(std::vector<Weighted> values) {

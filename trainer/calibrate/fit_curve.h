@@ -12,6 +12,9 @@ double median(std::vector<double> values);
 // The smallest value that has at least `share` of the others at or below it; 0 of none.
 double percentile(std::vector<double> values, double share);
 
+// The mean without the tenth at either end: what many of them add up to, unless they are outliers. 0 of none.
+double trimmed_mean(std::vector<double> values);
+
 struct Weighted {
     double value = 0, weight = 0;
 };

@@ -82,10 +82,12 @@ void fit_calls(const Runs& runs, Calibration& into) {
         all(
             runs, [](const MeasuredRun& run) -> auto& { return run.grow_calls; }),
         0, "calls for new memory");
+    // The call's own time is `event`, and stands beside it.
     set("wake", host.wake,
         all(
             runs, [](const MeasuredRun& run) -> auto& { return run.wakes; }),
-        0, "waits, from the event to the end of the call");
+        -host.event, "waits, from the event until the thread goes on");
+    host.wake = std::max(0.0, host.wake);
 }
 
 void fit_work(const Runs& runs, Calibration& into) {

@@ -29,8 +29,9 @@ struct Group {
     double flops = 0, bytes = 0;
     std::vector<double> seconds;
 
-    double time() const { return median(seconds); }
-    double weight() const { return static_cast<double>(seconds.size()) * time(); }
+    double time = 0;  // of one: what many add up to
+
+    double weight() const { return static_cast<double>(seconds.size()) * time; }
 };
 using Groups = std::vector<Group>;
 
@@ -54,7 +55,10 @@ Groups group(const Runs& runs, const Seconds& seconds_of) {
         }
     }
     Groups result;
-    for (auto& [key, own] : groups) result.push_back(std::move(own));
+    for (auto& [key, own] : groups) {
+        own.time = trimmed_mean(own.seconds);
+        result.push_back(std::move(own));
+    }
     return result;
 }
 
@@ -81,7 +85,7 @@ Shown rates_of(const std::vector<const Group*>& groups, const ClassRates& base, 
         weights[static_cast<std::size_t>(own->arithmetic)] += own->weight();
         shown.kernels += std::ssize(own->seconds);
         shown.arithmetics.insert(own->arithmetic);
-        shown.best_bytes_per_second = std::max(shown.best_bytes_per_second, own->bytes / own->time());
+        shown.best_bytes_per_second = std::max(shown.best_bytes_per_second, own->bytes / own->time);
     }
     const auto main =
         static_cast<Arithmetic>(std::max_element(weights.begin(), weights.end()) - weights.begin());
@@ -89,15 +93,14 @@ Shown rates_of(const std::vector<const Group*>& groups, const ClassRates& base, 
     for (const Group* own : groups) {
         const bool by_flops = own->flops > 0 && (computes(sim::class_of(own->kernel)) || own->bytes <= 0);
         double& best = shown.rates.flops[static_cast<std::size_t>(own->arithmetic)];
-        if (own->flops > 0) best = std::max(best, own->flops / own->time());
+        if (own->flops > 0) best = std::max(best, own->flops / own->time);
         if (by_flops && own->arithmetic == main)
-            computing.push_back({own->flops, own->flops / own->time(), own->weight()});
+            computing.push_back({own->flops, own->flops / own->time, own->weight()});
         if (!by_flops && own->bytes > 0)
-            moving.push_back({own->bytes, own->bytes / own->time(), own->weight()});
+            moving.push_back({own->bytes, own->bytes / own->time, own->weight()});
     }
     const RateCurve efficiency = rate_curve(computing, shape);
     if (efficiency.best > 0) {
-        const double seen = shown.rates.flops[static_cast<std::size_t>(main)];
         shown.rates.flops[static_cast<std::size_t>(main)] = efficiency.best;
         shown.rates.efficiency = efficiency.share;
         // The others' rates are those that give their own times with this curve.
@@ -107,17 +110,15 @@ Shown rates_of(const std::vector<const Group*>& groups, const ClassRates& base, 
             for (const Group* own : groups) {
                 if (own->arithmetic == other && own->flops > 0)
                     rates.push_back(
-                        {own->flops / own->time() / efficiency.share.at(own->flops), own->weight()});
+                        {own->flops / own->time / efficiency.share.at(own->flops), own->weight()});
             }
             shown.rates.flops[static_cast<std::size_t>(other)] = weighted_median(rates);
         }
-        (void)seen;
     }
     const RateCurve bandwidth = rate_curve(moving, Shape::any);
     for (const sim::Curve::Point& point : bandwidth.share.points)
         shown.bytes_per_second.points.push_back({point.size, point.share * bandwidth.best});
     // Types that were not seen: in the base model's proportion.
-    const std::size_t fp32 = 0;
     double scale = 0;
     for (std::size_t a = 0; a < sim::kArithmetics; ++a) {
         if (shown.rates.flops[a] > 0 && scale == 0) scale = shown.rates.flops[a] / base.flops[a];
@@ -126,7 +127,6 @@ Shown rates_of(const std::vector<const Group*>& groups, const ClassRates& base, 
         if (!(shown.rates.flops[a] > 0))
             shown.rates.flops[a] = scale > 0 ? scale * base.flops[a] : base.flops[a];
     }
-    (void)fp32;
     return shown;
 }
 
@@ -200,7 +200,7 @@ void fit_busy_share(const Runs& runs, Calibration& into) {
             const auto other = lone.find({own.kernel, own.arithmetic, own.flops, own.bytes});
             if (other == lone.end() || other->second.seconds.size() < kFewest || own.seconds.size() < kFewest)
                 continue;
-            ratios.push_back({other->second.time() / own.time(), own.weight()});
+            ratios.push_back({other->second.time / own.time, own.weight()});
         }
         if (ratios.empty()) continue;
         sizes += std::ssize(ratios);
@@ -217,19 +217,28 @@ void fit_busy_share(const Runs& runs, Calibration& into) {
 void fit_kernels(const Runs& runs, Calibration& into) {
     sim::DeviceModel& device = into.cluster.device;
     const sim::DeviceModel base = device;
-    std::vector<double> gaps;
+    std::vector<double> gaps, wakes;
     for (const MeasuredRun& run : runs) {
         const bool waits_for_cores = base.cores > 0 && run.job.run.ranks > base.cores * run.nodes;
         for (const MeasuredOp& work : run.work) {
-            if (work.op->kind == OpKind::kernel && work.queued && !waits_for_cores)
-                gaps.push_back(static_cast<double>(std::max<std::int64_t>(0, work.start - work.ready)) *
-                               1e-9);
+            if (waits_for_cores || work.op->kind == OpKind::collective) continue;
+            const double late =
+                1e-9 * static_cast<double>(std::max<std::int64_t>(0, work.start - work.ready));
+            const bool idle = base.cores == 0 || work.busy < base.cores - 0.5;
+            if (work.op->kind == OpKind::kernel && work.queued) gaps.push_back(late);
+            if (work.ready == work.launched && idle) wakes.push_back(late);
         }
     }
     if (!gaps.empty()) device.kernel_latency = rounded(median(gaps));
     into.notes["device.kernel_latency"] =
         gaps.empty() ? "from " + into.base
                      : fmt::format("median gap between {} kernels that stood in a queue", gaps.size());
+
+    if (!wakes.empty()) device.wake = rounded(median(wakes));
+    into.notes["device.wake"] =
+        wakes.empty()
+            ? "from " + into.base
+            : fmt::format("median time from a launch to the start, {} times on an idle device", wakes.size());
 
     const Groups groups =
         group(runs, [&](const MeasuredRun&, const MeasuredOp& work) { return alone(work, into); });

@@ -139,6 +139,8 @@ void read_device(FigureReader& read, DeviceModel& device) {
                   device.memory_bandwidth);
     read.number("device", "kernel_latency", "the seconds before a kernel's work", 0, kLongestLatency,
                 device.kernel_latency);
+    read.number("device", "wake", "the seconds until an idle device starts on what it is given", 0,
+                kLongestLatency, device.wake, Presence::optional);
     const Presence cores = device.type == DeviceType::cpu ? Presence::required : Presence::optional;
     if (read.count("device", "cores", "the cores that the ranks of a node share", 1, 65536, device.cores,
                    cores) &&

@@ -63,6 +63,7 @@ struct DeviceModel {
     double memory = 0;            // bytes
     double memory_bandwidth = 0;  // bytes/s
     double kernel_latency = 0;    // of each kernel, memset and copy on the device, before its work
+    double wake = 0;              // beside it, where the device (cpu: a core) was idle before
     // cpu: the cores that all ranks of a node share; work that runs at the same time beyond them slows down.
     // 0: each rank's device is its own.
     int cores = 0;

@@ -98,7 +98,8 @@ double collective_seconds(const Cluster& cluster, const Spread& spread, Operatio
     }
     const Algorithm algorithm = spread.nodes > 1 ? cluster.collectives.across : cluster.collectives.inside;
     double seconds = cluster.collectives.latency;
-    if (spread.members == 1) return seconds + 2 * t.n / cluster.device.memory_bandwidth;  // a copy
+    if (spread.members == 1 && algorithm != Algorithm::shared_memory)
+        return seconds + 2 * t.n / cluster.device.memory_bandwidth;  // a copy
     if (const auto& own = cluster.collectives.measured[static_cast<std::size_t>(operation)];
         own.bandwidth > 0)
         return own.latency + t.n * bus_share(operation, t.p) / own.bandwidth;

@@ -43,7 +43,8 @@ void check_ranks(const Mesh& mesh, const Cluster& cluster, const SimOptions& opt
 
 // Of a processor, the cores that the job's workers keep busy.
 SharedCores cores_of(const Script& script, const Cluster& cluster) {
-    SharedCores cores{cluster.device.cores, cluster.device.busy_share};
+    SharedCores cores{cluster.device.cores, cluster.device.busy_share,
+                      static_cast<Time>(std::llround(cluster.device.wake * 1e9))};
     if (cores.count > 0 && script.workers > 0) cores.count = std::min(cores.count, script.workers);
     return cores;
 }

@@ -56,6 +56,7 @@ Time VirtualDevice::next() const {
 }
 
 void VirtualDevice::advance(Time to) {
+    if (to != now_) freed_ = 0;
     service_ += static_cast<double>(to - now_) * rate();
     now_ = to;
 }
@@ -67,6 +68,7 @@ void VirtualDevice::complete() {
         const Job job = running_.top();
         running_.pop();
         running_ranks_ -= job.ranks;
+        if (job.host < 0) freed_ += job.ranks;
         end(job);
     }
 }
@@ -137,8 +139,29 @@ bool VirtualDevice::start_head(StreamIndex stream) {
     Job job;
     job.stream = stream;
     job.ranks = static_cast<int>(members(ranks_, stream / kStreams));
-    begin(job, head.duration);
+    const Time waking = this->waking(stream, job.ranks);
+    state.start += waking;
+    begin(job, waking + head.duration);
     return false;
+}
+
+// A core that has just ended something goes on with what is next; others sleep, and so does a device without
+// work.
+Time VirtualDevice::waking(StreamIndex stream, int ranks) {
+    if (cores_.wake == 0) return 0;
+    if (cores_.count > 0) {
+        if (freed_ >= ranks) {
+            freed_ -= ranks;
+            return 0;
+        }
+        return running_ranks_ < static_cast<std::int64_t>(cores_.count) * ranks_.nodes ? cores_.wake : 0;
+    }
+    if (freed_ > 0) return 0;
+    const auto first = streams_.begin() + stream / kStreams * kStreams;
+    const bool works = std::any_of(first, first + kStreams, [&](const StreamState& other) {
+        return other.busy && &other != &streams_[static_cast<std::size_t>(stream)];
+    });
+    return works ? 0 : cores_.wake;
 }
 
 void VirtualDevice::arrive(StreamIndex stream, const StreamItem& item) {

@@ -46,6 +46,7 @@ class StreamListener {
 struct SharedCores {
     int count = 0;     // 0: nothing is shared
     Curve busy_share;  // of a core's speed, over how many are busy
+    Time wake = 0;     // until a core that was idle starts; without cores: a device
 };
 
 class VirtualDevice {
@@ -98,6 +99,7 @@ class VirtualDevice {
     void end_head(StreamIndex stream);
     void start_heads(int rank_class);
     bool start_head(StreamIndex stream);
+    Time waking(StreamIndex stream, int ranks);
     void arrive(StreamIndex stream, const StreamItem& item);
 
     const RankClasses& ranks_;
@@ -108,6 +110,7 @@ class VirtualDevice {
     std::vector<bool> host_works_;                   // by class
     std::priority_queue<Job, std::vector<Job>, std::greater<>> running_;
     std::int64_t running_ranks_ = 0;
+    std::int64_t freed_ = 0;  // ranks whose work has ended now, and that have not gone on yet
     std::uint64_t jobs_ = 0;
     Time now_ = 0;
     double service_ = 0;

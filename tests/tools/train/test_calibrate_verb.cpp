@@ -1,0 +1,79 @@
+// shardscope-train calibrate, as a person uses it: traces in, a model out that a simulation takes.
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/tools/train/train_tool.h"
+
+namespace shardscope::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class CalibrateVerb : public ::testing::Test {
+  protected:
+    std::string path(const std::string& name) const { return folder_ / name; }
+    std::string record(const std::string& name, const Words& more) {
+        Words words = {sample("mlp.toml"), "--run.steps=6", "--model.width=64", "--trace", path(name)};
+        words.insert(words.end(), more.begin(), more.end());
+        const Outcome outcome = train(words);
+        EXPECT_EQ(outcome.status, 0) << outcome.err;
+        return path(name);
+    }
+    static void expect_refused(const Words& words, const std::string& saying) {
+        const Outcome outcome = train(words);
+        EXPECT_EQ(outcome.status, 2) << outcome.err;
+        EXPECT_EQ(outcome.out, "");
+        EXPECT_THAT(outcome.err, AllOf(StartsWith("shardscope-train: "), HasSubstr(saying)));
+    }
+
+    TemporaryFolder folder_;
+};
+
+TEST_F(CalibrateVerb, WritesAModelThatASimulationTakes) {
+    const std::string one = record("one.sqlite", {"--run.ranks=1"});
+    const std::string two = record("two.sqlite", {"--run.ranks=2", "--fsdp.cpu_offload"});
+    const std::string model = path("mine.toml");
+    const Outcome table = train({"calibrate", one, two, "-o", model});
+    ASSERT_EQ(table.status, 0) << table.err;
+    EXPECT_THAT(table.out, AllOf(HasSubstr("matmul"), HasSubstr("fp32"), HasSubstr("all_gather"),
+                                 HasSubstr("copy to device"), HasSubstr(one), HasSubstr(two),
+                                 HasSubstr("From laptop, since no trace shows it: "), HasSubstr(model)));
+    const Json simulated = train_json({sample("mlp.toml"), "--run.device=sim", "--sim.cluster=" + model});
+    EXPECT_EQ(simulated.at("simulation").at("cluster"), "mine");
+    EXPECT_GT(simulated.at("average_step_us"), 0);
+
+    expect_refused({"calibrate", one, "-o", model}, "exists; choose another path or say --overwrite");
+    const Json json = train_json({"calibrate", one, two, "-o", model, "--overwrite"});
+    EXPECT_EQ(json.at("model"), model);
+    EXPECT_EQ(json.at("base"), "laptop");
+    ASSERT_EQ(json.at("steps").size(), 2u);
+    EXPECT_EQ(json.at("steps").at(1).at("trace"), two);
+    EXPECT_GT(json.at("steps").at(1).at("measured_us"), 0);
+    EXPECT_GT(json.at("steps").at(1).at("simulated_us"), 0);
+    EXPECT_EQ(json.at("residuals").at(0).at("type"), "fp32");
+}
+
+TEST_F(CalibrateVerb, RefusesWhatItCannotUse) {
+    const std::string one = record("one.sqlite", {"--run.ranks=1"});
+    const std::string simulated = record("sim.sqlite", {"--run.device=sim"});
+    const std::string model = path("mine.toml");
+    expect_refused({"calibrate", simulated, "-o", model}, simulated + ": it is simulated");
+    expect_refused({"calibrate", path("none.sqlite"), "-o", model}, "none.sqlite");
+    expect_refused({"calibrate", one, "-o", path("mine.sqlite")}, "a cost model is a .toml file");
+    expect_refused({"calibrate", one, "-o", path("no/mine.toml")}, "there is no folder");
+    expect_refused({"calibrate", one, "-o", model, "--base", "h200_nvlink"}, "is a model of a GPU");
+    expect_refused({"calibrate", one, "-o", model, "--base", "none"}, "--base: ");
+    expect_refused({"calibrate", one, "-o", model, "--run.ranks=2"}, "calibrate takes no keys");
+    expect_refused({"calibrate", "-o", model}, "TRACE");
+    expect_refused({"calibrate", one}, "--output");
+    EXPECT_FALSE(fs::exists(model));
+}
+
+}  // namespace
+}  // namespace shardscope::tools

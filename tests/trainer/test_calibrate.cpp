@@ -1,0 +1,295 @@
+// Fitting a cost model: the figures of a model come back from what it simulates, and real runs can be fitted.
+#include <algorithm>
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "trace_testing.h"
+#include "trainer/calibrate/calibration.h"
+#include "trainer/calibrate/fit_curve.h"
+#include "trainer/sim/collective_cost.h"
+#include "trainer/sim/costs.h"
+#include "trainer/sim/sim_trace.h"
+#include "trainer/sim/simulator.h"
+
+namespace shardscope::trainer {
+namespace {
+
+using calibrate::Calibration;
+using calibrate::CalibrationError;
+using calibrate::MeasuredRun;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Runs = std::vector<MeasuredRun>;
+
+// --- curves ----------------------------------------------------------------------------------------------
+
+TEST(FitCurve, MediansAndPercentiles) {
+    EXPECT_EQ(calibrate::median({3, 1, 2}), 2);
+    EXPECT_EQ(calibrate::median({4, 1, 2, 3}), 2.5);
+    EXPECT_EQ(calibrate::median({}), 0);
+    EXPECT_EQ(calibrate::percentile({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 0.9), 9);
+    EXPECT_EQ(calibrate::percentile({7}, 0.9), 7);
+    EXPECT_EQ(calibrate::weighted_median({{1, 1}, {2, 1}, {10, 3}}), 10);
+    EXPECT_EQ(calibrate::weighted_median({{10, 1}, {1, 5}}), 1);
+}
+
+// Sizes within a quarter of each other are one point; the best rate is 1.
+TEST(FitCurve, IsOfRatesBySize) {
+    const calibrate::RateCurve curve = calibrate::rate_curve(
+        {{1000, 5, 1}, {1100, 7, 1}, {1050, 6, 1}, {9000, 12, 1}}, calibrate::Shape::any);
+    EXPECT_EQ(curve.best, 12);
+    ASSERT_EQ(curve.share.points.size(), 2u);
+    EXPECT_EQ(curve.share.points[0].size, 1050);
+    EXPECT_EQ(curve.share.points[0].share, 0.5);
+    EXPECT_EQ(curve.share.points[1].share, 1);
+}
+
+// 10 at 1e4 and 6 at 1e5 contradict a rising rate: 8 for both.
+TEST(FitCurve, RisesWhereItMust) {
+    const std::vector<calibrate::RateSample> samples = {{1e3, 4, 1}, {1e4, 10, 1}, {1e5, 6, 1}, {1e6, 16, 1}};
+    const calibrate::RateCurve rising = calibrate::rate_curve(samples, calibrate::Shape::rising);
+    ASSERT_EQ(rising.share.points.size(), 4u);
+    EXPECT_EQ(rising.share.points[0].share, 0.25);
+    EXPECT_EQ(rising.share.points[1].share, 0.5);
+    EXPECT_EQ(rising.share.points[2].share, 0.5);
+    EXPECT_EQ(calibrate::rate_curve(samples, calibrate::Shape::any).share.points[1].share, 10.0 / 16);
+}
+
+// --- figures that are known ------------------------------------------------------------------------------
+
+// Unlike the laptop's in every figure.
+sim::Cluster known_cluster() {
+    sim::Cluster cluster = sim::load_cluster("laptop");
+    cluster.device.name = "a processor";
+    cluster.device.kernel_latency = 1e-9;
+    cluster.device.memory_bandwidth = 33e9;
+    for (sim::ClassRates& rates : cluster.device.classes) {
+        rates.flops = {7e10, 7e10, 14e10};
+        rates.efficiency.points = {{1e4, 0.2}, {1e8, 0.8}};
+        rates.bandwidth_share.points = {{1e4, 0.9}, {1e7, 0.3}};
+    }
+    cluster.host = {.operation = 3e-7,
+                    .launch = 9e-7,
+                    .event = 2e-7,
+                    .wake = 4e-5,
+                    .allocate = 5e-7,
+                    .grow = 3e-5,
+                    .flops = 5e9,
+                    .memory_bandwidth = 12e9,
+                    .batch_bandwidth = 1.5e9};
+    cluster.copy.latency = 1e-9;
+    cluster.copy.to_device = 6e9;
+    cluster.copy.to_host = 4e9;
+    cluster.copy.on_device = 21e9;
+    cluster.collectives.latency = 5e-6;
+    cluster.intra = {.latency = 2.5e-6, .bandwidth = 3e9, .shared = false, .bandwidth_share = {}};
+    return cluster;
+}
+
+// The trace that `cluster` gives a job, as if a processor had been measured.
+std::unique_ptr<traces::Trace> played(const Job& job, const sim::Cluster& cluster) {
+    const Program program(sim::placed_on(job, cluster));
+    traces::ColumnSink sink;
+    sim::SimTrace trace(sink, program, cluster, job.run.ranks);
+    sim::SimOptions options;
+    options.every_step = true;
+    sim::simulate(program, cluster, options, &trace);
+    return sink.take();
+}
+
+Job offloaded(int ranks) {
+    Job job = testing::with_wrap(testing::mlp_job(6, 256, 64, ranks), "module:Linear");
+    job.run.steps = 8;
+    job.run.workers = 0;
+    job.fsdp.cpu_offload = true;
+    job.optimizer.type = OptimizerType::adamw;
+    return job;
+}
+Job resident(int ranks) {
+    Job job = offloaded(ranks);
+    job.fsdp.cpu_offload = false;
+    return job;
+}
+// Other sizes, and more bytes than operations.
+Job wide(int ranks) {
+    Job job = testing::with_wrap(testing::mlp_job(3, 700, 5, ranks), "module:Linear");
+    job.run.steps = 8;
+    job.run.workers = 0;
+    return job;
+}
+
+Calibration fitted_to(const sim::Cluster& known, const std::vector<Job>& jobs) {
+    Runs runs;
+    for (const Job& job : jobs) runs.push_back(calibrate::measure(*played(job, known)));
+    return calibrate::calibrate(runs, sim::load_cluster("laptop"), "fitted");
+}
+
+double step_seconds(const Job& job, const sim::Cluster& cluster) {
+    const Program program(sim::placed_on(job, cluster));
+    return sim::simulate(program, cluster).of(0).steps.back().seconds;
+}
+
+TEST(Calibrate, GivesTheKernelsOfAKnownModelBack) {
+    const sim::Cluster known = known_cluster();
+    const Calibration fitted = fitted_to(known, {resident(1), resident(2), wide(2)});
+    for (const Job& job : {resident(1), resident(2), wide(2)}) {
+        const Program program(job);
+        const Plan& plan = testing::steady(program);
+        for (const Op& op : plan.ops) {
+            if (op.kind != OpKind::kernel || op.stream == Stream::host) continue;
+            const double seconds = sim::Costs(known).on_device(plan, op);
+            EXPECT_NEAR(sim::Costs(fitted.cluster).on_device(plan, op), seconds, 0.03 * seconds + 5e-9)
+                << plan.names[static_cast<std::size_t>(op.name)] << " " << op.flops << " " << op.bytes;
+        }
+    }
+    for (const calibrate::Residual& own : fitted.residuals) EXPECT_LE(own.p90_error, own.arithmetic.empty() ? 0.15 : 0.05) << own.name;
+}
+
+TEST(Calibrate, GivesTheHostOfAKnownModelBack) {
+    const sim::Cluster known = known_cluster();
+    const sim::HostModel& host = known.host;
+    const sim::HostModel found = fitted_to(known, {offloaded(1), offloaded(2), resident(2)}).cluster.host;
+    constexpr double kTick = 4e-9;  // what every call takes at least
+    EXPECT_NEAR(found.operation, host.operation, kTick);
+    EXPECT_NEAR(found.launch, host.launch, kTick);
+    EXPECT_NEAR(found.event, host.event, kTick);
+    EXPECT_NEAR(found.allocate, host.allocate, kTick);
+    EXPECT_NEAR(found.wake, host.wake, kTick);
+    EXPECT_NEAR(found.flops, host.flops, 0.01 * host.flops);
+    EXPECT_NEAR(found.batch_bandwidth, host.batch_bandwidth, 0.01 * host.batch_bandwidth);
+}
+
+TEST(Calibrate, GivesTheCopiesOfAKnownModelBack) {
+    const sim::Cluster known = known_cluster();
+    const sim::CopyModel found = fitted_to(known, {offloaded(1), offloaded(2)}).cluster.copy;
+    EXPECT_NEAR(found.to_device, known.copy.to_device, 0.02 * known.copy.to_device);
+    EXPECT_NEAR(found.to_host, known.copy.to_host, 0.02 * known.copy.to_host);
+}
+
+TEST(Calibrate, GivesTheCollectivesOfAKnownModelBack) {
+    const sim::Cluster known = known_cluster();
+    const sim::Cluster fitted = fitted_to(known, {resident(2), resident(4), wide(2)}).cluster;
+    EXPECT_EQ(fitted.collectives.inside, known.collectives.inside);
+    for (const int members : {2, 4}) {
+        for (const Operation operation : {Operation::all_gather, Operation::reduce_scatter}) {
+            const sim::Spread spread{.members = members, .nodes = 1, .fullest = members};
+            const auto seconds = [&](const sim::Cluster& cluster) {
+                return sim::collective_seconds(cluster, spread, operation, 257 * 256 * 4);
+            };
+            EXPECT_NEAR(seconds(fitted), seconds(known), 0.1 * seconds(known)) << members;
+        }
+    }
+}
+
+// Steps of jobs that it was not fitted to.
+TEST(Calibrate, SimulatesOtherJobsAsTheKnownModelDoes) {
+    const sim::Cluster known = known_cluster();
+    const sim::Cluster fitted = fitted_to(known, {resident(1), offloaded(2), wide(1), resident(4)}).cluster;
+    for (Job job : {resident(2), offloaded(1), offloaded(4), wide(2)}) {
+        for (const char* wrap : {"root", "module:Linear"}) {
+            const Job other = testing::with_wrap(job, wrap);
+            const double seconds = step_seconds(other, known);
+            EXPECT_NEAR(step_seconds(other, fitted), seconds, 0.1 * seconds)
+                << wrap << " " << other.run.ranks << " " << other.fsdp.cpu_offload;
+        }
+    }
+}
+
+// Four ranks on two cores: what runs beside others takes longer, and is known to.
+TEST(Calibrate, KnowsWorkThatSharesCores) {
+    sim::Cluster known = known_cluster();
+    known.device.cores = 2;
+    known.device.busy_share.points = {{1, 1}, {2, 0.7}};
+    Runs runs;
+    for (const int ranks : {1, 2, 4}) {
+        runs.push_back(calibrate::measure(*played(resident(ranks), known)));
+        runs.back().cores = 2;  // as the ranks' processors would say
+    }
+    const Calibration fitted = calibrate::calibrate(runs, sim::load_cluster("laptop"), "fitted");
+    EXPECT_EQ(fitted.cluster.device.cores, 2);
+    ASSERT_EQ(fitted.cluster.device.busy_share.points.size(), 2u);
+    EXPECT_NEAR(fitted.cluster.device.busy_share.points[1].share, 0.7, 0.03);
+    for (const int ranks : {1, 2, 4}) {
+        const double seconds = step_seconds(resident(ranks), known);
+        EXPECT_NEAR(step_seconds(resident(ranks), fitted.cluster), seconds, 0.1 * seconds) << ranks;
+    }
+}
+
+// --- runs that are real ----------------------------------------------------------------------------------
+
+TEST(Calibrate, FitsRunsOfThisMachine) {
+    Runs runs;
+    for (const int ranks : {1, 2}) {
+        Job job = resident(ranks);
+        job.run.workers = 2;
+        runs.push_back(calibrate::measure(*testing::record(job)));
+        EXPECT_GT(runs.back().median_step_s, 0);
+    }
+    const Calibration fitted = calibrate::calibrate(runs, sim::load_cluster("laptop"), "mine");
+    ASSERT_EQ(fitted.steps.size(), 2u);
+    for (const calibrate::StepResidual& own : fitted.steps) EXPECT_GT(own.simulated_s, 0);
+    EXPECT_EQ(fitted.cluster.collectives.inside, sim::Algorithm::shared_memory);
+    const auto matmul = std::find_if(fitted.residuals.begin(), fitted.residuals.end(),
+                                     [](const calibrate::Residual& own) { return own.name == "matmul"; });
+    ASSERT_NE(matmul, fitted.residuals.end());
+    EXPECT_EQ(matmul->arithmetic, "fp32");
+    EXPECT_GT(matmul->count, 0);
+    // The file is the model.
+    const std::string file = calibrate::model_file(fitted);
+    const sim::Cluster read = sim::parse_cluster(file, "mine.toml");
+    EXPECT_EQ(read.name, "mine");
+    EXPECT_NEAR(step_seconds(resident(2), read), step_seconds(resident(2), fitted.cluster), 1e-6);
+    EXPECT_THAT(file, AllOf(HasSubstr("[operators.matmul]"), HasSubstr("kernels measured"),
+                            HasSubstr("from laptop: no trace has such a kernel")));
+}
+
+// --- what nothing can be learned from --------------------------------------------------------------------
+
+std::string complaint(const std::function<void()>& call) {
+    try {
+        call();
+    } catch (const CalibrationError& error) {
+        return error.what();
+    }
+    return "no complaint";
+}
+
+TEST(Calibrate, RefusesWhatIsNoMeasuredRun) {
+    const sim::Cluster known = known_cluster();
+    const auto measure = [](const traces::Trace& trace) {
+        return complaint([&] { (void)calibrate::measure(trace); });
+    };
+    EXPECT_THAT(measure(traces::Trace()), HasSubstr("it stores no job, so it is no trace of the trainer"));
+    auto trace = played(resident(2), known);
+    trace->steps.clear();
+    EXPECT_THAT(measure(*trace), HasSubstr("it has no steps"));
+    trace = played(resident(2), known);
+    trace->ranks.pop_back();
+    EXPECT_THAT(measure(*trace), HasSubstr("it has 1 of the job's 2 ranks; merge the parts"));
+    Job simulated = resident(2);
+    simulated.run.device = DeviceKind::sim;
+    EXPECT_THAT(measure(*played(simulated, known)), HasSubstr("it is simulated"));
+    trace = played(resident(2), known);
+    for (auto& [key, value] : trace->config) {
+        if (key == "model.layers") value = "5";
+    }
+    EXPECT_THAT(measure(*trace), HasSubstr("did not do what the Plan of its job does"));
+}
+
+TEST(Calibrate, RefusesMixedMachinesAndAnotherKindOfBase) {
+    sim::Cluster known = known_cluster();
+    Runs runs;
+    runs.push_back(calibrate::measure(*played(resident(1), known)));
+    EXPECT_THAT(complaint([&] { (void)calibrate::calibrate(runs, sim::load_cluster("a100"), "x"); }),
+                HasSubstr("a100 is a model of a GPU, the traces are of run.device = \"cpu\""));
+    known.device.name = "another processor";
+    runs.push_back(calibrate::measure(*played(resident(1), known)));
+    EXPECT_THAT(complaint([&] { (void)calibrate::calibrate(runs, sim::load_cluster("laptop"), "x"); }),
+                AllOf(HasSubstr("a processor (cpu)"), HasSubstr("another processor (cpu)"),
+                      HasSubstr("a model is of one machine")));
+}
+
+}  // namespace
+}  // namespace shardscope::trainer
