@@ -1,8 +1,13 @@
 // Element-wise sums and the sum over ranks: worked examples, order, and bits that no cut changes.
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "tests/trainer/kernel_testing.h"
 #include "trainer/kernels/elementwise.h"
+#include "trainer/kernels/streaming_copy.h"
 
 namespace shardscope::trainer {
 namespace {
@@ -69,6 +74,23 @@ TEST(Elementwise, AddAccumulateScaleCopy) {
     EXPECT_EQ(y, (Floats{6, 12, 18}));
     kernels::copy(a.data(), y.data(), 3);
     EXPECT_EQ(y, a);
+}
+
+TEST(StreamingCopy, WritesEveryByteAndNoOther) {
+    std::vector<unsigned char> in(400), expected(400);
+    for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<unsigned char>(i * 7 + 1);
+    for (const std::size_t bytes : {0U, 1U, 15U, 63U, 64U, 65U, 127U, 200U, 256U}) {
+        for (std::size_t to = 0; to < 66; ++to) {
+            const std::size_t from = to * 5 % 17;
+            std::vector<unsigned char> out(400, 0);
+            std::fill(expected.begin(), expected.end(), static_cast<unsigned char>(0));
+            std::copy_n(in.begin() + static_cast<std::ptrdiff_t>(from), bytes,
+                        expected.begin() + static_cast<std::ptrdiff_t>(to));
+            kernels::streaming_copy(in.data() + from, out.data() + to, bytes);
+            ASSERT_EQ(out, expected) << bytes << " bytes to " << to;
+        }
+    }
+    EXPECT_GT(kernels::last_cache_bytes(), 0U);
 }
 
 TEST(Elementwise, InBf16EachResultIsRoundedOnce) {

@@ -61,7 +61,7 @@ class LocalGroupTest : public ::testing::TestWithParam<int> {
                             const std::function<std::int64_t(int rank)>& input,
                             const std::function<std::int64_t(int rank)>& output) const {
         Scheduler scheduler(2, nullptr);
-        LocalGroup group(ranks());
+        LocalGroup group(ranks(), {}, nullptr, cache_bytes_);
         std::vector<std::vector<T>> memories;
         std::vector<StreamIndex> streams;
         for (int r = 0; r < ranks(); ++r) {
@@ -99,6 +99,7 @@ class LocalGroupTest : public ::testing::TestWithParam<int> {
         return to_float(from_float<T>(total * (1.0F / static_cast<float>(divisor))));
     }
     static std::int64_t zero(int) { return 0; }
+    std::size_t cache_bytes_ = kernels::last_cache_bytes();
 
     template <class T>
     void all_gather(std::int64_t full, bool in_place) {
@@ -170,6 +171,20 @@ TEST_P(LocalGroupTest, AllReduceGivesEveryRankTheSameSums) {
                 all_reduce<float>(size, in_place, divisor);
                 all_reduce<Bf16>(size, in_place, divisor);
             }
+            all_reduce<double>(size, in_place, 4);
+        }
+    }
+}
+
+TEST_P(LocalGroupTest, SumsThatGoPastTheCachesAreTheSame) {
+    cache_bytes_ = 4000;
+    for (const std::int64_t size : kSizes) {
+        for (const bool in_place : {false, true}) {
+            reduce_scatter<float>(size, in_place, 6);
+            reduce_scatter<Bf16>(size, in_place, 6);
+            reduce_scatter<double>(size, in_place, 4);
+            all_reduce<float>(size, in_place, 6);
+            all_reduce<Bf16>(size, in_place, 6);
             all_reduce<double>(size, in_place, 4);
         }
     }

@@ -11,6 +11,7 @@
 #include "trainer/executor/pieces.h"
 #include "trainer/kernels/bf16.h"
 #include "trainer/kernels/elementwise.h"
+#include "trainer/kernels/streaming_copy.h"
 
 namespace shardscope::trainer {
 
@@ -42,17 +43,10 @@ void sum(const Calls& calls, std::int64_t first, std::int64_t count, T* out, std
                        1.0 / divisor);
 }
 
-template <class T>
-void reduce_scatter(const Calls& calls, std::size_t place) {
-    const CollectiveCall& own = calls[place];
-    const ElementRange range = piece_of(own.full_elements, calls.size(), place);
-    sum(calls, range.begin, range.count(), static_cast<T*>(own.output), own.divisor);
-}
-
-// Each member sums its part of the elements and writes the result to everybody, so that all hold the same
-// bits and nothing is read after it was overwritten (calls may be in place).
-template <class T>
-void all_reduce(const Calls& calls, std::size_t place) {
+// Sums a member's part of the elements, blocks that stay in the first cache, and gives each to
+// `put(block, first, count)`.
+template <class T, class Put>
+void sum_blocks(const Calls& calls, std::size_t place, const Put& put) {
     constexpr std::int64_t kBlock = 4096;
     std::array<T, kBlock> block;
     const CollectiveCall& own = calls[place];
@@ -60,20 +54,46 @@ void all_reduce(const Calls& calls, std::size_t place) {
     for (std::int64_t first = range.begin; first < range.end; first += kBlock) {
         const std::int64_t count = std::min(kBlock, range.end - first);
         sum(calls, first, count, block.data(), own.divisor);
-        for (const CollectiveCall& call : calls) {
-            move_bytes(block.data(), static_cast<T*>(call.output) + first,
-                       count * static_cast<std::int64_t>(sizeof(T)));
-        }
+        put(block.data(), first, static_cast<std::size_t>(count) * sizeof(T));
     }
 }
 
 template <class T>
-void reduce(const Calls& calls, std::size_t place) {
-    return calls[place].operation == Operation::all_reduce ? all_reduce<T>(calls, place)
-                                                           : reduce_scatter<T>(calls, place);
+void reduce_scatter(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
+    const CollectiveCall& own = calls[place];
+    const ElementRange range = piece_of(own.full_elements, calls.size(), place);
+    auto* output = static_cast<T*>(own.output);
+    if (static_cast<std::size_t>(own.full_elements) * sizeof(T) <= cache_bytes) {
+        return sum(calls, range.begin, range.count(), output, own.divisor);
+    }
+    sum_blocks<T>(calls, place, [&](const T* block, std::int64_t first, std::size_t bytes) {
+        kernels::streaming_copy(block, output + (first - range.begin), bytes);
+    });
 }
 
-void carry_out(const Calls& calls, std::size_t place) {
+// Each member sums its part of the elements and writes the result to everybody, so that all hold the same
+// bits and nothing is read after it was overwritten (calls may be in place).
+template <class T>
+void all_reduce(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
+    const auto written = static_cast<std::size_t>(calls[place].full_elements) * sizeof(T) * calls.size();
+    const bool streams = written > cache_bytes;
+    sum_blocks<T>(calls, place, [&](const T* block, std::int64_t first, std::size_t bytes) {
+        for (const CollectiveCall& call : calls) {
+            T* output = static_cast<T*>(call.output) + first;
+            streams ? kernels::streaming_copy(block, output, bytes) : (void)std::memcpy(output, block, bytes);
+        }
+    });
+}
+
+template <class T>
+void reduce(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
+    return calls[place].operation == Operation::all_reduce ? all_reduce<T>(calls, place, cache_bytes)
+                                                           : reduce_scatter<T>(calls, place, cache_bytes);
+}
+
+// `cache_bytes`: what all members write stays in the last cache until it is read, if it is no more than
+// these.
+void carry_out(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
     const CollectiveCall& own = calls[place];
     switch (own.operation) {
         case Operation::all_gather:
@@ -82,11 +102,11 @@ void carry_out(const Calls& calls, std::size_t place) {
         case Operation::all_reduce:
             switch (own.dtype) {
                 case DType::fp32:
-                    return reduce<float>(calls, place);
+                    return reduce<float>(calls, place, cache_bytes);
                 case DType::bf16:
-                    return reduce<kernels::Bf16>(calls, place);
+                    return reduce<kernels::Bf16>(calls, place, cache_bytes);
                 case DType::fp64:
-                    return reduce<double>(calls, place);
+                    return reduce<double>(calls, place, cache_bytes);
                 case DType::int32:
                     break;
             }
@@ -116,9 +136,9 @@ std::shared_ptr<Meeting> LocalGroup::join(int place, std::int64_t sequence, cons
     const auto part = static_cast<std::size_t>(place);
     (*open.calls)[part] = call;
     auto meeting = open.meeting;
-    meeting->set_part(part, [calls = open.calls, part, delays = delays_](int) {
+    meeting->set_part(part, [calls = open.calls, part, delays = delays_, bytes = cache_bytes_](int) {
         if (delays) delays->maybe_sleep();
-        carry_out(*calls, part);
+        carry_out(*calls, part, bytes);
     });
     if (++open.joined == members_) open_.erase(sequence);
     return meeting;

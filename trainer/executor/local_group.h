@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,15 +15,18 @@
 #include "trainer/executor/collective_call.h"
 #include "trainer/executor/delays.h"
 #include "trainer/executor/scheduler.h"
+#include "trainer/kernels/streaming_copy.h"
 #include "trainer/plan/mesh.h"
 
 namespace shardscope::trainer {
 
 class LocalGroup {
   public:
-    // For tests: `transfer_delay` of every collective (see Meeting); `delays` before each part of one.
-    explicit LocalGroup(int members, std::chrono::microseconds transfer_delay = {}, Delays* delays = nullptr)
-        : members_(members), transfer_delay_(transfer_delay), delays_(delays) {}
+    // For tests: `transfer_delay` of every collective (see Meeting); `delays` before each part of one;
+    // `cache_bytes`: sums that write more than these go past the caches.
+    explicit LocalGroup(int members, std::chrono::microseconds transfer_delay = {}, Delays* delays = nullptr,
+                        std::size_t cache_bytes = kernels::last_cache_bytes())
+        : members_(members), transfer_delay_(transfer_delay), delays_(delays), cache_bytes_(cache_bytes) {}
     int members() const { return members_; }
 
     // The `sequence`-th collective of the member at `place` (0 the first). Thread safe. Throws
@@ -39,6 +43,7 @@ class LocalGroup {
     int members_;
     std::chrono::microseconds transfer_delay_;
     Delays* delays_;
+    std::size_t cache_bytes_;
     std::mutex mutex_;
     std::map<std::int64_t, Open> open_;  // by sequence; a meeting leaves when all members have joined
 };

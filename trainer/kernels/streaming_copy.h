@@ -1,0 +1,15 @@
+// Copies past the caches, for what is larger than they are: a plain store reads each line of memory before it
+// overwrites it (3 bytes move for 2 that are asked for), and drives out what the caches hold.
+#pragma once
+
+#include <cstddef>
+
+namespace shardscope::trainer::kernels {
+
+// As memcpy. For parts of a large output that come from the first cache.
+void streaming_copy(const void* in, void* out, std::size_t bytes);
+
+// Bytes of the last cache; more than these do not stay until they are read again.
+std::size_t last_cache_bytes();
+
+}  // namespace shardscope::trainer::kernels
