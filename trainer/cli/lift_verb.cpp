@@ -60,10 +60,10 @@ class TracePlanning {
         question_.cluster = lift.cluster;
     }
 
+    void check_options() const;
     int run();
 
   private:
-    void check_options() const;
     int row_to_write(std::size_t rows) const;
     void write_trace(const lift::Lifted& lifted, const sim::Cluster& cluster, const Replay& row,
                      const std::string& file) const;
@@ -171,7 +171,6 @@ void TracePlanning::write_database(const LiftResult& result) const {
 }
 
 int TracePlanning::run() {
-    check_options();
     const auto trace = traces::open_any({file_});
     const lift::Lifted lifted = lift::lift(*trace);
     const Replay unmodified = lift::replay_unmodified(lifted);
@@ -238,8 +237,10 @@ bool is_trace(const std::string& path) {
 
 int plan_trace(const std::string& file, const std::vector<Override>& overrides, const PlanOptions& options,
                const LiftOptions& lift) {
+    TracePlanning planning(file, overrides, options, lift);
+    planning.check_options();
     try {
-        return TracePlanning(file, overrides, options, lift).run();
+        return planning.run();
     } catch (const lift::LiftError& error) {
         fmt::print(stderr, "shardscope-train: {}\n", error.what());
         return kFailed;

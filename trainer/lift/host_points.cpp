@@ -108,6 +108,11 @@ HostPoints::HostPoints(const Trace& trace, const HostRangeRoles& roles, int rank
         if (const std::int32_t call = trace.device.launch[e]; call >= 0)
             event_of_call_[static_cast<std::size_t>(call)] = static_cast<std::int32_t>(e);
     }
+    for (std::size_t e = 0; e < trace.device.size(); ++e) {
+        if (trace.device.rank[e] == rank_ && trace.device.kind[e] == traces::DeviceKind::communication)
+            communication_ends_.push_back(trace.device.end[e]);
+    }
+    std::sort(communication_ends_.begin(), communication_ends_.end());
     for (const std::int32_t call : trace.synchronizations.call)
         if (call >= 0) waits_[static_cast<std::size_t>(call)] = true;
     std::vector<bool> waiting_name(trace.strings.size(), false);
@@ -115,6 +120,11 @@ HostPoints::HostPoints(const Trace& trace, const HostRangeRoles& roles, int rank
         waiting_name[s] = is_wait(trace.strings[static_cast<StringId>(s)]);
     for (std::size_t c = 0; c < waits_.size(); ++c)
         if (waiting_name[static_cast<std::size_t>(trace.runtime.name[c])]) waits_[c] = true;
+}
+
+std::int64_t HostPoints::communication_before(std::int64_t time) const {
+    const auto after = std::upper_bound(communication_ends_.begin(), communication_ends_.end(), time);
+    return after == communication_ends_.begin() ? 0 : *std::prev(after);
 }
 
 std::int32_t HostPoints::innermost(std::size_t thread, std::int64_t time) const {

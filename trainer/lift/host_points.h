@@ -62,6 +62,8 @@ class HostPoints {
 
     int rank() const { return rank_; }  // index into Trace::ranks
     std::vector<Point> of(traces::Interval host) const;
+    // The latest end of the rank's communication at or before a time; 0 none.
+    std::int64_t communication_before(std::int64_t time) const;
     // Of all threads of the rank: the range that began last of those around the time.
     std::int32_t innermost(std::int64_t time) const;
 
@@ -74,6 +76,7 @@ class HostPoints {
     std::vector<std::vector<std::int32_t>> ranges_;  // by thread of the trace, in order of start
     std::vector<std::int32_t> event_of_call_;        // by runtime call; -1 none
     std::vector<bool> waits_;                        // by runtime call
+    std::vector<std::int64_t> communication_ends_;   // of the rank, sorted
 };
 
 }  // namespace shardscope::trainer::lift

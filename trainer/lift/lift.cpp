@@ -64,34 +64,37 @@ bool alike(LiftedStep& a, LiftedStep& b) {
     return same && i == items.size();
 }
 
-// The median of each item's times over the steps that are like `base`.
-void take_medians(LiftedStep& base, std::vector<LiftedRecording>& all) {
-    std::vector<std::vector<const Item*>> others;
-    for (LiftedRecording& recording : all) {
-        if (&recording.step != &base && !alike(base, recording.step)) continue;
-        auto& items = others.emplace_back();
-        recording.step.for_each_item([&](Item& item) { items.push_back(&item); });
-    }
-    std::vector<std::pair<std::int64_t, std::int64_t>> medians;  // host, device
-    const std::size_t count = others.front().size();
-    for (std::size_t i = 0; i < count; ++i) {
-        std::vector<std::int64_t> host, device;
-        for (const auto& items : others) {
-            host.push_back(items[i]->host_ns);
-            device.push_back(items[i]->device_ns);
-        }
-        medians.emplace_back(median(std::move(host)), median(std::move(device)));
+// The mean of each item's times over the steps of `of` that are like `base`. Means add up: where single items
+// are slow now and then, the sum of their medians is a step that never was.
+void take_means(LiftedStep& base, std::vector<LiftedRecording>& all, const std::vector<std::size_t>& of) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> sums;  // host, device
+    base.for_each_item([&](Item& item) { sums.emplace_back(item.host_ns, item.device_ns); });
+    std::int64_t count = 1;
+    for (const std::size_t s : of) {
+        LiftedStep& step = all[s].step;
+        if (!alike(base, step)) continue;
+        std::size_t i = 0;
+        step.for_each_item([&](Item& item) {
+            sums[i].first += item.host_ns;
+            sums[i++].second += item.device_ns;
+        });
+        ++count;
     }
     std::size_t i = 0;
-    base.for_each_item([&](Item& item) { std::tie(item.host_ns, item.device_ns) = medians[i++]; });
+    base.for_each_item([&](Item& item) {
+        item.host_ns = sums[i].first / count;
+        item.device_ns = sums[i++].second / count;
+    });
 }
 
-RecordedFigures figures_of(const std::vector<LiftedRecording>& all, double launch_s) {
+// Of the steps `middle`.
+RecordedFigures figures_of(const std::vector<LiftedRecording>& all, const std::vector<std::size_t>& middle,
+                           double launch_s) {
     RecordedFigures figures;
     const auto of = [&](auto member) {
-        std::vector<std::int64_t> values;
-        for (const LiftedRecording& recording : all) values.push_back(recording.engine.*member);
-        return median(std::move(values));
+        std::int64_t sum = 0;
+        for (const std::size_t s : middle) sum += all[s].engine.*member;
+        return sum / std::ssize(middle);
     };
     figures.engine.host_ns = of(&EngineFigures::host_ns);
     figures.engine.optimizer_ns = of(&EngineFigures::optimizer_ns);
@@ -116,6 +119,7 @@ class Lifting {
     void know_settings();
     void know_memory();
     void know_costs();
+    void spread_waiting();
     void tell_what_is_missing();
     StepLifterOptions options() const;
 
@@ -125,7 +129,8 @@ class Lifting {
     int rank_ = 0;  // index into Trace::ranks
     std::vector<StepWindow> steps_;
     std::vector<LiftedRecording> recordings_;
-    std::size_t base_ = 0;
+    std::size_t base_ = 0;             // the median step
+    std::vector<std::size_t> middle_;  // and those about as long
     std::int64_t launch_ns_ = 0;
 };
 
@@ -138,7 +143,8 @@ void Lifting::check() const {
     if (trace_.steps.empty()) {
         refuse(out_.file,
                "the trace has no steps (ranges ProfilerStep#N), so what a step takes is not known; call "
-               "profiler.step() after each step of the loop");
+               "profiler.step() after each step of the loop (PyTorch), or push an NVTX range ProfilerStep#N "
+               "around each");
     }
     if (trace_.collectives.size() == 0) {
         const bool any = std::find(trace_.device.kind.begin(), trace_.device.kind.end(),
@@ -191,6 +197,9 @@ void Lifting::read_steps() {
     for (std::size_t s = 0; s < steps_.size(); ++s) lengths.emplace_back(steps_[s].window.length(), s);
     std::sort(lengths.begin(), lengths.end());
     base_ = lengths[(lengths.size() - 1) / 2].second;
+    // The middle half stands for the median step.
+    for (std::size_t i = lengths.size() / 4; i < lengths.size() - lengths.size() / 4; ++i)
+        middle_.push_back(lengths[i].second);
     std::vector<std::int64_t> windows;
     windows.reserve(lengths.size());
     for (const auto& [length, step] : lengths) windows.push_back(length);
@@ -198,7 +207,9 @@ void Lifting::read_steps() {
     out_.steps = static_cast<int>(steps_.size());
 
     LiftedStep step = recordings_[base_].step;
-    take_medians(step, recordings_);
+    std::vector<std::size_t> others = middle_;
+    std::erase(others, base_);
+    take_means(step, recordings_, others);
     out_.step = std::move(step);
 }
 
@@ -253,10 +264,32 @@ void Lifting::know_memory() {
 }
 
 void Lifting::know_costs() {
-    const RecordedFigures figures = figures_of(recordings_, static_cast<double>(launch_ns_) * kNs);
+    const RecordedFigures figures = figures_of(recordings_, middle_, static_cast<double>(launch_ns_) * kNs);
     out_.cluster = cluster_of(trace_, sim::load_cluster(base_cluster_of(trace_)), figures, out_.notes);
     const Program program = program_of(out_, job_of(out_, {}));
     out_.costs.operation_ns = calibrate_engine(program.step(program.warm_up_steps()), figures, out_.cluster);
+}
+
+// A job goes at the pace of its slowest rank at each collective. How long this one waited for others does not
+// belong to its collectives (with fewer of them it would wait as long, but in fewer places): it is spread
+// over its kernels.
+void Lifting::spread_waiting() {
+    std::vector<traces::Interval> windows;
+    for (const std::size_t s : middle_) windows.push_back(steps_[s].window);
+    std::sort(windows.begin(), windows.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
+    const double waiting =
+        static_cast<double>(exposed_waiting(trace_, rank_, windows)) / static_cast<double>(windows.size());
+    double kernels = 0;
+    out_.step.for_each_item([&](Item& item) {
+        if (item.kind == Item::Kind::kernel) kernels += static_cast<double>(item.device_ns);
+    });
+    if (waiting <= 0 || kernels <= 0) return;
+    const double factor = 1 + waiting / kernels;
+    out_.step.for_each_item([&](Item& item) {
+        if (item.kind == Item::Kind::kernel)
+            item.device_ns = std::llround(static_cast<double>(item.device_ns) * factor);
+    });
+    out_.waiting_s = waiting * kNs;
 }
 
 void Lifting::tell_what_is_missing() {
@@ -308,6 +341,7 @@ Lifted Lifting::run() {
     read_steps();
     know_settings();
     know_memory();
+    spread_waiting();
     know_costs();
     tell_what_is_missing();
     return std::move(out_);
@@ -320,7 +354,7 @@ Lifted lift(const Trace& trace) {
 }
 
 Job job_of(const Lifted& lifted, const std::vector<Override>& changes) {
-    std::vector<Override> settings = {{"run.device", "sim"}, {"run.steps", "8"}};
+    std::vector<Override> settings = {{"run.device", "sim"}, {"run.steps", "12"}};
     settings.insert(settings.end(), lifted.settings.begin(), lifted.settings.end());
     // What the new mode or strategy does not know goes with the old one.
     for (const Override& change : changes) {

@@ -40,7 +40,8 @@ struct Lifted {
     bool modules = false;     // the module tree is known
     bool memory = false;      // allocations are known: peaks are whole
     ParametersFrom parameters = ParametersFrom::nothing;
-    double step_s = 0;               // median, recorded
+    double step_s = 0;     // median, recorded
+    double waiting_s = 0;  // for other ranks, of a step, that no kernel hid; 0: none, or one rank is known
     std::int64_t peak_bytes = -1;    // recorded; -1 unknown
     std::vector<std::string> notes;  // sentences: what could not be known, and how to record it
 };

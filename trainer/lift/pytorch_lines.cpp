@@ -115,10 +115,13 @@ PytorchLines fsdp1(const Lifted& lifted, const Job& job) {
 
 std::vector<PytorchLines> pytorch_lines(const Lifted& lifted, const Job& job) {
     if (job.parallel.mode == ParallelMode::ddp) {
+        // Buckets that were lifted whole are what they were.
+        const bool whole = lifted.parameters == ParametersFrom::buckets && job.ddp.bucket_cap_mb < 0.01;
+        const std::string buckets = whole ? "" : fmt::format(", bucket_cap_mb={:g}", job.ddp.bucket_cap_mb);
         const std::string view = job.ddp.gradient_as_bucket_view ? ", gradient_as_bucket_view=True" : "";
         return {{"DDP",
                  {"from torch.nn.parallel import DistributedDataParallel as DDP",
-                  fmt::format("model = DDP(model, bucket_cap_mb={:g}{})", job.ddp.bucket_cap_mb, view)}}};
+                  fmt::format("model = DDP(model{}{})", buckets, view)}}};
     }
     if (job.parallel.mode != ParallelMode::fsdp) return {};
     std::vector<PytorchLines> both;

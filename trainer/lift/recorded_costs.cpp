@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -110,6 +111,29 @@ EngineBytes bytes_of(const Plan& plan) {
 }
 
 }  // namespace
+
+std::int64_t exposed_waiting(const Trace& trace, int rank_index,
+                             const std::vector<traces::Interval>& windows) {
+    std::vector<traces::Interval> kernels, waits;
+    for (std::size_t e = 0; e < trace.device.size(); ++e) {
+        if (trace.device.rank[e] == rank_index && trace.device.kind[e] == traces::DeviceKind::kernel)
+            kernels.push_back({trace.device.start[e], trace.device.end[e]});
+    }
+    const traces::Communications communications = traces::match_communications(trace);
+    for (const traces::CollectiveMatch& match : communications.matches) {
+        if (match.transfer_ns <= 0 || match.unmatched) continue;
+        for (const traces::Communication& part : communications.of(match)) {
+            if (part.rank != rank_index || part.event < 0) continue;
+            const auto e = static_cast<std::size_t>(part.event);
+            waits.push_back({trace.device.start[e], trace.device.end[e] - match.transfer_ns});
+        }
+    }
+    std::erase_if(waits, [](const traces::Interval& wait) { return wait.length() <= 0; });
+    const traces::IntervalSet exposed =
+        traces::subtract(traces::make_union(std::move(waits)), traces::make_union(std::move(kernels)));
+    const std::vector<std::int64_t> inside = traces::length_inside(exposed, windows);
+    return std::accumulate(inside.begin(), inside.end(), std::int64_t{0});
+}
 
 std::string base_cluster_of(const Trace& trace) {
     const std::string_view own = trace.config_value("sim.cluster");

@@ -12,7 +12,7 @@
 
 namespace shardscope::trainer::lift {
 
-// Medians over the steps that were looked at.
+// Means over the middle half of the steps; of calls medians.
 struct RecordedFigures {
     EngineFigures engine;
     double launch_s = 0, event_s = 0;  // of one call
@@ -25,6 +25,11 @@ sim::Cluster cluster_of(const traces::Trace& trace, const sim::Cluster& base, co
 // The rates that make the engine's work in `plan`, the Plan of the recorded step, take as long as it took;
 // returns the host's nanoseconds for each range.
 std::int64_t calibrate_engine(const Plan& plan, const RecordedFigures& figures, sim::Cluster& cluster);
+
+// How long a rank waited for others in collectives while none of its kernels ran, in these windows (sorted,
+// disjoint). Known only where the trace has several ranks. Nanoseconds.
+std::int64_t exposed_waiting(const traces::Trace& trace, int rank_index,
+                             const std::vector<traces::Interval>& windows);
 
 // The name of a shipped cost model for the trace's devices.
 std::string base_cluster_of(const traces::Trace& trace);

@@ -53,6 +53,7 @@ class StepLifter {
                traces::Interval host, const StepLifterOptions& options)
         : trace_(trace),
           roles_(roles),
+          all_(points),
           rank_(points.rank()),
           host_(host),
           options_(options),
@@ -104,6 +105,7 @@ class StepLifter {
 
     const Trace& trace_;
     const HostRangeRoles& roles_;
+    const HostPoints& all_;
     const int rank_;
     const traces::Interval host_;
     const StepLifterOptions& options_;
@@ -449,6 +451,8 @@ void StepLifter::work(const Point& point) {
         ++out_.engine.launches;
         out_.engine.host_ns += std::exchange(gap_, 0);
         engine_since_ = true;
+        std::int64_t& stream = stream_end_[device.stream[e]];
+        stream = std::max(stream, device.end[e]);
         if (device.kind[e] == DeviceKind::communication) {
             collective(point, device.collective[e]);
         } else {
@@ -456,16 +460,19 @@ void StepLifter::work(const Point& point) {
         }
         return;
     }
-    // Where the stream was idle although the work was there, starting it took that long.
+    // Where the stream was idle although the work was there, and nothing was communicated that it can have
+    // waited for, starting it took that long.
     std::int64_t& end = stream_end_[device.stream[e]];
-    const std::int64_t idle = device.start[e] - std::max(end, point.end);
-    const bool waited = std::exchange(engine_since_, false) || end == 0;
+    std::int64_t ready = std::max(end, point.end);
+    if (std::exchange(engine_since_, false))
+        ready = std::max(ready, all_.communication_before(device.start[e]));
+    const std::int64_t idle = end == 0 ? 0 : device.start[e] - ready;
     end = std::max(end, device.end[e]);
     Item item;
     item.kind = device.kind[e] == DeviceKind::memcpy   ? Item::Kind::memcpy
                 : device.kind[e] == DeviceKind::memset ? Item::Kind::memset
                                                        : Item::Kind::kernel;
-    item.device_ns = took + (waited ? 0 : std::max<std::int64_t>(0, idle));
+    item.device_ns = took + std::max<std::int64_t>(0, idle);
     item.bytes = device.bytes[e];
     item.copy_kind = device.copy_kind[e];
     item.name = text(device.name[e]);
