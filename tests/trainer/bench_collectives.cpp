@@ -95,7 +95,7 @@ void by_hand(Operation operation, Buffers& b) {
     }
 }
 
-// A process group, used as a rank's stream does: one collective after the other.
+// A process group, used as a rank's stream does: one collective after the other, and nothing to do meanwhile.
 class Ours {
   public:
     Ours(std::unique_ptr<Wire> wire, Sums sums) {
@@ -103,6 +103,7 @@ class Ours {
         options.mesh = {g_ranks, g_ranks};
         options.sums = sums;
         group_ = make_collective_group(std::move(wire), options);
+        group_->look_while([this] { return waiting_.load(std::memory_order_relaxed); });
     }
     void operator()(Operation operation, Buffers& b) {
         CollectiveLaunch launch;
@@ -112,8 +113,10 @@ class Ours {
         launch.call = {operation, DType::fp32, b.out.data(), b.in.data(), static_cast<std::int64_t>(b.full),
                        1};
         std::atomic<int> done{0};
-        group_->begin(launch, [&done](const std::exception_ptr& error) {
+        waiting_.store(true);
+        group_->begin(launch, [&](const std::exception_ptr& error) {
             if (error) std::rethrow_exception(error);  // ends the program
+            waiting_.store(false);
             done.store(1);
             done.notify_one();
         });
@@ -121,6 +124,7 @@ class Ours {
     }
 
   private:
+    std::atomic<bool> waiting_{false};
     std::unique_ptr<ProcessGroup> group_;
     std::int64_t sequence_ = 0;
 };

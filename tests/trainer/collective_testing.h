@@ -15,6 +15,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -175,6 +177,52 @@ class Part {
     CollectiveCall call_;
 };
 
+// What all ranks of a rig answer when one of them asks.
+class MemoryInquiries {
+  public:
+    std::shared_ptr<Inquiry> inquiry(int rank) { return std::make_shared<One>(*this, rank); }
+    // Does not hear questions any more, as a group whose thread stands still.
+    void silence(int rank) {
+        const std::lock_guard lock(mutex_);
+        silent_.insert(rank);
+    }
+
+  private:
+    class One final : public Inquiry {
+      public:
+        One(MemoryInquiries& all, int rank) : all_(all), rank_(rank) {}
+        void listen(std::function<void()> asked) override {
+            const std::lock_guard lock(all_.mutex_);
+            all_.asked_[rank_] = std::move(asked);
+        }
+        void stop_listening() override { listen(nullptr); }
+        void ask() override {
+            const std::lock_guard lock(all_.mutex_);
+            all_.answers_.clear();
+            for (const auto& [rank, asked] : all_.asked_) {
+                if (asked && !all_.silent_.contains(rank)) asked();
+            }
+        }
+        void answer(const Standing& standing) override {
+            const std::lock_guard lock(all_.mutex_);
+            all_.answers_[rank_] = standing;
+        }
+        std::optional<Standing> of(int rank) const override {
+            const std::lock_guard lock(all_.mutex_);
+            const auto found = all_.answers_.find(rank);
+            return found == all_.answers_.end() ? std::nullopt : std::optional(found->second);
+        }
+
+      private:
+        MemoryInquiries& all_;
+        int rank_;
+    };
+    std::mutex mutex_;
+    std::map<int, std::function<void()>> asked_;
+    std::map<int, Standing> answers_;
+    std::set<int> silent_;
+};
+
 // A group for each rank.
 class GroupRig {
   public:
@@ -183,6 +231,7 @@ class GroupRig {
         Sums sums = Sums::ordered;
         std::uint64_t seed = 0;  // of the wires
         double timeout_s = 0;
+        bool ask = false;  // each other, before one is blamed
     };
     explicit GroupRig(int ranks) : GroupRig(ranks, Options{}) {}
     GroupRig(int ranks, const Options& options)
@@ -194,6 +243,7 @@ class GroupRig {
             group.mesh = mesh_;
             group.sums = options.sums;
             group.timeout_s = options.timeout_s;
+            if (options.ask) group.inquiry = inquiries_.inquiry(rank);
             group.unit_name = [](int unit) { return "net." + std::to_string(unit + 2); };
             group.on_trouble = [this, rank](const CollectiveTrouble& trouble) {
                 const std::lock_guard lock(mutex_);
@@ -210,6 +260,7 @@ class GroupRig {
     const Mesh& mesh() const { return mesh_; }
     int ranks() const { return mesh_.ranks; }
     MemoryWires& wires() { return wires_; }
+    MemoryInquiries& inquiries() { return inquiries_; }
     ProcessGroup& group(int rank) { return *groups_[static_cast<std::size_t>(rank)]; }
     void reset(int rank) { groups_[static_cast<std::size_t>(rank)].reset(); }
 
@@ -245,6 +296,7 @@ class GroupRig {
   private:
     Mesh mesh_;
     MemoryWires wires_;
+    MemoryInquiries inquiries_;
     std::mutex mutex_;
     std::vector<std::vector<CollectiveTrouble>> troubles_;
     std::vector<std::map<int, std::int64_t>> sequences_;  // by rank and communicator

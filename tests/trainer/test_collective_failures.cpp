@@ -111,6 +111,90 @@ TEST_F(CollectiveFailure, SaysWhatDidNotEndWhereAllHaveBegun) {
     EXPECT_EQ(troubles[0].reason, expected);
 }
 
+// --- who waits for whom, in shard groups {0, 1} and {2, 3}, replicate groups {0, 2} and {1, 3}
+// ---------------
+
+class WaitingChain : public CollectiveFailure {
+  protected:
+    // What the others learn of it: the first that is told.
+    static CollectiveTrouble trouble(GroupRig& rig, int rank) {
+        const auto told = rig.troubles(rank);
+        return told.empty() ? CollectiveTrouble() : told[0];
+    }
+    std::future<void> wait_in(GroupRig& rig, int rank, Group group) {
+        auto future = rig.begin(rank, rig.launch(rank, call(Operation::all_reduce, 1000), group));
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));  // others begin to wait later
+        return future;
+    }
+    GroupRig rig_{4, {.shard = 2, .timeout_s = 0.3, .ask = true}};
+};
+
+TEST_F(WaitingChain, DoesNotBlameARankThatOnlyWaits) {
+    auto longest = wait_in(rig_, 0, Group::replicate);
+    auto next = wait_in(rig_, 2, Group::shard);
+    const std::string expected =
+        "rank 3 has not begun all_reduce number 0 of communicator 2 (step 3, unit 2 \"net.4\"), in which "
+        "rank 2 "
+        "waits; rank 0 has waited for more than the 0.3 s of run.timeout";
+    EXPECT_EQ(error_of(longest), expected);
+    EXPECT_EQ(trouble(rig_, 0).rank, 3);
+    EXPECT_EQ(
+        error_of(next),
+        "rank 3 has not begun all_reduce number 0 of communicator 2 (step 3, unit 2 \"net.4\") within the "
+        "0.3 s of run.timeout");
+}
+
+TEST_F(WaitingChain, FollowsItOverSeveralRanks) {
+    auto first = wait_in(rig_, 1, Group::shard);       // for 0
+    auto second = wait_in(rig_, 0, Group::replicate);  // for 2
+    auto third = wait_in(rig_, 2, Group::shard);       // for 3
+    error_of(first);
+    EXPECT_EQ(trouble(rig_, 1).rank, 3);
+    EXPECT_NE(trouble(rig_, 1).reason.find("in which rank 2 waits; rank 1 has waited"), std::string::npos);
+    error_of(second);
+    error_of(third);
+}
+
+TEST_F(WaitingChain, ARankThatDoesNotAnswerIsItsEnd) {
+    rig_.inquiries().silence(2);
+    auto longest = wait_in(rig_, 0, Group::replicate);
+    auto next = wait_in(rig_, 2, Group::shard);
+    EXPECT_EQ(
+        error_of(longest),
+        "rank 2 has not begun all_reduce number 0 of communicator 3 (step 3, unit 2 \"net.4\") within the "
+        "0.3 s of run.timeout, and does not answer");
+    error_of(next);
+}
+
+// It has begun, and its data do not come.
+TEST_F(WaitingChain, ARankThatHangsInsideACollectiveIsItsEnd) {
+    rig_.wires().hold_back(3, collectives::message_tag(2, 0, collectives::MessageStream::inputs));
+    rig_.inquiries().silence(3);
+    auto longest = wait_in(rig_, 0, Group::replicate);
+    auto next = wait_in(rig_, 2, Group::shard);
+    auto hanging = wait_in(rig_, 3, Group::shard);
+    EXPECT_EQ(
+        error_of(longest),
+        "rank 3 does not go on with all_reduce number 0 of communicator 2 (step 3, unit 2 \"net.4\"), in "
+        "which rank 2 waits, and does not answer; rank 0 has waited for more than the 0.3 s of run.timeout");
+    EXPECT_EQ(trouble(rig_, 0).rank, 3);
+    error_of(next);
+    error_of(hanging);
+}
+
+TEST_F(WaitingChain, ACircleIsNobodysFault) {
+    auto first = wait_in(rig_, 0, Group::world);   // for 1
+    auto second = wait_in(rig_, 1, Group::shard);  // for 0
+    EXPECT_EQ(
+        error_of(first),
+        "ranks 0 and 1 wait for each other for more than the 0.3 s of run.timeout: rank 0 in all_reduce "
+        "number 0 of communicator 0 (step 3, unit 2 \"net.4\") and rank 1 in all_reduce number 0 of "
+        "communicator 1 (step 3, unit 2 \"net.4\"); all ranks must begin the collectives of their "
+        "communicators in the same order");
+    EXPECT_EQ(trouble(rig_, 0).rank, -1);
+    error_of(second);
+}
+
 TEST_F(CollectiveFailure, WaitsForEverWithoutALimit) {
     GroupRig rig(2);
     auto first = rig.begin(0, rig.launch(0, {Operation::barrier}));

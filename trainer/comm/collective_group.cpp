@@ -1,6 +1,7 @@
 #include "trainer/comm/collective_group.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <limits>
@@ -22,9 +23,11 @@
 #include "trainer/comm/message_tag.h"
 #include "trainer/comm/moves.h"
 #include "trainer/comm/ordered_sums.h"
+#include "trainer/comm/relax.h"
 #include "trainer/comm/ring_sums.h"
 #include "trainer/comm/scratch_pool.h"
 #include "trainer/comm/transfer.h"
+#include "trainer/comm/waiting_chain.h"
 
 namespace shardscope::trainer {
 
@@ -37,11 +40,15 @@ using std::chrono::microseconds;
 constexpr std::size_t kOrderedScratch = 4;  // ordered sums that receive at a time
 constexpr microseconds kIdleWait{1'000'000};
 constexpr microseconds kBusyWait{100'000};
+// Looks without a pause, then with. About what another member takes for a block that it copies and sums
+// before it looks for messages itself, and little of the time for which the core is another's who wants it.
+constexpr microseconds kLook{200};
 // How long a member that found a divergence stays for its own headers to leave, so that the others find it,
 // too.
 constexpr microseconds kLastWords{250'000};
 // Where a process is silent, the World says so, at most a beat of its pulse (1 s) after the timeout. Here
-// only those are seen who wait for it and do not come for that: they are not to be blamed first.
+// only those are seen who wait for it and do not come for that: they are not to be blamed first. Meanwhile
+// the ranks that have been asked answer.
 constexpr microseconds kWorldFirst{1'500'000};
 
 struct Flight {
@@ -67,10 +74,12 @@ class CollectiveGroup : public ProcessGroup {
                 fmt::format("a mesh of {} ranks over a wire between {}", options.mesh.ranks, wire_->ranks()));
         }
         thread_ = std::thread([this] { run(); });
+        if (options_.inquiry) options_.inquiry->listen([this] { be_asked(); });
     }
     ~CollectiveGroup() override { join(); }
 
     const char* name() const override { return name_.c_str(); }
+    void look_while(std::function<bool()> nothing_to_do) override;
     void begin(const CollectiveLaunch& collective, Done done) override;
     void fail(std::exception_ptr error) override;
     std::string waiting() const override;
@@ -89,6 +98,8 @@ class CollectiveGroup : public ProcessGroup {
     std::vector<int> ranks_of(int communicator) const;
     void check(const CollectiveLaunch& collective) const;
     void join();
+    void be_asked();  // by the inquiry
+    void wake();
 
     // --- on the group's thread -----------------------------------------------------------------------------
     void run();
@@ -97,10 +108,13 @@ class CollectiveGroup : public ProcessGroup {
     void start(Communicator& communicator, Flight flight);
     bool advance(Flight& flight);  // whether anything changed
     bool advance_all();
+    bool look();  // whether there is anything new
     void end(std::list<Flight>::iterator flight);
     void check_divergence(const Flight& flight);
     // How long until the next one; throws what is too late.
-    microseconds check_deadlines() const;
+    microseconds check_deadlines();
+    const Flight& oldest() const;  // that began first, or was held back longest
+    Standing standing() const;
     void check_held() const;  // when all else has ended: nothing waits for what never began
     CollectiveTrouble lost(const WireError& error) const;
     void refuse(const std::exception_ptr& error);  // ends everything, also what is begun until stop()
@@ -116,13 +130,17 @@ class CollectiveGroup : public ProcessGroup {
     std::map<std::uint64_t, CallHeader> open_;  // what has not ended, or failed, by number
     std::uint64_t numbers_ = 0;
     std::exception_ptr failure_;  // the first
-    bool stopping_ = false, stopped_ = false;
+    std::function<bool()> nothing_to_do_;
+    bool stopping_ = false, stopped_ = false, asked_ = false;
+
+    std::atomic<bool> woken_{false};
 
     // The thread's own.
     ScratchPool scratch_;
     std::map<int, Communicator> communicators_;  // by id
     std::list<Flight> flights_;                  // under way, in the order in which they began
-    std::unique_ptr<Wire> wire_;                 // others call wake() only
+    std::uint64_t asked_about_ = 0;  // the number of the late one that the others were asked about
+    std::unique_ptr<Wire> wire_;     // others call wake() only
 
     std::mutex joining_;
     std::thread thread_;
@@ -183,6 +201,18 @@ void CollectiveGroup::check(const CollectiveLaunch& collective) const {
     }
 }
 
+void CollectiveGroup::look_while(std::function<bool()> nothing_to_do) {
+    const std::lock_guard lock(mutex_);
+    nothing_to_do_ = std::move(nothing_to_do);
+}
+
+// After what the thread is to see.
+void CollectiveGroup::wake() {
+    woken_.store(true, std::memory_order_release);
+    changed_.notify_one();
+    wire_->wake();
+}
+
 void CollectiveGroup::begin(const CollectiveLaunch& collective, Done done) {
     check(collective);
     Flight flight;
@@ -212,8 +242,7 @@ void CollectiveGroup::begin(const CollectiveLaunch& collective, Done done) {
         }
     }
     if (refusal) return one.front().done(refusal);
-    changed_.notify_one();
-    wire_->wake();
+    wake();
 }
 
 void CollectiveGroup::fail(std::exception_ptr error) {
@@ -222,8 +251,7 @@ void CollectiveGroup::fail(std::exception_ptr error) {
         if (stopped_ || failure_) return;
         failure_ = std::move(error);
     }
-    changed_.notify_one();
-    wire_->wake();
+    wake();
 }
 
 std::string CollectiveGroup::waiting() const {
@@ -243,9 +271,17 @@ void CollectiveGroup::join() {
         const std::lock_guard lock(mutex_);
         stopping_ = true;
     }
-    changed_.notify_one();
-    wire_->wake();
+    wake();
     thread_.join();
+    if (options_.inquiry) options_.inquiry->stop_listening();
+}
+
+void CollectiveGroup::be_asked() {
+    {
+        const std::lock_guard lock(mutex_);
+        asked_ = true;
+    }
+    wake();
 }
 
 // --- on the group's thread ---------------------------------------------------------------------------------
@@ -274,10 +310,10 @@ void CollectiveGroup::run() {
     stopped_ = true;
 }
 
-// It never looks for work in a loop: the rank's other threads may have no core but this one's.
+// It sleeps between looks while the rank's other threads have work: they may have no core but this one's.
 void CollectiveGroup::carry_on() {
     while (accept()) {
-        const bool changed = advance_all();
+        const bool changed = advance_all() || look();
         const microseconds until_deadline = check_deadlines();
         const microseconds wait = changed            ? microseconds(0)
                                   : flights_.empty() ? kIdleWait
@@ -286,14 +322,30 @@ void CollectiveGroup::carry_on() {
     }
 }
 
+// Who comes back from a sleep comes late, and on an idle core has to wake it: it does not go to sleep at once
+// where there is nobody to make room for.
+bool CollectiveGroup::look() {
+    if (flights_.empty() || !nothing_to_do_) return false;  // set before a flight began
+    for (const auto until = Clock::now() + kLook; nothing_to_do_() && Clock::now() < until;) {
+        if (wire_->progress(0) || woken_.load(std::memory_order_acquire)) return true;
+        relax();
+    }
+    return false;
+}
+
 bool CollectiveGroup::accept() {
     std::list<Flight> begun;
+    bool asked = false;
+    woken_.store(false, std::memory_order_relaxed);
     {
         const std::lock_guard lock(mutex_);
         if (failure_) throw ToldToFail();
         begun.swap(begun_);
+        asked = std::exchange(asked_, false);
         if (stopping_ && begun.empty() && flights_.empty()) return false;
     }
+    // On this thread: one that stands still does not answer.
+    if (asked) options_.inquiry->answer(standing());
     for (Flight& flight : begun) {
         Communicator& communicator = communicators_[flight.launch.communicator];
         if (communicator.ranks.empty()) communicator.ranks = ranks_of(flight.launch.communicator);
@@ -388,23 +440,35 @@ void CollectiveGroup::check_divergence(const Flight& flight) {
     throw Trouble({wire_->rank(), divergence(own, rank, theirs, options_.unit_name)});
 }
 
-microseconds CollectiveGroup::check_deadlines() const {
+const Flight& CollectiveGroup::oldest() const {
+    return *std::min_element(flights_.begin(), flights_.end(),
+                             [](const Flight& a, const Flight& b) { return a.begun < b.begun; });
+}
+
+Standing CollectiveGroup::standing() const {
+    if (flights_.empty()) return {};
+    const Flight& flight = oldest();
+    Standing standing;
+    standing.collective = title_of(flight);
+    std::optional<std::size_t> place;
+    if (const auto missing = flight.headers->first_missing()) place = static_cast<std::size_t>(*missing);
+    standing.waited_began = !place;
+    if (!place && flight.transfer) place = flight.transfer->awaits();
+    if (place) standing.waits_for = (*flight.ranks)[*place];
+    return standing;
+}
+
+microseconds CollectiveGroup::check_deadlines() {
     if (options_.timeout_s <= 0 || flights_.empty()) return kIdleWait;
-    const auto timeout = kWorldFirst + std::chrono::duration_cast<Clock::duration>(
-                                           std::chrono::duration<double>(options_.timeout_s));
+    const Flight& late = oldest();
     const auto now = Clock::now();
-    // The one that began first, or was held back longest.
-    const auto oldest = std::min_element(flights_.begin(), flights_.end(),
-                                         [](const Flight& a, const Flight& b) { return a.begun < b.begun; });
-    if (now < oldest->begun + timeout) {
-        return std::chrono::ceil<microseconds>(oldest->begun + timeout - now);
-    }
-    const std::string limit = fmt::format("within the {} s of run.timeout", options_.timeout_s);
-    if (const auto missing = oldest->headers->first_missing()) {
-        throw Trouble({(*oldest->ranks)[static_cast<std::size_t>(*missing)],
-                       fmt::format("has not begun {} {}", title_of(*oldest), limit)});
-    }
-    throw Trouble({-1, fmt::format("{} did not end {}", title_of(*oldest), limit)});
+    const auto timeout = late.begun + std::chrono::duration_cast<Clock::duration>(
+                                          std::chrono::duration<double>(options_.timeout_s));
+    const auto until = [&](Clock::time_point then) { return std::chrono::ceil<microseconds>(then - now); };
+    if (now < timeout) return until(timeout);
+    if (options_.inquiry && std::exchange(asked_about_, late.number) != late.number) options_.inquiry->ask();
+    if (now < timeout + kWorldFirst) return until(timeout + kWorldFirst);
+    throw Trouble(end_of_chain(wire_->rank(), standing(), options_.timeout_s, options_.inquiry.get()));
 }
 
 CollectiveTrouble CollectiveGroup::lost(const WireError& error) const {

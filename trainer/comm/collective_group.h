@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "trainer/comm/inquiry.h"
 #include "trainer/comm/process_group.h"
 #include "trainer/comm/wire.h"
 #include "trainer/executor/delays.h"
@@ -35,6 +36,8 @@ struct CollectiveGroupOptions {
     // Told once, on the group's thread, of what the group finds out itself (a member that does not come in
     // time, one that calls something else, a wire that breaks); everything then ends with a CollectiveError.
     std::function<void(const CollectiveTrouble&)> on_trouble;
+    // How to learn what the others wait for, before one of them is named; null: the first that has not come.
+    std::shared_ptr<Inquiry> inquiry;
     Delays* delays = nullptr;  // for tests, before each part; null: none
 };
 

@@ -60,9 +60,12 @@ class AllGather : public Transfer {
 
     bool advance() override {
         bool changed = false;
+        // A receive may copy all of the data before it returns: only when the others can do so, too.
+        for (Peer& peer : peers_) {
+            if (context_.may_send(peer.place, peer.bytes)) changed |= peer.send.advance(1);
+        }
         for (Peer& peer : peers_) {
             if (context_.may_receive(peer.place)) changed |= peer.receive.advance(1);
-            if (context_.may_send(peer.place, peer.bytes)) changed |= peer.send.advance(1);
         }
         changed |= copy_.advance();
         return changed;
@@ -71,6 +74,15 @@ class AllGather : public Transfer {
         return copy_.ended() && std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
                    return peer.send.ended() && peer.receive.ended();
                });
+    }
+    std::optional<std::size_t> awaits() const override {
+        for (const Peer& peer : peers_) {
+            if (!peer.receive.ended()) return peer.place;
+        }
+        for (const Peer& peer : peers_) {
+            if (!peer.send.ended()) return peer.place;
+        }
+        return std::nullopt;
     }
 
   private:
@@ -143,6 +155,13 @@ class Broadcast : public Transfer {
                            [](const MessageLine& line) { return line.ended(); }) &&
                std::all_of(targets_.begin(), targets_.end(),
                            [](const Target& target) { return target.send.ended(); });
+    }
+    std::optional<std::size_t> awaits() const override {
+        if (!receive_.empty() && !receive_[0].ended()) return from_;
+        for (const Target& target : targets_) {
+            if (!target.send.ended()) return target.place;
+        }
+        return std::nullopt;
     }
 
   private:

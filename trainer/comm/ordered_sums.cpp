@@ -44,8 +44,8 @@ class OrderedSums : public Transfer {
             changed |= sum_next();
         }
         if (!all_reduce_) return changed;
+        for (Peer& peer : peers_) changed |= peer.send_results.advance(summed_);
         for (Peer& peer : peers_) {
-            changed |= peer.send_results.advance(summed_);
             // In place a result overwrites what was sent of the same block.
             if (context_.may_receive(peer.place))
                 changed |= peer.receive_results.advance(peer.send_inputs.over());
@@ -58,6 +58,17 @@ class OrderedSums : public Transfer {
                    return peer.send_inputs.ended() &&
                           (!all_reduce_ || (peer.send_results.ended() && peer.receive_results.ended()));
                });
+    }
+
+    std::optional<std::size_t> awaits() const override {
+        for (const Peer& peer : peers_) {
+            if (peer.receive_inputs.over() <= summed_ && summed_ < own_.count()) return peer.place;
+        }
+        for (const Peer& peer : peers_) {
+            if (all_reduce_ && !peer.receive_results.ended()) return peer.place;
+            if (!peer.send_inputs.ended() || (all_reduce_ && !peer.send_results.ended())) return peer.place;
+        }
+        return std::nullopt;
     }
 
   private:

@@ -27,6 +27,10 @@ class ProcessGroup {
     // "mpi", "tcp": the engine in the kernels' names.
     virtual const char* name() const = 0;
 
+    // Says whether this process has nothing to do but to wait: then the group looks for messages without a
+    // pause, where it would else sleep in between. Called on a thread of the group. Before the first begin().
+    virtual void look_while(std::function<bool()> nothing_to_do) = 0;
+
     // Called once, on a thread of the group, when this rank's data is in place (an all_reduce's and a
     // broadcast's too) and its input may be changed. `error`: null, or why it never will be.
     using Done = std::function<void(std::exception_ptr error)>;

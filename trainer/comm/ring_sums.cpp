@@ -55,6 +55,12 @@ class RingSums : public Transfer {
         return summed_ == sums() && (members_ == 1 || (send_sums_.ended() && receive_sums_.ended())) &&
                (!all_reduce_ || members_ == 1 || (send_results_.ended() && receive_results_.ended()));
     }
+    std::optional<std::size_t> awaits() const override {
+        if (members_ == 1) return std::nullopt;
+        if (!receive_sums_.ended() || (all_reduce_ && !receive_results_.ended())) return previous_;
+        if (!send_sums_.ended() || (all_reduce_ && !send_results_.ended())) return next_;
+        return std::nullopt;
+    }
 
   private:
     MessageLine line_to(MessageStream stream, MessageLine::Outgoing memory) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "trainer/comm/header_exchange.h"
@@ -49,6 +50,9 @@ class Transfer {
     virtual bool advance() = 0;
     // The output is complete and the input may be changed.
     virtual bool ended() const = 0;
+    // The place of a member that this one gets something from, or that takes something from it; none where it
+    // has ended, or stands still itself.
+    virtual std::optional<std::size_t> awaits() const = 0;
 };
 
 }  // namespace shardscope::trainer::collectives

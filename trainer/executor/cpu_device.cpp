@@ -53,6 +53,7 @@ CpuDevice::CpuDevice(const Mesh& mesh, const CpuDeviceOptions& options, std::uni
           workers_ready_.count_down();
       }) {
     workers_ready_.wait();
+    if (group_ && options.own_core) group_->look_while([this] { return scheduler_.resting(); });
 }
 
 // --- streams ---------------------------------------------------------------------------------------------

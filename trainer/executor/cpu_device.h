@@ -29,6 +29,9 @@ struct CpuDeviceOptions {
     // Bytes of address space that a buffer must leave to others: a BLAS that gets none for its own buffers
     // spins for ever.
     std::int64_t headroom = 0;
+    // The process has a core to itself: what carries collectives to others may look for messages without a
+    // pause while no worker has anything to do.
+    bool own_core = false;
 };
 
 class CpuDevice final : public Device {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "trainer/comm/collective_group.h"
+#include "trainer/comm/world_inquiry.h"
 #include "trainer/executor/cpu_device.h"
 #include "trainer/executor/cuda_module.h"
 #include "trainer/executor/device_trace.h"
@@ -44,6 +45,7 @@ std::unique_ptr<ProcessGroup> make_group(const DeviceRequest& request) {
         }
         world.fail({trouble.rank, reason, trouble.lost});
     };
+    options.inquiry = make_world_inquiry(world);
     options.delays = &request.delays;
     return make_collective_group(request.processes->open_wire(), options);
 }
@@ -57,6 +59,8 @@ std::unique_ptr<Device> make_cpu_device(const DeviceRequest& request) {
     options.transfer_delay = std::chrono::microseconds(request.test.transfer_delay_us);
     options.delays = &request.delays;
     options.headroom = kBlasBuffer * options.workers;
+    if (request.processes)
+        options.own_core = request.processes->world->place().local_ranks <= ::sysconf(_SC_NPROCESSORS_ONLN);
     return std::make_unique<CpuDevice>(request.program.mesh(), options,
                                        request.processes ? make_group(request) : nullptr);
 }

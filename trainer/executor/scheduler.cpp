@@ -90,6 +90,7 @@ StreamEvent Scheduler::last(StreamIndex stream) const {
 void Scheduler::make_ready(Priority priority, Ready ready) {
     ready_[static_cast<std::size_t>(priority)].push_back(std::move(ready));
     ++ready_count_;
+    active_.fetch_add(1, std::memory_order_relaxed);
 }
 
 // Makes the head of a stream ready, or arrives, if nothing holds it back.
@@ -226,6 +227,7 @@ void Scheduler::run(int worker) {
             lock.lock();
         }
         at_work_[static_cast<std::size_t>(worker)] = false;
+        if (!due) active_.fetch_sub(1, std::memory_order_relaxed);
     }
 }
 

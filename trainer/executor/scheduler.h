@@ -99,6 +99,8 @@ class Scheduler {
         const Queue& queue = queues_[static_cast<std::size_t>(event.stream)];
         return queue.completed.load(std::memory_order_acquire) >= event.sequence;
     }
+    // No item is ready or being run by a worker; takes no lock.
+    bool resting() const { return active_.load(std::memory_order_relaxed) == 0; }
     // Blocks a host thread. Rethrows the first failure of any work.
     void wait(StreamEvent event);
     // For everything that was enqueued before the call.
@@ -167,6 +169,7 @@ class Scheduler {
     std::size_t ready_count_ = 0;
     std::vector<Transfer> transfers_;
     std::size_t asleep_ = 0, woken_ = 0;  // workers that sleep; of these, those that were told to wake
+    std::atomic<std::size_t> active_{0};  // ready or run by a worker
     std::vector<int> home_of_worker_;     // what it works for, or worked for last; -1 none
     std::vector<bool> at_work_;           // by worker
     std::vector<std::thread> workers_;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "trainer/comm/mpi/mpi_job.h"
+#include "trainer/comm/relax.h"
 
 namespace shardscope::trainer::mpi {
 
@@ -36,12 +37,6 @@ long now_ns() {
     timespec now{};
     ::clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * 1'000'000'000L + now.tv_nsec;
-}
-
-void relax() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
 }
 
 }  // namespace

@@ -1,0 +1,92 @@
+#include "trainer/comm/world_inquiry.h"
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "trainer/executor/messages.h"
+#include "trainer/world/world.h"
+
+namespace shardscope::trainer {
+
+namespace {
+
+constexpr const char* kAsk = "collectives.ask";
+constexpr const char* kAnswer = "collectives.answer";
+
+// What the World's thread and the group's share; the World's handlers keep it beyond the group's end.
+struct Board {
+    mutable std::mutex mutex;
+    std::function<void()> asked;  // null: nobody listens
+    std::map<int, Standing> answers;
+
+    void hear_question() {
+        const std::lock_guard lock(mutex);
+        if (asked) asked();
+    }
+    void hear_answer(std::string_view text) {
+        MessageReader message(text);
+        const int rank = message.number<int>();
+        Standing standing;
+        standing.waits_for = message.number<int>();
+        standing.waited_began = message.number<bool>();
+        standing.collective = message.text();
+        const std::lock_guard lock(mutex);
+        answers[rank] = std::move(standing);
+    }
+};
+
+class WorldInquiry final : public Inquiry {
+  public:
+    explicit WorldInquiry(World& world) : world_(world), board_(std::make_shared<Board>()) {
+        const bool passes_on = world.rank() == 0;
+        world.on(kAsk, [&world, passes_on, board = board_](int, std::string_view text) {
+            if (passes_on) world.tell_all(kAsk, text);
+            board->hear_question();
+        });
+        world.on(kAnswer, [&world, passes_on, board = board_](int, std::string_view text) {
+            if (passes_on) world.tell_all(kAnswer, text);
+            board->hear_answer(text);
+        });
+    }
+    ~WorldInquiry() override { stop_listening(); }
+
+    void listen(std::function<void()> asked) override {
+        const std::lock_guard lock(board_->mutex);
+        board_->asked = std::move(asked);
+    }
+    void stop_listening() override { listen(nullptr); }
+
+    void ask() override {
+        {
+            const std::lock_guard lock(board_->mutex);
+            board_->answers.clear();
+        }
+        world_.tell(kAsk, {});
+    }
+    void answer(const Standing& standing) override {
+        world_.tell(kAnswer, MessageWriter()
+                                 .add(world_.rank())
+                                 .add(standing.waits_for)
+                                 .add(standing.waited_began)
+                                 .add(std::string_view(standing.collective))
+                                 .text());
+    }
+    std::optional<Standing> of(int rank) const override {
+        const std::lock_guard lock(board_->mutex);
+        const auto found = board_->answers.find(rank);
+        return found == board_->answers.end() ? std::nullopt : std::optional(found->second);
+    }
+
+  private:
+    World& world_;
+    std::shared_ptr<Board> board_;
+};
+
+}  // namespace
+
+std::unique_ptr<Inquiry> make_world_inquiry(World& world) {
+    return std::make_unique<WorldInquiry>(world);
+}
+
+}  // namespace shardscope::trainer
