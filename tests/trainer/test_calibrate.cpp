@@ -35,7 +35,7 @@ TEST(FitCurve, MediansAndPercentiles) {
     EXPECT_EQ(calibrate::weighted_median({{10, 1}, {1, 5}}), 1);
 }
 
-// Sizes within a quarter of each other are one point; the best rate is 1.
+// Sizes within a tenth of each other are one point; the best rate is 1.
 TEST(FitCurve, IsOfRatesBySize) {
     const calibrate::RateCurve curve = calibrate::rate_curve(
         {{1000, 5, 1}, {1100, 7, 1}, {1050, 6, 1}, {9000, 12, 1}}, calibrate::Shape::any);

@@ -9,7 +9,7 @@ namespace shardscope::trainer::calibrate {
 
 namespace {
 
-constexpr double kOneSize = 1.25;  // sizes within this factor are one point of a curve
+constexpr double kOneSize = 1.1;  // sizes within this factor are one point of a curve
 
 double middle(double low, double high) {
     return 0.5 * (low + high);

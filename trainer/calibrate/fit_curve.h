@@ -27,7 +27,7 @@ struct RateSample {
 };
 enum class Shape { any, rising };
 
-// The best rate of all sizes, and its share by size: weighted medians of sizes that are within a quarter of
+// The best rate of all sizes, and its share by size: weighted medians of sizes that are within a tenth of
 // each other. Rising: larger work is never less efficient (neighbours that say so are pooled).
 struct RateCurve {
     double best = 0;  // 0: no samples
