@@ -20,6 +20,7 @@
 #include "trainer/cli/checkpointing.h"
 #include "trainer/cli/dry_run.h"
 #include "trainer/cli/environment.h"
+#include "trainer/cli/last_resort.h"
 #include "trainer/cli/output.h"
 #include "trainer/cli/rank_errors.h"
 #include "trainer/cli/simulated.h"
@@ -178,13 +179,17 @@ void Training::carry_out() {
     options.control = &control;
     options.make_device = make_device_;
     checkpoints_.attach(options);
+    std::optional<LastResort> last_resort;
+    if (joined_) last_resort.emplace(joined_->world());
     try {
         trace_->measure_clock();
         run_ = run_training(program_, *data_.train, options);
         trace_->measure_clock();
     } catch (const RunError& error) {
+        last_resort.reset();
         failed(error);
     } catch (const std::exception& error) {
+        last_resort.reset();
         if (joined_ && status_of(error) == trainer::kFailed) failed(error);
         if (progress_) progress_->end();
         trace_->give_up();

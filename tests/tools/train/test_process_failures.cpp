@@ -58,6 +58,16 @@ class ProcessFailures : public ::testing::Test {
         words.insert(words.end(), more.begin(), more.end());
         return words;
     }
+    // As straying_program takes it.
+    Words astray(const std::string& how, int rank, int number, const Words& more = {}) const {
+        Words words = {SHARDSCOPE_STRAYING_PROGRAM, how,
+                       std::to_string(rank),        std::to_string(number),
+                       sample("mlp.toml"),          "--model.width=64",
+                       "--run.steps=100000000",     "--run.workers=1",
+                       "--run.trace=" + trace()};
+        words.insert(words.end(), more.begin(), more.end());
+        return words;
+    }
     std::string trace() const { return folder_ / "run.sqlite"; }
     std::string part(int rank) const {
         return folder_ / ("run.rank-0000" + std::to_string(rank) + ".sqlite");
@@ -190,12 +200,7 @@ TEST_F(ProcessFailures, ARankThatWaitsForTheStoppedOneIsNotBlamed) {
 
 // The others see a collective that is not theirs: at once, whatever run.timeout.
 TEST_F(ProcessFailures, ARankThatLeavesOutACollectiveIsNamed) {
-    Words words = job();
-    words[0] = SHARDSCOPE_SKIPPING_PROGRAM;
-    words.insert(words.begin() + 1, {"2", "100"});
-    words.erase(std::find(words.begin(), words.end(), "--trace"));
-    words.back() = "--run.trace=" + words.back();
-    ProcessRun run(kRanks, words);
+    ProcessRun run(kRanks, astray("skip", 2, 100));
     run.start_all();
     for (const auto& [rank, end] : run.ends(kSoon)) {
         EXPECT_EQ(end.status, 1) << rank;
@@ -204,6 +209,32 @@ TEST_F(ProcessFailures, ARankThatLeavesOutACollectiveIsNamed) {
             << rank;
     }
     EXPECT_EQ(stopped_of_merged().at("rank"), 2);
+}
+
+// It lives and answers, so that only the collectives show that it hangs: inside a step, where others wait for
+// those that wait for it, and inside a collective that it has begun. Its process ends all the same.
+TEST_F(ProcessFailures, ARankThatHangsIsNamedAndEnded) {
+    for (const std::string how : {"sleep", "stall"}) {
+        SCOPED_TRACE(how);
+        ProcessRun run(kRanks, astray(how, 3, 300,
+                                      {"--run.timeout=4", "--fsdp.sharding_strategy=HYBRID_SHARD",
+                                       "--fsdp.shard_group=2", "--run.overwrite=true"}));
+        run.start_all();
+        const auto ends = run.ends(kSoon);
+        const std::string fault = how == "sleep" ? "has not begun " : "does not go on with ";
+        for (const auto& [rank, end] : ends) {
+            EXPECT_EQ(end.status, 1) << rank;
+            EXPECT_THAT(end.err, AllOf(ContainsRegex("rank 3 \\(process [0-9]+ on host [^)]+\\) " + fault),
+                                       HasSubstr("4 s of run.timeout")))
+                << rank;
+        }
+        for (const int rank : {0, 1, 2}) EXPECT_THAT(ends.at(rank).err, ContainsRegex(kWaited)) << rank;
+        EXPECT_THAT(ends.at(3).err, HasSubstr("did not come to its end within"));
+        const Json stopped = stopped_of_merged();
+        EXPECT_EQ(stopped.at("rank"), 3);
+        EXPECT_EQ(stopped.at("lost"), false);
+        fs::remove(folder_ / "merged.sqlite");
+    }
 }
 
 TEST_F(ProcessFailures, NoMemoryOnOneRankEndsAll) {

@@ -1,32 +1,48 @@
-// shardscope-train on ranks that are processes, one of which leaves out a collective: as if its program were
-// another one than the others'.
+// shardscope-train on ranks that are processes, one of which goes astray: as if its program were another one
+// than the others', or hung.
 //
-//   skipping_program RANK NUMBER JOB.toml --section.key=value ...
+//   straying_program HOW RANK NUMBER JOB.toml --section.key=value ...
 //
-// The rank does not take part in collective NUMBER of communicator 0, and what comes later takes its number.
+// HOW the rank goes astray: "skip": it does not take part in collective NUMBER of communicator 0, and what
+// comes later takes its number. "sleep": its host sleeps where it should begin its collective NUMBER of all.
+// "stall": the thread that carries its collectives stands still with the first data that it is to send after
+// NUMBER messages.
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "trainer/cli/join.h"
 #include "trainer/cli/launch.h"
 #include "trainer/cli/train.h"
+#include "trainer/comm/call_header.h"
 #include "trainer/executor/devices.h"
+#include "trainer/executor/processes.h"
 
 namespace shardscope::trainer {
 namespace {
 
+[[noreturn]] void sleep_for_ever() {
+    while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
 // A device that is another one but for one collective.
-class SkippingDevice final : public Device {
+class StrayingDevice final : public Device {
   public:
-    SkippingDevice(std::unique_ptr<Device> device, std::int64_t number)
-        : device_(std::move(device)), number_(number) {}
+    StrayingDevice(std::unique_ptr<Device> device, bool sleeps, std::int64_t number)
+        : device_(std::move(device)), sleeps_(sleeps), number_(number) {}
 
     StreamEvent enqueue(StreamIndex stream, const Waits& waits, const CollectiveLaunch& collective) override {
+        if (sleeps_) {
+            if (begun_++ == number_) sleep_for_ever();
+            return device_->enqueue(stream, waits, collective);
+        }
         if (collective.communicator != 0 || collective.sequence < number_)
             return device_->enqueue(stream, waits, collective);
         if (collective.sequence == number_) return device_->mark(stream, waits);
@@ -73,25 +89,65 @@ class SkippingDevice final : public Device {
 
   private:
     std::unique_ptr<Device> device_;
-    std::int64_t number_;
+    bool sleeps_;
+    std::int64_t number_, begun_ = 0;
 };
 
+// A wire that is another one until it stands still.
+class StallingWire final : public Wire {
+  public:
+    StallingWire(std::unique_ptr<Wire> wire, std::int64_t number) : wire_(std::move(wire)), number_(number) {}
+
+    int rank() const override { return wire_->rank(); }
+    int ranks() const override { return wire_->ranks(); }
+    const char* name() const override { return wire_->name(); }
+    Ticket send(int to, std::uint32_t tag, std::span<const std::byte> data) override {
+        const bool header = data.size() == sizeof(collectives::CallHeader);
+        if (sent_++ >= number_ && !header) sleep_for_ever();
+        return wire_->send(to, tag, data);
+    }
+    Ticket receive(int from, std::uint32_t tag, std::span<std::byte> data) override {
+        return wire_->receive(from, tag, data);
+    }
+    bool progress(int wait_us) override { return wire_->progress(wait_us); }
+    bool done(Ticket ticket) override { return wire_->done(ticket); }
+    void wake() override { wire_->wake(); }
+
+  private:
+    std::unique_ptr<Wire> wire_;
+    std::int64_t number_, sent_ = 0;
+};
+
+// The device of the job, of a rank that goes astray.
+std::unique_ptr<Device> make_straying(const std::string& how, std::int64_t number,
+                                      const DeviceRequest& request) {
+    if (how != "stall") return std::make_unique<StrayingDevice>(make_device(request), how == "sleep", number);
+    Processes processes = *request.processes;
+    processes.open_wire = [&, open_wire = processes.open_wire] {
+        return std::make_unique<StallingWire>(open_wire(), number);
+    };
+    DeviceRequest stalling = request;
+    stalling.processes = &processes;
+    return make_device(stalling);
+}
+
 int run(const std::vector<std::string>& words) {
-    const int rank = std::atoi(words.at(0).c_str());
-    const std::int64_t number = std::atoll(words.at(1).c_str());
-    std::vector<std::string> settings(words.begin() + 3, words.end());
+    const std::string how = words.at(0);
+    const int rank = std::atoi(words.at(1).c_str());
+    const std::int64_t number = std::atoll(words.at(2).c_str());
+    std::vector<std::string> settings(words.begin() + 4, words.end());
     const std::optional<Place> place =
         place_from_environment([](const char* name) { return std::getenv(name); });
     Launched launched;
     if (place) launched = {place->ranks, place->local_ranks, name(place->launcher)};
-    const Job job = load_job(words.at(2), take_overrides(settings), launched);
+    const Job job = load_job(words.at(3), take_overrides(settings), launched);
     if (!place) return launch(words, job);
     Joined joined(*place, &job);
     TrainOptions options;
     options.joined = &joined;
     if (place->rank == rank) {
-        options.make_device = [number](const DeviceRequest& request) {
-            return std::make_unique<SkippingDevice>(make_device(request), number);
+        options.make_device = [&](const DeviceRequest& request) {
+            return make_straying(how, number, request);
         };
     }
     return train(job, options);
@@ -106,7 +162,7 @@ int main(int count, char** words) {
     } catch (const shardscope::trainer::FailureTold&) {
         return 1;
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "skipping_program: %s\n", error.what());
+        std::fprintf(stderr, "straying_program: %s\n", error.what());
         return 1;
     }
 }

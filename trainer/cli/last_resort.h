@@ -1,0 +1,39 @@
+// A process whose rank does not come back after the job has failed (it sleeps, or computes for ever) is ended
+// all the same: nobody waits for it any more, and what it recorded until the failure is in its part of the
+// trace.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "trainer/world/world.h"
+
+namespace shardscope::trainer {
+
+class LastResort {
+  public:
+    // From now on. After a failure the object must be gone within a moment (10 s), or the process ends with
+    // status 1 and a sentence.
+    explicit LastResort(World& world);
+    ~LastResort();
+    LastResort(const LastResort&) = delete;
+    LastResort& operator=(const LastResort&) = delete;
+
+  private:
+    struct Shared {  // with the World, which calls its handlers when it likes
+        std::mutex mutex;
+        std::condition_variable changed;
+        std::optional<Failure> failure;
+        bool over = false;
+    };
+    static void watch(Shared& shared);
+
+    std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+    std::thread thread_;
+};
+
+}  // namespace shardscope::trainer
