@@ -144,7 +144,8 @@ TEST(Calibrate, GivesTheKernelsOfAKnownModelBack) {
                 << plan.names[static_cast<std::size_t>(op.name)] << " " << op.flops << " " << op.bytes;
         }
     }
-    for (const calibrate::Residual& own : fitted.residuals) EXPECT_LE(own.p90_error, own.arithmetic.empty() ? 0.15 : 0.05) << own.name;
+    for (const calibrate::Residual& own : fitted.residuals)
+        EXPECT_LE(own.p90_error, own.arithmetic.empty() ? 0.15 : 0.05) << own.name;
 }
 
 TEST(Calibrate, GivesTheHostOfAKnownModelBack) {
@@ -284,6 +285,14 @@ TEST(Calibrate, RefusesMixedMachinesAndAnotherKindOfBase) {
     runs.push_back(calibrate::measure(*played(resident(1), known)));
     EXPECT_THAT(complaint([&] { (void)calibrate::calibrate(runs, sim::load_cluster("a100"), "x"); }),
                 HasSubstr("a100 is a model of a GPU, the traces are of run.device = \"cpu\""));
+    for (const char* engine : {"local", "tcp"}) {
+        runs.push_back(calibrate::measure(*played(resident(2), known)));
+        runs.back().file = std::string(engine) + ".sqlite";
+        runs.back().engine = engine;
+    }
+    EXPECT_THAT(complaint([&] { (void)calibrate::calibrate(runs, sim::load_cluster("laptop"), "x"); }),
+                HasSubstr("the collectives of local.sqlite went over local, those of tcp.sqlite over tcp"));
+    runs.erase(runs.begin() + 1, runs.end());
     known.device.name = "another processor";
     runs.push_back(calibrate::measure(*played(resident(1), known)));
     EXPECT_THAT(complaint([&] { (void)calibrate::calibrate(runs, sim::load_cluster("laptop"), "x"); }),

@@ -175,6 +175,10 @@ Calibration calibrate(const Runs& runs, const sim::Cluster& base, const std::str
     fit_copies(runs, fitted);
     fit_collectives(runs, fitted);
     fit_host(runs, fitted);
+    if (fitted.cluster.nodes == 1) {  // there is no such section
+        fitted.notes.erase("inter.latency");
+        fitted.notes.erase("inter.bandwidth");
+    }
     // What the file says is what is judged.
     fitted.cluster = sim::parse_cluster(model_file(fitted), name);
     add_residuals(runs, fitted);

@@ -27,9 +27,21 @@ struct Group {
     double weight() const { return static_cast<double>(transfers.size()) * time; }
 };
 
-// Whether the ranks of a processor are threads that move each other's memory.
-bool shares_memory(const MeasuredRun& run) {
-    return !run.on_gpu() && run.engine == "local";
+// Whether the ranks of a processor are threads that move each other's memory. A single rank says so only
+// where no others say something else.
+bool share_memory(const Runs& runs) {
+    const MeasuredRun* first = nullptr;  // of several ranks, or else of one
+    for (const MeasuredRun& run : runs) {
+        if (run.engine.empty()) continue;
+        if (first && first->job.run.ranks > 1 && run.job.run.ranks > 1 && first->engine != run.engine) {
+            throw CalibrationError(fmt::format(
+                "the collectives of {} went over {}, those of {} over {}; a model has one way inside a node: "
+                "calibrate with traces of one kind",
+                first->file, first->engine, run.file, run.engine));
+        }
+        if (!first || run.job.run.ranks > first->job.run.ranks) first = &run;
+    }
+    return first && !first->on_gpu() && first->engine == "local";
 }
 
 // Seconds that the model gives with these links and no latency.
@@ -126,7 +138,7 @@ std::vector<CollectiveTime> collective_times(const MeasuredRun& run, const Calib
 
 void fit_collectives(const Runs& runs, Calibration& into) {
     sim::Cluster& cluster = into.cluster;
-    const bool shared = std::any_of(runs.begin(), runs.end(), shares_memory);
+    const bool shared = share_memory(runs);
     std::map<std::tuple<Operation, decltype(sim::Spread().key()), std::int64_t>, Group> groups;
     std::vector<double> rests;  // from the first member that has its data to the last
     for (const MeasuredRun& run : runs) {

@@ -34,7 +34,10 @@ sim::Cluster base_model(const CalibrateOptions& options, const calibrate::Measur
     try {
         return sim::load_cluster(options.base.empty() ? calibrate::base_for(first) : options.base);
     } catch (const sim::ClusterError& error) {
-        throw JobError(fmt::format("command line: --base: {}", error.what()));
+        std::string_view why = error.what();
+        constexpr std::string_view kKey = "sim.cluster: ";  // whose values these are, too
+        if (why.starts_with(kKey)) why.remove_prefix(kKey.size());
+        throw JobError(fmt::format("command line: --base: {}", why));
     }
 }
 
