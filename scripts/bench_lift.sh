@@ -48,12 +48,12 @@ type = "adamw"
 TOML
 
 name() { printf '%s' "$1" | tr ':' '-'; }
-declare -A wraps=([mlp]="module:Linear root size:2000000" [gpt]="module:Block root module:Linear")
+declare -A wraps=([mlp]="module:Linear root" [gpt]="module:Block root module:Linear")
 for repeat in $(seq "$repeats"); do
     for job in mlp gpt; do
         for wrap in ${wraps[$job]}; do
             file="$folder/$job-$(name "$wrap")-$repeat"
-            "$train" "$folder/$job.toml" --fsdp.wrap="$wrap" --trace "$file.sqlite" > /dev/null
+            "$train" "$folder/$job.toml" --fsdp.wrap="$wrap" --trace "$file.sqlite" > /dev/null 2>&1
             "$trace" export "$file.sqlite" --to chrome -o "$file.json" > /dev/null
             for other in ${wraps[$job]}; do
                 "$train" plan "$file.json" --format json --fsdp.wrap="$other;" \
@@ -67,7 +67,7 @@ done
 python3 - "$folder" "$repeats" <<'PYTHON'
 import json, statistics, sys
 folder, repeats = sys.argv[1], int(sys.argv[2])
-wraps = {"mlp": ["module:Linear", "root", "size:2000000"], "gpt": ["module:Block", "root", "module:Linear"]}
+wraps = {"mlp": ["module:Linear", "root"], "gpt": ["module:Block", "root", "module:Linear"]}
 def plan(job, wrap, other, repeat):
     dash = lambda text: text.replace(":", "-")
     with open(f"{folder}/{job}-{dash(wrap)}-{repeat}-{dash(other)}.plan") as file:

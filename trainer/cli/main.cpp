@@ -18,6 +18,7 @@
 #include "trainer/cli/generate.h"
 #include "trainer/cli/join.h"
 #include "trainer/cli/launch.h"
+#include "trainer/cli/lift_verb.h"
 #include "trainer/cli/plan_verb.h"
 #include "trainer/cli/rank_errors.h"
 #include "trainer/cli/sweep.h"
@@ -58,6 +59,11 @@ What fits is said by run.memory_limit, otherwise by the memory of the cluster's 
 
 Exit status: 0 something fits, 1 nothing does, 2 a wrong command line or job, 130 or 143 stopped by Ctrl-C or
 SIGTERM, which print what is known by then; the second ends the search at once.
+
+Of a trace (a database of shardscope-trace or PyTorch's own JSON, of FSDP or DDP; a folder of all ranks' files):
+the recorded step is replayed as it was, its error stands in the first line, and then under other keys of
+[parallel], [fsdp] and [ddp], with --bandwidth or --cluster. --write takes the row whose lines of PyTorch are
+printed, --as FILE.sqlite its trace. docs/counterfactuals.md says what a trace must have.
 )";
 
 constexpr const char* kCalibrateHelp =
@@ -99,11 +105,6 @@ std::string version_text() {
                        shardscope::traces::kSchemaVersion);
 }
 
-std::string version_text() {
-    return fmt::format("shardscope-train {} (trace schema {})", shardscope::kVersion,
-                       shardscope::traces::kSchemaVersion);
-}
-
 // What both command lines share: the job file, --format, --overwrite, --dry-run.
 struct Common {
     std::string file, format = "table";
@@ -111,9 +112,10 @@ struct Common {
 
     bool json() const { return format == "json"; }
     // `dry_run_help` null: there is no such option.
-    void add_to(CLI::App& app, const char* dry_run_help) {
+    void add_to(CLI::App& app, const char* dry_run_help, const char* file_name = "JOB.toml",
+                const char* file_help = "The job file") {
         app.set_version_flag("--version", version_text());
-        app.add_option("JOB.toml", file, "The job file")->required();
+        app.add_option(file_name, file, file_help)->required();
         app.add_flag("--overwrite", overwrite, "Replace an existing trace (run.overwrite)");
         app.add_option("--format", format, "Of the result on standard output")
             ->check(CLI::IsMember({"table", "json"}))
@@ -187,9 +189,15 @@ int run_plan(const std::vector<std::string>& arguments) {
     app.footer(std::string(kPlanHelp) + "\n" + job_help());
     Common common;
     PlanOptions options;
-    common.add_to(app, nullptr);
+    LiftOptions lift;
+    common.add_to(app, nullptr, "FILE", "The job file, or a trace of FSDP or DDP");
     app.add_option("-o,--output", options.output, "Database of all rows (SHARD_PLAN)");
     app.add_flag("--all", options.all, "Print every row, not only the front and the best of the rest");
+    CLI::Option* bandwidth = app.add_option("--bandwidth", lift.bandwidth,
+                                            "Of a trace: every collective at this bus bandwidth, GB/s (10^9)")
+                                 ->check(CLI::PositiveNumber);
+    CLI::Option* cluster = app.add_option("--cluster", lift.cluster,
+                                          "Of a trace: collectives over the links of this cost model");
     app.add_flag("--time-all", options.time_all,
                  "Simulate also what does not fit, as if the devices had more memory");
     app.add_option("--write", options.write,
@@ -201,6 +209,14 @@ int run_plan(const std::vector<std::string>& arguments) {
     if (const auto status = parse(app, arguments, overrides)) return *status;
     options.json = common.json();
     options.overwrite = common.overwrite;
+    if (is_trace(common.file)) return plan_trace(common.file, overrides, options, lift);
+    for (const CLI::Option* own : {bandwidth, cluster}) {
+        if (own->count() > 0) {
+            throw JobError(
+                fmt::format("command line: {}: it is for traces; a job names its cluster with --sim.cluster",
+                            own->get_name()));
+        }
+    }
     return plan(common.file, overrides, options);
 }
 

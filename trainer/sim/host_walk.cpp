@@ -182,7 +182,7 @@ void HostWalk::carry_out(const Op& op) {
             return wait_event(op);
         case OpKind::host_call:
             if (op.call == HostCall::next_batch && !walk_.script.batches_ahead) return host_work(op);
-            clock_ += cost(host.operation);
+            clock_ += cost(op.call == HostCall::none ? walk_.costs.on_host(op) : host.operation);
             ++next_op_;
             return;
         case OpKind::kernel:

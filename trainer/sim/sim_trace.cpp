@@ -32,6 +32,12 @@ const Buffer& buffer_of(const Plan& plan, const Arg& arg) {
     return plan.buffers[static_cast<std::size_t>(arg.buffer)];
 }
 
+// What is copied or set in a lifted trace has no buffer: the direction says where it is.
+MemorySpace space_of(const Plan& plan, const Arg& arg, bool device_without_buffer) {
+    if (arg.buffer < 0) return device_without_buffer ? MemorySpace::device : MemorySpace::host;
+    return buffer_of(plan, arg).space;
+}
+
 }  // namespace
 
 SimTrace::SimTrace(traces::EventSink& sink, const Program& program, const Cluster& cluster, int full_ranks)
@@ -253,13 +259,15 @@ void SimTrace::work_ended(int rank_class, const StreamItem& item, Time start, Ti
             traces::MemcpyRow row;
             row.bytes = op.bytes;
             row.copy_kind = op.copy_kind;
-            row.src_kind = trace_names::memory_kind(buffer_of(*item.plan, op.args[1]).space);
-            row.dst_kind = trace_names::memory_kind(buffer_of(*item.plan, op.args[0]).space);
+            row.src_kind = trace_names::memory_kind(
+                space_of(*item.plan, op.args[1], op.copy_kind != traces::kCopyHostToDevice));
+            row.dst_kind = trace_names::memory_kind(
+                space_of(*item.plan, op.args[0], op.copy_kind != traces::kCopyDeviceToHost));
             fill(row, rank);
         } else if (op.kind == OpKind::memset) {
             traces::MemsetRow row;
             row.bytes = op.bytes;
-            row.mem_kind = trace_names::memory_kind(buffer_of(*item.plan, op.args[0]).space);
+            row.mem_kind = trace_names::memory_kind(space_of(*item.plan, op.args[0], true));
             fill(row, rank);
         } else {
             traces::KernelRow row;
