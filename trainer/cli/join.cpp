@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -27,14 +28,25 @@ namespace {
 // Where no job could be read, nobody waits long to say so.
 constexpr double kTimeoutWithoutJob = 60;
 
+// srun starts an MPI's processes only where it is told to (--mpi, or MpiDefault of the cluster); in others an
+// MPI_Init ends the process.
+bool srun_started_mpi() {
+    return std::getenv("PMIX_RANK") || std::getenv("PMI_RANK");
+}
+
 // By MPI, where its launcher started the processes or the job asks for it. srun starts both kinds.
 std::unique_ptr<MpiModule> open_mpi(const Place& place, const Job* job) {
     const CommKind comm = job ? job->run.comm : CommKind::automatic;
     const bool asked = comm == CommKind::mpi;
     const bool useful = comm == CommKind::automatic && (!job || job->run.device == DeviceKind::cpu);
     const bool needed = place.launcher == Launcher::mpirun && (useful || place.master.empty());
+    if (asked && place.launcher == Launcher::srun && !srun_started_mpi()) {
+        throw WorldError(
+            "run.comm = \"mpi\": srun has not started the processes for an MPI; use srun --mpi=pmix, or "
+            "run.comm = \"tcp\"");
+    }
     if (asked || needed) return MpiModule::open();
-    if (place.launcher != Launcher::srun || !useful) return nullptr;
+    if (place.launcher != Launcher::srun || !useful || !srun_started_mpi()) return nullptr;
     try {
         return MpiModule::open();
     } catch (const WorldError&) {  // srun without an MPI, as torchrun
