@@ -7,7 +7,7 @@
 
 #include "tests/trainer/kernel_testing.h"
 #include "trainer/kernels/elementwise.h"
-#include "trainer/kernels/streaming_copy.h"
+#include "trainer/kernels/streaming.h"
 
 namespace shardscope::trainer {
 namespace {
@@ -91,6 +91,28 @@ TEST(StreamingCopy, WritesEveryByteAndNoOther) {
         }
     }
     EXPECT_GT(kernels::last_cache_bytes(), 0U);
+}
+
+TEST(StreamingSum, GivesTheBitsOfSumRanksWhereverTheOutputBegins) {
+    constexpr std::size_t kCount = 9001;  // over two blocks
+    std::vector<Floats> ranks;
+    for (int r = 0; r < 3; ++r) ranks.push_back(normals(kCount, std::to_string(r)));
+    for (const std::size_t count : {std::size_t{0}, std::size_t{5}, std::size_t{70}, kCount - 16}) {
+        for (std::size_t to = 0; to < 17; ++to) {
+            const float* const inputs[] = {ranks[0].data() + to % 3, ranks[1].data(), ranks[2].data() + 1};
+            Floats out(kCount + 17, 7), expected(kCount + 17, 7);
+            kernels::streaming_sum(inputs, 3, out.data() + to, count, 0.3);
+            kernels::sum_ranks(inputs, 3, expected.data() + to, count, 0.3);
+            ASSERT_EQ(out, expected) << count << " elements to " << to;
+        }
+    }
+    const auto a = as<Bf16>(ranks[0]), b = as<Bf16>(ranks[1]);
+    const Bf16* const inputs[] = {a.data(), b.data()};
+    auto out = unwritten<Bf16>(kCount), expected = out;
+    kernels::streaming_sum(inputs, 2, out.data(), kCount, 0.5);
+    kernels::sum_ranks(inputs, 2, expected.data(), kCount, 0.5);
+    for (std::size_t i = 0; i < kCount; ++i)
+        ASSERT_EQ(kernels::to_float(out[i]), kernels::to_float(expected[i]));
 }
 
 TEST(Elementwise, InBf16EachResultIsRoundedOnce) {

@@ -5,6 +5,7 @@
 
 #include "trainer/kernels/bf16.h"
 #include "trainer/kernels/elementwise.h"
+#include "trainer/kernels/streaming.h"
 
 namespace shardscope::trainer::collectives {
 
@@ -12,12 +13,15 @@ namespace {
 
 template <class T>
 void sum(std::span<const std::byte* const> inputs, std::byte* output, std::int64_t bytes,
-         std::int32_t divisor) {
+         std::int32_t divisor, bool past_caches) {
     std::vector<const T*> typed;
     typed.reserve(inputs.size());
     for (const std::byte* input : inputs) typed.push_back(reinterpret_cast<const T*>(input));
-    kernels::sum_ranks(typed.data(), static_cast<int>(typed.size()), reinterpret_cast<T*>(output),
-                       static_cast<std::size_t>(bytes) / sizeof(T), 1.0 / divisor);
+    const auto ranks = static_cast<int>(typed.size());
+    const std::size_t count = static_cast<std::size_t>(bytes) / sizeof(T);
+    auto* sums = reinterpret_cast<T*>(output);
+    if (past_caches) return kernels::streaming_sum(typed.data(), ranks, sums, count, 1.0 / divisor);
+    kernels::sum_ranks(typed.data(), ranks, sums, count, 1.0 / divisor);
 }
 
 }  // namespace
@@ -27,14 +31,14 @@ bool can_sum(DType type) {
 }
 
 void sum_blocks(DType type, std::span<const std::byte* const> inputs, std::byte* output, std::int64_t bytes,
-                std::int32_t divisor) {
+                std::int32_t divisor, bool past_caches) {
     switch (type) {
         case DType::fp32:
-            return sum<float>(inputs, output, bytes, divisor);
+            return sum<float>(inputs, output, bytes, divisor, past_caches);
         case DType::bf16:
-            return sum<kernels::Bf16>(inputs, output, bytes, divisor);
+            return sum<kernels::Bf16>(inputs, output, bytes, divisor, past_caches);
         case DType::fp64:
-            return sum<double>(inputs, output, bytes, divisor);
+            return sum<double>(inputs, output, bytes, divisor, past_caches);
         case DType::int32:
             break;
     }

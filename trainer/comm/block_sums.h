@@ -12,8 +12,9 @@ namespace shardscope::trainer::collectives {
 bool can_sum(DType type);
 
 // (inputs[0] + inputs[1] + ...) / divisor, element by element, as kernels::sum_ranks: the same bits as those
-// of the local process group. `output` may be one of the inputs.
+// of the local process group. `output` may be one of the inputs. `past_caches`: the output is a block of
+// something larger than they are (kernels/streaming.h).
 void sum_blocks(DType type, std::span<const std::byte* const> inputs, std::byte* output, std::int64_t bytes,
-                std::int32_t divisor);
+                std::int32_t divisor, bool past_caches = false);
 
 }  // namespace shardscope::trainer::collectives

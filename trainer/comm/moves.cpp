@@ -6,6 +6,7 @@
 #include "trainer/comm/message_line.h"
 #include "trainer/comm/message_tag.h"
 #include "trainer/executor/pieces.h"
+#include "trainer/kernels/streaming.h"
 
 namespace shardscope::trainer::collectives {
 
@@ -14,15 +15,21 @@ namespace {
 // A copy within this member's memory, a slice at a time: messages go on meanwhile.
 class SlicedCopy {
   public:
-    SlicedCopy(const void* from, void* to, std::int64_t bytes)
+    // `all`: bytes of the collective's output, of which this is a part.
+    SlicedCopy(const void* from, void* to, std::int64_t bytes, std::int64_t all)
         : from_(static_cast<const std::byte*>(from)),
           to_(static_cast<std::byte*>(to)),
-          left_(from == to ? 0 : bytes) {}
+          left_(from == to ? 0 : bytes),
+          past_caches_(static_cast<std::size_t>(all) > kernels::last_cache_bytes()) {}
     bool advance() {
         constexpr std::int64_t kSlice = 1 << 20;
         const auto slice = static_cast<std::size_t>(std::min(kSlice, left_));
         if (slice == 0) return false;
-        std::memcpy(to_, from_, slice);
+        if (past_caches_) {
+            kernels::streaming_copy(from_, to_, slice);
+        } else {
+            std::memcpy(to_, from_, slice);
+        }
         from_ += slice;
         to_ += slice;
         left_ -= static_cast<std::int64_t>(slice);
@@ -34,6 +41,7 @@ class SlicedCopy {
     const std::byte* from_;
     std::byte* to_;
     std::int64_t left_;
+    bool past_caches_;
 };
 
 // One message for each piece.
@@ -97,7 +105,8 @@ class AllGather : public Transfer {
     static SlicedCopy own_copy(const TransferContext& context) {
         const CollectiveCall& call = context.launch.call;
         const Piece own = piece(context, context.place());
-        return {call.input, static_cast<std::byte*>(call.output) + own.begin, own.bytes};
+        return {call.input, static_cast<std::byte*>(call.output) + own.begin, own.bytes,
+                call.full_elements * size_of(call.dtype)};
     }
 
     struct Peer {
@@ -171,7 +180,7 @@ class Broadcast : public Transfer {
     static SlicedCopy own_copy(const TransferContext& context) {
         const CollectiveCall& call = context.launch.call;
         const std::int64_t bytes = context.place() == 0 ? call.full_elements * size_of(call.dtype) : 0;
-        return {call.input, call.output, bytes};
+        return {call.input, call.output, bytes, bytes};
     }
 
     struct Target {

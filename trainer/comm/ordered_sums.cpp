@@ -6,6 +6,7 @@
 #include "trainer/comm/message_line.h"
 #include "trainer/comm/message_tag.h"
 #include "trainer/executor/pieces.h"
+#include "trainer/kernels/streaming.h"
 
 namespace shardscope::trainer::collectives {
 
@@ -24,6 +25,9 @@ class OrderedSums : public Transfer {
     explicit OrderedSums(const TransferContext& context)
         : context_(context),
           all_reduce_(context.launch.call.operation == Operation::all_reduce),
+          past_caches_(!all_reduce_ && static_cast<std::size_t>(context.launch.call.full_elements *
+                                                                size_of(context.launch.call.dtype)) >
+                                           kernels::last_cache_bytes()),
           own_(blocks_of(context.place())) {
         const CollectiveCall& call = context.launch.call;
         const auto* input = static_cast<const std::byte*>(call.input);
@@ -143,13 +147,14 @@ class OrderedSums : public Transfer {
         addends_[context_.place()] = own_input_ + own_.begin(summed_);
         for (std::size_t i = 0; i < peers_.size(); ++i) addends_[peers_[i].place] = slot(i, summed_);
         sum_blocks(context_.launch.call.dtype, addends_, own_output_ + own_.begin(summed_),
-                   own_.size(summed_), context_.launch.call.divisor);
+                   own_.size(summed_), context_.launch.call.divisor, past_caches_);
         if (++summed_ == own_.count()) scratch_.reset();
         return true;
     }
 
     TransferContext context_;
     bool all_reduce_;
+    bool past_caches_;  // what is summed; an all_reduce's sums are sent on
     Blocks own_;
     const std::byte* own_input_ = nullptr;
     std::byte* own_output_ = nullptr;

@@ -11,7 +11,7 @@
 #include "trainer/executor/pieces.h"
 #include "trainer/kernels/bf16.h"
 #include "trainer/kernels/elementwise.h"
-#include "trainer/kernels/streaming_copy.h"
+#include "trainer/kernels/streaming.h"
 
 namespace shardscope::trainer {
 
@@ -33,56 +33,51 @@ void all_gather(const Calls& calls, std::size_t place) {
     }
 }
 
-// Sums elements [first, first + count) of all inputs into `out`.
+// Elements [first, first + count) of all inputs.
 template <class T>
-void sum(const Calls& calls, std::int64_t first, std::int64_t count, T* out, std::int32_t divisor) {
+std::vector<const T*> inputs_at(const Calls& calls, std::int64_t first) {
     std::vector<const T*> inputs;
     inputs.reserve(calls.size());
     for (const CollectiveCall& call : calls) inputs.push_back(static_cast<const T*>(call.input) + first);
-    kernels::sum_ranks(inputs.data(), static_cast<int>(inputs.size()), out, static_cast<std::size_t>(count),
-                       1.0 / divisor);
-}
-
-// Sums a member's part of the elements, blocks that stay in the first cache, and gives each to
-// `put(block, first, count)`.
-template <class T, class Put>
-void sum_blocks(const Calls& calls, std::size_t place, const Put& put) {
-    constexpr std::int64_t kBlock = 4096;
-    std::array<T, kBlock> block;
-    const CollectiveCall& own = calls[place];
-    const ElementRange range = piece_of(own.full_elements, calls.size(), place);
-    for (std::int64_t first = range.begin; first < range.end; first += kBlock) {
-        const std::int64_t count = std::min(kBlock, range.end - first);
-        sum(calls, first, count, block.data(), own.divisor);
-        put(block.data(), first, static_cast<std::size_t>(count) * sizeof(T));
-    }
+    return inputs;
 }
 
 template <class T>
 void reduce_scatter(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
     const CollectiveCall& own = calls[place];
     const ElementRange range = piece_of(own.full_elements, calls.size(), place);
+    const bool streams = static_cast<std::size_t>(own.full_elements) * sizeof(T) > cache_bytes;
+    const auto inputs = inputs_at<T>(calls, range.begin);
+    const auto ranks = static_cast<int>(inputs.size());
+    const auto count = static_cast<std::size_t>(range.count());
     auto* output = static_cast<T*>(own.output);
-    if (static_cast<std::size_t>(own.full_elements) * sizeof(T) <= cache_bytes) {
-        return sum(calls, range.begin, range.count(), output, own.divisor);
-    }
-    sum_blocks<T>(calls, place, [&](const T* block, std::int64_t first, std::size_t bytes) {
-        kernels::streaming_copy(block, output + (first - range.begin), bytes);
-    });
+    if (streams) return kernels::streaming_sum(inputs.data(), ranks, output, count, 1.0 / own.divisor);
+    kernels::sum_ranks(inputs.data(), ranks, output, count, 1.0 / own.divisor);
 }
 
 // Each member sums its part of the elements and writes the result to everybody, so that all hold the same
 // bits and nothing is read after it was overwritten (calls may be in place).
 template <class T>
 void all_reduce(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
-    const auto written = static_cast<std::size_t>(calls[place].full_elements) * sizeof(T) * calls.size();
-    const bool streams = written > cache_bytes;
-    sum_blocks<T>(calls, place, [&](const T* block, std::int64_t first, std::size_t bytes) {
+    constexpr std::int64_t kBlock = 4096;
+    std::array<T, kBlock> block;
+    const CollectiveCall& own = calls[place];
+    const ElementRange range = piece_of(own.full_elements, calls.size(), place);
+    const bool streams = static_cast<std::size_t>(own.full_elements) * sizeof(T) * calls.size() > cache_bytes;
+    for (std::int64_t first = range.begin; first < range.end; first += kBlock) {
+        const auto count = static_cast<std::size_t>(std::min(kBlock, range.end - first));
+        const auto inputs = inputs_at<T>(calls, first);
+        kernels::sum_ranks(inputs.data(), static_cast<int>(inputs.size()), block.data(), count,
+                           1.0 / own.divisor);
         for (const CollectiveCall& call : calls) {
             T* output = static_cast<T*>(call.output) + first;
-            streams ? kernels::streaming_copy(block, output, bytes) : (void)std::memcpy(output, block, bytes);
+            if (streams) {
+                kernels::streaming_copy(block.data(), output, count * sizeof(T));
+            } else {
+                std::memcpy(output, block.data(), count * sizeof(T));
+            }
         }
-    });
+    }
 }
 
 template <class T>

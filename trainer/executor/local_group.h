@@ -15,7 +15,7 @@
 #include "trainer/executor/collective_call.h"
 #include "trainer/executor/delays.h"
 #include "trainer/executor/scheduler.h"
-#include "trainer/kernels/streaming_copy.h"
+#include "trainer/kernels/streaming.h"
 #include "trainer/plan/mesh.h"
 
 namespace shardscope::trainer {
