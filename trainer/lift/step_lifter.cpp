@@ -24,7 +24,7 @@ using traces::Phase;
 using traces::RangeKind;
 using traces::Trace;
 
-constexpr std::string_view kGradient = ".grad";
+constexpr std::string_view kGradient = ".grad", kSharded = "FSDP";
 
 // "Linear_0" -> "Linear"; a name without a number stays.
 std::string class_of(std::string_view name) {
@@ -305,7 +305,12 @@ void StepLifter::open(const Point& point) {
     const ModuleRow* row = row_of(point.index);
     std::string name = row ? row->name : std::string(text(trace_.ranges.name[r]));
     if (name.starts_with(traces::kModulePrefix)) name = name.substr(traces::kModulePrefix.size());
-    const std::string class_name = row && !row->class_name.empty() ? row->class_name : class_of(name);
+    std::string class_name = row && !row->class_name.empty() ? row->class_name : class_of(name);
+    // fully_shard makes a class FSDPBlock of Block.
+    const bool sharded = !options_.ours && class_name.starts_with(kSharded) &&
+                         class_name.size() > kSharded.size() && class_name[kSharded.size()] >= 'A' &&
+                         class_name[kSharded.size()] <= 'Z';
+    if (sharded) class_name = class_name.substr(kSharded.size());
     if (is_wrapper(class_name)) {
         open_.push_back({point.index, -1});
         wrapped_ = class_name == "FullyShardedDataParallel";
@@ -331,7 +336,7 @@ void StepLifter::open(const Point& point) {
         } else {
             path = row ? row->path : "";
         }
-        made.unit = wrapped_;
+        made.unit = wrapped_ || sharded;
         out_.step.nodes.push_back(std::move(made));
         paths_.push_back(path);
         if (row) node_of_row_.emplace(row->id, id);
