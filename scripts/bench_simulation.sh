@@ -120,15 +120,19 @@ fit after
 "$bin/shardscope-train" calibrate "${traces[@]}" -o "$folder/model.toml" --overwrite >"$folder/calibration.txt"
 
 cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)
-printf 'Printed by `scripts/bench_simulation.sh` on %s: %s, %s cores.\n\n' "$(date -u +%Y-%m-%d)" \
-    "${cpu:-unknown processor}" "$(nproc)"
-printf 'The cost model was fitted to %s other jobs, each run twice. Times are of a step, in ms: the median of %s steps,\n' \
-    "${#fitted[@]}" $((steps - 4))
-printf 'and what is simulated with `calibrate`'"'"'s model. Error: (simulated - measured) / measured.\n\n```\n'
-printf '%-5s %5s  %-52s %9s %10s %8s\n' model ranks 'job (per layer, FULL_SHARD but for)' measured simulated 'error %'
+cat <<TEXT
+Printed by \`scripts/bench_simulation.sh\` on $(date -u +%Y-%m-%d): ${cpu:-unknown processor}, $(nproc) cores.
+
+The cost model was fitted to ${#fitted[@]} other jobs, each run twice. Times are of a step, in ms: the median of $((steps - 4)) steps,
+and what is simulated with the model of \`calibrate\`. Error: (simulated - measured) / measured.
+
+\`\`\`
+TEXT
+printf '%-5s %5s  %-52s %9s %10s %8s\n' model ranks 'FULL_SHARD, a unit per Linear or Block, but' measured simulated 'error %'
 for i in "${!others[@]}"; do
     read -r model ranks keys <<<"${others[i]}"
-    echo "$(measured "$folder/other-$i.sqlite") $(simulated "${others[i]}") $model $ranks $keys"
+    us="$(measured "$folder/other-$i.sqlite") $(simulated "${others[i]}")"
+    echo "$us $model $ranks $keys"
 done | tee "$folder/steps.txt" | awk '{
     keys = ""; for (k = 5; k <= NF; ++k) keys = keys (keys == "" ? "" : ", ") substr($k, index($k, ".") + 1)
     gsub("activation_checkpointing=module:", "checkpointing=", keys)

@@ -20,7 +20,7 @@ struct CollectiveTime {
     const Op* op = nullptr;
     int rank = 0;  // one of its members
     int members = 0;
-    double transfer = 0;      // from the last arrival: the shortest of the members' times, alone
+    double transfer = 0;      // of the member that arrived last, alone
     double whole = 0;         // until the last member has its data
     bool finds_cores = true;  // there are as many as members
 };

@@ -118,8 +118,9 @@ std::vector<CollectiveTime> collective_times(const MeasuredRun& run, const Calib
     for (const MeasuredOp& work : run.work) {
         if (work.op->kind != OpKind::collective) continue;
         CollectiveTime& own = found[{work.group, work.sequence}];
-        const double seconds = alone(work, fitted);
-        own.transfer = own.members == 0 ? seconds : std::min(own.transfer, seconds);
+        // The member that arrived last waited for nobody.
+        if (const double seconds = alone(work, fitted); work.begin == work.start && seconds > 0)
+            own.transfer = own.transfer > 0 ? std::min(own.transfer, seconds) : seconds;
         own.whole = static_cast<double>(work.over - work.begin) * 1e-9;
         own.op = work.op;
         own.rank = work.rank;
@@ -129,7 +130,8 @@ std::vector<CollectiveTime> collective_times(const MeasuredRun& run, const Calib
     const Mesh& mesh = run.program->mesh();
     const int cores = fitted.cluster.device.cores;
     for (auto& [key, own] : found) {
-        if (own.members != mesh.size(own.op->group)) continue;  // at the edge of what was recorded
+        // At the edge of what was recorded, or too short to be timed.
+        if (own.members != mesh.size(own.op->group) || !(own.transfer > 0)) continue;
         own.finds_cores = cores == 0 || mesh.ranks <= cores;
         result.push_back(own);
     }

@@ -1,4 +1,4 @@
-// Rates of kernels, from the median time of each size of each kernel.
+// Rates of kernels, from the mean time of each size of each kernel, and the latencies around them.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -28,7 +28,6 @@ struct Group {
     Arithmetic arithmetic = Arithmetic::fp32;
     double flops = 0, bytes = 0;
     std::vector<double> seconds;
-
     double time = 0;  // of one: what many add up to
 
     double weight() const { return static_cast<double>(seconds.size()) * time; }
@@ -261,7 +260,11 @@ void fit_kernels(const Runs& runs, Calibration& into) {
     into.notes["device.memory_bandwidth"] =
         fastest > 0 ? "the most bytes a second that any kernel moved, caches included" : "from " + into.base;
 
-    device.kernels.clear();
+    for (auto& [kernel, rates] : device.kernels) {  // of a base model that was fitted itself
+        rates.bandwidth_share =
+            rebased(rates.bandwidth_share, base.memory_bandwidth, device.memory_bandwidth);
+        into.notes[fmt::format("kernels.{}", sim::kernel_name(kernel))] = "from " + into.base;
+    }
     for (std::size_t i = 0; i < sim::kOpClasses; ++i) {
         const auto c = static_cast<OpClass>(i);
         ClassRates& rates = device.classes[i];

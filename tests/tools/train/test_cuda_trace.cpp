@@ -180,6 +180,20 @@ TEST_F(CudaTrace, AnswersEveryVerb) {
     }
 }
 
+// A cost model can be fitted to it, as to the CPU's.
+TEST_F(CudaTrace, CanBeCalibratedWith) {
+    const std::string model = *folder_ / "cuda.toml", trace = *folder_ / "said.sqlite";
+    record_played(trainer::load_job(*folder_ / "job.toml", {{"run.device", "cuda"}}), trace);
+    const Json fitted = train_json({"calibrate", trace, "-o", model});
+    EXPECT_EQ(fitted.at("base"), "h100_ib");  // no GPU of a name that is known
+    std::map<std::string, int> work;
+    for (const Json& own : fitted.at("residuals")) ++work[own.at("work")];
+    for (const char* name : {"matmul", "elementwise", "all_gather", "reduce_scatter", "copy to device"})
+        EXPECT_EQ(work[name], 1) << name;
+    const Json simulated = train_json({*folder_ / "job.toml", "--run.device=sim", "--sim.cluster=" + model});
+    EXPECT_GT(simulated.at("average_step_us"), 0);
+}
+
 TEST_F(CudaTrace, AnswersEveryShippedQuery) {
     for (const auto& entry : fs::directory_iterator(fs::path(sample("mlp.toml")).parent_path() / "queries")) {
         if (entry.path().extension() != ".sql") continue;
