@@ -23,10 +23,20 @@ constexpr AttentionShape kShapes[] = {
     {1, 200, 32, 1, 1}, {1, 70, 80, 1, 1}, {1, 66, 128, 1, 1}, {1, 37, 256, 1, 1}, {1, 35, 200, 1, 1},
     {2, 33, 24, 3, 1},  {1, 50, 20, 4, 2}, {1, 3, 6, 6, 1},    {1, 67, 120, 4, 2}};
 
+// Where every position sees all of its sequence: the plain kernels alone.
+constexpr AttentionShape kBothWays[] = {
+    {1, 1, 16, 1, 1, false}, {2, 33, 24, 3, 1, false}, {1, 65, 64, 2, 2, false}, {2, 70, 40, 4, 2, false}};
+
+std::vector<AttentionShape> plain_shapes() {
+    std::vector<AttentionShape> shapes(std::begin(kShapes), std::end(kShapes));
+    shapes.insert(shapes.end(), std::begin(kBothWays), std::end(kBothWays));
+    return shapes;
+}
+
 std::string text(const AttentionShape& s) {
     return "batch " + std::to_string(s.batch) + ", context " + std::to_string(s.context) + ", width " +
            std::to_string(s.width) + ", heads " + std::to_string(s.heads) + " over " +
-           std::to_string(s.kv_heads);
+           std::to_string(s.kv_heads) + (s.causal ? "" : ", both ways");
 }
 
 std::size_t elements(const AttentionShape& s) {
@@ -39,7 +49,7 @@ std::size_t rows(const AttentionShape& s) {
     return static_cast<std::size_t>(s.batch) * s.heads * s.context;
 }
 std::array<std::int64_t, 6> dims(const AttentionShape& s) {
-    return {s.batch, s.context, s.heads, s.width, s.kv_heads};
+    return {s.batch, s.context, s.heads, s.width, s.kv_heads, s.causal ? 0 : 1};
 }
 
 // What a backward reads, as the CPU's forward left it.
@@ -139,7 +149,7 @@ TEST_F(CudaTest, FusedAttentionHoldsForLargeScores) {
 }
 
 TYPED_TEST(CudaAttention, PlainForward) {
-    for (const AttentionShape& s : kShapes) {
+    for (const AttentionShape& s : plain_shapes()) {
         SCOPED_TRACE(text(s));
         Comparison comparison(Kernel::attention_forward, kDType<TypeParam>, dims(s));
         comparison.arg(unwritten<TypeParam>(elements(s)))
@@ -152,7 +162,7 @@ TYPED_TEST(CudaAttention, PlainForward) {
 }
 
 TYPED_TEST(CudaAttention, PlainBackward) {
-    for (const AttentionShape& s : kShapes) {
+    for (const AttentionShape& s : plain_shapes()) {
         SCOPED_TRACE(text(s));
         const Operands<TypeParam> in(s);
         Comparison(Kernel::attention_backward, kDType<TypeParam>, dims(s))

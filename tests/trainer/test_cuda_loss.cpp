@@ -84,6 +84,21 @@ TEST_F(CudaLoss, CrossEntropyBackward) {
     }
 }
 
+// Rows without a target, as of a text whose other tokens are not masked.
+TEST_F(CudaLoss, CrossEntropyLeavesOutRowsWithoutATarget) {
+    constexpr std::size_t kRows = 5;
+    for (const int classes : {33, 4097}) {
+        const std::size_t n = kRows * static_cast<std::size_t>(classes);
+        const testing::Tokens targets = {-1, 7, -1, -1, classes - 1};
+        Comparison loss(Kernel::cross_entropy_forward, DType::fp32, {kRows, classes, 2});
+        loss.arg(Vector{NAN}).arg(unwritten<float>(n)).arg(normals(n, "logits")).arg(targets).run();
+        loss.expect_near<double>(0, 1e-6);
+        loss.expect_near<float>(1);
+        Comparison slopes(Kernel::cross_entropy_backward, DType::fp32, {kRows, classes, 2});
+        slopes.arg(unwritten<float>(n)).arg(normals(n, "p")).arg(targets).run().expect_same<float>(0);
+    }
+}
+
 TEST_F(CudaLoss, SquaredError) {
     for (const std::size_t n : kSizes) {
         for (const std::size_t shift : {0, 1}) {

@@ -25,7 +25,8 @@ using testing::run_played;
 Job job_of(const Point& p, const testing::SampleText& text, std::size_t number) {
     Job job = testing::job_at(p, text);
     job.run.steps = 3;
-    if (number % 2 == 1 && job.model.type != ModelType::mlp) job.model.attention = AttentionKind::fused;
+    const bool can_fuse = job.model.type != ModelType::mlp && job.model.type != ModelType::bert;
+    if (number % 2 == 1 && can_fuse) job.model.attention = AttentionKind::fused;
     return job;
 }
 

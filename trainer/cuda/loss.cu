@@ -59,12 +59,14 @@ __global__ void __launch_bounds__(kThreads)
                                   int classes, float share, bool packed) {
     const std::size_t begin = std::size_t{blockIdx.x} * static_cast<std::size_t>(classes);
     const int target = targets[blockIdx.x];
-    const float factor = target >= 0 ? share : 0.0f;
     each_pack<0, kCount>(classes, [&](int, int first) {
         float p[kCount];
         load_part(probabilities + begin, first, classes, packed, p);
 #pragma unroll
-        for (int i = 0; i < kCount; ++i) p[i] = (first + i == target ? p[i] - 1.0f : p[i]) * factor;
+        for (int i = 0; i < kCount; ++i) {
+            const float slope = (first + i == target ? p[i] - 1.0f : p[i]) * share;
+            p[i] = target >= 0 ? slope : 0.0f;
+        }
         store_part(dlogits + begin, first, classes, packed, p);
     });
 }
