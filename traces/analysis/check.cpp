@@ -8,6 +8,7 @@
 
 #include "traces/analysis/collectives.h"
 #include "traces/analysis/info.h"
+#include "traces/analysis/shown_ranks.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -288,6 +289,10 @@ std::vector<std::string> check_notes(const Trace& trace) {
     if (was_cut(trace)) check_pairs(trace, notes);
     if (const StopReport stopped = stop_report(trace); stopped.stopped)
         notes.push_back(stop_sentence(stopped));
+    if (const std::string shown = shown_ranks_sentence(trace); !shown.empty()) {
+        notes.push_back(shown + ".");
+        for (std::string& like : ranks_like_it(trace)) notes.push_back(std::move(like));
+    }
     for (const DiagnosticRow& row : trace.diagnostics) {
         if (row.severity == Severity::warning) {
             notes.push_back(fmt::format("At {} the recorder noted: {}", at_ms(row.time), row.text));

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
+#include "traces/analysis/shown_ranks.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -192,6 +194,8 @@ Communications match_communications(const Trace& trace) {
         return std::tuple(a.whole(), a.rank, a.number) < std::tuple(b.whole(), b.rank, b.number);
     });
     const Collectives& collectives = trace.collectives;
+    // A simulation that shows one rank of each kind shows all that a collective of all ranks has.
+    const int simulated = shows_some_ranks(trace) ? ranks_of_run(trace) : std::numeric_limits<int>::max();
     Communications result;
     result.parts.reserve(keys.size());
     for (std::size_t begin = 0; begin < keys.size();) {
@@ -217,6 +221,7 @@ Communications match_communications(const Trace& trace) {
             key.part.match = static_cast<std::int32_t>(result.matches.size());
             result.parts.push_back(key.part);
         }
+        if (group_size >= simulated) group_size = std::min(group_size, static_cast<int>(trace.ranks.size()));
         match.unmatched = !pair && (ranks < group_size || keys[begin].sequence < 0);
         result.matches.push_back(match);
         begin = match.end;

@@ -1,0 +1,77 @@
+// A simulated run's trace that shows a few ranks says so, with what they stand for.
+#include "traces/analysis/shown_ranks.h"
+
+#include <memory>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/traces/run_builder.h"
+#include "traces/analysis/distributed.h"
+#include "traces/analysis/info.h"
+#include "traces/store/column_sink.h"
+
+namespace shardscope::traces {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::unique_ptr<Trace> run(int shown, const char* ranks, bool simulated) {
+    ColumnSink sink;
+    sink.add(RunInfoRow{"run.ranks", ranks});
+    if (simulated)
+        sink.add(RunInfoRow{"sim.ranks_as_rank_0", "1024 of 1024 ranks: peak 12345 bytes, 5715.25 us"});
+    for (int rank = 0; rank < shown; ++rank)
+        sink.add(
+            RankRow{.rank = rank, .global_pid = global_pid(rank + 1), .global_tid = global_tid(rank + 1, 1)});
+    return sink.take();
+}
+
+TEST(ShownRanks, AFewStandForAll) {
+    const auto trace = run(8, "1024", true);
+    EXPECT_EQ(ranks_of_run(*trace), 1024);
+    EXPECT_EQ(shown_ranks_sentence(*trace),
+              "8 of the 1,024 ranks that were simulated are shown in full: each of the others did what one "
+              "of these "
+              "did");
+    EXPECT_THAT(ranks_like_it(*trace),
+                ElementsAre("As rank 0 did 1,024 of 1,024 ranks: peak 12,345 bytes, 5,715.25 us."));
+    EXPECT_THAT(check_notes(*trace),
+                ElementsAre(shown_ranks_sentence(*trace) + ".",
+                            "As rank 0 did 1,024 of 1,024 ranks: peak 12,345 bytes, 5,715.25 us."));
+}
+
+TEST(ShownRanks, WhereAllAreShownThereIsNothingToSay) {
+    EXPECT_EQ(shown_ranks_sentence(*run(4, "4", true)), "");
+    EXPECT_THAT(check_notes(*run(4, "4", true)), IsEmpty());
+    // A rank's part of a real run is another thing: the others' parts lie elsewhere.
+    EXPECT_EQ(shown_ranks_sentence(*run(1, "4", false)), "");
+    EXPECT_EQ(ranks_of_run(*run(3, "no number", false)), 3);
+}
+
+// An all-gather of `size` ranks on the two that are shown, of which the second starts late.
+std::int64_t unmatched(int size, bool simulated) {
+    RunBuilder run(2);
+    run.sink().add(RunInfoRow{"run.ranks", "1024"});
+    if (simulated) run.sink().add(RunInfoRow{"sim.ranks_as_rank_0", "1023 of 1024 ranks"});
+    for (const int rank : {0, 1}) {
+        run.collective(rank, 100 + 50 * rank, 200,
+                       {.operation = Operation::all_gather,
+                        .bytes = 64,
+                        .sequence = 0,
+                        .group_size = size,
+                        .launched = 90});
+    }
+    return distributed_report(*run.take()).unmatched;
+}
+
+TEST(ShownRanks, AGroupOfAllRanksIsWholeWithThoseThatAreShown) {
+    EXPECT_EQ(unmatched(1024, true), 0);
+    EXPECT_EQ(unmatched(512, true), 2) << "who else is in it is not known";
+    EXPECT_EQ(unmatched(1024, false), 2) << "of a real run the others' parts lie elsewhere";
+}
+
+}  // namespace
+}  // namespace shardscope::traces
