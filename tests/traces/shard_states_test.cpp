@@ -50,6 +50,11 @@ class Ours {
         run_.range(0, launched, launched + 1, "op", u);
         run_.kernel(0, start, end, launched);
     }
+    // The shard is cast for the gather that follows.
+    void prepare(int u, std::int64_t launched, std::int64_t start, std::int64_t end) {
+        run_.range(0, launched, launched + 1, "_unshard", u);
+        run_.kernel(0, start, end, launched);
+    }
     void collective(Operation operation, int u, std::int64_t launched, std::int64_t start, std::int64_t end) {
         run_.collective(0, start, end,
                         {.operation = operation,
@@ -76,6 +81,21 @@ class Ours {
     RunBuilder run_;
     std::int64_t sequence_ = 0;
 };
+
+// The cast of the second gather's input, long after the first's compute, does not keep the first.
+TEST(ShardStates, WhatPreparesAGatherUsesNothingThatWasGathered) {
+    Ours run(1);
+    run.prepare(0, 0, 0, 5);
+    run.gather(0, 2, 10, 20);
+    run.compute(0, 3, 20, 40);
+    run.prepare(0, 50, 100, 105);
+    run.gather(0, 52, 110, 120);
+    run.compute(0, 53, 120, 140);
+    const ShardStates states = run.states();
+    EXPECT_THAT(moments(states.histories.at(0)),
+                ElementsAre(Moment{10, gathering}, Moment{20, computing}, Moment{40, sharded},
+                            Moment{110, gathering}, Moment{120, computing}, Moment{140, sharded}));
+}
 
 TEST(ShardStates, OfAnFsdp2UnitFollowItsGathersComputeAndReduction) {
     const ShardStates states = shard_states(*fsdp2_step());

@@ -52,7 +52,7 @@ std::vector<UnitUse> unit_uses(const Trace& trace) {
         const auto mark = static_cast<UnitMark>(known);
         if (mark == UnitMark::copy_out) {
             result[i] = UnitUse::copies_out;
-        } else if (mark == UnitMark::other || mark == UnitMark::post_backward) {
+        } else if (mark == UnitMark::other || mark == UnitMark::post_backward || mark == UnitMark::unshard) {
             result[i] = UnitUse::nothing;
         } else if (const std::int32_t parent = trace.ranges.parent[i]; parent >= 0) {  // stands before it
             result[i] = result[static_cast<std::size_t>(parent)];

@@ -85,6 +85,7 @@ UnitName unit_name(std::string_view range) {
     if (text.starts_with("autograd::engine::evaluate_function")) return {UnitMark::autograd, {}};
     if (text.starts_with("Optimizer.")) return {UnitMark::outside, {}};
     if (text == "recompute") return {UnitMark::recompute, {}};
+    if (text == "_unshard") return {UnitMark::unshard, {}};
     return {};
 }
 

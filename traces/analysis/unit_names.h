@@ -19,6 +19,7 @@ enum class UnitMark : std::uint8_t {
     backward_prefetch,  // of another unit
     copy_out,           // "FSDP::all_gather_copy_out (x)": of what was gathered
     other,              // "FSDP::all_gather (x)" and its kin
+    unshard,            // "_unshard": ours; the shard is made ready and gathered
     limiter,            // "FullyShardedDataParallel.rate_limiter"
     autograd,           // "autograd::engine::evaluate_function: ...": backward
     recompute,          // ours: a checkpointed forward again

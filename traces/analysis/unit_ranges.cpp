@@ -89,7 +89,8 @@ class Finder {
             if (name.mark == UnitMark::none) continue;
             if (name.mark == UnitMark::limiter) result_.limiters.push_back(static_cast<std::int32_t>(i));
             if (ours_ || name.mark == UnitMark::limiter || name.mark == UnitMark::autograd ||
-                name.mark == UnitMark::outside || name.mark == UnitMark::recompute)
+                name.mark == UnitMark::outside || name.mark == UnitMark::recompute ||
+                name.mark == UnitMark::unshard)
                 continue;
             frames = frames || name.mark == UnitMark::module_frame;
             second_ = second_ || name.mark == UnitMark::pre_forward || name.mark == UnitMark::copy_out ||
