@@ -6,7 +6,7 @@
 #   scripts/bench_simulation.sh -o FOLDER   keeps the traces and the model there
 #
 # The grid: mlp and gpt x wraps x strategies x offload x checkpointing x prefetch x 1, 2 and 4 ranks. The jobs that
-# the model is fitted to run before and after the others, so that it is of the same machine, however that drifts.
+# the model is fitted to run in between the others, so that it is of the same machine, however that drifts.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -25,6 +25,7 @@ else
     trap 'rm -rf "$folder"' EXIT
 fi
 steps=32 # of a run; the first three warm up
+rounds=2 # of the jobs that the model is fitted to
 
 cat >"$folder/mlp.toml" <<JOB
 [run]
@@ -105,25 +106,23 @@ simulated() { # JOB: a steady step, us
     "$bin/shardscope-train" $(flags $1) --run.device=sim --sim.cluster="$folder/model.toml" --format json \
         2>/dev/null | sed 's/.*"last_step":{"us":\([0-9.e+]*\).*/\1/'
 }
-fit() { # ROUND: records what the model is fitted to
-    local i
-    for i in "${!fitted[@]}"; do
-        record "$folder/fitted-$i-$1.sqlite" "${fitted[i]}"
-        traces+=("$folder/fitted-$i-$1.sqlite")
-    done
-}
-
 traces=()
-fit before
-for i in "${!others[@]}"; do record "$folder/other-$i.sqlite" "${others[i]}"; done
-fit after
+for i in "${!others[@]}"; do
+    record "$folder/other-$i.sqlite" "${others[i]}"
+    # As many rounds of the fitted jobs as there are, in step with the others.
+    while ((${#traces[@]} * ${#others[@]} < (i + 1) * rounds * ${#fitted[@]})); do
+        n=${#traces[@]}
+        record "$folder/fitted-$n.sqlite" "${fitted[n % ${#fitted[@]}]}"
+        traces+=("$folder/fitted-$n.sqlite")
+    done
+done
 "$bin/shardscope-train" calibrate "${traces[@]}" -o "$folder/model.toml" --overwrite >"$folder/calibration.txt"
 
 cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)
 cat <<TEXT
 Printed by \`scripts/bench_simulation.sh\` on $(date -u +%Y-%m-%d): ${cpu:-unknown processor}, $(nproc) cores.
 
-The cost model was fitted to ${#fitted[@]} other jobs, each run twice. Times are of a step, in ms: the median of $((steps - 4)) steps,
+The cost model was fitted to ${#fitted[@]} other jobs, each run $rounds times in between. Times are of a step, in ms: the median of $((steps - 4)) steps,
 and what is simulated with the model of \`calibrate\`. Error: (simulated - measured) / measured.
 
 \`\`\`

@@ -162,6 +162,21 @@ TEST(Calibrate, GivesTheHostOfAKnownModelBack) {
     EXPECT_NEAR(found.batch_bandwidth, host.batch_bandwidth, 0.01 * host.batch_bandwidth);
 }
 
+// A host that was interrupted for a second in each of its smallest batches.
+TEST(Calibrate, IsNotMisledByAHostThatWasInterrupted) {
+    const sim::Cluster known = known_cluster();
+    Runs runs;
+    runs.push_back(calibrate::measure(*played(resident(1), known)));
+    Op batch;
+    batch.kind = OpKind::host_call;
+    batch.call = HostCall::next_batch;
+    batch.args = {{0, 0, 64, 0}};
+    for (int i = 0; i < 20; ++i) runs.back().host_work.push_back({&batch, 1});
+    const double found =
+        calibrate::calibrate(runs, sim::load_cluster("laptop"), "x").cluster.host.batch_bandwidth;
+    EXPECT_NEAR(found, known.host.batch_bandwidth, 0.01 * known.host.batch_bandwidth);
+}
+
 TEST(Calibrate, GivesTheCopiesOfAKnownModelBack) {
     const sim::Cluster known = known_cluster();
     const sim::CopyModel found = fitted_to(known, {offloaded(1), offloaded(2)}).cluster.copy;

@@ -92,6 +92,7 @@ void fit_calls(const Runs& runs, Calibration& into) {
 
 void fit_work(const Runs& runs, Calibration& into) {
     sim::HostModel& host = into.cluster.host;
+    // By how much they did, not how long it took: a thread that was interrupted says little.
     std::vector<Weighted> computing, copying, batches;
     double fastest = 0;  // bytes a second that kernels have moved
     for (const MeasuredRun& run : runs) {
@@ -101,12 +102,13 @@ void fit_work(const Runs& runs, Calibration& into) {
             if (work.op->kind == OpKind::host_call) {
                 double bytes = 0;
                 for (const Arg& arg : work.op->args) bytes += static_cast<double>(arg.bytes);
-                if (bytes > 0 && run.job.data.workers == 0) batches.push_back({bytes / seconds, seconds});
+                if (bytes > 0 && run.job.data.workers == 0) batches.push_back({bytes / seconds, bytes});
             } else if (work.op->kind == OpKind::kernel && work.op->flops > 0) {
-                computing.push_back({static_cast<double>(work.op->flops) / seconds, seconds});
+                computing.push_back(
+                    {static_cast<double>(work.op->flops) / seconds, static_cast<double>(work.op->flops)});
                 fastest = std::max(fastest, moved(*work.op) / seconds);
             } else if (work.op->bytes > 0) {
-                copying.push_back({moved(*work.op) / seconds, seconds});
+                copying.push_back({moved(*work.op) / seconds, moved(*work.op)});
             }
         }
     }
