@@ -90,7 +90,6 @@ void TracePlanning::check_options() const {
         traces::DatabaseWriter::check_output(file, options_.overwrite);
     }
     if (!options_.output.empty()) traces::DatabaseWriter::check_output(options_.output, options_.overwrite);
-    if (question_.bandwidth < 0) refuse("--bandwidth", "give GB/s above 0");
 }
 
 // 0: the best, or none.

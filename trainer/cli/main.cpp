@@ -193,9 +193,8 @@ int run_plan(const std::vector<std::string>& arguments) {
     common.add_to(app, nullptr, "FILE", "The job file, or a trace of FSDP or DDP");
     app.add_option("-o,--output", options.output, "Database of all rows (SHARD_PLAN)");
     app.add_flag("--all", options.all, "Print every row, not only the front and the best of the rest");
-    CLI::Option* bandwidth = app.add_option("--bandwidth", lift.bandwidth,
-                                            "Of a trace: every collective at this bus bandwidth, GB/s (10^9)")
-                                 ->check(CLI::PositiveNumber);
+    CLI::Option* bandwidth = app.add_option(
+        "--bandwidth", lift.bandwidth, "Of a trace: every collective at this bus bandwidth, GB/s (10^9)");
     CLI::Option* cluster = app.add_option("--cluster", lift.cluster,
                                           "Of a trace: collectives over the links of this cost model");
     app.add_flag("--time-all", options.time_all,
@@ -209,6 +208,8 @@ int run_plan(const std::vector<std::string>& arguments) {
     if (const auto status = parse(app, arguments, overrides)) return *status;
     options.json = common.json();
     options.overwrite = common.overwrite;
+    if (bandwidth->count() > 0 && !(lift.bandwidth > 0))
+        throw JobError("command line: --bandwidth: give GB/s, a number above 0");
     if (is_trace(common.file)) return plan_trace(common.file, overrides, options, lift);
     for (const CLI::Option* own : {bandwidth, cluster}) {
         if (own->count() > 0) {

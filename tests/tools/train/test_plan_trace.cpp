@@ -1,0 +1,135 @@
+// shardscope-train plan on a trace, as a person uses it: a run that was recorded, exported as PyTorch's JSON
+// and read again tells what the job takes under another wrap.
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/tools/train/train_tool.h"
+#include "traces/store/loader.h"
+#include "traces/store/trace.h"
+
+namespace shardscope::tools {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class PlanTrace : public ::testing::Test {
+  protected:
+    // The JSON of a gpt's run, 2 ranks of the cpu; `more` are keys.
+    std::string exported(const Words& more) {
+        const std::string database = folder_ / "run.sqlite", json = folder_ / "run.json";
+        Words words = arguments_for(Way::gpt, folder_);
+        words.insert(words.end(), more.begin(), more.end());
+        words.insert(words.end(), {"--trace", database, "--overwrite", "--run.steps=6"});
+        train_json(words);
+        EXPECT_EQ(trace_tool({"export", database, "--to", "chrome", "-o", json, "--overwrite"}).status, 0);
+        return json;
+    }
+    std::int64_t measured_peak(const Words& more) {
+        Words words = arguments_for(Way::gpt, folder_);
+        words.insert(words.end(), more.begin(), more.end());
+        return train_json(words).at("ranks").at(0).at("peak_bytes").get<std::int64_t>();
+    }
+    static void expect_refused(const Words& words, int status, const Words& sayings) {
+        const Outcome outcome = train(words);
+        EXPECT_EQ(outcome.status, status) << outcome.err;
+        EXPECT_EQ(outcome.out, "");
+        EXPECT_THAT(outcome.err, StartsWith("shardscope-train: "));
+        EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+        for (const std::string& saying : sayings) EXPECT_THAT(outcome.err, HasSubstr(saying));
+    }
+    const TemporaryFolder folder_;
+};
+
+TEST_F(PlanTrace, PeaksOfOtherWrapsAreThoseThatTheJobMeasures) {
+    const std::string json = exported({"--fsdp.wrap=module:Block"});
+    const Json plan = train_json({"plan", json, "--fsdp.wrap=module:Block;root;module:Linear",
+                                  "--fsdp.sharding_strategy=FULL_SHARD,SHARD_GRAD_OP",
+                                  "--fsdp.backward_prefetch=BACKWARD_PRE", "--fsdp.limit_all_gathers=true"});
+    ASSERT_EQ(plan.at("rows").size(), 6u);
+    EXPECT_EQ(plan.at("unmodified").at("peak_error_bytes"), 0);
+    EXPECT_EQ(plan.at("recorded").at("settings").at("fsdp.wrap"), "module:Block");
+    for (const Json& row : plan.at("rows")) {
+        Words keys = {"--fsdp.wrap=module:Block"};
+        for (const auto& [key, value] : row.at("settings").items())
+            keys.push_back("--" + key + "=" + value.get<std::string>());
+        EXPECT_EQ(row.at("peak_bytes"), measured_peak(keys)) << row.at("settings");
+        EXPECT_EQ(row.at("peak_difference_bytes").get<std::int64_t>(),
+                  row.at("peak_bytes").get<std::int64_t>() -
+                      plan.at("unmodified").at("peak_bytes").get<std::int64_t>());
+        EXPECT_GT(row.at("step_us").get<double>(), 0);
+    }
+}
+
+TEST_F(PlanTrace, TheTableSaysTheErrorFirstAndEndsWithLinesToPaste) {
+    const Outcome outcome = train({"plan", exported({"--fsdp.wrap=module:Block"})});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, StartsWith("Unmodified replay: "));
+    const std::string first = outcome.out.substr(0, outcome.out.find('\n'));
+    EXPECT_THAT(first, AllOf(HasSubstr("recorded median"), HasSubstr(" %)"), HasSubstr("equal to the byte")));
+    EXPECT_THAT(outcome.out, AllOf(HasSubstr("The front of"), HasSubstr("fully_shard(model)"),
+                                   HasSubstr("model = FSDP(model, sharding_strategy=ShardingStrategy.")));
+}
+
+TEST_F(PlanTrace, ARowIsWrittenAsItsTraceAndAllAsADatabase) {
+    const std::string json = exported({"--fsdp.wrap=module:Block"});
+    const std::string plan = folder_ / "plan.sqlite", other = folder_ / "other.sqlite";
+    const Json rows =
+        train_json({"plan", json, "--fsdp.wrap=root;", "--write", "2", "--as", other, "-o", plan});
+    const Json& row = rows.at("rows").at(1);
+    EXPECT_EQ(row.at("settings").at("fsdp.wrap"), "root");
+    EXPECT_EQ(rows.at("shown"), 2);
+    EXPECT_EQ(trace_tool({"check", other}).status, 0);
+    EXPECT_EQ(trace_json({"memory", other}).at("ranks").at(0).at("peak_bytes"), row.at("peak_bytes"));
+    EXPECT_EQ(trace_tool({"check", plan}).status, 0);
+    const auto loaded = traces::load_trace(plan);
+    ASSERT_EQ(loaded->plan.size(), rows.at("rows").size());
+    EXPECT_EQ(loaded->plan[1].trace, other);
+    EXPECT_EQ(loaded->plan[1].peak_bytes, row.at("peak_bytes").get<std::int64_t>());
+    EXPECT_THAT(loaded->plan[1].why, HasSubstr("% step"));
+    expect_refused({"plan", json, "-o", plan}, 2, {plan});  // it is there
+}
+
+TEST_F(PlanTrace, SlowerWiresAndOtherLinksMakeOtherSteps) {
+    const std::string json = exported({"--fsdp.wrap=module:Block"});
+    const Words keys = {"--fsdp.wrap=module:Block;", "--fsdp.sharding_strategy=FULL_SHARD",
+                        "--fsdp.backward_prefetch=BACKWARD_PRE", "--fsdp.limit_all_gathers=true"};
+    const auto step = [&](const Words& more) {
+        Words words = {"plan", json};
+        words.insert(words.end(), keys.begin(), keys.end());
+        words.insert(words.end(), more.begin(), more.end());
+        const Json plan = train_json(words);
+        EXPECT_EQ(plan.at("rows").size(), 1u);
+        return plan.at("rows").at(0).at("step_us").get<double>();
+    };
+    EXPECT_GT(step({"--bandwidth", "0.001"}), 2 * step({"--bandwidth", "1"}));
+    EXPECT_GT(step({"--cluster", "h200_nvlink"}), 0);
+}
+
+TEST_F(PlanTrace, WhatCannotBeLiftedIsOneSentenceThatSaysWhatIsMissing) {
+    const std::string nothing = folder_ / "nothing.json", text = folder_ / "text.json";
+    write_file(nothing, R"({"traceEvents":[]})");
+    write_file(text, "{ this is no JSON");
+    expect_refused({"plan", nothing}, 1, {nothing});
+    expect_refused({"plan", text}, 1, {text});
+    expect_refused({"plan", folder_ / "absent.json"}, 1, {"absent.json"});
+    const TracedRun alone(Way::none);
+    expect_refused({"plan", alone.trace()}, 1, {"no collectives", "plan JOB.toml"});
+}
+
+TEST_F(PlanTrace, AWrongCommandLineIsStatusTwo) {
+    const std::string json = exported({"--fsdp.wrap=module:Block"});
+    expect_refused({"plan", json, "--data.batch=2"}, 2, {"--data.batch", "[fsdp]"});
+    expect_refused({"plan", json, "--time-all"}, 2, {"--time-all"});
+    expect_refused({"plan", json, "--write", "9999", "--as", folder_ / "x.sqlite"}, 2, {"9999"});
+    expect_refused({"plan", json, "--write", "1", "--as", folder_ / "x.toml"}, 2, {"x.toml"});
+    expect_refused({"plan", json, "--cluster", "nowhere"}, 2, {"nowhere"});
+    expect_refused({"plan", json, "--bandwidth", "-1"}, 2, {"--bandwidth"});
+    expect_refused({"plan", sample("mlp.toml"), "--bandwidth", "3"}, 2, {"--bandwidth", "traces"});
+}
+
+}  // namespace
+}  // namespace shardscope::tools
