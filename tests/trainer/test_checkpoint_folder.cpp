@@ -2,7 +2,9 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <functional>
+#include <system_error>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +13,7 @@
 
 #include "tests/trainer/checkpoint_testing.h"
 #include "trainer/checkpoint/error.h"
+#include "trainer/checkpoint/open_files.h"
 
 namespace shardscope::trainer::testing {
 namespace {
@@ -48,6 +51,40 @@ class SaveFolder : public ::testing::Test {
     Job job_ = job_with(folder_.string(), 2);
     SaveSettings again_{.overwrite = true};
 };
+
+// A thousand ranks' files by three that are open at once.
+TEST_F(SaveFolder, OpensAFewFilesAtATime) {
+    constexpr std::size_t kFiles = 20;
+    const auto descriptors = [] {
+        const std::filesystem::directory_iterator all("/proc/self/fd");
+        return std::distance(begin(all), end(all));
+    };
+    OpenFiles files(3);
+    const auto before = descriptors();
+    for (std::size_t i = 0; i < kFiles; ++i) {
+        put(folder_ / std::to_string(i), "file " + std::to_string(i));
+        EXPECT_EQ(files.add(folder_ / std::to_string(i)), i < 10 ? 6 : 7);
+    }
+    EXPECT_EQ(descriptors(), before + 3);
+    const auto held = files.file(4);  // stays open whatever else is
+    for (std::size_t i = 0; i < kFiles; ++i) {
+        std::array<std::byte, 6> bytes{};
+        files.file(i)->read(bytes, 0);
+        EXPECT_EQ(static_cast<char>(bytes[5]), std::to_string(i)[0]);
+    }
+    EXPECT_LE(descriptors(), before + 4);
+    std::array<std::byte, 6> bytes{};
+    held->read(bytes, 0);
+    EXPECT_EQ(static_cast<char>(bytes[5]), '4');
+
+    // Another file in its place would be read unchecked.
+    put(folder_ / "new", "file 0");
+    std::filesystem::rename(folder_ / "new", folder_ / "0");
+    EXPECT_THROW(files.file(0), std::system_error);
+    std::filesystem::remove(folder_ / "1");
+    EXPECT_THROW(files.file(1), std::system_error);
+    EXPECT_NO_THROW(files.file(kFiles - 1));
+}
 
 TEST_F(SaveFolder, HoldsEachStepAndTheNameOfTheLatest) {
     save_values(job_, layout_, 9);

@@ -122,6 +122,12 @@ std::int64_t File::bytes() const {
     return status.st_size;
 }
 
+File::Identity File::identity() const {
+    struct stat status {};
+    if (::fstat(descriptor_, &status) != 0) fail(path_, errno);
+    return {status.st_dev, status.st_ino};
+}
+
 void File::read(std::span<std::byte> bytes, std::int64_t position) const {
     while (!bytes.empty()) {
         const ssize_t got = ::pread(descriptor_, bytes.data(), bytes.size(), position);

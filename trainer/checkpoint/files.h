@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace shardscope::trainer {
 
@@ -33,6 +34,9 @@ class File {
     File& operator=(File&&) = delete;
 
     std::int64_t bytes() const;
+    // Of the file itself, whatever its name: device and number on it.
+    using Identity = std::pair<std::uint64_t, std::uint64_t>;
+    Identity identity() const;
     // All of the span; an end of the file before that is EIO.
     void read(std::span<std::byte> bytes, std::int64_t position) const;
     void write(std::span<const std::byte> bytes, std::int64_t position) const;

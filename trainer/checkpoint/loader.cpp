@@ -63,8 +63,7 @@ StoredCheckpoint::StoredCheckpoint(const std::string& path)
       manifest_(parse_manifest(read_whole(manifest_path()), manifest_path().string())) {
     for (std::size_t index = 0; index < manifest_.files.size(); ++index) {
         try {
-            files_.push_back(File::open_to_read(file_path(index)));
-            const std::int64_t bytes = files_.back().bytes();
+            const std::int64_t bytes = files_.add(file_path(index));
             if (bytes != manifest_.files[index].bytes) {
                 fail(file_path(index),
                      fmt::format("has {} bytes, {} were saved: it is cut off or was changed", bytes,
@@ -206,7 +205,7 @@ void CheckpointLoader::check(const ManifestPiece& piece, const ManifestParameter
         for (std::int64_t at = piece.offset; at < end;) {
             const auto length = static_cast<std::size_t>(std::min<std::int64_t>(kBlock, end - at));
             const std::span<std::byte> bytes(block.data(), length);
-            stored_.file(piece.file).read(bytes, at);
+            stored_.file(piece.file)->read(bytes, at);
             checksum = crc32c(bytes, checksum);
             at += static_cast<std::int64_t>(length);
         }
@@ -242,7 +241,7 @@ void CheckpointLoader::read(const StatePiece& piece, const RankMemory& memory) c
         const std::span<std::byte> part = to.subspan(static_cast<std::size_t>(4 * (first - piece.first)),
                                                      static_cast<std::size_t>(4 * (last - first)));
         try {
-            stored_.file(stored.file).read(part, stored.offset + 4 * (first - stored.first));
+            stored_.file(stored.file)->read(part, stored.offset + 4 * (first - stored.first));
         } catch (const std::system_error& error) {
             fail_to_read(stored_.file_path(stored.file), error);
         }

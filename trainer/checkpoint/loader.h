@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,12 +13,13 @@
 
 #include "trainer/checkpoint/files.h"
 #include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/open_files.h"
 #include "trainer/checkpoint/run_layout.h"
 #include "trainer/job/job.h"
 
 namespace shardscope::trainer {
 
-// A checkpoint whose manifest and files are there, of the right sizes and open. Its values are not read yet.
+// A checkpoint whose manifest and files are there, of the right sizes. Its values are not read yet.
 class StoredCheckpoint {
   public:
     // `path`: a checkpoint's folder or one of checkpoint.save. CheckpointError naming the file at fault.
@@ -30,13 +32,13 @@ class StoredCheckpoint {
     }  // the vocabulary's text; "": bytes, or no text
 
     std::filesystem::path manifest_path() const { return folder_ / kManifestName; }
-    const File& file(std::size_t index) const { return files_[index]; }
+    std::shared_ptr<const File> file(std::size_t index) const { return files_.file(index); }
     std::filesystem::path file_path(std::size_t index) const { return folder_ / manifest_.files[index].name; }
 
   private:
     std::filesystem::path folder_;
     Manifest manifest_;
-    std::vector<File> files_;
+    OpenFiles files_;
     std::string tokenizer_;
 };
 
