@@ -57,6 +57,38 @@ TEST(Losses, ArePrintedWithAllTheirDigits) {
     EXPECT_EQ(words, 4);
 }
 
+// Text of few words, of which 15 in 100 bytes are hidden: at first a loss of knowing nothing, ln 257 = 5.55.
+TEST(Losses, FallWhereABertFillsGaps) {
+    const TemporaryFolder folder;
+    std::string text;
+    for (int line = 0; line < 200; ++line) text += "the wires of a sharded job are busy\n";
+    write_file(folder / "text", text);
+    const auto bert = [&](const Words& how) {
+        Words words = {sample("gpt.toml"),
+                       "--model.type=bert",
+                       "--model.layers=2",
+                       "--model.width=32",
+                       "--model.heads=2",
+                       "--model.context=32",
+                       "--run.steps=40",
+                       "--run.ranks=2",
+                       "--optimizer.lr=0.01",
+                       "--format",
+                       "json",
+                       "--data.path=" + (folder / "text")};
+        words.insert(words.end(), how.begin(), how.end());
+        const Outcome outcome = train(words);
+        EXPECT_EQ(outcome.status, 0) << outcome.err;
+        return losses_text(outcome.out);
+    };
+    const std::string sharded = bert({"--fsdp.wrap=module:BertLayer"});
+    const std::vector<double> fallen = values(sharded);
+    ASSERT_EQ(fallen.size(), 40u) << sharded;
+    EXPECT_NEAR(fallen.front(), 5.55, 0.3);
+    EXPECT_LT(fallen.back(), 0.75 * fallen.front());
+    EXPECT_EQ(bert({"--parallel.mode=ddp"}), sharded);
+}
+
 TEST(Losses, DependOnTheSeed) {
     EXPECT_NE(losses({"--run.seed=2"}), losses({"--run.seed=3"}));
 }
