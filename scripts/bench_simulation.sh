@@ -122,8 +122,8 @@ cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)
 cat <<TEXT
 Printed by \`scripts/bench_simulation.sh\` on $(date -u +%Y-%m-%d): ${cpu:-unknown processor}, $(nproc) cores.
 
-The cost model was fitted to ${#fitted[@]} other jobs, each run $rounds times in between. Times are of a step, in ms: the median of $((steps - 4)) steps,
-and what is simulated with the model of \`calibrate\`. Error: (simulated - measured) / measured.
+The cost model was fitted to ${#fitted[@]} other jobs, each run $rounds times in between. Times are of a step, in ms: the median
+of $((steps - 4)) steps, and what is simulated with the model of \`calibrate\`. Error: (simulated - measured) / measured.
 
 \`\`\`
 TEXT
