@@ -2,6 +2,7 @@
 #include "viewer/draw/axis.h"
 
 #include <cmath>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -30,6 +31,32 @@ TEST(Axis, BytesAreRoundInTheUnitShown) {
     const auto ticks = make_ticks(0, 115 * mb, 6, AxisUnit::bytes);
     EXPECT_THAT(labels(ticks), testing::ElementsAre("0 MB", "20 MB", "40 MB", "60 MB", "80 MB", "100 MB"));
     EXPECT_DOUBLE_EQ(ticks[1].value, 20 * mb);
+}
+
+TEST(Axis, LogarithmicBytesArePowersOfTwo) {
+    const double gb = 1 << 30;
+    EXPECT_THAT(labels(make_log_ticks(0.4 * gb, 9 * gb, 8, AxisUnit::bytes)),
+                testing::ElementsAre("512 MB", "1 GB", "2 GB", "4 GB", "8 GB"));
+    EXPECT_THAT(labels(make_log_ticks(0.4 * gb, 9 * gb, 3, AxisUnit::bytes)),
+                testing::ElementsAre("1 GB", "4 GB"))
+        << "thinned out";
+}
+
+TEST(Axis, LogarithmicTimesAreOneTwoAndFive) {
+    EXPECT_THAT(labels(make_log_ticks(0.9e6, 30e6, 8, AxisUnit::nanoseconds)),
+                testing::ElementsAre("1 ms", "2 ms", "5 ms", "10 ms", "20 ms"));
+    EXPECT_THAT(labels(make_log_ticks(1e6, 1e12, 7, AxisUnit::nanoseconds)),
+                testing::ElementsAre("1 ms", "10 ms", "100 ms", "1 s", "10 s", "100 s", "1,000 s"));
+    EXPECT_THAT(make_log_ticks(3.1e6, 4.9e6, 5, AxisUnit::nanoseconds), testing::SizeIs(testing::Ge(2)))
+        << "between two of them the ticks are linear";
+}
+
+TEST(Axis, LogarithmicRangesThatAreNoneHaveNoTicks) {
+    EXPECT_TRUE(make_log_ticks(0, 10, 5, AxisUnit::bytes).empty());
+    EXPECT_TRUE(make_log_ticks(10, 10, 5, AxisUnit::bytes).empty());
+    EXPECT_TRUE(make_log_ticks(1, std::numeric_limits<double>::infinity(), 5, AxisUnit::bytes).empty());
+    EXPECT_LE(make_log_ticks(1e-300, 1e300, 5, AxisUnit::nanoseconds).size(), 5U);
+    EXPECT_LE(make_log_ticks(1e-300, 1e300, 5, AxisUnit::bytes).size(), 5U);
 }
 
 TEST(Axis, TimesChooseTheUnitOfTheRange) {

@@ -33,6 +33,22 @@ Scale choose_scale(double extent, AxisUnit unit) {
     return {1, unit == AxisUnit::percent ? " %" : ""};
 }
 
+// The next tick of a logarithmic axis that is `fineness` away from `value`, which is one: 0 takes all.
+double next_power(double value, int fineness, AxisUnit unit) {
+    if (unit == AxisUnit::bytes) return value * std::exp2(fineness + 1);
+    if (fineness > 0) return value * std::pow(10.0, fineness);
+    const double power = std::pow(10.0, std::floor(std::log10(value) + 1e-9));
+    const double digit = std::round(value / power);
+    return power * (digit < 2 ? 2 : digit < 5 ? 5 : 10);
+}
+
+// The first of them at or below `low`.
+double first_power(double low, int fineness, AxisUnit unit) {
+    const double base = unit == AxisUnit::bytes ? 2 : 10,
+                 step = unit == AxisUnit::bytes ? fineness + 1 : std::max(1, fineness);
+    return std::pow(base, std::floor(std::log(low) / std::log(base) / step) * step);
+}
+
 int decimals_of(double step) {
     int decimals = 0;
     while (decimals < 9 && std::abs(step - std::round(step)) > 1e-9 * std::max(1.0, std::abs(step))) {
@@ -73,6 +89,29 @@ std::vector<Tick> make_ticks(double low, double high, int max_ticks, AxisUnit un
         const double value = (first + n) * step;
         if (!ticks.empty() && value * scale.size <= ticks.back().value) continue;
         ticks.push_back({value * scale.size, format_decimal(value, decimals) + scale.suffix});
+    }
+    return ticks;
+}
+
+std::vector<Tick> make_log_ticks(double low, double high, int max_ticks, AxisUnit unit) {
+    if (!(low > 0) || !(high > low) || max_ticks < 1 || !std::isfinite(high)) return {};
+    constexpr int kCoarsest = 2100;  // octaves, more than a double has
+    std::vector<double> values;
+    for (int fineness = 0; fineness < kCoarsest; ++fineness) {
+        values.clear();
+        for (double value = first_power(low, fineness, unit); value <= high * (1 + 1e-9);
+             value = next_power(value, fineness, unit)) {
+            if (value >= low * (1 - 1e-9)) values.push_back(value);
+            if (!(next_power(value, fineness, unit) > value)) break;  // beyond what a double tells apart
+        }
+        if (static_cast<int>(values.size()) <= max_ticks) break;
+    }
+    if (values.size() < 2 && max_ticks >= 2) return make_ticks(low, high, max_ticks, unit);
+    std::vector<Tick> ticks;
+    for (const double value : values) {
+        const Scale scale = choose_scale(value, unit);
+        const double shown = value / scale.size;
+        ticks.push_back({value, format_decimal(shown, decimals_of(shown)) + scale.suffix});
     }
     return ticks;
 }

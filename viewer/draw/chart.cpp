@@ -54,6 +54,13 @@ void draw_frame(const Chart& chart, const std::vector<Tick>& x_ticks, const std:
     }
 }
 
+// Where a chart with a logarithmic axis draws them.
+std::vector<Tick> log_ticks(double low, double high, int count, AxisUnit unit) {
+    std::vector<Tick> ticks = make_log_ticks(low, high, count, unit);
+    for (Tick& tick : ticks) tick.value = std::log10(tick.value);
+    return ticks;
+}
+
 float angle_of(double share) {
     return static_cast<float>((share * 2 - 0.5) * std::numbers::pi);
 }
@@ -79,21 +86,27 @@ Chart begin_chart(const char* id, ImVec2 size, const ChartAxes& axes) {
     const float bottom = axes.x_ticks ? font * 1.6F : font * 0.4F;
     const float inner_height = std::max(font * 2, size.y - bottom - font * 0.5F);
     const int y_count = std::clamp(static_cast<int>(inner_height / (font * 2.2F)), 2, 10);
-    const std::vector<Tick> y_ticks = make_ticks(axes.y_low, axes.y_high, y_count, axes.y_unit);
+    const std::vector<Tick> y_ticks = axes.y_log ? log_ticks(axes.y_low, axes.y_high, y_count, axes.y_unit)
+                                                 : make_ticks(axes.y_low, axes.y_high, y_count, axes.y_unit);
     float label_width = 0;
     for (const Tick& tick : y_ticks) label_width = std::max(label_width, size_of(tick.label).x);
 
     chart.min = {std::floor(at.x + label_width + font * 0.5F), std::floor(at.y + font * 0.5F)};
     chart.max = {std::floor(std::max(chart.min.x + font * 2, at.x + size.x)),
                  std::floor(chart.min.y + inner_height)};
-    chart.x = {axes.x_low, axes.x_high, chart.min.x, chart.max.x};
-    chart.y = {axes.y_low, axes.y_high, chart.max.y, chart.min.y};
+    const auto mapped = [](double value, bool log) { return log ? std::log10(value) : value; };
+    chart.x = {mapped(axes.x_low, axes.x_log), mapped(axes.x_high, axes.x_log), chart.min.x, chart.max.x};
+    chart.y = {mapped(axes.y_low, axes.y_log), mapped(axes.y_high, axes.y_log), chart.max.y, chart.min.y};
 
     std::vector<Tick> x_ticks;
     if (axes.x_ticks) {
         const int x_count = std::clamp(static_cast<int>(chart.width() / (font * 6.5F)), 2, 16);
-        x_ticks = make_ticks(axes.x_low - axes.x_zero, axes.x_high - axes.x_zero, x_count, axes.x_unit);
-        for (Tick& tick : x_ticks) tick.value += axes.x_zero;
+        if (axes.x_log) {
+            x_ticks = log_ticks(axes.x_low, axes.x_high, x_count, axes.x_unit);
+        } else {
+            x_ticks = make_ticks(axes.x_low - axes.x_zero, axes.x_high - axes.x_zero, x_count, axes.x_unit);
+            for (Tick& tick : x_ticks) tick.value += axes.x_zero;
+        }
     }
     draw_frame(chart, x_ticks, y_ticks);
     place_button(id, size);

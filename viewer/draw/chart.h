@@ -33,6 +33,8 @@ struct ChartAxes {
     AxisUnit x_unit = AxisUnit::nanoseconds, y_unit = AxisUnit::bytes;
     bool x_ticks = true;
     double y_low = 0;  // below zero where values are
+    // Logarithmic: low and high are positive, and Chart::x and y map the values' log10.
+    bool x_log = false, y_log = false;
 };
 
 // Takes `size` in the current window, draws ground, grid, ticks and labels, and catches the mouse.
