@@ -50,8 +50,8 @@ std::function<void(Program&)> save(SaveRequest::What what) {
 }
 
 std::vector<Chord> panel_keys(std::size_t index) {
-    if (index > 14) return {};
-    const bool second = index >= 10;  // 1 ... 9, 0, then Shift+1 ... Shift+5
+    if (index > 15) return {};
+    const bool second = index >= 10;  // 1 ... 9, 0, then Shift+1 ... Shift+6
     const std::size_t digit = second ? index - 9 : (index + 1) % 10;
     return {{static_cast<Key>(static_cast<std::size_t>(Key::digit_0) + digit), false, second}};
 }

@@ -63,4 +63,10 @@ void write_shown_table(const std::string& name, const std::string& path) {
     output.finish();
 }
 
+void write_text(const std::string& path, const std::string& text) {
+    traces::TextOutput output(path, true, false);
+    output.buffer() = text;
+    output.finish();
+}
+
 }  // namespace shardscope::viewer

@@ -184,6 +184,7 @@ int run(int argc, char** argv) {
         program.session.open_file(file);
         program.remember(file);
     }
+    if (options.panel_given) program.show(options.panel);  // whatever the files hold
     if (script && !options.window) return run_script(program, options, std::move(*script));
     if (!options.screenshot.empty()) return take_picture(program, options);
     const int status = run_window(program, options, std::move(script));

@@ -76,7 +76,9 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
                          "Print the version of the tool and of the schema, and exit");
     app.set_help_flag("-h,--help", "Print this help and exit");
     app.add_option("FILE", options.files, "Trace databases to open; several are compared");
-    app.add_option("--panel", options.panel, "The panel to show: " + joined(panels) + " (default: timeline)")
+    app.add_option("--panel", options.panel,
+                   "The panel to show: " + joined(panels) +
+                       " (default: timeline; of a file that holds a plan and no timeline: plan)")
         ->type_name("NAME");
     app.add_option("--screenshot", options.screenshot,
                    "Draw the panel to a PNG picture without a display, and exit")

@@ -12,7 +12,7 @@ struct PanelEntry {
 };
 
 // As in design order; which of them a program has is said by make_panels().
-inline constexpr std::array<PanelEntry, 15> kPanelList = {{
+inline constexpr std::array<PanelEntry, 16> kPanelList = {{
     {"runs", "Runs", "Trace"},
     {"timeline", "Timeline", "Trace"},
     {"modules", "Module View", "Model"},
@@ -28,6 +28,7 @@ inline constexpr std::array<PanelEntry, 15> kPanelList = {{
     {"advice", "Advice", "Answers"},
     {"compare", "Compare", "Questions"},
     {"query", "Query", "Questions"},
+    {"plan", "Plan", "Questions"},
 }};
 
 constexpr std::string_view panel_group(std::string_view name) {

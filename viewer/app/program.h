@@ -20,9 +20,10 @@ namespace shardscope::viewer {
 
 // What is to be saved under a name that the save window asks for (save_window.h).
 struct SaveRequest {
-    enum What { nothing, table, panel, window, report };
+    enum What { nothing, table, panel, window, report, text };
     What what = nothing;
-    std::string name;  // of the table; empty: the first that is shown
+    std::string name;  // of the table (empty: the first that is shown), or of the file that is suggested
+    std::string content = {};  // What::text: what is written
 };
 
 // The rail of panels: as wide as names need, or signs only; automatic: by the window's width.
@@ -86,6 +87,7 @@ struct Program {
         for (std::size_t i = 0; i < panels.size(); ++i) {
             if (panels[i]->name() != name) continue;
             panel = i;
+            for (OpenTrace& entry : session.open) entry.leads_to_plan = false;  // this one was asked for
             return true;
         }
         return false;

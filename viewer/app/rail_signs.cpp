@@ -61,6 +61,9 @@ constexpr Stroke kAdvice[] = {
     {Shape::ring, 8, 6, 4.5F, 0}, {Shape::line, 6, 12, 10, 12}, {Shape::line, 6.5F, 14.5F, 9.5F, 14.5F}};
 constexpr Stroke kCompare[] = {
     {Shape::frame, 1, 6, 6, 14}, {Shape::box, 10, 2, 15, 14}, {Shape::line, 8, 1, 8, 15}};
+constexpr Stroke kPlan[] = {{Shape::line, 2, 1, 2, 14},       {Shape::line, 2, 14, 15, 14},
+                            {Shape::dot, 5, 3, 1.4F, 0},      {Shape::dot, 7.5F, 7.5F, 1.4F, 0},
+                            {Shape::dot, 13, 10.5F, 1.4F, 0}, {Shape::ring, 12, 4.5F, 1.2F, 0}};
 constexpr Stroke kQuery[] = {
     {Shape::line, 2, 4, 6, 8}, {Shape::line, 6, 8, 2, 12}, {Shape::line, 8, 13, 14, 13}};
 constexpr Stroke kPlain[] = {{Shape::frame, 2, 2, 14, 14}};
@@ -83,6 +86,7 @@ constexpr Sign kSigns[] = {{"runs", kRuns},
                            {"idle", kIdle},
                            {"advice", kAdvice},
                            {"compare", kCompare},
+                           {"plan", kPlan},
                            {"query", kQuery}};
 
 std::span<const Stroke> strokes_of(std::string_view panel) {

@@ -45,13 +45,13 @@ void ReportJob::start(const Session& session, const std::string& path) {
     if (outcome_.valid()) return;
     std::vector<Subject> subjects;
     for (const OpenTrace& entry : session.open) {
-        if (entry.trace) subjects.push_back({entry.trace, entry.name, Session::selection(entry)});
+        if (entry.trace && !holds_only_plan(*entry.trace)) subjects.push_back({entry.trace, entry.name, Session::selection(entry)});
     }
     wanted_ = path;
     path_.clear();
     error_.clear();
     if (subjects.empty()) {
-        error_ = "No trace is open: there is nothing to report.";
+        error_ = "No trace with a timeline is open: there is nothing to report.";
         return;
     }
     outcome_ = std::async(std::launch::async,

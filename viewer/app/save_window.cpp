@@ -30,6 +30,8 @@ const char* title_of(SaveRequest::What what) {
             return "Picture of the window###save";
         case SaveRequest::report:
             return "Report as HTML###save";
+        case SaveRequest::text:
+            return "Save a file###save";
         case SaveRequest::nothing:
             break;
     }
@@ -53,6 +55,9 @@ std::string suggestion(const Program& program, const std::string& table) {
         case SaveRequest::panel:
         case SaveRequest::window:
             name += fmt::format("-{}.png", program.panels[program.panel]->name());
+            break;
+        case SaveRequest::text:
+            name = program.save.name;
             break;
         default:
             name += ".html";
@@ -99,6 +104,10 @@ void SaveWindow::save(Program& program) {
             case SaveRequest::report:
                 program.report.start(program.session, path_);
                 program.notice = "Writing the report ...";
+                break;
+            case SaveRequest::text:
+                write_text(path_, program.save.content);
+                program.notice = path_ + " is written.";
                 break;
             case SaveRequest::nothing:
                 break;

@@ -198,7 +198,7 @@ SavedState state_of(const Program& program) {
         return error ? path : absolute.lexically_normal().string();
     };
     for (const OpenTrace& entry : program.session.open) {
-        if (!entry.error.empty()) continue;
+        if (!entry.error.empty() || program.session.simulation.is_mine(entry.path)) continue;
         SavedTrace trace{full(entry.path), {}, {}, entry.limit, to_json(entry.rows)};
         for (const std::string& path : entry.merged) trace.merged.push_back(full(path));
         if (entry.trace) trace.visible = entry.visible;
@@ -233,7 +233,6 @@ void restore(const SavedState& state, Program& program, bool files) {
         if (saved != state.panels.end()) panel->restore(saved->second);
     }
     if (!files) return;
-    program.show(state.panel);
     for (const SavedTrace& trace : state.traces) {
         std::error_code ignored;
         if (!fs::exists(trace.path, ignored)) continue;
@@ -247,6 +246,7 @@ void restore(const SavedState& state, Program& program, bool files) {
         if (!trace.rows.empty()) program.session.open.back().rows = arrangement_from_json(trace.rows);
         if (trace.path == state.active) program.session.set_active(program.session.open.size() - 1);
     }
+    program.show(state.panel);  // whatever the files hold
 }
 
 }  // namespace shardscope::viewer

@@ -65,6 +65,15 @@ std::string with_folder(const std::string& path) {
 
 }  // namespace
 
+bool holds_plan(const traces::Trace& trace) {
+    return !trace.plan.empty() || !trace.config_value("plan.job").empty();
+}
+
+bool holds_only_plan(const traces::Trace& trace) {
+    return holds_plan(trace) && trace.device.size() == 0 && trace.ranges.size() == 0 &&
+           trace.runtime.size() == 0 && trace.memory.size() == 0;
+}
+
 struct Session::Loads {
     std::vector<std::unique_ptr<Load>> of_entry;  // beside `open`; nullptr: nothing is being read
     struct Read {
@@ -201,6 +210,7 @@ void Session::close(std::size_t index) {
         loads_->cancelled.push_back(std::move(load));
     }
     if (open[index].trace) analyses.forget(open[index].trace);
+    simulation.remove(open[index].path);
     loads_->of_entry.erase(loads_->of_entry.begin() + static_cast<std::ptrdiff_t>(index));
     loads_->of_file.erase(loads_->of_file.begin() + static_cast<std::ptrdiff_t>(index));
     open.erase(open.begin() + static_cast<std::ptrdiff_t>(index));
@@ -221,8 +231,19 @@ void Session::set_active(std::size_t index) {
     rank = std::clamp(rank, 0, std::max(0, ranks - 1));
 }
 
+void Session::open_simulated(const std::string& path, const std::string& name) {
+    wanted_panel = "timeline";
+    for (std::size_t i = 0; i < open.size(); ++i) {
+        if (open[i].path == path && open[i].error.empty()) return set_active(i);
+    }
+    open_file(path);
+    if (!name.empty()) open.back().name = name;
+    set_active(open.size() - 1);
+}
+
 void Session::poll() {
     noted_work_ = std::exchange(notes_work_, false);
+    if (const auto made = simulation.poll()) open_simulated(made->path, made->name);
     for (std::size_t i = 0; i < open.size(); ++i) {
         auto& load = loads_->of_entry[i];
         if (!load) continue;
@@ -251,6 +272,7 @@ void Session::poll() {
         open[i].visible = open[i].wanted_visible.value_or(first_range.value_or(whole(*open[i].trace)));
         open[i].limit = open[i].wanted_limit ? open[i].wanted_limit : first_range;
         if (i == active) set_active(i);
+        if (i == active && open[i].leads_to_plan && holds_only_plan(*open[i].trace)) wanted_panel = "plan";
     }
     std::erase_if(loads_->cancelled, [](const auto& load) { return load->finished(); });
 }
@@ -275,7 +297,7 @@ TracePtr Session::trace() const {
 std::vector<TracePtr> Session::ready() const {
     std::vector<TracePtr> traces;
     for (const OpenTrace& entry : open) {
-        if (entry.trace) traces.push_back(entry.trace);
+        if (entry.trace && !holds_only_plan(*entry.trace)) traces.push_back(entry.trace);
     }
     return traces;
 }

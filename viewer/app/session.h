@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "viewer/app/analysis_cache.h"
+#include "viewer/app/row_simulation.h"
 #include "viewer/timeline/arrangement.h"
 
 namespace shardscope::viewer {
@@ -39,6 +40,9 @@ struct OpenTrace {
     std::optional<std::int64_t> cursor;
     RowArrangement rows;  // how the timeline's rows lie
 
+    // Where it holds a plan and nothing else that a panel could show, the Plan panel meets it when it is
+    // read; false: another panel was asked for since.
+    bool leads_to_plan = true;
     std::optional<TimeRange> wanted_visible, wanted_limit;  // for when it is read: as they were last time
 
     bool loading() const { return trace == nullptr && error.empty(); }
@@ -56,6 +60,16 @@ struct SelectedEvent {
 
 // What the timeline's bars are coloured by.
 enum class ColorBy { kind, name, module, unit };
+
+// A text that a panel wants to have saved, under a name that a person chooses.
+struct TextToSave {
+    std::string name, text;
+};
+
+// A planner wrote it (SHARD_PLAN), also where it found no configuration.
+bool holds_plan(const traces::Trace& trace);
+// And it has no timeline: no rank did anything.
+bool holds_only_plan(const traces::Trace& trace);
 
 class Session {
   public:
@@ -81,14 +95,17 @@ class Session {
     void set_active(std::size_t index);  // another trace: the selections end
     void poll();                         // once a frame: takes over what was read
     bool loading() const;                // any file is being read, also again
-    bool working() const { return loading() || analyses.busy() || noted_work_; }
+    bool working() const { return loading() || analyses.busy() || simulation.busy() || noted_work_; }
     // A panel that has threads of its own says so each frame while they work: pictures and scripts wait.
     void note_work() { notes_work_ = true; }
 
     OpenTrace* current();  // the active entry; nullptr where nothing is open
     const OpenTrace* current() const;
-    TracePtr trace() const;               // of the active entry; nullptr where it is not there (yet)
-    std::vector<TracePtr> ready() const;  // all that are read, in order: what compare shows
+    TracePtr trace() const;  // of the active entry; nullptr where it is not there (yet)
+    // All that are read and have a timeline, in order: what compare shows.
+    std::vector<TracePtr> ready() const;
+    // Opens a trace that was simulated for a plan's row; one that is open already is shown.
+    void open_simulated(const std::string& path, const std::string& name);
     // What analyses of this entry look at: its limit range. Ranks are all; panels pick theirs.
     static traces::Selection selection(const OpenTrace& entry);
 
@@ -101,12 +118,14 @@ class Session {
     int selected_unit = -1;    // index into Trace::units
     ColorBy color_by = ColorBy::kind;
     bool animating = false;  // a panel moves by itself: frames are drawn without input; ends with each frame
-    std::string wanted_panel;  // a panel's name: the shell shows it next frame and clears this
+    std::string wanted_panel;               // a panel's name: the shell shows it next frame and clears this
+    std::optional<TextToSave> wanted_save;  // the shell asks where to, and clears this
     // Shows the timeline at this time of the active trace, framed, with the event selected (where one is
     // given) and the rank (an index into Trace::ranks) in sight.
     void go_to(TimeRange time, std::optional<int> rank_index = {}, SelectedEvent event = {});
 
     AnalysisCache analyses;
+    RowSimulation simulation;  // of a row of a plan; its trace is opened when it is made
 
   private:
     void start(OpenTrace entry);

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <imgui.h>
 
+#include "traces/analysis/shown_ranks.h"
 #include "viewer/app/actions.h"
 #include "viewer/app/help_window.h"
 #include "viewer/app/rail.h"
@@ -24,6 +26,26 @@ namespace {
 bool is_on(const Action& action, Program& program) {
     return action.id == program.shown().name() || (action.id == "follow" && program.session.follow) ||
            (action.id == "rail" && program.rail_is_wide);
+}
+
+// "8 ranks", "8 of 1,024 ranks" where the others did the same.
+std::string ranks_text(const traces::Trace& trace) {
+    const auto shown = static_cast<std::int64_t>(trace.ranks.size());
+    if (!traces::shows_some_ranks(trace)) return fmt::format("{} rank{}", shown, shown == 1 ? "" : "s");
+    return fmt::format("{} of {} ranks", shown, format_count(traces::ranks_of_run(trace)));
+}
+
+std::string extent_text(const traces::Trace& trace) {
+    return fmt::format("{}, {} events, {}", ranks_text(trace),
+                       format_count(static_cast<std::int64_t>(trace.device.size() + trace.ranges.size() +
+                                                              trace.runtime.size() + trace.memory.size())),
+                       format_duration(static_cast<double>(trace.last_ns - trace.first_ns)));
+}
+
+std::string plan_text(const traces::Trace& trace) {
+    return fmt::format("a plan of {} configuration{}",
+                       format_count(static_cast<std::int64_t>(trace.plan.size())),
+                       trace.plan.size() == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -62,6 +84,8 @@ void Shell::draw(const Frame& frame) {
     draw_help_window(program_.help);
     palette_.draw(program_);
     if (const auto table = take_export_request()) program_.save = {SaveRequest::table, *table};
+    if (auto wanted = std::exchange(session.wanted_save, std::nullopt))
+        program_.save = {SaveRequest::text, wanted->name, wanted->text};
     save_.draw(program_);
     files_.draw(program_);
 }
@@ -138,8 +162,11 @@ void Shell::draw_content(const Frame& frame, float height) {
     program_.panel_max = {corner.x + size.x, corner.y + size.y};
     Panel& panel = program_.shown();
     items::place("panel", corner, {corner.x + size.x, corner.y + size.y}, panel.name());
-    if (panel.needs_trace() && program_.session.trace() == nullptr) {
+    const TracePtr trace = program_.session.trace();
+    if (panel.needs_trace() && trace == nullptr) {
         draw_instead_of_panel();
+    } else if (trace != nullptr && panel.needs_timeline() && holds_only_plan(*trace)) {
+        draw_only_plan(panel.title());
     } else {
         Frame inside = frame;
         inside.width = ImGui::GetContentRegionAvail().x;
@@ -188,17 +215,33 @@ void Shell::draw_instead_of_panel() {
     ImGui::EndGroup();
 }
 
+// In place of a panel that looks at a timeline, where the file has none.
+void Shell::draw_only_plan(std::string_view title) {
+    const Session& session = program_.session;
+    const float font = ImGui::GetFontSize();
+    const float width = std::min(ImGui::GetContentRegionAvail().x - font * 2, font * 40);
+    ImGui::SetCursorPos(
+        {(ImGui::GetContentRegionAvail().x - width) / 2, ImGui::GetContentRegionAvail().y * 0.3F});
+    ImGui::BeginGroup();
+    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + width);
+    const std::string said = fmt::format("{} holds a plan and no timeline: {} has nothing to show.",
+                                         session.current()->name, title);
+    text(said);
+    items::mark("app.only_plan", said);
+    note("A row of the plan opens its simulated trace, which every panel shows.");
+    if (ImGui::Button("Open the plan")) program_.session.wanted_panel = "plan";
+    items::mark("app.open_plan", "Open the plan");
+    ImGui::PopTextWrapPos();
+    ImGui::EndGroup();
+}
+
 void Shell::draw_status() {
     const Session& session = program_.session;
     const OpenTrace* entry = session.current();
     std::string left = entry == nullptr ? "" : entry->path;
     if (entry != nullptr && entry->trace) {
         const traces::Trace& trace = *entry->trace;
-        left +=
-            fmt::format("   {} rank{}, {} events, {}", trace.ranks.size(), trace.ranks.size() == 1 ? "" : "s",
-                        format_count(static_cast<std::int64_t>(trace.device.size() + trace.ranges.size() +
-                                                               trace.runtime.size() + trace.memory.size())),
-                        format_duration(static_cast<double>(trace.last_ns - trace.first_ns)));
+        left += "   " + (holds_only_plan(trace) ? plan_text(trace) : extent_text(trace));
         if (!trace.ended) left += "   the run did not end";
         if (trace.dropped > 0) left += fmt::format("   {} events were dropped", format_count(trace.dropped));
     }
@@ -224,6 +267,7 @@ std::string Shell::progress_text() const {
         const OpenTrace* entry = session.current();
         return entry != nullptr && entry->reading_again ? "reading again ..." : "reading ...";
     }
+    if (std::string progress = session.simulation.progress(); !progress.empty()) return progress;
     if (program_.report.busy()) return "writing the report ...";
     if (session.analyses.busy()) return "working ...";
     if (std::string error = program_.report.error(); !error.empty()) return error;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "viewer/app/file_window.h"
 #include "viewer/app/palette.h"
@@ -24,6 +25,7 @@ class Shell {
     void draw_recent();
     void draw_content(const Frame& frame, float height);
     void draw_instead_of_panel();
+    void draw_only_plan(std::string_view title);
     void draw_status();
     std::string progress_text() const;
     void draw_notices();

@@ -20,6 +20,7 @@ std::vector<std::unique_ptr<Panel>> make_panels() {
     panels.push_back(make_advice_panel());
     panels.push_back(make_compare_panel());
     panels.push_back(make_query_panel());
+    panels.push_back(make_plan_panel());
     return panels;
 }
 

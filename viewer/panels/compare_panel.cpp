@@ -50,9 +50,15 @@ class ComparePanel final : public Panel {
   public:
     std::string_view name() const override { return "compare"; }
     std::string_view title() const override { return "Compare"; }
+    bool needs_timeline() const override { return false; }  // other files may have one
 
     void draw(Session& session, const Frame&) override {
         ComparedRuns runs = choice_.runs(session);
+        if (session.ready().empty()) {
+            return note(
+                "What is open are plans, which have no timeline to compare. Open two runs, or the simulated "
+                "traces of two rows of a plan.");
+        }
         if (runs.traces.empty()) {
             draw_run_line(session, runs);
             return note("No run is chosen.");

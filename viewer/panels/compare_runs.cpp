@@ -22,7 +22,7 @@ ComparedRuns RunChoice::runs(const Session& session) const {
     const TracePtr base = base_.lock();
     for (std::size_t i = 0; i < session.open.size(); ++i) {
         const OpenTrace& entry = session.open[i];
-        if (entry.trace == nullptr || !shown(entry.trace)) continue;
+        if (entry.trace == nullptr || holds_only_plan(*entry.trace) || !shown(entry.trace)) continue;
         const auto at = static_cast<std::ptrdiff_t>(entry.trace == base ? 0 : runs.traces.size());
         runs.traces.insert(runs.traces.begin() + at, entry.trace);
         runs.entries.insert(runs.entries.begin() + at, i);

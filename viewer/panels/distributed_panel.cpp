@@ -68,6 +68,7 @@ class DistributedPanel final : public Panel {
         draw_limit_note(session);
         take(report);
         if (report->stopped.stopped) note(traces::stop_sentence(report->stopped));
+        draw_shown_ranks(*trace);
         draw_headline(*trace, *report);
         const float font = ImGui::GetFontSize();
         const float wanted = font * (2.4F + 1.7F * static_cast<float>(report->ranks.size()));
@@ -118,11 +119,17 @@ class DistributedPanel final : public Panel {
                                  const traces::RankSkew& skew) {
         if (trace.ranks.size() < 2) return "One rank alone: merge the traces of all ranks to compare them.";
         if (skew.waited_for < 0) return "Not every rank has a complete step in what is looked at.";
-        std::string line = fmt::format(
-            "Waiting for other ranks: {} to {} a step; rank {} waits least, so the others wait for it",
-            format_duration(skew.least_waiting_us * 1e3), format_duration(skew.most_waiting_us * 1e3),
-            skew.waited_for);
-        if (skew.computation > 0) {
+        std::string line = skew.most_waiting_us > 0
+                               ? fmt::format(
+                                     "Waiting for other ranks: {} to {} a step; rank {} waits least, so the "
+                                     "others wait for it",
+                                     format_duration(skew.least_waiting_us * 1e3),
+                                     format_duration(skew.most_waiting_us * 1e3), skew.waited_for)
+                               : std::string("No rank waited for another");
+        constexpr double kAlike = 1.0005;  // what is written as 1.000
+        if (skew.computation > 0 && skew.computation < kAlike) {
+            line += "; all compute equally long";
+        } else if (skew.computation > 0) {
             line += fmt::format("; rank {} computes longest, {} times the mean", skew.slowest_rank,
                                 format_decimal(skew.computation, 3));
         }

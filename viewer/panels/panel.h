@@ -26,6 +26,8 @@ class Panel {
     virtual std::string_view title() const = 0;  // on its tab: "Timeline"
     // False: draw() is also called while no trace is ready. Otherwise Session::trace() is there.
     virtual bool needs_trace() const { return true; }
+    // False: it has something to show of a file that holds a plan and no timeline.
+    virtual bool needs_timeline() const { return true; }
     virtual void draw(Session& session, const Frame& frame) = 0;
     // An action of the table (app/actions.h) that is for the panel on show: "scroll_down".
     virtual void act(std::string_view /*action*/, Session& /*session*/) {}
@@ -54,6 +56,7 @@ std::unique_ptr<Panel> make_kernels_panel();
 std::unique_ptr<Panel> make_idle_panel();
 std::unique_ptr<Panel> make_advice_panel();
 std::unique_ptr<Panel> make_query_panel();
+std::unique_ptr<Panel> make_plan_panel();
 std::unique_ptr<Panel> make_compare_panel();
 
 }  // namespace shardscope::viewer

@@ -45,6 +45,7 @@ class QueryPanel final : public Panel {
     }
     std::string_view name() const override { return "query"; }
     std::string_view title() const override { return "Query"; }
+    bool needs_timeline() const override { return false; }
     bool busy() const override { return runner_.running(); }
     std::string saved() const override { return history_.to_text(); }
     void restore(std::string_view saved) override { history_.from_text(saved); }

@@ -70,6 +70,7 @@ class RunsPanel final : public Panel {
   public:
     std::string_view name() const override { return "runs"; }
     std::string_view title() const override { return "Runs"; }
+    bool needs_timeline() const override { return false; }
     bool needs_trace() const override { return false; }
 
     void draw(Session& session, const Frame&) override {
@@ -150,15 +151,22 @@ class RunsPanel final : public Panel {
         struct Link {
             const char *label, *panel;
         };
-        constexpr std::array<Link, 6> kLinks = {{{"Timeline", "timeline"},
+        const traces::Trace& trace = *session.trace();
+        const bool timeline = !holds_only_plan(trace);
+        bool first = true;
+        constexpr std::array<Link, 7> kLinks = {{{"Plan", "plan"},
+                                                 {"Timeline", "timeline"},
                                                  {"Modules", "modules"},
                                                  {"Memory", "memory"},
                                                  {"Summary", "summary"},
                                                  {"Advice", "advice"},
                                                  {"Compare", "compare"}}};
         for (const Link& link : kLinks) {
+            const bool plan = link.panel == std::string_view("plan");
+            if (plan ? !holds_plan(trace) : !timeline) continue;
             if (link.panel == std::string_view("compare") && session.ready().size() < 2) continue;
-            ImGui::SameLine(0, link.panel == std::string_view("timeline") ? font * 1.2F : font * 0.3F);
+            ImGui::SameLine(0, first ? font * 1.2F : font * 0.3F);
+            first = false;
             if (ImGui::Button(link.label)) session.wanted_panel = link.panel;
             items::mark(fmt::format("runs.go.{}", link.panel));
         }

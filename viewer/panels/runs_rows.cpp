@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "traces/analysis/shown_ranks.h"
 #include "viewer/app/theme.h"
 #include "viewer/draw/format.h"
 
@@ -75,6 +76,14 @@ void run_columns(const std::vector<RunFacts>& runs, std::vector<TableColumn>& co
     }
 }
 
+// "8 of 1,024" of a simulation whose trace shows a few that stand for all.
+CellTable::Cell ranks_cell(int ranks, const traces::Trace* trace) {
+    CellTable::Cell cell = count_cell(ranks);
+    if (trace != nullptr && traces::shows_some_ranks(*trace))
+        cell.text += fmt::format(" of {}", format_count(traces::ranks_of_run(*trace)));
+    return cell;
+}
+
 }  // namespace
 
 std::string state_of(const RunFacts& run) {
@@ -88,7 +97,11 @@ std::shared_ptr<const TableModel> runs_table(const std::vector<RunFacts>& runs) 
     auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
         text_column("file", "File", 0),
         text_column("state", "State", 7),
-        {.id = "ranks", .title = "Ranks", .width = 3.5F, .priority = 8},
+        {.id = "ranks",
+         .title = "Ranks",
+         .width = 5,
+         .priority = 8,
+         .help = "that the trace shows; of a simulation also how many they stand for"},
         {.id = "steps",
          .title = "Steps",
          .width = 3.5F,
@@ -137,7 +150,7 @@ std::shared_ptr<const TableModel> runs_table(const std::vector<RunFacts>& runs) 
         const bool stepped = figures != nullptr && figures->steps > 0 && info != nullptr && info->steps > 0;
         table->add(
             {text_cell(run.entry->name), text_cell(state_of(run)),
-             info != nullptr ? count_cell(info->ranks) : no_cell(),
+             info != nullptr ? ranks_cell(info->ranks, run.entry->trace.get()) : no_cell(),
              info == nullptr    ? no_cell()
              : info->steps == 0 ? CellTable::Cell{"none", 0}
                                 : count_cell(info->steps),

@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 #include <imgui.h>
 
+#include "traces/analysis/shown_ranks.h"
 #include "viewer/app/theme.h"
 #include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 
 namespace shardscope::viewer {
@@ -84,6 +86,15 @@ void draw_limit_note(const Session& session) {
     note(fmt::format("Only {} to {} of the trace: a limit range is set.",
                      format_duration(static_cast<double>(entry->limit->from)),
                      format_duration(static_cast<double>(entry->limit->to))));
+}
+
+void draw_shown_ranks(const traces::Trace& trace) {
+    std::string said = traces::shown_ranks_sentence(trace);
+    if (said.empty()) return;
+    for (const std::string& like : traces::ranks_like_it(trace))
+        said += (said.ends_with('.') ? " " : ". ") + like;
+    note(said);
+    items::mark("app.shown_ranks", said);
 }
 
 void draw_facts(std::string_view facts, bool dimmed) {

@@ -32,6 +32,9 @@ void draw_waiting(const Session& session, std::string_view what);
 // One line where a limit range is set: what is shown is only a part.
 void draw_limit_note(const Session& session);
 
+// One line where a simulated run's trace shows a few ranks that stand for all.
+void draw_shown_ranks(const traces::Trace& trace);
+
 // Text that goes on in a new line between words, never inside a number or a dotted name; dimmed unless said.
 void draw_facts(std::string_view text, bool dimmed = true);
 

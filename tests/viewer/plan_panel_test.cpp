@@ -1,0 +1,216 @@
+// The Plan panel, drawn without a screen: the picture and the table keep in step, a point opens its trace.
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/viewer/panel_fixture.h"
+#include "tests/viewer/plan_sample.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class PlanPanelTest : public PanelsTest {
+  protected:
+    PlanPanelTest() {
+        items::keep(true);
+        ImGui::GetIO().BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;  // as the one on OpenGL has
+    }
+    void open_plan() { session_.add_trace(plan_sample(), "plan.sqlite"); }
+    void key(Panel& panel, ImGuiKey key) {
+        ImGuiIO& io = ImGui::GetIO();
+        for (const bool down : {true, false}) {
+#if IMGUI_VERSION_NUM < 18700
+            io.KeyMap[key] = 1;
+            io.KeysDown[1] = down;
+#else
+            io.AddKeyEvent(key, down);
+#endif
+            frame(panel, 1600, 820);
+        }
+        draw(panel);
+    }
+    const std::unique_ptr<Panel> panel_ = make_plan_panel();
+};
+
+TEST_F(PlanPanelTest, ShowsThePictureTheTableAndTheBestRow) {
+    open_plan();
+    const std::string text = draw(*panel_);
+    EXPECT_THAT(text, AllOf(HasSubstr("8 configurations of tiny.toml"), HasSubstr("on the front (3)"),
+                            HasSubstr("does not fit (1)"), HasSubstr("cannot be (1)")));
+    EXPECT_EQ(item("plan.chart"), "5 points") << "four that were simulated, one that was not";
+    EXPECT_EQ(item("plan.rows.rows"), "7");
+    EXPECT_EQ(item("plan.title"), "Row 3, on the front");
+    EXPECT_EQ(item("plan.chosen"), "3");
+    EXPECT_EQ(item("plan.why"), "why of 3");
+    EXPECT_EQ(item("plan.value.Peak, allocated"), "800.00 MB");
+    EXPECT_EQ(item("plan.peak.activations"), "600.00 MB");
+}
+
+TEST_F(PlanPanelTest, AClickOnAPointChoosesItsRow) {
+    open_plan();
+    draw(*panel_);
+    click(*panel_, "plan.point.5");
+    EXPECT_EQ(item("plan.title"), "Row 5, on the front");
+    EXPECT_EQ(item("plan.chosen"), "5");
+    // The table's keyboard goes on from there: 5 is third, below it stands 2.
+    click(*panel_, "plan.rows.5", false, kNearLeft);
+    key(*panel_, ImGuiKey_DownArrow);
+    EXPECT_EQ(item("plan.chosen"), "2");
+}
+
+TEST_F(PlanPanelTest, AClickOnARowMovesThePicture) {
+    open_plan();
+    draw(*panel_);
+    click(*panel_, "plan.rows.1", false, kNearLeft);
+    EXPECT_EQ(item("plan.chosen"), "1");
+    EXPECT_EQ(item("plan.title"), "Row 1, on the front");
+    click(*panel_, "plan.rows.7", false, kNearLeft);
+    EXPECT_EQ(item("plan.title"), "Row 7, cannot be");
+    EXPECT_FALSE(items::find("plan.chosen")) << "it has no place in the picture";
+    EXPECT_EQ(item("plan.why"), "fsdp.shard_group: 3 does not divide 2 ranks");
+    EXPECT_EQ(item("plan.open"), "off") << "there is no job to simulate";
+}
+
+TEST_F(PlanPanelTest, ArrowsGoAlongTheFront) {
+    open_plan();
+    draw(*panel_);
+    for (const char* expected : {"1", "5", "5"}) {
+        panel_->act("plan_slower", session_);
+        draw(*panel_);
+        EXPECT_EQ(item("plan.chosen"), expected);
+    }
+    panel_->act("plan_faster", session_);
+    draw(*panel_);
+    EXPECT_EQ(item("plan.chosen"), "1");
+}
+
+TEST_F(PlanPanelTest, ViewsLeaveRowsOut) {
+    open_plan();
+    draw(*panel_);
+    click(*panel_, "plan.show.what_fits");
+    EXPECT_EQ(item("plan.rows.rows"), "4");
+    EXPECT_EQ(item("plan.chart"), "4 points");
+    click(*panel_, "plan.show.the_front");
+    EXPECT_EQ(item("plan.rows.rows"), "3");
+    click(*panel_, "plan.show.all");
+    click(*panel_, "plan.repeated");
+    EXPECT_EQ(item("plan.rows.rows"), "8");
+    click(*panel_, "plan.memory.reserved");
+    EXPECT_EQ(item("plan.chart"), "5 points") << "of the one that was not simulated it is unknown";
+    click(*panel_, "plan.time.per_sample");
+    EXPECT_EQ(item("plan.chart"), "5 points");
+}
+
+TEST_F(PlanPanelTest, JobFilesAreCopiedAndSaved) {
+    open_plan();
+    draw(*panel_);
+    std::string copied;
+    ImGui::GetIO().ClipboardUserData = &copied;
+    panel_->act("plan_copy_job", session_);
+    EXPECT_EQ(copied, "# row 3\n[run]\nranks = 2\n");
+    ImGui::GetIO().ClipboardUserData = &clipboard_;
+    click(*panel_, "plan.save_job");
+    ASSERT_TRUE(session_.wanted_save);
+    EXPECT_EQ(session_.wanted_save->name, "row-3.toml");
+    EXPECT_EQ(session_.wanted_save->text, "# row 3\n[run]\nranks = 2\n");
+}
+
+TEST_F(PlanPanelTest, FindsThePlanBesideARun) {
+    open_plan();
+    open({}, "root.sqlite");
+    session_.set_active(1);
+    draw(*panel_);
+    EXPECT_EQ(item("plan.title"), "Row 3, on the front");
+    EXPECT_EQ(session_.ready().size(), 1U) << "a plan is no run to compare";
+    EXPECT_TRUE(holds_only_plan(*session_.open[0].trace));
+    EXPECT_FALSE(holds_plan(*session_.open[1].trace));
+}
+
+TEST_F(PlanPanelTest, WithoutAPlanSaysHowToMakeOne) {
+    EXPECT_THAT(draw(*panel_), HasSubstr("shardscope-train plan JOB.toml -o plan.sqlite"));
+    open({}, "root.sqlite");
+    EXPECT_THAT(draw(*panel_), HasSubstr("shardscope-train plan JOB.toml -o plan.sqlite"));
+}
+
+TEST_F(PlanPanelTest, AnEmptyPlanIsNoFault) {
+    traces::ColumnSink sink;
+    sink.add(traces::RunInfoRow{"plan.job", "tiny.toml"});
+    session_.add_trace(sink.take(), "plan.sqlite");
+    EXPECT_THAT(draw(*panel_), AllOf(HasSubstr("0 configurations"), HasSubstr("tried no configuration")));
+}
+
+TEST_F(PlanPanelTest, WhereNothingFitsItSaysWhatWouldBeTheLeast) {
+    traces::ColumnSink sink;
+    for (int i = 1; i <= 3; ++i) {
+        traces::PlanRow row = plan_row(i, 10, 2000 * i);
+        row.outcome = "too_large";
+        sink.add(row);
+    }
+    session_.add_trace(sink.take(), "plan.sqlite");
+    EXPECT_THAT(draw(*panel_),
+                HasSubstr("Nothing fits into 1,000.0 MB of memory: the smallest peak is 2,000.00 MB"));
+}
+
+// Thousands of rows, some of them on the same spot, and figures that are none.
+TEST_F(PlanPanelTest, LargeAndOddPlansStayCheap) {
+    traces::ColumnSink sink;
+    for (int i = 1; i <= 8'000; ++i) {
+        traces::PlanRow row = plan_row(i, 1 + i % 997, 10 + i % 1201, i % 2000 == 0);
+        if (i % 3 == 0) row.outcome = "too_large";
+        if (i % 7 == 0) row.reserved_bytes = -1;
+        if (i % 11 == 0) row.step_us = std::numeric_limits<double>::quiet_NaN();
+        if (i % 13 == 0) row.peak_bytes = std::numeric_limits<std::int64_t>::max();
+        if (i % 17 == 0) row.why = std::string(10'000, 'x');
+        sink.add(row);
+    }
+    session_.add_trace(sink.take(), "plan.sqlite");
+    draw(*panel_);
+    // The log through which this fixture reads lets the table draw all rows; the picture is what counts here.
+    int picture = 0;
+    for (int i = 0; i < ImGui::GetDrawData()->CmdListsCount; ++i) {
+        const ImDrawList& list = *ImGui::GetDrawData()->CmdLists[i];
+        if (std::string_view(list._OwnerName).find("picture") != std::string_view::npos)
+            picture = list.VtxBuffer.Size;
+    }
+    EXPECT_GT(picture, 1000);
+    EXPECT_LT(picture, 4 * 7000);
+    EXPECT_LT(commands(), 100);
+    for (const float size : {1.0F, 300.0F}) draw(*panel_, size, size);
+}
+
+TEST_F(PlanPanelTest, HoveringAndClickingEverywhereIsSafe) {
+    open_plan();
+    for (const float width : {1600.0F, 700.0F}) {
+        draw(*panel_, width, 820);
+        for (float y = 5; y < 800; y += 41) {
+            for (float x = 5; x < width; x += 67) {
+                // Not on what would leave for another program.
+                const auto button = items::find("plan.open");
+                if (button && x >= button->min.x && x < button->max.x && y >= button->min.y &&
+                    y < button->max.y)
+                    continue;
+                ImGui::GetIO().MousePos = {x, y};
+                for (const bool down : {true, false}) {
+                    ImGui::GetIO().MouseDown[0] = down;
+                    frame(*panel_, width, 820);
+                    for (int i = 0; i < 25; ++i)
+                        frame(*panel_, width, 820);  // no click is half of a double one
+                }
+            }
+        }
+        ImGui::GetIO().MousePos = {-1e9F, -1e9F};
+    }
+    EXPECT_FALSE(session_.simulation.busy());
+}
+
+}  // namespace
+}  // namespace shardscope::viewer

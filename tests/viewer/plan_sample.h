@@ -1,0 +1,90 @@
+// A made-up plan for the tests of the Plan panel: figures that are easy to follow, in a trace without events.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "traces/store/column_sink.h"
+#include "traces/store/rows.h"
+#include "traces/store/trace.h"
+
+namespace shardscope::viewer {
+
+constexpr std::int64_t kPlanMB = 1 << 20;
+
+inline std::string plan_settings_json(const std::string& strategy, const std::string& wrap, int batch = 2) {
+    return fmt::format(
+        R"({{"parallel.mode":"fsdp","fsdp.sharding_strategy":"{}","fsdp.wrap":"{}","fsdp.cpu_offload":"false",)"
+        R"("memory.activation_checkpointing":"none","fsdp.backward_prefetch":"BACKWARD_PRE",)"
+        R"("fsdp.limit_all_gathers":"true","precision.param":"bf16","data.batch":"{}"}})",
+        strategy, wrap, batch);
+}
+
+// A row that was simulated: two ranks of two samples a step. It fits into 1,000 MB where it reserves no more.
+inline traces::PlanRow plan_row(int number, double step_ms, std::int64_t peak_mb, bool front = false) {
+    traces::PlanRow row;
+    row.number = number;
+    row.outcome = "fits";
+    row.settings = plan_settings_json("FULL_SHARD", number % 2 == 0 ? "root" : "module:Block");
+    row.job = fmt::format("# row {}\n[run]\nranks = 2\n", number);
+    row.ranks = 2;
+    row.nodes = 1;
+    row.limit_bytes = 1000 * kPlanMB;
+    row.peak_bytes = peak_mb * kPlanMB;
+    row.at_peak[0] = row.peak_bytes / 4;
+    row.at_peak[5] = row.peak_bytes - row.at_peak[0];
+    row.moment = "backward of blocks.0";
+    row.reserved_bytes = row.peak_bytes + 10 * kPlanMB;
+    row.step_us = step_ms * 1e3;
+    row.exposed_us = step_ms * 100;
+    row.samples_per_second = 4 / (step_ms * 1e-3);
+    row.tokens_per_second = row.samples_per_second * 100;
+    row.mfu = 0.25;
+    row.cost_per_million = 0.5;
+    row.front = front;
+    row.why = fmt::format("why of {}", number);
+    return row;
+}
+
+// Front: 3 (10 ms, 800 MB), 1 (20 ms, 400 MB), 5 (40 ms, 200 MB). Beaten: 2 and 4, of which 4 repeats 2. Too
+// large and not simulated: 6. Impossible: 7. Not tried: 8.
+inline std::unique_ptr<traces::Trace> plan_sample(const char* path = "plan.sqlite") {
+    traces::ColumnSink sink;
+    sink.set_path(path);
+    sink.add(traces::RunInfoRow{"plan.job", "samples/tiny.toml"});
+    sink.add(traces::RunInfoRow{"plan.cluster", "h100_ib"});
+    sink.add(traces::RunInfoRow{"plan.device", "NVIDIA H100"});
+    sink.add(traces::RunInfoRow{"plan.complete", "true"});
+    sink.add(plan_row(1, 20, 400, true));
+    traces::PlanRow beaten = plan_row(2, 30, 500);
+    beaten.beaten_by = 1;
+    sink.add(beaten);
+    sink.add(plan_row(3, 10, 800, true));
+    traces::PlanRow repeated = plan_row(4, 30, 500);
+    repeated.beaten_by = 1;
+    repeated.same_as = 2;
+    sink.add(repeated);
+    sink.add(plan_row(5, 40, 200, true));
+    traces::PlanRow large = plan_row(6, 1, 4000);
+    large.outcome = "too_large";
+    large.reserved_bytes = -1;
+    large.step_us = large.exposed_us = large.samples_per_second = large.tokens_per_second = large.mfu = 0;
+    sink.add(large);
+    traces::PlanRow impossible;
+    impossible.number = 7;
+    impossible.outcome = "impossible";
+    impossible.settings = plan_settings_json("HYBRID_SHARD", "root");
+    impossible.reason = "fsdp.shard_group: 3 does not divide 2 ranks";
+    sink.add(impossible);
+    traces::PlanRow untried;
+    untried.number = 8;
+    untried.outcome = "not_run";
+    untried.settings = plan_settings_json("NO_SHARD", "root");
+    sink.add(untried);
+    return sink.take();
+}
+
+}  // namespace shardscope::viewer
