@@ -231,7 +231,8 @@ class GroupRig {
         Sums sums = Sums::ordered;
         std::uint64_t seed = 0;  // of the wires
         double timeout_s = 0;
-        bool ask = false;  // each other, before one is blamed
+        bool ask = false;   // each other, before one is blamed
+        bool look = false;  // for messages without a pause, now and then
     };
     explicit GroupRig(int ranks) : GroupRig(ranks, Options{}) {}
     GroupRig(int ranks, const Options& options)
@@ -250,6 +251,7 @@ class GroupRig {
                 troubles_[static_cast<std::size_t>(rank)].push_back(trouble);
             };
             groups_.push_back(make_collective_group(wires_.wire(rank), group));
+            if (options.look) groups_.back()->look_while([calls = 0U]() mutable { return ++calls % 7 != 0; });
         }
     }
     ~GroupRig() {

@@ -49,8 +49,8 @@ std::int64_t run(GroupRig& rig, Operation operation, const std::shared_ptr<const
 class CollectiveGroupTest : public ::testing::TestWithParam<int> {
   protected:
     template <class T>
-    void check(Sums sums, std::uint64_t seed, const std::vector<std::int64_t>& sizes) {
-        GroupRig rig(GetParam(), {.sums = sums, .seed = seed});
+    void check(Sums sums, std::uint64_t seed, const std::vector<std::int64_t>& sizes, bool look = false) {
+        GroupRig rig(GetParam(), {.sums = sums, .seed = seed, .look = look});
         // A ring's sums of bf16 are rounded at each hop: to 8 bits.
         const double tolerance = sums == Sums::ordered ? 0 : std::is_same_v<T, Bf16> ? 0.02 : 1e-6;
         for (const std::int64_t size : sizes) {
@@ -74,6 +74,11 @@ class CollectiveGroupTest : public ::testing::TestWithParam<int> {
 
 TEST_P(CollectiveGroupTest, GivesTheBitsOfSumsInRankOrder) {
     check<float>(Sums::ordered, 0, {0, 1, 7, kLarge});
+}
+
+TEST_P(CollectiveGroupTest, GivesThemWhileItLooksWithoutAPause) {
+    check<float>(Sums::ordered, 17, {7, 30000, 300001}, true);
+    check<float>(Sums::ring, 17, {7, 300001}, true);
 }
 
 TEST_P(CollectiveGroupTest, GivesThemHoweverMessagesAreDelayed) {

@@ -219,6 +219,21 @@ TEST(Scheduler, WhatEndsElsewhereHoldsItsStreamAndNoWorker) {
     EXPECT_TRUE(after);
 }
 
+TEST(Scheduler, RestsWhileNothingButWhatEndsElsewhereGoesOn) {
+    Scheduler scheduler(2, {});
+    const StreamIndex communication = scheduler.add_stream(), compute = scheduler.add_stream();
+    EXPECT_TRUE(scheduler.resting());
+    const StreamEvent ended = scheduler.enqueue_elsewhere(communication, {}, [](int) {});
+    Waits waits;
+    waits.add(ended);
+    scheduler.enqueue(compute, Priority::compute, waits, [&](int) { EXPECT_FALSE(scheduler.resting()); });
+    while (!scheduler.resting()) std::this_thread::yield();
+    EXPECT_FALSE(scheduler.happened(ended));
+    scheduler.end_elsewhere(communication);
+    scheduler.wait_all();
+    while (!scheduler.resting()) std::this_thread::yield();
+}
+
 TEST(Scheduler, WhatEndsElsewhereMayEndWhileItBegins) {
     Scheduler scheduler(2, {});
     const StreamIndex stream = scheduler.add_stream();

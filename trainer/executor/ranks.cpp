@@ -196,17 +196,22 @@ void Ranks::run(const std::function<void(int, RankRunner&, profiler::ThreadLog*)
     for (std::thread& thread : hosts) thread.join();
     device_->stop();
     device_trace_.finish();
-    if (error_) rethrow();
+    std::exception_ptr error;
+    {
+        const std::lock_guard lock(error_mutex_);  // the World's thread may hear of a failure just now
+        error = error_;
+    }
+    if (error) rethrow(error);
 }
 
-void Ranks::rethrow() {
-    if (options_.processes && told_by_the_job(error_)) {
+void Ranks::rethrow(const std::exception_ptr& error) {
+    if (options_.processes && told_by_the_job(error)) {
         std::unique_lock lock(error_mutex_);
         heard_.wait_for(lock, std::chrono::seconds(5), [&] { return !job_failure_.empty(); });
-        throw RunError(job_failure_.empty() ? text_of(error_) : job_failure_);
+        throw RunError(job_failure_.empty() ? text_of(error) : job_failure_);
     }
     try {
-        std::rethrow_exception(error_);
+        std::rethrow_exception(error);
     } catch (const std::bad_alloc&) {
         throw OutOfMemory(
             "not enough memory for this job; make the model, the batch (data.batch) or run.ranks smaller");

@@ -60,7 +60,7 @@ class Ranks {
     bool give_up(std::exception_ptr error);
     void hear(const Failure& failure);
     std::string waiting_after(const Failure& failure);
-    [[noreturn]] void rethrow();
+    [[noreturn]] void rethrow(const std::exception_ptr& error);
     profiler::ThreadLog* attach_host(int rank);
 
     RanksOptions options_;
