@@ -56,6 +56,7 @@ int calibrate_traces(const std::vector<std::string>& traces, const CalibrateOpti
     check_output(options);
     try {
         std::vector<calibrate::MeasuredRun> runs;
+        runs.reserve(traces.size());
         for (const std::string& file : traces) runs.push_back(calibrate::measure(*traces::load_trace(file)));
         const sim::Cluster base = base_model(options, runs.front());
         const std::string name = std::filesystem::path(options.output).stem().string();
