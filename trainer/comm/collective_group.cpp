@@ -17,9 +17,9 @@
 #include <fmt/format.h>
 #include <pthread.h>
 
-#include "trainer/comm/block_sums.h"
 #include "trainer/comm/call_header.h"
 #include "trainer/comm/header_exchange.h"
+#include "trainer/comm/membership.h"
 #include "trainer/comm/message_tag.h"
 #include "trainer/comm/moves.h"
 #include "trainer/comm/ordered_sums.h"
@@ -95,8 +95,6 @@ class CollectiveGroup : public ProcessGroup {
     };
 
     // --- on any thread -------------------------------------------------------------------------------------
-    std::vector<int> ranks_of(int communicator) const;
-    void check(const CollectiveLaunch& collective) const;
     void join();
     void be_asked();  // by the inquiry
     void wake();
@@ -163,44 +161,6 @@ struct ToldToFail {};  // fail() was called
 
 // --- on any thread -----------------------------------------------------------------------------------------
 
-std::vector<int> CollectiveGroup::ranks_of(int communicator) const {
-    const Mesh& mesh = options_.mesh;
-    const int rank = wire_->rank();
-    for (const Group group : {Group::world, Group::shard, Group::replicate}) {
-        if (mesh.id(group, rank) != communicator) continue;
-        std::vector<int> ranks;
-        ranks.reserve(static_cast<std::size_t>(mesh.size(group)));
-        for (int place = 0; place < mesh.size(group); ++place)
-            ranks.push_back(mesh.member(group, rank, place));
-        return ranks;
-    }
-    return {};
-}
-
-void CollectiveGroup::check(const CollectiveLaunch& collective) const {
-    const std::vector<int> ranks = ranks_of(collective.communicator);
-    const auto place = static_cast<std::size_t>(collective.place);
-    if (collective.members != static_cast<int>(ranks.size()) || place >= ranks.size() ||
-        ranks[place] != wire_->rank()) {
-        throw std::logic_error(fmt::format("rank {} is not at place {} of {} of communicator {}",
-                                           wire_->rank(), collective.place, collective.members,
-                                           collective.communicator));
-    }
-    switch (collective.call.operation) {
-        case Operation::reduce_scatter:
-        case Operation::all_reduce:
-            if (!can_sum(collective.call.dtype)) throw std::logic_error("collectives do not sum integers");
-            break;
-        case Operation::all_gather:
-        case Operation::broadcast:
-        case Operation::barrier:
-            break;
-        default:
-            throw std::logic_error(fmt::format("no such collective between processes: {}",
-                                               traces::name(collective.call.operation)));
-    }
-}
-
 void CollectiveGroup::look_while(std::function<bool()> nothing_to_do) {
     const std::lock_guard lock(mutex_);
     nothing_to_do_ = std::move(nothing_to_do);
@@ -214,7 +174,7 @@ void CollectiveGroup::wake() {
 }
 
 void CollectiveGroup::begin(const CollectiveLaunch& collective, Done done) {
-    check(collective);
+    check_call(options_.mesh, wire_->rank(), collective);
     Flight flight;
     flight.launch.communicator = collective.communicator;
     flight.launch.place = collective.place;
@@ -348,7 +308,8 @@ bool CollectiveGroup::accept() {
     if (asked) options_.inquiry->answer(standing());
     for (Flight& flight : begun) {
         Communicator& communicator = communicators_[flight.launch.communicator];
-        if (communicator.ranks.empty()) communicator.ranks = ranks_of(flight.launch.communicator);
+        if (communicator.ranks.empty())
+            communicator.ranks = members_of(options_.mesh, wire_->rank(), flight.launch.communicator);
         if (flight.launch.sequence < communicator.first_open + kUnderWay) {
             start(communicator, std::move(flight));
         } else {

@@ -1,0 +1,47 @@
+#include "trainer/comm/membership.h"
+
+#include <cstddef>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "trainer/comm/block_sums.h"
+
+namespace shardscope::trainer::collectives {
+
+std::vector<int> members_of(const Mesh& mesh, int rank, int communicator) {
+    for (const Group group : {Group::world, Group::shard, Group::replicate}) {
+        if (mesh.id(group, rank) != communicator) continue;
+        std::vector<int> ranks;
+        ranks.reserve(static_cast<std::size_t>(mesh.size(group)));
+        for (int place = 0; place < mesh.size(group); ++place)
+            ranks.push_back(mesh.member(group, rank, place));
+        return ranks;
+    }
+    return {};
+}
+
+void check_call(const Mesh& mesh, int rank, const CollectiveLaunch& collective) {
+    const std::vector<int> ranks = members_of(mesh, rank, collective.communicator);
+    const auto place = static_cast<std::size_t>(collective.place);
+    if (collective.members != static_cast<int>(ranks.size()) || place >= ranks.size() ||
+        ranks[place] != rank) {
+        throw std::logic_error(fmt::format("rank {} is not at place {} of {} of communicator {}", rank,
+                                           collective.place, collective.members, collective.communicator));
+    }
+    switch (collective.call.operation) {
+        case Operation::reduce_scatter:
+        case Operation::all_reduce:
+            if (!can_sum(collective.call.dtype)) throw std::logic_error("collectives do not sum integers");
+            break;
+        case Operation::all_gather:
+        case Operation::broadcast:
+        case Operation::barrier:
+            break;
+        default:
+            throw std::logic_error(fmt::format("no such collective between processes: {}",
+                                               traces::name(collective.call.operation)));
+    }
+}
+
+}  // namespace shardscope::trainer::collectives
