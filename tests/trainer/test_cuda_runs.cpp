@@ -131,6 +131,9 @@ TEST(CudaRuns, AFullGpuIsSaidWithWhatHoldsIt) {
     } catch (const OutOfMemory& error) {
         EXPECT_THAT(error.what(), HasSubstr("into the 40000 bytes of GPU 0 (played GPU 0)"));
         EXPECT_THAT(error.what(), HasSubstr("parameters"));
+        // For the search of what would fit: nobody else has any of it.
+        EXPECT_GT(error.room(), 30'000);
+        EXPECT_LE(error.room(), 40'000);
     }
     EXPECT_EQ(played_cuda::allocated(), 0U);
 }

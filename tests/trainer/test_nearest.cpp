@@ -59,34 +59,40 @@ TEST(Nearest, OneChangeIsEnoughWhereTheJobIsALittleTooLarge) {
     EXPECT_TRUE(found.complete);
 }
 
-// Below what any one change gives, several are needed, and none of them is in vain.
+// None of the changes is in vain, whatever the limit; below what any one gives, several are needed.
 TEST(Nearest, NoPartOfTheChangesIsEnough) {
-    std::int64_t least = peak_of({});
-    for (const NearestFit& fit : search(least - 1, 100).fits)
+    const std::int64_t own = peak_of({});
+    std::int64_t least = own;
+    for (const NearestFit& fit : search(own - 1, 100).fits)
         if (fit.steps == 1) least = std::min(least, fit.peak.bytes);
-    const std::int64_t limit = least - 1;
-    const NearestFits found = search(limit);
-    ASSERT_FALSE(found.fits.empty());
-    for (const NearestFit& fit : found.fits) {
-        EXPECT_GE(fit.steps, 2u);
-        EXPECT_TRUE(fits(fit.changes, limit));
-        if (fit.steps != fit.changes.size()) continue;  // keys that change together are one step
-        for (std::size_t left_out = 0; left_out < fit.changes.size(); ++left_out) {
-            std::vector<Override> part = fit.changes;
-            part.erase(part.begin() + static_cast<std::ptrdiff_t>(left_out));
-            EXPECT_FALSE(fits(part, limit)) << fit.changes[left_out].key << " is not needed";
+    for (const std::int64_t limit : {own - 1, own * 4 / 5, own * 2 / 3, least - 1}) {
+        const NearestFits found = search(limit);
+        ASSERT_FALSE(found.fits.empty()) << limit;
+        for (const NearestFit& fit : found.fits) {
+            EXPECT_TRUE(fits(fit.changes, limit));
+            EXPECT_GE(fit.steps, limit < least ? 2u : 1u);
+            if (fit.steps == 1 || fit.steps != fit.changes.size()) continue;  // some keys change together
+            for (std::size_t left_out = 0; left_out < fit.changes.size(); ++left_out) {
+                std::vector<Override> part = fit.changes;
+                part.erase(part.begin() + static_cast<std::ptrdiff_t>(left_out));
+                EXPECT_FALSE(fits(part, limit)) << fit.changes[left_out].key << " is not needed";
+            }
         }
     }
 }
 
-// The samples of a step stay the same.
+// The samples of a step stay the same. Of 32 samples most of the peak is activations.
 TEST(Nearest, ASmallerBatchComesWithMoreMicroBatches) {
-    const Job job = job_with();
+    const Job job = job_with({{"data.batch", "32"}});
+    const std::int64_t limit = Program(job).predict().peak.bytes - 1;
     bool seen = false;
-    for (const NearestFit& fit : search(peak_of({}) - 1, 100).fits) {
-        const Job changed = job_with(fit.changes);
-        EXPECT_EQ(changed.data.batch * changed.train.accumulation, job.data.batch * job.train.accumulation);
-        seen = seen || changed.data.batch < job.data.batch;
+    for (const NearestFit& fit :
+         nearest_fits(job, limit, testing::round_cluster(), {.most = 100, .seconds = 100}).fits) {
+        std::vector<Override> all = {{"data.batch", "32"}};
+        all.insert(all.end(), fit.changes.begin(), fit.changes.end());
+        const Job changed = job_with(all);
+        EXPECT_EQ(changed.data.batch * changed.train.accumulation, 32);
+        seen = seen || changed.data.batch < 32;
     }
     EXPECT_TRUE(seen);
 }

@@ -72,6 +72,11 @@ std::string text_of(const std::exception_ptr& error) {
     }
 }
 
+// Of what another rank says in full itself.
+std::string first_clause(const std::string& reason) {
+    return reason.substr(0, reason.find("; "));
+}
+
 }  // namespace
 
 Ranks::Ranks(const Program& program, RanksOptions options, const std::function<HostCalls(int rank)>& calls_of)
@@ -152,11 +157,12 @@ void Ranks::hear(const Failure& failure) {
     const std::string waiting = waiting_after(failure);
     {
         const std::lock_guard lock(error_mutex_);
-        job_failure_ = failure.rank < 0 ? failure.reason
-                       : failure.reason.starts_with(":")
-                           ? fmt::format("rank {}{}", failure.rank, failure.reason)
-                           : fmt::format("rank {} {}", failure.rank, failure.reason);
         const bool own = failure.rank == here_.front();
+        job_failure_ =
+            failure.rank < 0 ? failure.reason
+            : failure.reason.starts_with(":")
+                ? fmt::format("rank {}{}", failure.rank, own ? failure.reason : first_clause(failure.reason))
+                : fmt::format("rank {} {}", failure.rank, failure.reason);
         if (!waiting.empty() && !own) {
             job_failure_ += fmt::format("; rank {} waited in {}", here_.front(), waiting);
         }

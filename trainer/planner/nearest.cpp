@@ -155,7 +155,8 @@ class NearestSearch {
     const std::vector<Axis> axes_;
     const Clock::time_point until_;
     std::map<Choice, Known> known_;
-    std::vector<Choice> found_;          // that fit, of which no part does
+    std::vector<Choice> fitting_;        // of which no part fits
+    std::vector<Choice> found_;          // of those, one of several with the same figures
     std::optional<double> own_seconds_;  // of the job itself, with memory without end
     bool cut_ = false;
 };
@@ -239,12 +240,15 @@ void NearestSearch::try_from(std::size_t axis, std::size_t steps, Choice& choice
     if (cut_) return;
     if (steps == 0) {
         const auto part = [&](const Choice& own) { return holds(choice, own); };
-        if (std::any_of(found_.begin(), found_.end(), part)) return;
+        if (std::any_of(fitting_.begin(), fitting_.end(), part)) return;
         if (late()) {
             cut_ = true;
             return;
         }
-        if (const Known& known = look_at(choice); known.fits && !as_another(known)) found_.push_back(choice);
+        const Known& known = look_at(choice);
+        if (!known.fits) return;
+        fitting_.push_back(choice);
+        if (!as_another(known)) found_.push_back(choice);
         return;
     }
     if (axes_.size() - axis < steps) return;

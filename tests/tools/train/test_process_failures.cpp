@@ -253,9 +253,9 @@ TEST_F(ProcessFailures, ALossThatIsNotFiniteEndsAll) {
     run.start_all();
     for (const auto& [rank, end] : run.ends(kSoon)) {
         EXPECT_EQ(end.status, 1) << rank;
-        EXPECT_THAT(end.err,
-                    AllOf(HasSubstr("step "), HasSubstr("not finite"), HasSubstr("lower optimizer.lr")))
-            << rank;
+        EXPECT_THAT(end.err, AllOf(HasSubstr("step "), HasSubstr("not finite"))) << rank;
+        // What to do is said once, by the rank that adds the losses up.
+        EXPECT_EQ(end.err.find("lower optimizer.lr") != std::string::npos, rank == 0) << rank;
     }
     for (int rank = 0; rank < kRanks; ++rank) EXPECT_EQ(trace_tool({"info", part(rank)}).status, 0);
 }
