@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "traces/analysis/autograd_nodes.h"
+#include "traces/store/names.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::trainer::lift {
@@ -63,7 +64,9 @@ HostRangeRoles::HostRangeRoles(const Trace& trace)
     for (std::size_t s = 0; s < by_name.size(); ++s) {
         const std::string_view text = trace.strings[static_cast<StringId>(s)];
         by_name[s] = is_engine_name(text) ? kEngine : is_optimizer_name(text) ? kOptimizer : 0;
-        evaluates[s] = text.starts_with("autograd::engine::evaluate_function");
+        // Of autograd, or of a module's backward that is a range of its own (samples/pytorch).
+        evaluates[s] = text.starts_with("autograd::engine::evaluate_function") ||
+                       (text.starts_with(traces::kModulePrefix) && text.ends_with(traces::kBackwardSuffix));
     }
     for (std::size_t r = 0; r < ranges.size(); ++r) {
         const std::int32_t parent = ranges.parent[r];

@@ -97,6 +97,8 @@ RecordedFigures figures_of(const std::vector<LiftedRecording>& all, const std::v
         return sum / std::ssize(middle);
     };
     figures.engine.host_ns = of(&EngineFigures::host_ns);
+    figures.engine.optimizer_host_ns = of(&EngineFigures::optimizer_host_ns);
+    figures.engine.optimizer_launches = of(&EngineFigures::optimizer_launches);
     figures.engine.optimizer_ns = of(&EngineFigures::optimizer_ns);
     figures.engine.kernels_ns = of(&EngineFigures::kernels_ns);
     std::vector<std::int64_t> events;
@@ -267,7 +269,10 @@ void Lifting::know_costs() {
     const RecordedFigures figures = figures_of(recordings_, middle_, static_cast<double>(launch_ns_) * kNs);
     out_.cluster = cluster_of(trace_, sim::load_cluster(base_cluster_of(trace_)), figures, out_.notes);
     const Program program = program_of(out_, job_of(out_, {}));
-    out_.costs.operation_ns = calibrate_engine(program.step(program.warm_up_steps()), figures, out_.cluster);
+    const EngineHost host = calibrate_engine(program.step(program.warm_up_steps()), figures, out_.cluster);
+    out_.costs.operation_ns = host.operation_ns;
+    if (host.step_ns > 0)
+        out_.step.tail.push_back({.kind = Item::Kind::host, .index = -1, .host_ns = host.step_ns});
 }
 
 // A job goes at the pace of its slowest rank at each collective. How long this one waited for others does not

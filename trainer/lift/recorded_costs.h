@@ -22,9 +22,15 @@ struct RecordedFigures {
 sim::Cluster cluster_of(const traces::Trace& trace, const sim::Cluster& base, const RecordedFigures& figures,
                         std::vector<std::string>& notes);
 
-// The rates that make the engine's work in `plan`, the Plan of the recorded step, take as long as it took;
-// returns the host's nanoseconds for each range.
-std::int64_t calibrate_engine(const Plan& plan, const RecordedFigures& figures, sim::Cluster& cluster);
+// The host's nanoseconds around the model.
+struct EngineHost {
+    std::int64_t operation_ns = 0;  // for each range of FSDP or DDP
+    std::int64_t step_ns = 0;  // of a step, whatever its sharding: the optimizer's, and what no range tells
+};
+
+// Sets the rates that make the engine's work in `plan`, the Plan of the recorded step, take as long as it
+// took.
+EngineHost calibrate_engine(const Plan& plan, const RecordedFigures& figures, sim::Cluster& cluster);
 
 // How long a rank waited for others in collectives while none of its kernels ran, in these windows (sorted,
 // disjoint). Known only where the trace has several ranks. Nanoseconds.

@@ -73,6 +73,11 @@ class StepLifter {
     void close(const Point& point);
     void work(const Point& point);
     void collective(const Point& point, std::int32_t row);
+    // The host's time so far is not the model's.
+    void charge_engine(const Point& point) {
+        const bool optimizer = roles_.optimizer(point.range);
+        (optimizer ? out_.engine.optimizer_host_ns : out_.engine.host_ns) += std::exchange(gap_, 0);
+    }
     void allocate(const Point& point);
     void free(const Point& point);
     bool is_engine(const Point& point) const;
@@ -124,11 +129,12 @@ class StepLifter {
     bool wrapped_ = false;  // the next module that opens is inside a wrapper of its own
     std::map<std::pair<int, std::string>, int> known_;  // node by parent and name
     std::map<int, int> node_of_row_;                    // ModuleRow::id -> node
-    std::vector<std::string> paths_;                    // by node
-    std::vector<Place> places_;                         // in order of time
-    std::vector<Place> open_places_;                    // by open module
-    std::size_t next_place_ = 0;                        // of the backward: from the end of places_ on
-    std::int32_t group_ = -2;                           // autograd's node that the backward is in
+    std::map<std::string, int, std::less<>> node_of_name_;
+    std::vector<std::string> paths_;  // by node
+    std::vector<Place> places_;       // in order of time
+    std::vector<Place> open_places_;  // by open module
+    std::size_t next_place_ = 0;      // of the backward: from the end of places_ on
+    std::int32_t group_ = -2;         // autograd's node that the backward is in
     Place group_place_;
     std::vector<std::pair<int, Place>> ready_;          // parameters that the group completes
     std::unordered_map<std::uint64_t, int> live_;       // address -> buffer, -1: not the model's
@@ -275,14 +281,13 @@ void StepLifter::take(const Point& point) {
             break;
         case Point::Kind::event:
             out_.event_ns.push_back(point.end - point.time);
-            ++out_.engine.events;
             engine_since_ = true;
-            out_.engine.host_ns += std::exchange(gap_, 0);
+            charge_engine(point);
             return;
         case Point::Kind::wait:
             engine_since_ = true;
             if (engine || options_.ours || part_of(point.time) == Part::before) {
-                out_.engine.host_ns += std::exchange(gap_, 0);
+                charge_engine(point);
             } else {
                 add(point, {.kind = Item::Kind::wait});
             }
@@ -340,6 +345,7 @@ void StepLifter::open(const Point& point) {
         out_.step.nodes.push_back(std::move(made));
         paths_.push_back(path);
         if (row) node_of_row_.emplace(row->id, id);
+        node_of_name_.emplace(name, id);
     }
     wrapped_ = false;
     node(id).calls.push_back({{Segment{}}, {}});
@@ -379,10 +385,17 @@ std::vector<Item>& StepLifter::backward_items(const Point& point) {
         flush_ready();
         group_ = outer;
         const std::int32_t forward = roles_.forward_of(outer);
-        int module = -1;
+        int module = -1, named = -1;
         for (std::int32_t r = point.range; r >= 0; r = trace_.ranges.parent[static_cast<std::size_t>(r)]) {
             const int own = trace_.ranges.module[static_cast<std::size_t>(r)];
             if (own >= 0) module = own;
+            std::string_view name = text(trace_.ranges.name[static_cast<std::size_t>(r)]);
+            if (name.starts_with(traces::kModulePrefix) && name.ends_with(traces::kBackwardSuffix)) {
+                name.remove_prefix(traces::kModulePrefix.size());
+                name.remove_suffix(traces::kBackwardSuffix.size());
+                if (const auto known = node_of_name_.find(name); known != node_of_name_.end())
+                    named = known->second;
+            }
             if (r == outer) break;
         }
         if (forward >= 0) {
@@ -391,6 +404,8 @@ std::vector<Item>& StepLifter::backward_items(const Point& point) {
             group_place_ = place ? *place : Place{};
         } else if (const auto known = node_of_row_.find(module); known != node_of_row_.end()) {
             if (const Place* place = place_of_module(known->second)) group_place_ = *place;
+        } else if (named >= 0) {
+            if (const Place* place = place_of_module(named)) group_place_ = *place;
         }
     }
     return items_of(group_place_);
@@ -453,8 +468,8 @@ void StepLifter::work(const Point& point) {
     const traces::DeviceEvents& device = trace_.device;
     const std::int64_t took = device.end[e] - device.start[e];
     if (is_engine(point)) {
-        ++out_.engine.launches;
-        out_.engine.host_ns += std::exchange(gap_, 0);
+        out_.engine.optimizer_launches += roles_.optimizer(point.range);
+        charge_engine(point);
         engine_since_ = true;
         std::int64_t& stream = stream_end_[device.stream[e]];
         stream = std::max(stream, device.end[e]);
@@ -557,7 +572,7 @@ void StepLifter::allocate(const Point& point) {
         live_[address] = -1;
         bool& had = has_gradient_[{parameter, place.node}];
         if (std::exchange(had, true)) {
-            out_.engine.host_ns += std::exchange(gap_, 0);
+            charge_engine(point);
             return;
         }
         add(point, {.kind = Item::Kind::gradient, .index = parameter});
@@ -566,7 +581,7 @@ void StepLifter::allocate(const Point& point) {
     }
     if (is_engine_memory(m) || is_engine(point)) {
         live_[address] = -1;
-        out_.engine.host_ns += std::exchange(gap_, 0);
+        charge_engine(point);
         return;
     }
     if (part_of(point.time) == Part::before) {
@@ -588,14 +603,14 @@ void StepLifter::allocate(const Point& point) {
 void StepLifter::free(const Point& point) {
     const auto found = live_.find(trace_.memory.address[static_cast<std::size_t>(point.index)]);
     if (found == live_.end() || found->second < 0) {
-        out_.engine.host_ns += std::exchange(gap_, 0);
+        charge_engine(point);
         return;
     }
     const int buffer = found->second;
     live_.erase(found);
     // Behind the backward the loop's variables end, all together.
     if (part_of(point.time) == Part::tail) {
-        out_.engine.host_ns += std::exchange(gap_, 0);
+        charge_engine(point);
         return;
     }
     add(point, {.kind = Item::Kind::free, .index = buffer});

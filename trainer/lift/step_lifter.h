@@ -17,8 +17,9 @@ namespace shardscope::trainer::lift {
 
 // What is not the model's, per step. Nanoseconds.
 struct EngineFigures {
-    std::int64_t host_ns = 0;  // the host's own time, without waits and launching
-    std::int64_t launches = 0, events = 0;
+    // The host's own time, without waits and launching: of FSDP or DDP, of the optimizer.
+    std::int64_t host_ns = 0, optimizer_host_ns = 0;
+    std::int64_t optimizer_launches = 0;
     std::int64_t optimizer_ns = 0, kernels_ns = 0;  // device work that is no communication
 };
 
