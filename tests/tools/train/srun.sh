@@ -17,11 +17,16 @@ done
 train=$(realpath "$1") job=$(realpath "$2")
 work=$(mktemp -d)
 servers=()
-trap 'for server in "${servers[@]}"; do kill "$server" 2> /dev/null || true; done; wait; rm -rf "$work"' EXIT
+cleanup() {
+    for server in "${servers[@]}"; do kill "$server" 2> /dev/null || true; done
+    wait
+    rm -rf "$work"
+}
+trap cleanup EXIT
 
 # --- a cluster that nothing else sees: keys, sockets, ports and files of its own -------------------------------------
 node=$(hostname -s)
-port=$((20000 + $$ % 20000))
+port=$((10000 + $$ % 5000))
 mkdir "$work/state" "$work/spool"
 chmod 755 "$work"
 mungekey --create --keyfile="$work/key"
