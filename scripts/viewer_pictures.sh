@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the pictures of docs/viewer.md and the README: trains the sample GPT wrapped two ways and lets the viewer
-# draw each panel, without a display.
+# Makes the pictures of docs/viewer.md, docs/planning.md and the README: trains the sample GPT wrapped two ways,
+# plans the GPT of 7 billion parameters, and lets the viewer draw each panel, without a display.
 #
 #   scripts/viewer_pictures.sh [FOLDER]      FOLDER: docs/images
 set -euo pipefail
@@ -17,6 +17,7 @@ mkdir -p "$folder"
 job=$PWD/samples/gpt.toml
 (cd "$work" && "$bin/shardscope-train" "$job" --run.steps=8 --trace block.sqlite >/dev/null)
 (cd "$work" && "$bin/shardscope-train" "$job" --run.steps=8 --fsdp.wrap=root --trace root.sqlite >/dev/null)
+(cd "$work" && "$bin/shardscope-train" plan "${job%/*}/gpt_7b.toml" -o plan.sqlite >/dev/null)
 
 # The fifth step.
 read -r from to < <("$bin/shardscope-trace" steps "$work/block.sqlite" --rank 0 --step 4 --format csv |
@@ -33,6 +34,8 @@ read -r from to < <("$bin/shardscope-trace" steps "$work/block.sqlite" --rank 0 
     printf 'set visible %sns:%sns\npanel timeline\nwait\nshot %s/timeline.png\n' "$from" "$to" "$folder"
     printf 'panel shardmap\nwait\nshot %s/shardmap.png\n' "$folder"
     printf 'panel query\nwait\nclick query.run\nwait\nhover query.sql at 90%% 80%%\nwait\nshot %s/query.png\n' "$folder"
+    # The planner's front, its best row chosen.
+    printf 'open plan.sqlite\nset trace plan.sqlite\npanel plan\nwait\nshot %s/plan.png\n' "$folder"
 } >"$work/pictures.script"
 (cd "$work" && "$bin/shardscope-view" --script pictures.script)
 ls -l "$folder"

@@ -89,8 +89,9 @@ TEST(PlanList, WhereNothingFitsTheSmallestPeakIsNamed) {
     traces::PlanRow large = plan_row(1, 20, 3000), larger = plan_row(2, 10, 4000);
     large.outcome = larger.outcome = "too_large";
     const std::string said = nothing_fits(list_of({larger, large}));
-    EXPECT_THAT(said, AllOf(HasSubstr("3,000.00 MB"), HasSubstr("of row 1"), HasSubstr("1,000.0 MB of memory"),
-                            HasSubstr("backward of blocks.0"), HasSubstr("run.memory_limit")));
+    EXPECT_THAT(said,
+                AllOf(HasSubstr("3,000.00 MB"), HasSubstr("of row 1"), HasSubstr("1,000.0 MB of memory"),
+                      HasSubstr("backward of blocks.0"), HasSubstr("run.memory_limit")));
 }
 
 // --- the table --------------------------------------------------------------------------------------------
@@ -201,6 +202,13 @@ TEST(PlanPicture, ValuesThatLieFarApartHaveALogarithmicAxis) {
     EXPECT_GT(picture.x_low, 0);
     EXPECT_LT(picture.x_low, 1e6);
     EXPECT_GT(picture.y_high, 1000 * kMB) << "the limit is within";
+}
+
+TEST(PlanPicture, ValuesThatLieCloseTogetherFillThePicture) {
+    const PlanPicture picture = picture_of(list_of({plan_row(1, 100, 900, true), plan_row(2, 110, 300)}));
+    EXPECT_DOUBLE_EQ(picture.x_low, 98.8e6);
+    EXPECT_DOUBLE_EQ(picture.x_high, 111.2e6);
+    EXPECT_EQ(picture.y_low, 0) << "down to 300 MB below a limit of 1,000";
 }
 
 TEST(PlanPicture, AFarLimitLeavesTheRowsTheirRoom) {

@@ -72,7 +72,7 @@ void draw_buttons(Session& session, const PlanList& list, const PlanItem& item,
 void draw_facts_table(const char* id, const std::vector<PlanFact>& facts) {
     const float font = ImGui::GetFontSize();
     const int pairs = ImGui::GetContentRegionAvail().x > font * 30 ? 2 : 1;
-    if (facts.empty() || !ImGui::BeginTable(id, pairs * 2, ImGuiTableFlags_SizingStretchProp)) return;
+    if (facts.empty() || !ImGui::BeginTable(id, pairs * 2, ImGuiTableFlags_SizingStretchSame)) return;
     for (const PlanFact& fact : facts) {
         ImGui::TableNextColumn();
         dim(fact.label);

@@ -18,6 +18,10 @@ struct Extent {
 Extent extent_of(double least, double most, double far) {
     if (!(most > 0)) return {0, 1, false};
     if (least > 0 && most / least > far) return {least / 1.15, most * 1.15, true};
+    if (least > most / 2 && least < most) {  // close together: from zero they would be one heap
+        const double air = (most - least) * 0.12;
+        return {least - air, most + air, false};
+    }
     return {0, most * 1.08, false};
 }
 

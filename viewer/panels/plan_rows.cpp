@@ -402,7 +402,7 @@ std::vector<PlanFact> plan_figures(const PlanList& list, const PlanRow& row) {
     if (row.limit_bytes >= 0) add("Limit", format_mb(row.limit_bytes));
     if (row.simulated()) {
         add("Step", ms(row.step_us));
-        add("Exposed communication", ms(row.exposed_us));
+        add("Exposed comm.", ms(row.exposed_us));
         if (row.tokens_per_second > 0) {
             add("Tokens/s", format_decimal(row.tokens_per_second, 0));
         } else if (row.samples_per_second > 0) {
