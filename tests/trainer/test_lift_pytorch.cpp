@@ -23,8 +23,16 @@ constexpr std::int64_t kParameters = kWidth * kWidth + kWidth;  // of a Linear w
 
 // Two blocks of a Linear and a ReLU, each a unit of fully_shard; gathered before its forward and its
 // backward.
-std::string fully_shard_json(int steps) {
+// `own_ranges`: the backward of a module is a range of its own, and autograd's nodes are not there.
+std::string fully_shard_json(int steps, bool own_ranges = false) {
     PytorchTrace trace;
+    const auto node = [&](const std::string& name, const std::string& module, int key, const auto& body) {
+        if (own_ranges) {
+            trace.range("nn.Module: " + module + " (backward)", "user_annotation", body);
+        } else {
+            trace.node(name, key, body);
+        }
+    };
     const auto gather = [&](int block) {
         trace.range("FSDP::all_gather (" + std::to_string(block) + ")", "user_annotation", [&] {
             trace.collective("AllGather", "_allgather_base", kParameters / 2, kParameters, 40);
@@ -58,19 +66,24 @@ std::string fully_shard_json(int steps) {
             trace.operation("aten::mse_loss", {{kRows, kWidth}, {kRows, kWidth}}, 4,
                             [&] { trace.kernel("mse", 10); });
             trace.backward([&] {
-                trace.node("MseLossBackward0", 4, [&] {
+                const auto loss = [&] {
                     trace.allocate("gradient", kRows * kWidth * 4);
                     trace.kernel("mse_backward", 10);
-                });
+                };
+                if (own_ranges) {
+                    loss();
+                } else {
+                    trace.node("MseLossBackward0", 4, loss);
+                }
                 for (int block = 1; block >= 0; --block) {
                     const std::string number = std::to_string(block);
                     trace.range("FSDP::pre_backward (" + number + ")", "user_annotation",
                                 [&] { gather(block); });
-                    trace.node("ReluBackward0", 2 + block, [&] {
+                    node("ReluBackward0", "ReLU_" + number, 2 + block, [&] {
                         trace.kernel("relu_backward", 20);
                         trace.free("relu " + number);
                     });
-                    trace.node("AddmmBackward0", block, [&] {
+                    node("AddmmBackward0", "Linear_" + number, block, [&] {
                         trace.kernel("sgemm", 100);
                         trace.allocate("weight gradient " + number, kWidth * kWidth * 4);
                         trace.kernel("sgemm", 100);
@@ -161,6 +174,22 @@ TEST(LiftedPytorch, FullyShardWithModulesShapesAndMemoryIsLiftedWhole) {
     const auto lines = pytorch_lines(own, unmodified.job);
     ASSERT_EQ(lines.size(), 2U);
     EXPECT_THAT(lines.front().lines, Contains(HasSubstr("isinstance(module, Block): fully_shard(module)")));
+}
+
+TEST(LiftedPytorch, AModulesBackwardIsKnownByARangeOfItsOwn) {
+    const Lifted own = lifted(fully_shard_json(5, true));
+    for (const Node& node : own.step.nodes) {
+        if (node.class_name != "Linear" && node.class_name != "ReLU") continue;
+        std::vector<std::string> kernels;
+        for (const Item& item : node.calls.front().own.front().backward)
+            if (item.kind == Item::Kind::kernel) kernels.push_back(item.name);
+        if (node.class_name == "Linear") {
+            EXPECT_THAT(kernels, ElementsAre("sgemm", "sgemm"));
+        } else {
+            EXPECT_THAT(kernels, ElementsAre("relu_backward"));
+        }
+    }
+    EXPECT_NEAR(replay_unmodified(own).step_s, own.step_s, 0.1 * own.step_s);
 }
 
 TEST(LiftedPytorch, GradientsOfTheModulesAreNoActivations) {
