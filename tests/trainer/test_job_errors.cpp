@@ -42,7 +42,7 @@ TEST(JobErrors, InTheFileNameTheLineAndTheNearestRightName) {
          "job.toml:1: run is a section; write [run] on a line of its own and its keys below it"},
         {"[model]\ntype = 'mpl'",
          "job.toml:2: model.type: \"mpl\" is not known; did you mean mlp? use \"mlp\" or \"gpt\" or "
-         "\"llama\""},
+         "\"llama\" or \"bert\""},
         {"[fsdp]\nbackward_prefetch = 'pre'",
          "job.toml:2: fsdp.backward_prefetch: \"pre\" is not known; use \"BACKWARD_PRE\" or "
          "\"BACKWARD_POST\" or "
