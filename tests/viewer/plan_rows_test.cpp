@@ -94,6 +94,19 @@ TEST(PlanList, WhereNothingFitsTheSmallestPeakIsNamed) {
                       HasSubstr("backward of blocks.0"), HasSubstr("run.memory_limit")));
 }
 
+// A trace that was lifted counts no samples and no operations.
+TEST(PlanList, WithoutSamplesRowsAreInTheOrderOfTheirSteps) {
+    std::vector<traces::PlanRow> rows = {plan_row(1, 30, 400), plan_row(2, 10, 500), plan_row(3, 20, 450)};
+    for (traces::PlanRow& row : rows) row.samples_per_second = row.tokens_per_second = row.mfu = 0;
+    const PlanList list = list_of(rows);
+    EXPECT_EQ(list.items[0].row->number, 2);
+    EXPECT_EQ(list.items[2].row->number, 1);
+    EXPECT_TRUE(list.same_batch) << "the picture is of steps";
+    const PlanTable table = plan_table(list, PlanShow::all, true);
+    EXPECT_EQ(cell(table, 0, "samples_per_second"), "-");
+    EXPECT_EQ(cell(table, 0, "mfu_percent"), "-");
+}
+
 // --- the table --------------------------------------------------------------------------------------------
 
 TEST(PlanTable, HasTheColumnsThatTheCommandLinePrints) {

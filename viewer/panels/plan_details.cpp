@@ -43,13 +43,20 @@ bool button(const char* label, const char* item, bool on = true) {
 void draw_buttons(Session& session, const PlanList& list, const PlanItem& item,
                   const std::string& plan_file) {
     const bool job = !item.row->job.empty(), busy = session.simulation.busy();
-    if (button("Open simulated trace", "plan.open", job && !busy))
+    if (button("Open simulated trace", "plan.open", (job || !item.row->trace.empty()) && !busy))
         open_plan_row(session, *list.trace, item, plan_file);
     if (button("Copy as job file", "plan.copy_job", job)) ImGui::SetClipboardText(item.row->job.c_str());
     if (button("Save job file...", "plan.save_job", job)) save_plan_job(session, item);
     if (button("Copy as flags", "plan.copy_flags", !item.settings.empty()))
         ImGui::SetClipboardText(plan_flags(item.settings).c_str());
     ImGui::NewLine();
+    if (!job && is_known(item.fate)) {  // a trace was lifted: there is no job that could be simulated
+        const std::string_view lifted = list.trace->config_value("plan.trace");
+        note(fmt::format(
+            "The file holds no job of this row. Its simulated trace: shardscope-train plan {} --write "
+            "{} --as row-{}.sqlite, with the options of this plan.",
+            lifted.empty() ? "..." : lifted, item.row->number, item.row->number));
+    }
     if (busy) {
         const std::string progress = session.simulation.progress();
         ImGui::PushTextWrapPos(0);

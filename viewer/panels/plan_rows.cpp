@@ -25,7 +25,8 @@ constexpr double kMB = 1 << 20;
 bool before(const PlanItem& a, const PlanItem& b) {
     if (a.fate != b.fate) return a.fate < b.fate;
     const auto key = [](const PlanItem& item) {
-        const double time = ns_per_sample(*item.row);
+        // Of what counts no samples (a trace that was lifted) every step is alike.
+        const double sample = ns_per_sample(*item.row), time = sample > 0 ? sample : item.row->step_us * 1e3;
         if (item.fate == PlanFate::too_large)
             return std::make_tuple(static_cast<double>(item.row->peak_bytes), item.row->number);
         return std::make_tuple(is_time(time) && is_known(item.fate) ? time : 0.0, item.row->number);
@@ -207,14 +208,15 @@ std::vector<TableColumn> figure_columns(const PlanList& list) {
 std::vector<Cell> figure_cells(const PlanList& list, const PlanItem& item) {
     const PlanRow& row = *item.row;
     const bool timed = row.simulated() && is_known(item.fate);
+    const auto rate = [&](double value, int decimals) { return cell(value, decimals, timed && value > 0); };
     std::vector<Cell> cells = {
         {fits_word(item.fate), kNoNumber, item.fate == PlanFate::too_large ? theme::bad() : Color{0}},
         mb(is_known(item.fate) ? row.peak_bytes : -1),
         mb(timed ? row.reserved_bytes : -1),
         cell(row.step_us / 1e3, 2, timed),
         cell(row.exposed_us / 1e3, 2, timed),
-        cell(list.tokens ? row.tokens_per_second : row.samples_per_second, list.tokens ? 0 : 1, timed),
-        cell(100 * row.mfu, 1, timed),
+        rate(list.tokens ? row.tokens_per_second : row.samples_per_second, list.tokens ? 0 : 1),
+        rate(100 * row.mfu, 1),
     };
     if (list.priced) cells.push_back(cell(row.cost_per_million, 4, timed && row.cost_per_million > 0));
     cells.push_back(text_cell(row.why.empty() ? row.reason : row.why));
@@ -296,8 +298,10 @@ std::string plan_counts(const PlanList& list) {
     const traces::Trace& trace = *list.trace;
     std::string text =
         fmt::format("{} configuration{}", number(list.items.size()), list.items.size() == 1 ? "" : "s");
-    if (const auto job = trace.config_value("plan.job"); !job.empty())
-        text += " of " + std::filesystem::path(job).filename().string();
+    for (const std::string_view key : {"plan.job", "plan.trace"}) {
+        if (const auto subject = trace.config_value(key); !subject.empty())
+            text += " of " + std::filesystem::path(subject).filename().string();
+    }
     if (const auto cluster = trace.config_value("plan.cluster"); !cluster.empty()) {
         text += fmt::format(" on {}", cluster);
         if (const auto device = trace.config_value("plan.device"); !device.empty())
@@ -408,7 +412,7 @@ std::vector<PlanFact> plan_figures(const PlanList& list, const PlanRow& row) {
         } else if (row.samples_per_second > 0) {
             add("Samples/s", format_decimal(row.samples_per_second, 1));
         }
-        add("MFU", format_decimal(100 * row.mfu, 1) + " %");
+        if (row.mfu > 0) add("MFU", format_decimal(100 * row.mfu, 1) + " %");
         if (row.cost_per_million > 0)
             add(list.tokens ? "Cost of a million tokens" : "Cost of a million samples",
                 "$" + format_decimal(row.cost_per_million, 4));
