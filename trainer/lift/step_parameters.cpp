@@ -1,0 +1,156 @@
+// Which module has which parameters, and where in its backward their gradients are complete.
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "trainer/lift/operator_parameters.h"
+#include "trainer/lift/step_lifting.h"
+
+namespace shardscope::trainer::lift {
+
+namespace {
+
+using traces::RangeKind;
+
+}  // namespace
+
+int StepLifter::add_parameter(int owner, LiftedParameter parameter) {
+    out_.step.parameters.push_back(std::move(parameter));
+    const int id = static_cast<int>(out_.step.parameters.size()) - 1;
+    node(owner).parameters.push_back(id);
+    return id;
+}
+
+void StepLifter::complete_parameters() {
+    if (options_.ours) {
+        complete_by_table();
+        return;
+    }
+    read_shapes();
+    read_gathers();
+    if (out_.step.parameters.empty()) {
+        read_buckets();
+        return;
+    }
+    place_gradients();
+}
+
+// What the module table says beyond the gradients that were seen: frozen parameters, or, where no gradient
+// has memory of its own, one for all that a module owns.
+void StepLifter::complete_by_table() {
+    const bool named = out_.parameters == ParametersFrom::gradients;
+    for (const auto& [row_id, id] : node_of_row_) {
+        std::int64_t left = rows_.at(row_id)->parameters;
+        for (const int p : node(id).parameters)
+            left -= out_.step.parameters[static_cast<std::size_t>(p)].elements;
+        if (left <= 0) continue;
+        const int parameter = add_parameter(id, {named ? "frozen" : "parameters", left, 0, !named});
+        if (named) continue;
+        out_.parameters = ParametersFrom::gathers;
+        std::vector<Item>& items = node(id).calls.front().own.front().backward;
+        items.insert(items.begin(), {.kind = Item::Kind::gradient, .index = parameter});
+        items.push_back({.kind = Item::Kind::ready, .index = parameter});
+    }
+    if (named || out_.step.parameters.empty()) return;
+    out_.parameters = ParametersFrom::gradients;
+}
+
+// Of the operators of the forward that read parameters, those of each module's first call.
+void StepLifter::read_shapes() {
+    const traces::HostRanges& ranges = trace_.ranges;
+    if (ranges.detail.empty() || !out_.has_modules) return;
+    for (std::size_t r = 0; r < ranges.size(); ++r) {
+        const std::int64_t start = ranges.start[r];
+        if (start < root_.start || start >= root_.end || ranges.kind[r] != RangeKind::operation) continue;
+        if (trace_.threads[ranges.thread[r]].rank != rank_ || !reads_parameters(text(ranges.name[r])))
+            continue;
+        // aten::addmm inside aten::linear reads the same.
+        bool inside = false;
+        for (std::int32_t p = ranges.parent[r]; p >= 0; p = ranges.parent[static_cast<std::size_t>(p)])
+            inside = inside || reads_parameters(text(ranges.name[static_cast<std::size_t>(p)]));
+        if (inside) continue;
+        const Place* place = place_at(start);
+        if (!place || place->node < 0 || place->call > 0) continue;
+        for (const OperatorParameter& own : parameters_of(text(ranges.name[r]), text(ranges.detail[r]))) {
+            add_parameter(place->node, {std::string(own.name), own.elements, own.rows});
+            out_.parameters = ParametersFrom::shapes;
+        }
+    }
+}
+
+// The units' bytes, in the order in which they are gathered in the forward: what the shapes do not tell is a
+// parameter of the unit's module.
+void StepLifter::read_gathers() {
+    std::vector<int> units;  // nodes, in the order of their forward
+    for (std::size_t n = 0; n < out_.step.nodes.size(); ++n)
+        if (n == 0 || out_.step.nodes[n].unit) units.push_back(static_cast<int>(n));
+    if (gathers_.size() + 1 == units.size()) units.erase(units.begin());  // the root has none of its own
+    if (gathers_.empty() || gathers_.size() != units.size()) return;
+    std::vector<std::int64_t> known(units.size(), 0);
+    for (std::size_t n = 0; n < out_.step.nodes.size(); ++n) {
+        int up = static_cast<int>(n);
+        while (up > 0 && !node(up).unit) up = node(up).parent;
+        const auto unit = std::find(units.begin(), units.end(), up);
+        if (unit == units.end()) continue;
+        for (const int p : out_.step.nodes[n].parameters)
+            known[static_cast<std::size_t>(unit - units.begin())] +=
+                out_.step.parameters[static_cast<std::size_t>(p)].elements;
+    }
+    // Two bytes each where the shapes alone have more than half as many elements as there are bytes of four.
+    for (std::size_t u = 0; u < units.size(); ++u)
+        if (4 * known[u] > gathers_[u] + gathers_[u] / 16) out_.element_bytes = 2;
+    for (std::size_t u = 0; u < units.size(); ++u) {
+        const std::int64_t elements = gathers_[u] / out_.element_bytes, left = elements - known[u];
+        if (left <= elements / 100) continue;  // padding
+        add_parameter(units[u], {known[u] > 0 ? "others" : "parameters", left});
+        if (out_.parameters == ParametersFrom::nothing) out_.parameters = ParametersFrom::gathers;
+    }
+}
+
+// Each all-reduce of the backward is a bucket that was complete there.
+void StepLifter::read_buckets() {
+    for (auto mark = buckets_.rbegin(); mark != buckets_.rend(); ++mark) {
+        const int id = add_parameter(0, {"bucket", mark->bytes / static_cast<std::int64_t>(sizeof(float))});
+        std::vector<Item>& items = items_of(mark->place);
+        const Item both[] = {{.kind = Item::Kind::gradient, .index = id},
+                             {.kind = Item::Kind::ready, .index = id}};
+        items.insert(items.begin() + static_cast<std::ptrdiff_t>(mark->position), both, both + 2);
+        out_.parameters = ParametersFrom::buckets;
+    }
+}
+
+// A gradient is complete when its module's backward is. Its memory is the allocation of its size there; an
+// allocation that a gradient takes over is no activation, nor is its free.
+void StepLifter::place_gradients() {
+    std::set<int> taken;
+    for (Node& own : out_.step.nodes) {
+        if (own.calls.empty()) continue;
+        std::vector<Segment>& segments = own.calls.front().own;
+        const auto busy = std::find_if(segments.begin(), segments.end(),
+                                       [](const Segment& s) { return !s.backward.empty(); });
+        std::vector<Item>& items = (busy == segments.end() ? segments.front() : *busy).backward;
+        for (const int id : own.parameters) {
+            const std::int64_t elements = out_.step.parameters[static_cast<std::size_t>(id)].elements;
+            const auto memory = std::find_if(items.begin(), items.end(), [&](const Item& item) {
+                if (item.kind != Item::Kind::allocate) return false;
+                const std::int64_t bytes = out_.step.buffers[static_cast<std::size_t>(item.index)].bytes;
+                return bytes >= 2 * elements && bytes <= 4 * elements + 512 && !taken.contains(item.index);
+            });
+            if (memory == items.end()) {
+                items.push_back({.kind = Item::Kind::gradient, .index = id});
+            } else {
+                taken.insert(memory->index);
+                memory->kind = Item::Kind::gradient;
+                memory->index = id;
+            }
+            items.push_back({.kind = Item::Kind::ready, .index = id});
+        }
+    }
+    if (taken.empty()) return;
+    out_.step.for_each_item([&](Item& item) {
+        if (item.kind == Item::Kind::free && taken.contains(item.index)) item.kind = Item::Kind::host;
+    });
+}
+
+}  // namespace shardscope::trainer::lift
