@@ -186,8 +186,8 @@ TEST(SimJobs, AConfigurationOfASevenBillionModelTakesAFractionOfASecond) {
     EXPECT_GE(peaks.size(), 5u);  // under the root wrap not all options matter
 }
 
-// The tutorials' model: too large for one V100, not for two of 32 GB. On each of two ranks 2 + 2 + 4 bytes of a
-// parameter lie for good: gathered, fp32, moments.
+// The tutorials' model: too large for one V100, not for two of 32 GB. On each of two ranks 2 + 2 + 4 bytes of
+// a parameter lie for good: gathered, fp32, moments.
 TEST(SimJobs, BertOf2BillionNeedsTwoV100) {
     const std::string sample = std::string(SHARDSCOPE_SAMPLES) + "/bert_2_5b.toml";
     const sim::Cluster cluster = sim::load_cluster("v100_pcie");

@@ -55,7 +55,8 @@ void expect_what_fits(const Words& more) {
     EXPECT_LE(fits.size(), 3u);
     EXPECT_LT(failed.err.find(errors.front()), failed.err.find(fits.front())) << "the error comes first";
     for (const std::string& line : fits) {
-        EXPECT_THAT(line, ContainsRegex("fits: --[a-z_.]+=[^ ]+.*\\(peak 0\\.[0-9]+ MB of 0\\.381 MB, step "));
+        EXPECT_THAT(line,
+                    ContainsRegex("fits: --[a-z_.]+=[^ ]+.*\\(peak 0\\.[0-9]+ MB of 0\\.381 MB, step "));
         Words words = more;
         for (const std::string& word : switches_of(line)) words.push_back(word);
         const Outcome run = train(too_large(words));
