@@ -100,6 +100,7 @@ void draw_peak(const PlanRow& row) {
     std::sort(parts.rbegin(), parts.rend());
     heading("At the peak");
     std::vector<Segment> segments;
+    segments.reserve(parts.size());
     for (const auto& [bytes, c] : parts)
         segments.push_back(
             {static_cast<double>(bytes), category_color(static_cast<traces::MemoryCategory>(c)), {}});
