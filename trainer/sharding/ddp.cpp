@@ -4,7 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "trainer/sharding/sizes.h"
+#include "trainer/sharding/values.h"
+
 
 namespace shardscope::trainer {
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "trainer/sharding/flat_unit.h"
+#include "trainer/sharding/values.h"
 
 namespace shardscope::trainer {
 
@@ -17,10 +18,6 @@ constexpr std::size_t kMaxInflightAllGathers = 2;  // PyTorch's limit
 
 bool frees_after_forward(ShardingStrategy strategy) {
     return strategy == ShardingStrategy::full_shard || strategy == ShardingStrategy::hybrid_shard;
-}
-
-DType dtype_of(Precision precision) {
-    return precision == Precision::bf16 ? DType::bf16 : DType::fp32;
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 
 #include <utility>
 
-#include "trainer/sharding/sizes.h"
+#include "trainer/sharding/values.h"
+
 
 namespace shardscope::trainer {
 

@@ -6,7 +6,7 @@
 #include "trainer/model/layers.h"
 #include "trainer/sharding/ddp.h"
 #include "trainer/sharding/fsdp.h"
-#include "trainer/sharding/sizes.h"
+#include "trainer/sharding/values.h"
 #include "trainer/sharding/wrap.h"
 
 namespace shardscope::trainer {
@@ -50,10 +50,6 @@ std::unique_ptr<Parallelism> make_parallelism(const Job& job, const ModuleTree& 
             break;
     }
     return std::make_unique<Replicated>(job, alone, tree);
-}
-
-DType dtype_of(Precision precision) {
-    return precision == Precision::bf16 ? DType::bf16 : DType::fp32;
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "trainer/kernels/random.h"
-#include "trainer/sharding/sizes.h"
+#include "trainer/sharding/values.h"
 
 namespace shardscope::trainer {
 
