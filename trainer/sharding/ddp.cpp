@@ -6,7 +6,6 @@
 
 #include "trainer/sharding/values.h"
 
-
 namespace shardscope::trainer {
 
 namespace {

@@ -4,7 +4,6 @@
 
 #include "trainer/sharding/values.h"
 
-
 namespace shardscope::trainer {
 
 GroupUnit::GroupUnit(const UnitOptions& options, Parallelism& owner, GroupPending& pending, int module,
