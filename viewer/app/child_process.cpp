@@ -75,6 +75,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command) {
     ::fcntl(errors_, F_SETFL, O_NONBLOCK);
     std::vector<std::string> words = command;
     std::vector<char*> pointers;
+    pointers.reserve(words.size() + 1);
     for (std::string& word : words) pointers.push_back(word.data());
     pointers.push_back(nullptr);
     const SpawnSettings settings(ends[1]);
