@@ -159,8 +159,9 @@ void expect_check_to_finalize(const std::string& path, const Numbering& numberin
 
 class CrashTest : public ::testing::Test {
   protected:
-    // Kills `moments` jobs, some at a time, each 0.2 to 2 s after both its threads have begun. The first two
-    // words that `command` gives are the program that is killed.
+    // Kills `moments` jobs, some at a time, each 0.2 to 2 s after both its threads have begun and its trace
+    // is there: a busy machine may take longer for the file than for the job. The first two words that
+    // `command` gives are the program that is killed.
     template <typename Command>
     void kill_at_random_moments(int moments, const Numbering& numbering, Command command) {
         std::mt19937 random(20'231'124);
@@ -199,7 +200,9 @@ class CrashTest : public ::testing::Test {
         const Watermarks job(marks);
         Running running(command(trace, marks));
         const auto deadline = Clock::now() + std::chrono::seconds(20);
-        while (!job->started() && Clock::now() < deadline) {
+        std::error_code missing;
+        const auto begun = [&] { return job->started() && fs::file_size(trace, missing) > 0 && !missing; };
+        while (!begun() && Clock::now() < deadline) {
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
         }
         std::this_thread::sleep_for(std::chrono::duration<double>(delay));
