@@ -56,12 +56,12 @@ enum class OpKind : std::uint8_t {
 // The norms' backward leaves out the gradients that nobody wants, linear_gelu_forward the sum that no
 // backward will read: their args have no buffer.
 enum class Kernel : std::uint8_t {
-    none,            // of a trace that was lifted: work that took dims[5] nanoseconds (any memcpy, memset, too)
-    init_normal,     // f param | key, first element of the param in the sequence, elements, elements per rank
-                     // (0: the rank holds all); scalars: mean, std
-    init_uniform,    // the same; scalars: low, high
-    init_constant,   // the same; scalars: value
-    linear_forward,  // y, x, weight[, bias] | rows, in, out
+    none,          // of a trace that was lifted: work that took dims[5] nanoseconds (any memcpy, memset, too)
+    init_normal,   // f param | key, first element of the param in the sequence, elements, elements per rank
+                   // (0: the rank holds all); scalars: mean, std
+    init_uniform,  // the same; scalars: low, high
+    init_constant,        // the same; scalars: value
+    linear_forward,       // y, x, weight[, bias] | rows, in, out
     linear_relu_forward,  // y, x, weight[, bias] | rows, in, out       y = relu(x weight^T + bias)
     linear_gelu_forward,  // y, sum, x, weight[, bias] | rows, in, out  sum = x weight^T + bias, y = gelu(sum)
     linear_backward_input,   // dx, dy, weight | rows, in, out

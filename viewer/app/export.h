@@ -1,5 +1,6 @@
 // What is on the screen, as files: pictures of the window or a part of it, tables as they are sorted and
-// filtered, texts. Drawing layer (Dear ImGui); frame thread only. Each throws std::runtime_error with one sentence.
+// filtered, texts. Drawing layer (Dear ImGui); frame thread only. Each throws std::runtime_error with one
+// sentence.
 #pragma once
 
 #include <string>

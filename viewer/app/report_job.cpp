@@ -45,7 +45,8 @@ void ReportJob::start(const Session& session, const std::string& path) {
     if (outcome_.valid()) return;
     std::vector<Subject> subjects;
     for (const OpenTrace& entry : session.open) {
-        if (entry.trace && !holds_only_plan(*entry.trace)) subjects.push_back({entry.trace, entry.name, Session::selection(entry)});
+        if (entry.trace && !holds_only_plan(*entry.trace))
+            subjects.push_back({entry.trace, entry.name, Session::selection(entry)});
     }
     wanted_ = path;
     path_.clear();

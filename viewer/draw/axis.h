@@ -25,8 +25,8 @@ double nice_step(double value);
 // At most `max_ticks` ticks inside [low, high], all multiples of one nice step; empty for an empty range.
 std::vector<Tick> make_ticks(double low, double high, int max_ticks, AxisUnit unit);
 
-// The same for a logarithmic axis: powers of two of bytes, else 1, 2 and 5 times powers of ten, thinned out to
-// `max_ticks`; where the range holds hardly any of those, make_ticks(). Empty unless 0 < low < high.
+// The same for a logarithmic axis: powers of two of bytes, else 1, 2 and 5 times powers of ten, thinned out
+// to `max_ticks`; where the range holds hardly any of those, make_ticks(). Empty unless 0 < low < high.
 std::vector<Tick> make_log_ticks(double low, double high, int max_ticks, AxisUnit unit);
 
 // A little more than `largest`, so that the highest point does not touch the frame; 1 for nothing at all.
