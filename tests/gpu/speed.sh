@@ -6,6 +6,7 @@
 #
 # $SHARDSCOPE_PYTHON: a Python with a PyTorch for CUDA (python3). Wants a machine with nothing else to do.
 # shellcheck disable=SC1091,SC2154  # lib.sh and what it sets
+# shellcheck disable=SC2119,SC2120  # in_turn passes words to ours, which is not seen
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 start "$@"
@@ -69,6 +70,17 @@ python=${SHARDSCOPE_PYTHON:-python3}
 theirs() {
     timeout 120 "$python" "$here/torch_gpt.py" 2>"$work/theirs.err"
 }
+# Runs `ours` and COMMAND in turn; medians of what they print as `one` and `other`.
+$dry && rounds=1
+in_turn() { # COMMAND ...
+    local a=() b=() i
+    for ((i = 0; i < rounds; ++i)); do
+        a+=("$(ours)")
+        b+=("$("$@")")
+    done
+    one=$(printf '%s\n' "${a[@]}" | median)
+    other=$(printf '%s\n' "${b[@]}" | median)
+}
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { if (a > 0 && b > 0) printf "%.3f\n", a / b }'; }
 
 section "a step: 12 x 768, context 1024, batch 8, 124,439,808 parameters in bf16"
@@ -87,12 +99,7 @@ elif ! "$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'
     left_out "beside PyTorch" "no PyTorch for CUDA in $python"
     compare "tokens a second" "$(ours)" ">" 0
 else
-    a=() b=()
-    for ((i = 0; i < rounds; ++i)); do
-        a+=("$(ours)")
-        b+=("$(theirs)")
-    done
-    one=$(printf '%s\n' "${a[@]}" | median) other=$(printf '%s\n' "${b[@]}" | median)
+    in_turn theirs
     echo "tokens a second, medians of $rounds: ours $one, $(sed -n 's/.*, PyTorch/PyTorch/p' "$work/theirs.err") $other"
     [[ -n $one ]] || tail -n 1 "$work/ours.err"
     [[ -n $other ]] || tail -n 1 "$work/theirs.err"
@@ -100,15 +107,8 @@ else
 fi
 
 section "the step with GELU in the product (model.fused_activation)"
-a=() b=()
-fused_rounds=$rounds
-$dry && fused_rounds=1
-for ((i = 0; i < fused_rounds; ++i)); do
-    a+=("$(ours)")
-    b+=("$(ours --model.fused_activation=true)")
-done
-one=$(printf '%s\n' "${a[@]}" | median) other=$(printf '%s\n' "${b[@]}" | median)
-echo "tokens a second, medians of $fused_rounds: apart $one, in the product $other"
+in_turn ours --model.fused_activation=true
+echo "tokens a second, medians of $rounds: apart $one, in the product $other"
 if $dry; then
     compare "in the product / apart" "$(ratio "$other" "$one")" ">" 0
 else
@@ -117,13 +117,7 @@ fi
 
 section "tracing with CUPTI: traced / untraced step, and the device's idle time"
 trace=$work/gpt2.sqlite
-a=() b=()
-$dry && rounds=1
-for ((i = 0; i < rounds; ++i)); do
-    a+=("$(ours)")
-    b+=("$(ours --trace "$trace" --overwrite)")
-done
-one=$(printf '%s\n' "${a[@]}" | median) other=$(printf '%s\n' "${b[@]}" | median)
+in_turn ours --trace "$trace" --overwrite
 echo "tokens a second, medians of $rounds: untraced $one, traced $other"
 if $dry; then
     compare "traced / untraced" "$(ratio "$one" "$other")" ">" 0
