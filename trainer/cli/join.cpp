@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <memory>
@@ -152,8 +153,13 @@ void Joined::agree(const std::exception* error) {
     }
     if (status == 0) return;
     agreed_ = true;
-    throw ToldTogether(world_->rank() == 0 ? rank_error_sentences(errors, hosts) : std::vector<std::string>{},
-                       status);
+    // Before anyone leaves: where a process ends, its launcher may end the others.
+    if (world_->rank() == 0) {
+        for (const std::string& sentence : rank_error_sentences(errors, hosts))
+            fmt::print(stderr, "shardscope-train: {}\n", sentence);
+        std::fflush(stderr);
+    }
+    throw ToldTogether(status);
 }
 
 Teller Joined::teller(const std::exception& error) {

@@ -40,8 +40,8 @@ class Joined {
     // "4 processes on 2 hosts, started by mpirun, collectives over Open MPI v4.1.4"
     std::string line() const;
 
-    // Where any process has an error (null: this one has none), all throw ToldTogether, that of rank 0 with
-    // the sentences of all. Collective.
+    // Where any process has an error (null: this one has none), rank 0 prints those of all and all throw
+    // ToldTogether. Collective.
     void agree(const std::exception* error);
     // After this process's run has failed; the others learn of it.
     Teller teller(const std::exception& error);

@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -88,16 +87,6 @@ int complain(const std::exception& error) {
     if (g_silent && status == kWrongUse) return status;
     fmt::print(stderr, "shardscope-train: {}\n", sentence_of(error));
     return status;
-}
-
-int complain(const ToldTogether& all) {
-    std::string_view rest = all.what();
-    while (!rest.empty()) {
-        const auto end = rest.find('\n');
-        fmt::print(stderr, "shardscope-train: {}\n", rest.substr(0, end));
-        rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-    }
-    return all.status();
 }
 
 std::string version_text() {
@@ -327,7 +316,7 @@ int main(int argc, char** argv) {
     } catch (const FailureTold&) {
         return kFailed;
     } catch (const ToldTogether& all) {
-        return complain(all);
+        return all.status();
     } catch (const std::exception& error) {
         if (std::ferror(stdout) == 0 || status_of(error) == kWrongUse) return complain(error);
         fmt::print(stderr, "{}", kFullOutput);

@@ -88,12 +88,6 @@ std::vector<std::string> rank_error_sentences(const std::vector<RankError>& erro
     return sentences;
 }
 
-ToldTogether::ToldTogether(const std::vector<std::string>& sentences, int status)
-    : std::runtime_error([&] {
-          std::string lines;
-          for (const std::string& sentence : sentences) lines += (lines.empty() ? "" : "\n") + sentence;
-          return lines;
-      }()),
-      status_(status) {}
+ToldTogether::ToldTogether(int status) : std::runtime_error("a process cannot go on"), status_(status) {}
 
 }  // namespace shardscope::trainer

@@ -30,11 +30,10 @@ struct RankError {
 std::vector<std::string> rank_error_sentences(const std::vector<RankError>& errors,
                                               const std::vector<std::string>& hosts);
 
-// The processes know that some of them cannot go on. what(): to be printed by this one, a line for each
-// sentence; empty where rank 0 does it.
+// The processes know that some of them cannot go on, and rank 0 has printed why.
 class ToldTogether : public std::runtime_error {
   public:
-    ToldTogether(const std::vector<std::string>& sentences, int status);
+    explicit ToldTogether(int status);
     int status() const { return status_; }
 
   private:
