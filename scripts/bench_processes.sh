@@ -9,9 +9,9 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 scripts/packages.sh build mpi test >&2
-scripts/build.sh release -DSHARDSCOPE_BUILD_TESTS=ON shardscope-train shardscope-trace shardscope_mpi bench_collectives \
-    bench_step >&2
-bin=build/release/bin
+bin=${BIN:-build/release/bin} # BIN: programs that are built already
+[[ -n ${BIN:-} ]] || scripts/build.sh release -DSHARDSCOPE_BUILD_TESTS=ON shardscope-train shardscope-trace \
+    shardscope_mpi bench_collectives bench_step >&2
 rounds=5
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

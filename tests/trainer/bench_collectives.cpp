@@ -9,6 +9,7 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -18,12 +19,24 @@
 #include "trainer/comm/collective_group.h"
 #include "trainer/comm/mpi_module.h"
 #include "trainer/comm/tcp_wire.h"
+#include "trainer/executor/host_memory.h"
 #include "trainer/kernels/elementwise.h"
 
 namespace shardscope::trainer {
 namespace {
 
-using Floats = std::vector<float>;
+// Memory as the trainer's device takes it, for all ways alike.
+template <class T>
+struct HostMemory {
+    using value_type = T;
+    T* allocate(std::size_t n) {
+        std::byte* data = take_host_memory(n * sizeof(T));
+        return data ? reinterpret_cast<T*>(data) : throw std::bad_alloc();
+    }
+    void deallocate(T* data, std::size_t) { give_back_host_memory(reinterpret_cast<std::byte*>(data)); }
+    bool operator==(const HostMemory&) const = default;
+};
+using Floats = std::vector<float, HostMemory<float>>;
 
 int g_rank = 0, g_ranks = 1;
 

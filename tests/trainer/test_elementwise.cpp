@@ -90,20 +90,38 @@ TEST(StreamingCopy, WritesEveryByteAndNoOther) {
             ASSERT_EQ(out, expected) << bytes << " bytes to " << to;
         }
     }
-    EXPECT_GT(kernels::last_cache_bytes(), 0U);
+    EXPECT_GT(kernels::cached_bytes(), 0U);
+}
+
+// Where lines of several pages are copied in turn.
+TEST(StreamingCopy, CopiesPagesSideBySide) {
+    constexpr std::size_t kMost = 5 * 4096 * 4;
+    std::vector<unsigned char> in(kMost + 64);
+    for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<unsigned char>(i * 7 + i / 4096);
+    for (const std::size_t bytes : {4UL * 4096, 4UL * 4096 + 63, 9UL * 4096 + 1000, kMost - 64}) {
+        for (const std::size_t to : {0UL, 1UL, 63UL}) {
+            std::vector<unsigned char> out(kMost + 64, 0), expected(out);
+            std::copy_n(in.begin() + 3, bytes, expected.begin() + static_cast<std::ptrdiff_t>(to));
+            kernels::streaming_copy(in.data() + 3, out.data() + to, bytes);
+            ASSERT_EQ(out, expected) << bytes << " bytes to " << to;
+        }
+    }
 }
 
 TEST(StreamingSum, GivesTheBitsOfSumRanksWhereverTheOutputBegins) {
-    constexpr std::size_t kCount = 9001;  // over two blocks
+    constexpr std::size_t kCount = 18001;  // over four blocks of four pages
     std::vector<Floats> ranks;
-    for (int r = 0; r < 3; ++r) ranks.push_back(normals(kCount, std::to_string(r)));
+    for (int r = 0; r < 5; ++r) ranks.push_back(normals(kCount, std::to_string(r)));
     for (const std::size_t count : {std::size_t{0}, std::size_t{5}, std::size_t{70}, kCount - 16}) {
         for (std::size_t to = 0; to < 17; ++to) {
-            const float* const inputs[] = {ranks[0].data() + to % 3, ranks[1].data(), ranks[2].data() + 1};
-            Floats out(kCount + 17, 7), expected(kCount + 17, 7);
-            kernels::streaming_sum(inputs, 3, out.data() + to, count, 0.3);
-            kernels::sum_ranks(inputs, 3, expected.data() + to, count, 0.3);
-            ASSERT_EQ(out, expected) << count << " elements to " << to;
+            const float* const inputs[] = {ranks[0].data() + to % 3, ranks[1].data(), ranks[2].data() + 1,
+                                           ranks[3].data() + 2, ranks[4].data()};
+            for (const int members : {1, 2, 3, 5}) {  // four, two or one page at a time
+                Floats out(kCount + 17, 7), expected(kCount + 17, 7);
+                kernels::streaming_sum(inputs, members, out.data() + to, count, 0.3);
+                kernels::sum_ranks(inputs, members, expected.data() + to, count, 0.3);
+                ASSERT_EQ(out, expected) << members << " ranks' " << count << " elements to " << to;
+            }
         }
     }
     const auto a = as<Bf16>(ranks[0]), b = as<Bf16>(ranks[1]);

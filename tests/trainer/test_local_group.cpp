@@ -99,7 +99,7 @@ class LocalGroupTest : public ::testing::TestWithParam<int> {
         return to_float(from_float<T>(total * (1.0F / static_cast<float>(divisor))));
     }
     static std::int64_t zero(int) { return 0; }
-    std::size_t cache_bytes_ = kernels::last_cache_bytes();
+    std::size_t cache_bytes_ = kernels::cached_bytes();
 
     template <class T>
     void all_gather(std::int64_t full, bool in_place) {

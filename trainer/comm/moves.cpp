@@ -20,7 +20,7 @@ class SlicedCopy {
         : from_(static_cast<const std::byte*>(from)),
           to_(static_cast<std::byte*>(to)),
           left_(from == to ? 0 : bytes),
-          past_caches_(static_cast<std::size_t>(all) > kernels::last_cache_bytes()) {}
+          past_caches_(static_cast<std::size_t>(all) > kernels::cached_bytes()) {}
     bool advance() {
         constexpr std::int64_t kSlice = 1 << 20;
         const auto slice = static_cast<std::size_t>(std::min(kSlice, left_));

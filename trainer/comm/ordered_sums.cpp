@@ -27,7 +27,7 @@ class OrderedSums : public Transfer {
           all_reduce_(context.launch.call.operation == Operation::all_reduce),
           past_caches_(!all_reduce_ && static_cast<std::size_t>(context.launch.call.full_elements *
                                                                 size_of(context.launch.call.dtype)) >
-                                           kernels::last_cache_bytes()),
+                                           kernels::cached_bytes()),
           own_(blocks_of(context.place())) {
         const CollectiveCall& call = context.launch.call;
         const auto* input = static_cast<const std::byte*>(call.input);

@@ -6,10 +6,12 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <new>
 
 #include <fmt/format.h>
 
 #include "profiler/recorder.h"
+#include "trainer/executor/host_memory.h"
 #include "trainer/executor/instruments.h"
 #include "trainer/executor/messages.h"
 #include "trainer/executor/ranks.h"
@@ -24,10 +26,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::array kOperations = {Operation::all_gather, Operation::reduce_scatter, Operation::all_reduce,
                                     Operation::broadcast};
-constexpr int kWarmUps = 2;
-constexpr int kAlone = 15;                            // measurements of one alone
-constexpr std::int64_t kRepeatedBytes = 256LL << 20;  // of one operation and size, at most
-constexpr int kMostRepeats = 200, kFewestRepeats = 5;
+constexpr int kAlone = 5;                             // measurements of one alone in a round
+constexpr std::int64_t kRepeatedBytes = 128LL << 20;  // of one operation and size in a round, at most
+constexpr int kMostRepeats = 100, kFewestRepeats = 3;
 constexpr std::int64_t kCopied = 64 << 20;
 
 double us_since(Clock::time_point begin) {
@@ -152,7 +153,7 @@ class Bench {
     Times measure(const Plans::Measure& measure, int rank, RankRunner& runner, profiler::ThreadLog* log);
     void carry_out(const Plan& plan, int rank, RankRunner& runner, profiler::ThreadLog* log);
     void bring_together(std::size_t index, int rank, const Times& own);
-    double copy_rate();
+    void complete();
     bool one_memory() const {
         return program_.job().run.device == DeviceKind::cpu &&
                (!options_.processes || options_.processes->world->hosts() == 1);
@@ -179,7 +180,7 @@ void Bench::carry_out(const Plan& plan, int rank, RankRunner& runner, profiler::
 
 Bench::Times Bench::measure(const Plans::Measure& measure, int rank, RankRunner& runner,
                             profiler::ThreadLog* log) {
-    for (int i = 0; i < kWarmUps; ++i) carry_out(measure.once, rank, runner, log);
+    carry_out(measure.once, rank, runner, log);  // warms up
     std::array<double, kAlone> alone{};
     for (double& us : alone) {
         ranks_.meet();
@@ -210,52 +211,74 @@ void Bench::bring_together(std::size_t index, int rank, const Times& own) {
                 slowest_.latency_us = std::max(slowest_.latency_us, message.number<double>());
             }
         }
-        CollectiveRate rate = plans_.measures()[index].rate;
-        rate.us = slowest_.us;
-        rate.latency_us = slowest_.latency_us;
-        if (result_.copy_gbps > 0) {
-            rate.bound_us =
-                bytes_moved(rate.operation, rate.bytes, program_.mesh().ranks) / result_.copy_gbps / 1e3;
-        }
+        CollectiveRate& rate = result_.rates[index];
+        const bool first = rate.us == 0;
+        rate.us = first ? slowest_.us : std::min(rate.us, slowest_.us);
+        rate.latency_us = first ? slowest_.latency_us : std::min(rate.latency_us, slowest_.latency_us);
         if (rank == 0 && options_.on_rate) options_.on_rate(rate);
-        result_.rates.push_back(rate);
         slowest_ = {};
     }
     ranks_.meet();
 }
 
-// Of this rank while all copy; GB/s of bytes read and written.
-double Bench::copy_rate() {
-    const std::unique_ptr<std::byte[]> from(new std::byte[kCopied]), to(new std::byte[kCopied]);
-    std::memset(from.get(), 1, kCopied);
-    std::memset(to.get(), 2, kCopied);
-    double best = 0;
-    for (int i = 0; i < 5; ++i) {
-        ranks_.meet();
-        const Clock::time_point begin = Clock::now();
-        std::memcpy(to.get(), from.get(), kCopied);
-        best = std::max(best, 2e-3 * kCopied / us_since(begin));
+// Memory as a device takes it, for copies beside the collectives.
+class Copies {
+  public:
+    explicit Copies(bool wanted) {
+        if (!wanted) return;
+        for (Memory* memory : {&from_, &to_}) {
+            memory->reset(take_host_memory(kCopied));
+            if (!*memory) throw std::bad_alloc();
+            std::memset(memory->get(), 1, kCopied);
+        }
     }
-    return best;
-}
+    // GB/s of bytes read and written.
+    double rate() {
+        const Clock::time_point begin = Clock::now();
+        std::memcpy(to_.get(), from_.get(), kCopied);
+        return 2e-3 * kCopied / us_since(begin);
+    }
+
+  private:
+    struct GiveBack {
+        void operator()(std::byte* data) const { give_back_host_memory(data); }
+    };
+    using Memory = std::unique_ptr<std::byte, GiveBack>;
+    Memory from_, to_;
+};
 
 void Bench::host(int rank, RankRunner& runner, profiler::ThreadLog* log) {
-    if (one_memory()) {
-        const double rate = copy_rate();
-        if (rank == ranks_.here().front()) result_.copy_gbps = rate;
-        ranks_.meet();
+    Copies copies(one_memory());
+    if (rank == ranks_.here().front()) {
+        for (const Plans::Measure& measure : plans_.measures()) result_.rates.push_back(measure.rate);
     }
     runner.run(plans_.begin(), 0);
     runner.drain();
-    for (std::size_t i = 0; i < plans_.measures().size(); ++i) {
-        bring_together(i, rank, measure(plans_.measures()[i], rank, runner, log));
+    for (int round = 0; round < kCollectiveBenchRounds; ++round) {
+        ranks_.meet();
+        if (one_memory()) {
+            const double rate = copies.rate();  // while all copy
+            if (rank == ranks_.here().front()) result_.copy_gbps = std::max(result_.copy_gbps, rate);
+        }
+        for (std::size_t i = 0; i < plans_.measures().size(); ++i) {
+            bring_together(i, rank, measure(plans_.measures()[i], rank, runner, log));
+        }
     }
     runner.run(plans_.end(), 0);
     runner.drain();
 }
 
+void Bench::complete() {
+    if (result_.copy_gbps <= 0) return;
+    for (CollectiveRate& rate : result_.rates) {
+        rate.bound_us =
+            bytes_moved(rate.operation, rate.bytes, program_.mesh().ranks) / result_.copy_gbps / 1e3;
+    }
+}
+
 CollectiveBench Bench::run() {
     ranks_.run([this](int rank, RankRunner& runner, profiler::ThreadLog* log) { host(rank, runner, log); });
+    complete();
     return std::move(result_);
 }
 

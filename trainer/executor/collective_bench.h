@@ -16,12 +16,17 @@ class Recorder;
 
 namespace shardscope::trainer {
 
+// All measurements take turns in every round, copies of memory too, and the fastest round of each counts: a
+// machine that others use as well is slow for some of them only.
+inline constexpr int kCollectiveBenchRounds = 7;
+
 struct CollectiveRate {
     traces::Operation operation = traces::Operation::all_gather;
     std::int64_t bytes = 0;  // of the full buffer
     int repeats = 0;         // one after another, without a wait of the host between
-    double us = 0;           // of each, on the slowest rank
-    double latency_us = 0;   // of one alone, from the host's call until its wait returns; the median
+    // On the slowest rank, in the fastest round:
+    double us = 0;          // of each
+    double latency_us = 0;  // of one alone, from the host's call until its wait returns; the round's median
     // What the bytes that must move through a rank's memory take at least, at the rate that the ranks of one
     // host copy memory all at once; 0: not known (a GPU, several hosts).
     double bound_us = 0;

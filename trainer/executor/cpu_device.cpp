@@ -1,7 +1,6 @@
 #include "trainer/executor/cpu_device.h"
 
 #include <cstring>
-#include <new>
 #include <stdexcept>
 #include <utility>
 
@@ -9,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "profiler/recorder.h"
+#include "trainer/executor/host_memory.h"
 #include "trainer/executor/processor.h"
 
 namespace shardscope::trainer {
@@ -17,7 +17,6 @@ namespace {
 
 using profiler::ticks;
 
-constexpr std::align_val_t kAlignment{4096};
 constexpr int kPoison = 0xFF;  // all bits set: a NaN in fp32, bf16 and fp64
 
 }  // namespace
@@ -160,24 +159,24 @@ StreamEvent CpuDevice::poison(StreamIndex stream, const Waits& waits, std::byte*
 
 std::byte* CpuDevice::take(int /*rank*/, MemorySpace /*space*/, std::int64_t bytes, bool poisoned) {
     const auto size = static_cast<std::size_t>(bytes);
-    void* data = ::operator new(size, kAlignment, std::nothrow);
+    std::byte* data = take_host_memory(size);
     if (data && options_.headroom > 0) {
         const auto headroom = static_cast<std::size_t>(options_.headroom);
         void* probe = ::mmap(nullptr, headroom, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (probe == MAP_FAILED) {
-            ::operator delete(data, kAlignment);
+            give_back_host_memory(data);
             return nullptr;
         }
         ::munmap(probe, headroom);
     }
     // Touches the pages here, not inside a kernel.
     if (data) std::memset(data, poisoned ? kPoison : 0, size);
-    return static_cast<std::byte*>(data);
+    return data;
 }
 
 void CpuDevice::give_back(int /*rank*/, MemorySpace /*space*/, std::byte* data) noexcept {
-    ::operator delete(data, kAlignment);
+    give_back_host_memory(data);
 }
 
 void CpuDevice::copy(int /*rank*/, std::byte* to, const std::byte* from, std::int64_t bytes) {

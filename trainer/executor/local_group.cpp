@@ -19,17 +19,28 @@ namespace {
 
 using Calls = std::vector<CollectiveCall>;
 
-void move_bytes(const void* from, void* to, std::int64_t bytes) {
-    if (from != to && bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+void move_bytes(const void* from, void* to, std::int64_t bytes, bool streams) {
+    if (from == to || bytes <= 0) return;
+    if (streams) {
+        kernels::streaming_copy(from, to, static_cast<std::size_t>(bytes));
+    } else {
+        std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    }
 }
 
-void all_gather(const Calls& calls, std::size_t place) {
+// Whether what `writers` of the members write of a collective goes past the caches.
+bool past(std::size_t cache_bytes, const CollectiveCall& call, std::size_t writers) {
+    return static_cast<std::size_t>(call.full_elements * size_of(call.dtype)) * writers > cache_bytes;
+}
+
+void all_gather(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
     const CollectiveCall& own = calls[place];
     const std::int64_t size = size_of(own.dtype);
+    const bool streams = past(cache_bytes, own, calls.size());
     for (std::size_t from = 0; from < calls.size(); ++from) {
         const ElementRange range = piece_of(own.full_elements, calls.size(), from);
         move_bytes(calls[from].input, static_cast<std::byte*>(own.output) + range.begin * size,
-                   range.count() * size);
+                   range.count() * size, streams);
     }
 }
 
@@ -46,7 +57,7 @@ template <class T>
 void reduce_scatter(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
     const CollectiveCall& own = calls[place];
     const ElementRange range = piece_of(own.full_elements, calls.size(), place);
-    const bool streams = static_cast<std::size_t>(own.full_elements) * sizeof(T) > cache_bytes;
+    const bool streams = past(cache_bytes, own, 1);
     const auto inputs = inputs_at<T>(calls, range.begin);
     const auto ranks = static_cast<int>(inputs.size());
     const auto count = static_cast<std::size_t>(range.count());
@@ -63,19 +74,15 @@ void all_reduce(const Calls& calls, std::size_t place, std::size_t cache_bytes) 
     std::array<T, kBlock> block;
     const CollectiveCall& own = calls[place];
     const ElementRange range = piece_of(own.full_elements, calls.size(), place);
-    const bool streams = static_cast<std::size_t>(own.full_elements) * sizeof(T) * calls.size() > cache_bytes;
+    const bool streams = past(cache_bytes, own, calls.size());
     for (std::int64_t first = range.begin; first < range.end; first += kBlock) {
         const auto count = static_cast<std::size_t>(std::min(kBlock, range.end - first));
         const auto inputs = inputs_at<T>(calls, first);
         kernels::sum_ranks(inputs.data(), static_cast<int>(inputs.size()), block.data(), count,
                            1.0 / own.divisor);
         for (const CollectiveCall& call : calls) {
-            T* output = static_cast<T*>(call.output) + first;
-            if (streams) {
-                kernels::streaming_copy(block.data(), output, count * sizeof(T));
-            } else {
-                std::memcpy(output, block.data(), count * sizeof(T));
-            }
+            move_bytes(block.data(), static_cast<T*>(call.output) + first,
+                       static_cast<std::int64_t>(count * sizeof(T)), streams);
         }
     }
 }
@@ -92,7 +99,7 @@ void carry_out(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
     const CollectiveCall& own = calls[place];
     switch (own.operation) {
         case Operation::all_gather:
-            return all_gather(calls, place);
+            return all_gather(calls, place, cache_bytes);
         case Operation::reduce_scatter:
         case Operation::all_reduce:
             switch (own.dtype) {
@@ -107,7 +114,8 @@ void carry_out(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
             }
             throw std::logic_error("the local process group does not sum integers");
         case Operation::broadcast:
-            return move_bytes(calls[0].input, own.output, own.full_elements * size_of(own.dtype));
+            return move_bytes(calls[0].input, own.output, own.full_elements * size_of(own.dtype),
+                              past(cache_bytes, own, calls.size()));
         case Operation::barrier:
             return;
         default:

@@ -23,9 +23,9 @@ namespace shardscope::trainer {
 class LocalGroup {
   public:
     // For tests: `transfer_delay` of every collective (see Meeting); `delays` before each part of one;
-    // `cache_bytes`: sums that write more than these go past the caches.
+    // `cache_bytes`: collectives that write more than these go past the caches.
     explicit LocalGroup(int members, std::chrono::microseconds transfer_delay = {}, Delays* delays = nullptr,
-                        std::size_t cache_bytes = kernels::last_cache_bytes())
+                        std::size_t cache_bytes = kernels::cached_bytes())
         : members_(members), transfer_delay_(transfer_delay), delays_(delays), cache_bytes_(cache_bytes) {}
     int members() const { return members_; }
 

@@ -13,7 +13,8 @@ void streaming_copy(const void* in, void* out, std::size_t bytes);
 template <class T>
 void streaming_sum(const T* const* inputs, int ranks, T* out, std::size_t n, double factor);
 
-// Bytes of the last cache; more than these do not stay until they are read again.
-std::size_t last_cache_bytes();
+// What the ranks of a host write is expected to stay in the last cache until it is read, up to these bytes: a
+// quarter of it. Inputs need room too, and so do the other programs (or guests) of the processor.
+std::size_t cached_bytes();
 
 }  // namespace shardscope::trainer::kernels
