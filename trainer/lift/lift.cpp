@@ -8,12 +8,14 @@
 
 #include <fmt/format.h>
 
+#include "traces/analysis/matching.h"
 #include "traces/analysis/memory.h"
 #include "traces/analysis/step_windows.h"
 #include "traces/store/trace.h"
 #include "trainer/lift/host_points.h"
 #include "trainer/lift/recorded_costs.h"
 #include "trainer/lift/settings.h"
+#include "trainer/lift/shared_cores.h"
 #include "trainer/lift/step_lifter.h"
 #include "trainer/sim/simulator.h"
 
@@ -111,7 +113,10 @@ RecordedFigures figures_of(const std::vector<LiftedRecording>& all, const std::v
 
 class Lifting {
   public:
-    explicit Lifting(const Trace& trace) : trace_(trace), roles_(trace) { out_.file = trace.path; }
+    explicit Lifting(const Trace& trace)
+        : trace_(trace), roles_(trace), cores_(trace, traces::match_communications(trace)) {
+        out_.file = trace.path;
+    }
 
     Lifted run();
 
@@ -127,6 +132,7 @@ class Lifting {
 
     const Trace& trace_;
     const HostRangeRoles roles_;
+    const SharedCores cores_;
     Lifted out_;
     int rank_ = 0;  // index into Trace::ranks
     std::vector<StepWindow> steps_;
@@ -167,6 +173,7 @@ StepLifterOptions Lifting::options() const {
     options.whole_gradients = mode != "fsdp" || trace_.config_value("fsdp.sharding_strategy") == "NO_SHARD";
     if (mode == "fsdp" && trace_.config_value("precision.param") == "bf16") options.gradient_size = 2;
     options.launch_ns = launch_ns_;
+    options.cores = &cores_;
     return options;
 }
 
@@ -267,7 +274,8 @@ void Lifting::know_memory() {
 
 void Lifting::know_costs() {
     const RecordedFigures figures = figures_of(recordings_, middle_, static_cast<double>(launch_ns_) * kNs);
-    out_.cluster = cluster_of(trace_, sim::load_cluster(base_cluster_of(trace_)), figures, out_.notes);
+    out_.cluster =
+        cluster_of(trace_, sim::load_cluster(base_cluster_of(trace_)), figures, cores_, out_.notes);
     const Program program = program_of(out_, job_of(out_, {}));
     const EngineHost host = calibrate_engine(program.step(program.warm_up_steps()), figures, out_.cluster);
     out_.costs.operation_ns = host.operation_ns;
@@ -282,8 +290,8 @@ void Lifting::spread_waiting() {
     std::vector<traces::Interval> windows;
     for (const std::size_t s : middle_) windows.push_back(steps_[s].window);
     std::sort(windows.begin(), windows.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
-    const double waiting =
-        static_cast<double>(exposed_waiting(trace_, rank_, windows)) / static_cast<double>(windows.size());
+    const double waiting = static_cast<double>(exposed_waiting(trace_, rank_, windows, cores_)) /
+                           static_cast<double>(windows.size());
     double kernels = 0;
     out_.step.for_each_item([&](Item& item) {
         if (item.kind == Item::Kind::kernel) kernels += static_cast<double>(item.device_ns);

@@ -39,9 +39,22 @@ double median(std::vector<double> values) {
     return *middle;
 }
 
+// The event of the member that waited for nobody.
+traces::Interval last_to_arrive(const Trace& trace, const traces::Communications& communications,
+                                const traces::CollectiveMatch& match) {
+    for (const traces::Communication& part : communications.of(match)) {
+        if (part.event < 0) continue;
+        const auto e = static_cast<std::size_t>(part.event);
+        const traces::Interval own{trace.device.start[e], trace.device.end[e]};
+        if (own.length() == match.transfer_ns) return own;
+    }
+    return {};
+}
+
 // Median transfer times, by operation and size. Several ranks' traces tell the transfer without the waiting
 // for each other; one rank's alone has both.
-std::array<std::vector<Sample>, traces::kOperations> samples_of(const Trace& trace) {
+std::array<std::vector<Sample>, traces::kOperations> samples_of(const Trace& trace,
+                                                                const SharedCores& cores) {
     std::map<std::pair<int, double>, std::vector<double>> times;
     const traces::Communications communications = traces::match_communications(trace);
     for (const traces::CollectiveMatch& match : communications.matches) {
@@ -52,8 +65,13 @@ std::array<std::vector<Sample>, traces::kOperations> samples_of(const Trace& tra
         const auto bytes = static_cast<double>(trace.collectives.bytes[row]);
         if (bytes <= 0 || members < 2 || trace.collectives.phase[row] == traces::Phase::setup) continue;
         const Operation operation = trace.collectives.operation[row];
+        const std::int64_t transfer = cores.count() == 0
+                                          ? match.transfer_ns
+                                          : cores.transfer_ns(last_to_arrive(trace, communications, match),
+                                                              trace.collectives.group_size[row]);
+        if (transfer <= 0) continue;  // kernels had all of the cores
         times[{static_cast<int>(operation), bytes * sim::bus_share(operation, members)}].push_back(
-            static_cast<double>(match.transfer_ns) * kNs);
+            static_cast<double>(transfer) * kNs);
     }
     std::array<std::vector<Sample>, traces::kOperations> samples;
     for (auto& [key, seconds] : times)
@@ -118,8 +136,8 @@ EngineWork work_of(const Plan& plan) {
 
 }  // namespace
 
-std::int64_t exposed_waiting(const Trace& trace, int rank_index,
-                             const std::vector<traces::Interval>& windows) {
+std::int64_t exposed_waiting(const Trace& trace, int rank_index, const std::vector<traces::Interval>& windows,
+                             const SharedCores& cores) {
     std::vector<traces::Interval> kernels, waits;
     for (std::size_t e = 0; e < trace.device.size(); ++e) {
         if (trace.device.rank[e] == rank_index && trace.device.kind[e] == traces::DeviceKind::kernel)
@@ -135,8 +153,10 @@ std::int64_t exposed_waiting(const Trace& trace, int rank_index,
         }
     }
     std::erase_if(waits, [](const traces::Interval& wait) { return wait.length() <= 0; });
-    const traces::IntervalSet exposed =
-        traces::subtract(traces::make_union(std::move(waits)), traces::make_union(std::move(kernels)));
+    // For cores that others had, a replay waits by itself.
+    const traces::IntervalSet exposed = traces::subtract(
+        traces::subtract(traces::make_union(std::move(waits)), traces::make_union(std::move(kernels))),
+        cores.full());
     const std::vector<std::int64_t> inside = traces::length_inside(exposed, windows);
     return std::accumulate(inside.begin(), inside.end(), std::int64_t{0});
 }
@@ -157,12 +177,12 @@ std::string base_cluster_of(const Trace& trace) {
 }
 
 sim::Cluster cluster_of(const Trace& trace, const sim::Cluster& base, const RecordedFigures& figures,
-                        std::vector<std::string>& notes) {
+                        const SharedCores& cores, std::vector<std::string>& notes) {
     sim::Cluster cluster = base;
     cluster.name = "as recorded";
     cluster.nodes = 0;
-    cluster.devices = ranks_of(trace);  // how collectives go is measured, wherever the ranks are
-    cluster.device.cores = 0;           // recorded times have what the others cost
+    cluster.devices = ranks_of(trace);     // how collectives go is measured, wherever the ranks are
+    cluster.device.cores = cores.count();  // 0: recorded times have what the others cost
     cluster.device.busy_share = {};
     cluster.device.kernel_latency = 0;
     cluster.device.kernels.clear();
@@ -177,7 +197,7 @@ sim::Cluster cluster_of(const Trace& trace, const sim::Cluster& base, const Reco
     cluster.host.operation = cluster.host.allocate = cluster.host.grow = cluster.host.wake = 0;
 
     const double assumed = base.intra.latency + base.collectives.latency;
-    const auto samples = samples_of(trace);
+    const auto samples = samples_of(trace, cores);
     std::vector<Sample> all;
     for (std::size_t o = 0; o < samples.size(); ++o) {
         if (samples[o].empty()) continue;

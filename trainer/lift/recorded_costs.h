@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/lift/shared_cores.h"
 #include "trainer/lift/step_lifter.h"
 #include "trainer/plan/plan.h"
 #include "trainer/sim/cluster.h"
@@ -20,7 +21,7 @@ struct RecordedFigures {
 
 // What no trace shows (copies to the host under offload) is `base`'s.
 sim::Cluster cluster_of(const traces::Trace& trace, const sim::Cluster& base, const RecordedFigures& figures,
-                        std::vector<std::string>& notes);
+                        const SharedCores& cores, std::vector<std::string>& notes);
 
 // The host's nanoseconds around the model.
 struct EngineHost {
@@ -33,9 +34,10 @@ struct EngineHost {
 EngineHost calibrate_engine(const Plan& plan, const RecordedFigures& figures, sim::Cluster& cluster);
 
 // How long a rank waited for others in collectives while none of its kernels ran, in these windows (sorted,
-// disjoint). Known only where the trace has several ranks. Nanoseconds.
+// disjoint), and cores were free that they might share. Known only where the trace has several ranks.
+// Nanoseconds.
 std::int64_t exposed_waiting(const traces::Trace& trace, int rank_index,
-                             const std::vector<traces::Interval>& windows);
+                             const std::vector<traces::Interval>& windows, const SharedCores& cores);
 
 // The name of a shipped cost model for the trace's devices.
 std::string base_cluster_of(const traces::Trace& trace);

@@ -351,12 +351,13 @@ void StepLifter::work(const Point& point) {
         return;
     }
     // Where the stream was idle although the work was there, and nothing was communicated that it can have
-    // waited for, starting it took that long.
+    // waited for, starting it took that long: unless a core was what it waited for.
     std::int64_t& end = stream_end_[device.stream[e]];
     std::int64_t ready = std::max(end, point.end);
     if (std::exchange(engine_since_, false))
         ready = std::max(ready, all_.communication_before(device.start[e]));
-    const std::int64_t idle = end == 0 ? 0 : device.start[e] - ready;
+    const std::int64_t idle =
+        end == 0 ? 0 : device.start[e] - ready - options_.cores->full_inside({ready, device.start[e]});
     end = std::max(end, device.end[e]);
     Item item;
     item.kind = device.kind[e] == DeviceKind::memcpy   ? Item::Kind::memcpy

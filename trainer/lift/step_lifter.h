@@ -8,6 +8,7 @@
 #include "traces/analysis/intervals.h"
 #include "trainer/lift/host_points.h"
 #include "trainer/lift/lifted.h"
+#include "trainer/lift/shared_cores.h"
 
 namespace shardscope::traces {
 struct Trace;
@@ -49,6 +50,7 @@ struct StepLifterOptions {
     std::int64_t launch_ns = 0;      // of a typical launching call
     bool whole_gradients =
         false;  // gradients of category `gradients` are each a parameter's (nothing sharded)
+    const SharedCores* cores = nullptr;  // not null; outlives the lifting
 };
 
 LiftedRecording lift_step(const traces::Trace& trace, const HostRangeRoles& roles, const HostPoints& points,
