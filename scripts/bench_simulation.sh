@@ -10,8 +10,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-if [[ -n ${SHARDSCOPE_BIN:-} ]]; then # tools that are built already
-    bin=$SHARDSCOPE_BIN
+if [[ -n ${BIN:-} ]]; then # tools that are built already
+    bin=$BIN
 else
     scripts/packages.sh build test >&2
     scripts/build.sh release shardscope-train shardscope-trace >&2
