@@ -44,16 +44,29 @@ elseif(SHARDSCOPE_SANITIZE)
     message(FATAL_ERROR "SHARDSCOPE_SANITIZE=${SHARDSCOPE_SANITIZE}: use address or thread")
 endif()
 
-# shardscope_library(NAME [TOGETHER] SOURCES a.cpp ... LINK lib ...): a static library of one folder. TOGETHER: no two of
-# its sources have a name of their own in common, so that SHARDSCOPE_UNITY may compile several at a time.
+# shardscope_library(NAME SOURCES a.cpp ... [BATCHES n] [ALONE b.cpp ...] LINK lib ...): a static library of one folder.
+# SHARDSCOPE_UNITY compiles it in n batches (one for each eight sources, unless said), which a source must share no local
+# name with. Neighbours in the list, which are alike, go to different ones. ALONE: sources in no batch.
 function(shardscope_library name)
-    cmake_parse_arguments(ARG "TOGETHER" "" "SOURCES;LINK" ${ARGN})
-    add_library(${name} STATIC ${ARG_SOURCES})
-    if(SHARDSCOPE_UNITY AND ARG_TOGETHER)
-        set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-        target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
-    endif()
+    cmake_parse_arguments(ARG "" "BATCHES" "SOURCES;ALONE;LINK" ${ARGN})
+    add_library(${name} STATIC ${ARG_SOURCES} ${ARG_ALONE})
     target_link_libraries(${name} PUBLIC shardscope_options ${ARG_LINK})
+    if(NOT SHARDSCOPE_UNITY)
+        return()
+    endif()
+    list(LENGTH ARG_SOURCES count)
+    if(NOT ARG_BATCHES)
+        math(EXPR ARG_BATCHES "(${count} + 7) / 8")
+    endif()
+    set(place 0)
+    foreach(source IN LISTS ARG_SOURCES)
+        math(EXPR batch "${place} % ${ARG_BATCHES}")
+        set_property(SOURCE ${source} PROPERTY UNITY_GROUP batch${batch})
+        math(EXPR place "${place} + 1")
+    endforeach()
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+    # GCC takes the sources of a batch for headers.
+    target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
 # shardscope_tool(NAME SOURCES a.cpp ... LINK lib ...): one of the four tools, installed.

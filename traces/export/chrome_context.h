@@ -12,6 +12,7 @@
 
 #include "traces/export/chrome_trace.h"
 #include "traces/export/text_output.h"
+#include "traces/schema/enums.h"
 #include "traces/store/sqlite.h"
 
 namespace shardscope::traces {
@@ -56,8 +57,6 @@ class ChromeContext {
     void duration(std::int64_t start, std::int64_t end);                 // ,"dur":1.000
     void end();                                                          // } and now and then the file
     std::int64_t events() const { return events_; }
-
-    static constexpr std::int64_t kPidMask = ~std::int64_t{0xFFFFFF};
 
   private:
     struct Name {

@@ -71,7 +71,7 @@ class Ranges {
     void load_domains() {
         scan_table(context_.database(), "NVTX_EVENTS", {"globalTid", "domainId", "textId", "text"},
                    fmt::format("WHERE eventType = {}", kNvtxDomainCreate), [&](const Statement& row) {
-                       domains_[{row.integer(0) & ChromeContext::kPidMask, row.integer(1)}] =
+                       domains_[{row.integer(0) & kPidMask, row.integer(1)}] =
                            row.is_null(2) ? std::string(row.text(3)) : context_.plain_name(row.integer(2));
                    });
     }
@@ -89,7 +89,7 @@ class Ranges {
             range.plain = row.text(6);
             append_json(range.text, range.plain);
         }
-        const auto domain = domains_.find({range.global_tid & ChromeContext::kPidMask, row.integer(4)});
+        const auto domain = domains_.find({range.global_tid & kPidMask, row.integer(4)});
         if (domain != domains_.end()) range.domain = domain->second;
         // The same column is a program's own payload where it names no operator or module.
         if (!row.is_null(7) && (range.domain == kOperatorDomain || range.domain == kAnnotationDomain))

@@ -11,11 +11,10 @@
 #include <vector>
 
 #include "traces/merge/measured_clock.h"
+#include "traces/schema/enums.h"
 #include "traces/store/sqlite.h"
 
 namespace shardscope::traces {
-
-inline constexpr std::int64_t kPidMask = ~std::int64_t{0xFFFFFF};  // of a serialized thread: its process
 
 // The system's number of a process, of its serialized form.
 inline std::int64_t pid_number(std::int64_t global_pid) {

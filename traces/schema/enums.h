@@ -141,5 +141,7 @@ constexpr std::int64_t global_pid(std::int64_t pid) {
 constexpr std::int64_t global_tid(std::int64_t pid, std::int64_t tid) {
     return global_pid(pid) | (tid & 0xFFFFFF);
 }
+// What a thread's id has of its process: global_tid & kPidMask == global_pid.
+inline constexpr std::int64_t kPidMask = ~std::int64_t{0xFFFFFF};
 
 }  // namespace shardscope::traces

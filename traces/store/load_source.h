@@ -15,6 +15,7 @@
 
 #include <sqlite3.h>
 
+#include "traces/schema/enums.h"
 #include "traces/store/column_sink.h"
 #include "traces/store/loader.h"
 #include "traces/store/pending_rows.h"
@@ -22,7 +23,6 @@
 
 namespace shardscope::traces {
 
-inline constexpr std::int64_t kPidMask = ~std::int64_t{0xFFFFFF};
 inline constexpr std::int64_t kNotApplicable = 4294967295;  // Nsight's "no stream", "no event"
 inline constexpr const char* kDeviceTables[] = {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY",
                                                 "CUPTI_ACTIVITY_KIND_MEMSET"};

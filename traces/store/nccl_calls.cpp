@@ -12,10 +12,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "traces/schema/enums.h"
+
 namespace shardscope::traces {
 namespace {
 
-constexpr std::int64_t kPidMask = ~std::int64_t{0xFFFFFF};
 constexpr std::uint64_t kPayloadHead = 32;  // rows.h: binary_payload()
 constexpr int kTypeInt = 5;                 // NVTX's number of the type; the other fields have 8 bytes
 

@@ -7,12 +7,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "traces/schema/enums.h"
 #include "traces/store/names.h"
 
 namespace shardscope::traces {
 namespace {
-
-constexpr std::int64_t kPidMask = ~std::int64_t{0xFFFFFF};
 
 std::vector<NcclKernel> read_kernels(Database& database) {
     std::unordered_map<std::int64_t, Operation> names;

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "traces/schema/enums.h"
 #include "traces/store/row_insert.h"
 
 namespace shardscope::traces {
@@ -79,7 +80,6 @@ std::string_view time_column(const std::vector<std::string>& columns) {
 
 TableSurvey survey_table(Database& database, std::string_view schema, const std::string& table,
                          const std::vector<std::string>& columns, Totals& totals, const RowsDone& done) {
-    constexpr std::int64_t kPidMask = ~std::int64_t{0xFFFFFF};
     const Totals::Source* source = Totals::source(table);
     TableSurvey survey;
     std::int64_t previous = std::numeric_limits<std::int64_t>::min();

@@ -4,7 +4,6 @@
 namespace shardscope::traces {
 
 namespace {
-constexpr std::int64_t kPidMask = ~std::int64_t{0xFFFFFF};
 
 template <typename Row>
 void add_external_id(Inserts& into, const Row& row) {
