@@ -1,6 +1,6 @@
-// Memory of the host for a device's segments. What is large lies on huge pages where the system grants them on
-// request (/sys/kernel/mm/transparent_hugepage/enabled: "always" or "madvise"): a copy between two segments of
-// 64 MiB then takes a tenth to a third less, and pages are first touched 512 at a time.
+// Memory of the host for a device's segments. What is large lies on huge pages where the system grants them
+// on request (/sys/kernel/mm/transparent_hugepage/enabled: "always" or "madvise"): a copy between two
+// segments of 64 MiB then takes a tenth to a third less, and pages are first touched 512 at a time.
 #pragma once
 
 #include <cstddef>
