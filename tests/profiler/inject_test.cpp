@@ -451,7 +451,7 @@ TEST_P(Injected, records_beside_and_in_signal_handlers) {
     EXPECT_EQ(count("interrupted"), 300'000);
     EXPECT_EQ(dropped_, 0);
     const std::int64_t in_handlers = count(std::string(3000, 'h'));
-    EXPECT_GT(in_handlers, 1);  // one is written before
+    EXPECT_GE(in_handlers, 2);  // one is written before, one comes between two records
     EXPECT_EQ(static_cast<std::int64_t>(got_.ranges.size()), 300'000 + in_handlers);
 }
 
