@@ -58,6 +58,7 @@ TEST(RankErrors, HaveTheStatusOfTheirKind) {
     EXPECT_EQ(status_of(std::runtime_error("x")), kFailed);
     EXPECT_EQ(status_of(std::bad_alloc()), kFailed);
     EXPECT_THAT(sentence_of(std::bad_alloc()), ::testing::HasSubstr("not enough memory"));
+    EXPECT_EQ(ToldTogether(kWrongUse).status(), kWrongUse);
 }
 
 }  // namespace

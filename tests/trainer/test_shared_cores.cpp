@@ -85,6 +85,9 @@ TEST_F(SharedCoresTest, AreOfTheCpuDeviceAndOneProcess) {
     EXPECT_TRUE(cores().full().empty());
     trace_.config[0].second = "cpu";
     EXPECT_EQ(cores().count(), 2);
+    trace_.config[2].second = "-2";
+    EXPECT_EQ(cores().count(), 0);
+    trace_.config[2].second = "2";
     trace_.ranks[1].global_pid = 8;
     EXPECT_EQ(cores().count(), 0);
     trace_.ranks.pop_back();  // one of two ranks

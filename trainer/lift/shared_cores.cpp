@@ -25,7 +25,7 @@ int workers_of(const Trace& trace) {
     const std::string_view text = trace.config_value("workers");
     int workers = 0;
     std::from_chars(text.data(), text.data() + text.size(), workers);
-    return workers;
+    return std::max(workers, 0);  // a file may say anything
 }
 
 // How many of the intervals there are at a time, by time of the changes.
