@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Prints what load and summary of one and the same Kineto trace cost us and the Python peers that are installed.
+# Prints what the analyses of one and the same Kineto trace cost us and the Python peers that are installed, each beside
+# what does as much here: the TensorBoard plugin computes all of its views (`report`), Holistic Trace Analysis the
+# temporal breakdown (`temporal`); both load the trace, which is most of it (`summary` loads and prints one table).
 #
 #   scripts/bench_peers.sh TRACE [TIMES]     TRACE: Kineto JSON, plain or packed; it is repeated TIMES times (10) into one
 #                                            plain file, since peers are for large ones
@@ -49,7 +51,7 @@ for i in range(times):
 trace["traceEvents"] = again
 with open(out, "w") as f:
     json.dump(trace, f)
-print("%s, %d times: %d events, load and summary" % (re.sub(".*/", "", path), times, len(again)))
+print("%s, %d times: %d events, analyses of a whole trace" % (re.sub(".*/", "", path), times, len(again)))
 PYTHON
 printf '%-34s %9s %9s %14s\n' "" "CPU (s)" "wall (s)" "resident (MiB)"
 measure() { # LABEL COMMAND ...
@@ -66,13 +68,15 @@ measure() { # LABEL COMMAND ...
         print ""
     }' "$folder/figures"
 }
+version_of() { python3 -c 'import sys; from importlib.metadata import version; print(version(sys.argv[1]))' "$1" 2>/dev/null; }
 ours=
 measure "shardscope-trace summary" "$bin/shardscope-trace" summary "$file"
+measure "shardscope-trace report" "$bin/shardscope-trace" report "$file" -o "$folder/report.html"
 ours=$(awk '{print $1 + $2, $4 / 1024}' "$folder/figures")
-if python3 -c 'import torch_tb_profiler' 2>/dev/null; then
+if version=$(version_of torch-tb-profiler); then
     mkdir "$folder/run"
     ln "$file" "$folder/run/worker0.1.pt.trace.json"
-    measure "torch_tb_profiler" python3 -c '
+    measure "torch_tb_profiler $version" python3 -c '
 import sys
 from torch_tb_profiler.io import Cache
 from torch_tb_profiler.profiler import RunLoader
@@ -80,8 +84,11 @@ RunLoader("run", sys.argv[1], Cache()).load()' "$folder/run"
 else
     printf '%-34s %s\n' torch_tb_profiler "not installed"
 fi
-if python3 -c 'import hta' 2>/dev/null; then
-    measure "HolisticTraceAnalysis" python3 -c '
+ours=
+measure "shardscope-trace temporal" "$bin/shardscope-trace" temporal "$file"
+ours=$(awk '{print $1 + $2, $4 / 1024}' "$folder/figures")
+if version=$(version_of HolisticTraceAnalysis); then
+    measure "HolisticTraceAnalysis $version" python3 -c '
 import sys
 from hta.trace_analysis import TraceAnalysis
 TraceAnalysis(trace_files={0: sys.argv[1]}).get_temporal_breakdown(visualize=False)' "$file"

@@ -4,7 +4,7 @@
 #
 #   scripts/bench_processes.sh      takes some minutes; wants a machine with nothing else to do
 #
-# PyTorch is Debian's python3-torch; where it is not installed its row is left out, with a note.
+# PyTorch is that of the python3 on PATH; where it is not installed its row is left out, with a note.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -82,7 +82,7 @@ echo '```'
 printf '\nGPT 4 x 256, context 128, batch 8, DDP, two processes of one thread each:\n\n```\n'
 theirs=scripts/bench/torch_step.py
 a=() b=() c=()
-torch=$(/usr/bin/python3 -c 'import torch; print(torch.__version__)' 2>/dev/null || true)
+torch=$(python3 "$theirs" version 2>/dev/null || true)
 core=$("$bin/bench_step" core)
 for ((i = 0; i < rounds; ++i)); do
     for comm in mpi tcp; do
@@ -90,7 +90,7 @@ for ((i = 0; i < rounds; ++i)); do
             --trace "$folder/gpt.sqlite" >/dev/null
         if [[ $comm == mpi ]]; then a+=("$(step_of "$folder/gpt.sqlite")"); else b+=("$(step_of "$folder/gpt.sqlite")"); fi
     done
-    [[ -z $torch ]] || c+=("$(OPENBLAS_CORETYPE=$core /usr/bin/python3 "$theirs" gpt-ddp 20 2>/dev/null)")
+    [[ -z $torch ]] || c+=("$(python3 "$theirs" gpt-ddp 20 2>/dev/null)")
 done
 printf 'Step in ms (wall, the fastest of groups of five steps), %s alternating rounds\n' "$rounds"
 if [[ -n $torch ]]; then
@@ -101,9 +101,9 @@ if [[ -n $torch ]]; then
     printf '%-20s %9s %9s %8s   %s\n' '' ours PyTorch ratio goal
     row 'over MPI' "$(printf '%s\n' "${a[@]}" | median)" "$(printf '%s\n' "${c[@]}" | median)"
     row 'over TCP' "$(printf '%s\n' "${b[@]}" | median)" "$(printf '%s\n' "${c[@]}" | median)"
-    echo "PyTorch $torch, gloo, OpenBLAS $core kernels for both; the recorder is on in ours"
+    echo "$torch, gloo; ours with OpenBLAS, $core kernels, and the recorder on"
 else
     printf 'over MPI %.1f, over TCP %.1f\n' "$(printf '%s\n' "${a[@]}" | median)" "$(printf '%s\n' "${b[@]}" | median)"
-    echo 'PyTorch is not installed (python3-torch); its column is left out.'
+    echo 'The python3 on PATH has no PyTorch; its column is left out.'
 fi
 echo '```'

@@ -1,12 +1,13 @@
-#!/usr/bin/python3
-"""A training step of PyTorch for scripts/bench_trainer.py to stand beside ours: the same model, batch and threads.
+#!/usr/bin/env python3
+"""A training step of PyTorch that scripts/bench_trainer.sh compares with ours: the same model, batch and threads.
 
     torch_step.py gpt STEPS           one process, one thread; prints CPU milliseconds of a step
     torch_step.py mlp STEPS           DistributedDataParallel over gloo, two processes of one thread each; wall
                                       milliseconds of a step, the fastest of groups of five
     torch_step.py gpt-ddp STEPS       the same of a GPT of 4 blocks of width 256
+    torch_step.py version             "PyTorch 2.9.0 (MKL, oneDNN)": the release and what multiplies its matrices
 
-Needs Debian's python3-torch. fp32 throughout.
+fp32 throughout.
 """
 import math
 import os
@@ -125,9 +126,25 @@ def ddp(what, steps):
     processes.spawn(ddp_rank, args=(what, steps, 20000 + os.getpid() % 20000), nprocs=2)
 
 
+def version():
+    parts = [
+        name
+        for name, there in [
+            ("MKL", torch.backends.mkl.is_available()),
+            ("oneDNN", torch.backends.mkldnn.is_available()),
+            ("OpenBLAS", "BLAS_INFO=open" in torch.__config__.show()),
+        ]
+        if there
+    ]
+    print(f"PyTorch {torch.__version__} ({', '.join(parts) or 'no BLAS'})")
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["version"]:
+        version()
+        sys.exit()
     if len(sys.argv) != 3 or sys.argv[1] not in ("gpt", "mlp", "gpt-ddp") or not sys.argv[2].isdigit():
-        sys.exit("usage: torch_step.py gpt|mlp|gpt-ddp STEPS")
+        sys.exit("usage: torch_step.py gpt|mlp|gpt-ddp STEPS, or version")
     if sys.argv[1] == "gpt":
         gpt(int(sys.argv[2]))
     else:

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/run_command.h"
+#include "traces/schema/schema.h"
 
 namespace shardscope::tools {
 namespace {
@@ -45,22 +46,44 @@ TEST_P(SampleTrace, PeaksAsItsWrapDoes) {
     for (const json& rank : ask("memory").at("ranks")) EXPECT_EQ(rank.at("peak_bytes"), expected);
 }
 
-// The shipped files are of schema 1: every analysis opens them; the prediction has no parts there.
-TEST_P(SampleTrace, OpensInEveryVerbThoughItsSchemaIsTheFirst) {
-    EXPECT_EQ(ask("info").at("schema_version"), 1);
-    for (const char* verb : {"summary", "modules", "memory", "collectives", "check"}) ask(verb);
-    const Outcome views =
-        run_command({SHARDSCOPE_TRACE, "query", file(), "SELECT count(*) FROM predictions"});
+json explained(const std::string& file) {
+    const Outcome outcome = run_command({SHARDSCOPE_TRACE, "memory", "--explain", file, "--format", "json"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return json::parse(outcome.out, nullptr, false).at("ranks");
+}
+
+std::int64_t bytes_of_units(const json& rank) {
+    std::int64_t bytes = 0;
+    for (const json& unit : rank.at("units")) bytes += unit.at("bytes").get<std::int64_t>();
+    return bytes;
+}
+
+// What a newcomer opens first has everything that a trace has today: a prediction for each unit, and that it holds.
+TEST_P(SampleTrace, IsOfTheCurrentSchemaAndExplainsItsPeak) {
+    EXPECT_EQ(ask("info").at("schema_version"), traces::kSchemaVersion);
+    EXPECT_THAT(ask("info").at("device_note"), testing::HasSubstr("nothing of CUDA or NCCL ran"));
+    for (const json& rank : explained(file())) {
+        EXPECT_EQ(rank.at("categories").at(0).at("difference_bytes"), 0);
+        for (const json& unit : rank.at("units")) EXPECT_EQ(unit.at("predicted_bytes"), unit.at("bytes"));
+        EXPECT_EQ(bytes_of_units(rank), rank.at("peak_bytes"));
+    }
+}
+
+// A trace that the first release wrote: every analysis opens it; its prediction has no units.
+TEST(TraceOfTheFirstSchema, OpensInEveryVerb) {
+    const std::string file = SHARDSCOPE_FIXTURES "/schema-1.sqlite";
+    const Outcome info = run_command({SHARDSCOPE_TRACE, "info", file, "--format", "json"});
+    EXPECT_EQ(json::parse(info.out, nullptr, false).at("schema_version"), 1);
+    for (const char* verb : {"summary", "modules", "memory", "collectives", "check"}) {
+        const Outcome outcome = run_command({SHARDSCOPE_TRACE, verb, file});
+        EXPECT_EQ(outcome.status, 0) << verb << ": " << outcome.err;
+    }
+    const Outcome views = run_command({SHARDSCOPE_TRACE, "query", file, "SELECT count(*) FROM predictions"});
     EXPECT_EQ(views.status, 0) << views.err;
-    const Outcome explained =
-        run_command({SHARDSCOPE_TRACE, "memory", "--explain", file(), "--format", "json"});
-    ASSERT_EQ(explained.status, 0) << explained.err;
-    for (const json& rank : json::parse(explained.out).at("ranks")) {
+    for (const json& rank : explained(file)) {
         EXPECT_EQ(rank.at("categories").at(0).at("difference_bytes"), 0);
         EXPECT_TRUE(rank.at("units").at(0).at("predicted_bytes").is_null());
-        std::int64_t units = 0;
-        for (const json& unit : rank.at("units")) units += unit.at("bytes").get<std::int64_t>();
-        EXPECT_EQ(units, rank.at("peak_bytes"));
+        EXPECT_EQ(bytes_of_units(rank), rank.at("peak_bytes"));
     }
 }
 

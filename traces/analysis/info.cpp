@@ -34,6 +34,20 @@ std::string device_names(const Trace& trace) {
     return names;
 }
 
+// Of the trainer's devices that are not GPUs; its configuration names them.
+std::string device_note(const Trace& trace) {
+    const std::string_view device = trace.config_value("run.device");
+    if (device == "cpu") {
+        return "The device is the trainer's own on the processor. Its kernels, streams, runtime calls and collectives have "
+               "the names that CUDA and NCCL give such work; nothing of CUDA or NCCL ran.";
+    }
+    if (device == "sim") {
+        return "The device is simulated. Its kernels, streams, runtime calls and collectives have the names that CUDA and "
+               "NCCL give such work, and the times that a cost model gives them; nothing ran.";
+    }
+    return {};
+}
+
 // Steps of the run: the most that any rank has.
 std::int64_t steps_of_run(const Trace& trace) {
     std::vector<std::int64_t> counts(trace.ranks.size(), 0);
@@ -55,6 +69,7 @@ TraceInfo trace_info(const Trace& trace) {
     info.ranks = static_cast<int>(trace.ranks.size());
     info.steps = steps_of_run(trace);
     info.device = device_names(trace);
+    info.device_note = device_note(trace);
     info.hosts = hosts_of(trace);
     info.stopped = stop_report(trace);
     info.config = trace.config;

@@ -23,6 +23,8 @@ struct TraceInfo {
     int ranks = 0;
     std::int64_t steps = 0;
     std::string device;
+    // What names of CUDA and NCCL stand for where no GPU ran them, one sentence; empty: they are what they say.
+    std::string device_note;
     std::vector<HostPlace> hosts;  // with their ranks; the sums in them are not filled
     StopReport stopped;
     std::vector<std::pair<std::string, std::int64_t>> counts;  // "kernels" -> rows, ...

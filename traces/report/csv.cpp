@@ -230,7 +230,8 @@ std::string csv_text(const TraceInfo& info) {
                  {text("duration_ms"), info.duration_ms},
                  {text("ranks"), whole(info.ranks)},
                  {text("steps"), info.steps},
-                 {text("device"), info.device}};
+                 {text("device"), info.device},
+                 {text("device_note"), info.device_note}};
     for (const auto& [what, count] : info.counts) rows.push_back({what, count});
     for (const auto& [key, value] : info.config) rows.push_back({key, value});
     for (const TraceInfo::Noted& note : info.noted) {

@@ -197,6 +197,7 @@ std::string html_configuration(const ReportedRun& run, const Redactor& redact) {
     };
     add("started (UTC)", run.info.started_utc);
     add("device", run.info.device);
+    add("device note", run.info.device_note);
     std::size_t left_out = 0;
     for (const auto& [key, value] : run.info.config) {
         add(key, value);

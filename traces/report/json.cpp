@@ -320,6 +320,7 @@ std::string json_text(const TraceInfo& info) {
                     {"ranks", info.ranks},
                     {"steps", info.steps},
                     {"device", info.device},
+                    {"device_note", info.device_note},
                     {"hosts", places_json(info.hosts)},
                     {"stopped", stopped_json(info.stopped)},
                     {"counts", std::move(counts)},

@@ -182,6 +182,7 @@ std::string table_text(const TraceInfo& info, std::size_t /*width*/) {
         facts.insert(after_ranks, {"Hosts", by_host});
     if (info.stopped.stopped) facts.emplace_back("Stopped", stop_sentence(info.stopped));
     std::string text = pairs_table(facts, Align::left);
+    if (!info.device_note.empty()) text += "\n" + info.device_note + "\n";
     std::vector<std::pair<std::string, std::string>> counts;
     for (const auto& [what, count] : info.counts) counts.emplace_back(what, grouped(count));
     text += "\nRows\n" + pairs_table(counts, Align::right);

@@ -186,7 +186,7 @@ void CpuDevice::copy(int /*rank*/, std::byte* to, const std::byte* from, std::in
 // --- the run ---------------------------------------------------------------------------------------------
 
 void CpuDevice::describe(traces::RankRow& row) const {
-    row.device_name = processor_name();
+    row.device_name = processor_name() + " (cpu device)";
     row.device_memory = physical_memory();
 }
 

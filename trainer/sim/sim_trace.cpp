@@ -97,7 +97,7 @@ void SimTrace::describe_ranks() {
         row.global_pid = pid_of(rank);
         row.global_tid = tid_of(rank);
         row.host = fmt::format("node-{}", cluster_.node_of(rank));
-        row.device_name = cluster_.device.name;
+        row.device_name = cluster_.device.name + " (simulated)";
         row.device_memory = static_cast<std::int64_t>(cluster_.device.memory);
         row.data = mesh_.replica(rank);
         row.shard = mesh_.shard_index(rank);

@@ -138,7 +138,9 @@ TEST(Simulation, EndsWhereADeviceIsFull) {
                 AllOf(HasSubstr("out of memory: "),
                       HasSubstr("into the 32000000000 bytes of a device of the cluster v100_pcie"),
                       HasSubstr("choose a sim.cluster with more, or make the units")));
-    EXPECT_EQ(trace_tool({"info", trace}).status, 0);
+    const Json info = trace_json({"info", trace});
+    EXPECT_EQ(info.at("device"), "Tesla V100-PCIE-32GB (simulated)");
+    EXPECT_THAT(info.at("device_note"), HasSubstr("nothing ran"));
 }
 
 TEST(Simulation, NeedsNoDataAndSaysWhatItLeavesOut) {
