@@ -60,7 +60,7 @@ TEST_P(ParityFull, EveryPointOfTheGrid) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, ParityFull, ::testing::ValuesIn(kStrategies),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& named) { return named.param.name; });
 
 }  // namespace
 }  // namespace shardscope::trainer
