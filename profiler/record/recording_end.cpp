@@ -151,7 +151,9 @@ void Recording::report(std::int64_t duration_ns) {
                     ? "no events; nothing was asked for (--no-nvtx --no-cuda --no-nccl)"
                 : options_.window != WindowKind::always || !options_.ranks.empty()
                     ? "no events; the command did not come to what was to be recorded"
-                    : "no events; the command made no NVTX, CUDA or NCCL call";
+                    : "no events; the command made no NVTX, CUDA or NCCL call (a PyTorch program makes some "
+                      "under "
+                      "samples/pytorch/shardscope_torch.py, see docs/recording.md)";
     } else {
         line += fmt::format("{} events of {} in {}", collector_->rows(),
                             plural(collector_->processes(), "process", "processes"), seconds(duration_ns));

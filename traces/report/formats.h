@@ -31,7 +31,7 @@
 
 namespace shardscope::traces {
 
-inline constexpr std::string_view kNothingSelected = "No rank of this trace is selected.\n";
+inline constexpr std::string_view kNothingSelected = "No rank of this trace is selected, or it has none.\n";
 
 std::string table_text(const ExecutionSummary& summary, std::size_t width);
 std::string table_text(const ModuleView& view, std::size_t width);

@@ -250,10 +250,9 @@ std::vector<Key> make_keys() {
                "what is sharded, as PyTorch names it; ZERO_3 is FULL_SHARD, ZERO_2 SHARD_GRAD_OP, ZERO_1 ddp "
                "with ddp.shard_optimizer"),
         wrap_key(),
-        choice(
-            "fsdp", "layout", &Job::fsdp, &FsdpSection::layout, {"fsdp1", "fsdp2", "lean"},
-            "buffers of a unit: as FullyShardedDataParallel has them, as fully_shard has them, or as few as "
-            "possible"),
+        choice("fsdp", "layout", &Job::fsdp, &FsdpSection::layout, {"fsdp1", "fsdp2", "lean"},
+               "buffers of a unit: as FullyShardedDataParallel has them, as fully_shard has them, or lean: "
+               "gradients are written straight into what is reduced"),
         integer("fsdp", "shard_group", &Job::fsdp, &FsdpSection::shard_group, 0, 65536,
                 "HYBRID_SHARD: ranks that shard among themselves; groups replicate"),
         boolean("fsdp", "cpu_offload", &Job::fsdp, &FsdpSection::cpu_offload,
