@@ -3,9 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pytorch_trace.h"
-#include "tests/traces/temporary_folder.h"
-#include "trainer/lift/counterfactuals.h"
+#include "pytorch_models.h"
 #include "trainer/lift/operator_parameters.h"
 #include "trainer/lift/pytorch_lines.h"
 
@@ -16,96 +14,6 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::PytorchTrace;
-
-constexpr std::int64_t kWidth = 256, kRows = 64;
-constexpr std::int64_t kParameters = kWidth * kWidth + kWidth;  // of a Linear with its bias
-
-// Two blocks of a Linear and a ReLU, each a unit of fully_shard; gathered before its forward and its
-// backward.
-// `own_ranges`: the backward of a module is a range of its own, and autograd's nodes are not there.
-std::string fully_shard_json(int steps, bool own_ranges = false) {
-    PytorchTrace trace;
-    const auto node = [&](const std::string& name, const std::string& module, int key, const auto& body) {
-        if (own_ranges) {
-            trace.range("nn.Module: " + module + " (backward)", "user_annotation", body);
-        } else {
-            trace.node(name, key, body);
-        }
-    };
-    const auto gather = [&](int block) {
-        trace.range("FSDP::all_gather (" + std::to_string(block) + ")", "user_annotation", [&] {
-            trace.collective("AllGather", "_allgather_base", kParameters / 2, kParameters, 40);
-        });
-    };
-    for (int step = 0; step < steps; ++step) {
-        trace.range("ProfilerStep#" + std::to_string(step), "user_annotation", [&] {
-            trace.module("FSDPNet_0", [&] {
-                for (int block = 0; block < 2; ++block) {
-                    const std::string number = std::to_string(block);
-                    trace.range("FSDP::pre_forward (" + number + ")", "user_annotation",
-                                [&] { gather(block); });
-                    trace.module("FSDPBlock_" + number, [&] {
-                        trace.module("Linear_" + number, [&] {
-                            trace.operation("aten::linear", {{kRows, kWidth}, {kWidth, kWidth}, {kWidth}},
-                                            block, [&] {
-                                                trace.allocate("output " + number, kRows * kWidth * 4);
-                                                trace.kernel("sgemm", 100);
-                                            });
-                        });
-                        trace.module("ReLU_" + number, [&] {
-                            trace.operation("aten::relu", {{kRows, kWidth}}, 2 + block, [&] {
-                                trace.allocate("relu " + number, kRows * kWidth * 4);
-                                trace.kernel("relu", 20);
-                            });
-                        });
-                    });
-                    trace.range("FSDP::post_forward (" + number + ")", "user_annotation", [] {});
-                }
-            });
-            trace.operation("aten::mse_loss", {{kRows, kWidth}, {kRows, kWidth}}, 4,
-                            [&] { trace.kernel("mse", 10); });
-            trace.backward([&] {
-                const auto loss = [&] {
-                    trace.allocate("gradient", kRows * kWidth * 4);
-                    trace.kernel("mse_backward", 10);
-                };
-                if (own_ranges) {
-                    loss();
-                } else {
-                    trace.node("MseLossBackward0", 4, loss);
-                }
-                for (int block = 1; block >= 0; --block) {
-                    const std::string number = std::to_string(block);
-                    trace.range("FSDP::pre_backward (" + number + ")", "user_annotation",
-                                [&] { gather(block); });
-                    node("ReluBackward0", "ReLU_" + number, 2 + block, [&] {
-                        trace.kernel("relu_backward", 20);
-                        trace.free("relu " + number);
-                    });
-                    node("AddmmBackward0", "Linear_" + number, block, [&] {
-                        trace.kernel("sgemm", 100);
-                        trace.allocate("weight gradient " + number, kWidth * kWidth * 4);
-                        trace.kernel("sgemm", 100);
-                        trace.free("output " + number);
-                    });
-                    trace.range("FSDP::post_backward_reduce (" + number + ")", "user_annotation", [&] {
-                        trace.free("weight gradient " + number);
-                        trace.collective("ReduceScatter", "_reduce_scatter_base", kParameters,
-                                         kParameters / 2, 60);
-                    });
-                }
-                trace.free("gradient");
-            });
-            trace.range("Optimizer.step#AdamW.step", "user_annotation", [&] {
-                trace.wait_for_communication();
-                trace.kernel("multi_tensor_apply", 30);
-            });
-        });
-    }
-    return trace.json();
-}
-
 // One module range nowhere, no shape, no memory: 2 buckets of a DDP backward.
 std::string ddp_json(int steps) {
     PytorchTrace trace;
@@ -132,21 +40,8 @@ std::string ddp_json(int steps) {
     return trace.json();
 }
 
-Lifted lifted(const std::string& json) {
-    const traces::TemporaryFolder folder;
-    const std::string path = folder / "trace.json";
-    std::ofstream(path) << json;
-    return lift(*traces::open_any({path}));
-}
-
-std::string value_of(const Lifted& of, const std::string& key) {
-    for (const Override& setting : of.settings)
-        if (setting.key == key) return setting.value;
-    return "";
-}
-
 TEST(LiftedPytorch, FullyShardWithModulesShapesAndMemoryIsLiftedWhole) {
-    const Lifted own = lifted(fully_shard_json(5));
+    const Lifted own = lifted(fully_shard_json({}));
     EXPECT_EQ(value_of(own, "parallel.mode"), "fsdp");
     EXPECT_EQ(value_of(own, "fsdp.layout"), "fsdp2");
     EXPECT_EQ(value_of(own, "fsdp.sharding_strategy"), "FULL_SHARD");
@@ -177,7 +72,7 @@ TEST(LiftedPytorch, FullyShardWithModulesShapesAndMemoryIsLiftedWhole) {
 }
 
 TEST(LiftedPytorch, AModulesBackwardIsKnownByARangeOfItsOwn) {
-    const Lifted own = lifted(fully_shard_json(5, true));
+    const Lifted own = lifted(fully_shard_json({.own_ranges = true}));
     for (const Node& node : own.step.nodes) {
         if (node.class_name != "Linear" && node.class_name != "ReLU") continue;
         std::vector<std::string> kernels;
@@ -193,7 +88,7 @@ TEST(LiftedPytorch, AModulesBackwardIsKnownByARangeOfItsOwn) {
 }
 
 TEST(LiftedPytorch, GradientsOfTheModulesAreNoActivations) {
-    const Lifted own = lifted(fully_shard_json(4));
+    const Lifted own = lifted(fully_shard_json({.steps = 4}));
     std::int64_t gradients = 0;
     for (const LiftedBuffer& buffer : own.step.buffers) gradients += buffer.bytes == kWidth * kWidth * 4;
     std::vector<int> allocated;
@@ -223,6 +118,145 @@ TEST(LiftedPytorch, DdpWithoutModulesIsReplayedAndSaysWhatItCannotTell) {
         for (const Override& change : changes)
             EXPECT_FALSE(change.key == "fsdp.wrap" && change.value != "root");
     }
+}
+
+// Two Linears of 4 MB and a norm whose weight only an elementwise operator reads, under DDP, in these
+// buckets.
+std::string ddp_with_modules_json(const std::vector<std::int64_t>& buckets) {
+    PytorchTrace trace;
+    for (int step = 0; step < 5; ++step) {
+        trace.range("ProfilerStep#" + std::to_string(step), "user_annotation", [&] {
+            trace.module("DistributedDataParallel_0", [&] {
+                trace.module("Net_0", [&] {
+                    for (int layer = 0; layer < 2; ++layer) {
+                        trace.module("Linear_" + std::to_string(layer), [&] {
+                            trace.operation("aten::linear", {{64, 1024}, {1024, 1024}, {1024}}, layer,
+                                            [&] { trace.kernel("sgemm", 100); });
+                        });
+                    }
+                    trace.operation("aten::mul", {{1024}, {64, 1024}}, 2, [&] { trace.kernel("mul", 5); });
+                });
+            });
+            trace.backward([&] {
+                trace.node("MulBackward0", 2, [&] { trace.kernel("mul_backward", 5); });
+                for (int layer = 1; layer >= 0; --layer) {
+                    trace.node("AddmmBackward0", layer, [&] {
+                        trace.kernel("sgemm", 200);
+                        if (buckets.size() == 1 && layer == 1) return;
+                        const std::int64_t size = buckets[buckets.size() == 1 || layer == 1 ? 0 : 1];
+                        trace.collective("AllReduce", "allreduce", size, size, 300);
+                    });
+                }
+            });
+            trace.range("Optimizer.step#SGD.step", "user_annotation", [&] {
+                trace.wait_for_communication();
+                trace.kernel("sgd", 50);
+            });
+        });
+    }
+    return trace.json();
+}
+
+// An embedding and a head that read one weight, in a unit that is the root alone.
+std::string tied_json() {
+    constexpr std::int64_t kWeight = 1000 * 64;
+    PytorchTrace trace;
+    for (int step = 0; step < 5; ++step) {
+        trace.range("ProfilerStep#" + std::to_string(step), "user_annotation", [&] {
+            trace.module("FSDPNet_0", [&] {
+                trace.range("FSDP::pre_forward", "user_annotation", [&] {
+                    trace.collective("AllGather", "_allgather_base", kWeight / 2, kWeight, 40);
+                });
+                trace.module("Embedding_0", [&] {
+                    trace.operation("aten::embedding", {{1000, 64}, {8, 32}}, 0,
+                                    [&] { trace.kernel("gather", 20); });
+                });
+                trace.module("Linear_0", [&] {
+                    trace.operation("aten::linear", {{256, 64}, {1000, 64}, {}}, 1,
+                                    [&] { trace.kernel("sgemm", 100); });
+                });
+            });
+            trace.backward([&] {
+                trace.node("AddmmBackward0", 1, [&] { trace.kernel("sgemm", 200); });
+                trace.node("EmbeddingBackward0", 0, [&] { trace.kernel("scatter", 30); });
+                trace.range("FSDP::post_backward_reduce", "user_annotation", [&] {
+                    trace.collective("ReduceScatter", "_reduce_scatter_base", kWeight, kWeight / 2, 60);
+                });
+            });
+            trace.range("Optimizer.step#AdamW.step", "user_annotation", [&] {
+                trace.wait_for_communication();
+                trace.kernel("multi_tensor_apply", 30);
+            });
+        });
+    }
+    return trace.json();
+}
+
+TEST(LiftedPytorch, ParametersThatOnlyElementwiseOperatorsReadAreInTheUnitsGather) {
+    const Lifted own = lifted(fully_shard_json({.norms = true}));
+    EXPECT_EQ(own.step.elements(), 2 * (kParameters + kWidth));
+    const Replay unmodified = replay_unmodified(own);
+    ASSERT_TRUE(unmodified.can_be()) << unmodified.impossible;
+    // Two gathers and a reduction of each block.
+    EXPECT_EQ(unmodified.moved_bytes, 3 * 2 * (kParameters + kWidth) * 4);
+}
+
+TEST(LiftedPytorch, AWeightThatTwoModulesReadIsGatheredOnceAndInFp32) {
+    const Lifted own = lifted(tied_json());
+    EXPECT_EQ(own.step.elements(), 1000 * 64);
+    EXPECT_EQ(value_of(own, "precision.param"), "");
+    const Replay unmodified = replay_unmodified(own);
+    ASSERT_TRUE(unmodified.can_be()) << unmodified.impossible;
+    EXPECT_EQ(unmodified.moved_bytes, 2 * 1000 * 64 * 4);
+}
+
+// Gathered once a step, as under SHARD_GRAD_OP, which nobody set.
+TEST(LiftedPytorch, ARootThatIsTheOnlyUnitIsTakenForFullShard) {
+    const Lifted own = lifted(tied_json());
+    EXPECT_EQ(value_of(own, "fsdp.sharding_strategy"), "FULL_SHARD");
+    EXPECT_THAT(own.notes, Contains(AllOf(HasSubstr("root alone"), HasSubstr("FULL_SHARD"))));
+}
+
+TEST(LiftedPytorch, TheNormOfTheGradientsTellsNoBandwidth) {
+    const Lifted own = lifted(fully_shard_json({.clips = true}));
+    EXPECT_THAT(own.notes, Contains(AllOf(HasSubstr("all_reduce move 228 bytes"), HasSubstr("GB/s"))));
+    const Replay unmodified = replay_unmodified(own);
+    const Replay ddp = replay(own, own.cluster, {{"parallel.mode", "ddp"}}, 1);
+    ASSERT_TRUE(ddp.can_be()) << ddp.impossible;
+    // By 228 bytes in 3 ms the two blocks' 526,336 bytes would take 6.9 s.
+    EXPECT_LT(ddp.step_s, 3 * unmodified.step_s);
+}
+
+TEST(LiftedPytorch, FullyShardIsTriedUnderWhatItHas) {
+    const Lifted own = lifted(fully_shard_json({}));
+    for (const auto& changes : changes_to_try(own, {})) {
+        for (const Override& change : changes) {
+            EXPECT_NE(change.key, "fsdp.backward_prefetch") << change.value;
+            EXPECT_NE(change.key, "fsdp.limit_all_gathers") << change.value;
+            EXPECT_NE(change.value, "NO_SHARD");
+        }
+    }
+    // Asked for, it cannot be, and the command line is not what said "fsdp2".
+    Question question;
+    question.given = {{"fsdp.sharding_strategy", {"NO_SHARD"}}};
+    const Replay row = replay(own, own.cluster, changes_to_try(own, question).back(), 2);
+    EXPECT_THAT(row.impossible, AllOf(HasSubstr("NO_SHARD"), ::testing::Not(HasSubstr("command line"))));
+}
+
+TEST(LiftedPytorch, BucketsOfDdpAreTheRecordedOnes) {
+    constexpr std::int64_t kLinear = 1024 * 1024 + 1024, kAll = 2 * kLinear + 1024;
+    // bucket_cap_mb=25 holds for the first bucket, too: one of 8 MB.
+    const Lifted one = lifted(ddp_with_modules_json({kAll}));
+    EXPECT_EQ(one.step.elements(), kAll);
+    const Replay of_one = replay_unmodified(one);
+    EXPECT_EQ(of_one.units, 1U);
+    EXPECT_EQ(of_one.moved_bytes, kAll * 4);
+    EXPECT_THAT(pytorch_lines(one, of_one.job).front().lines, Contains(HasSubstr("bucket_cap_mb=25")));
+    // By default the first bucket is closed at 1 MB.
+    const Lifted two = lifted(ddp_with_modules_json({kLinear + 1024, kLinear}));
+    const Replay of_two = replay_unmodified(two);
+    EXPECT_EQ(of_two.units, 2U);
+    EXPECT_THAT(pytorch_lines(two, of_two.job).front().lines, Contains("model = DDP(model)"));
 }
 
 TEST(LiftedPytorch, StepsAreWanted) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -212,6 +213,47 @@ std::string name_of(const Replay& row) {
     return fmt::format("{}", fmt::join(words, " "));
 }
 
+// A row and the lines that are printed for it.
+struct RowLines {
+    const Replay* row = nullptr;
+    std::vector<lift::PytorchLines> apis;
+};
+
+// The row that is shown; and where it is none of what was recorded (a DDP row for a job of fully_shard), for
+// each such API the fastest row that is. A row that was asked for stands alone.
+std::vector<RowLines> rows_with_lines(const LiftResult& result) {
+    std::vector<RowLines> out;
+    std::set<std::string> covered;
+    if (const Replay* shown = shown_row(result); shown && shown->can_be()) {
+        out.push_back({shown, lift::pytorch_lines(result.lifted, shown->job)});
+        for (const lift::PytorchLines& api : out.back().apis) covered.insert(api.api);
+    }
+    if (result.wanted > 0) return out;
+    for (const lift::PytorchLines& wanted : lift::pytorch_lines(result.lifted, result.unmodified.job)) {
+        if (covered.contains(wanted.api)) continue;
+        const Replay* best = nullptr;
+        lift::PytorchLines lines;
+        for (const Replay& row : result.rows) {
+            if (!row.can_be() || (best && !faster(&row, best))) continue;
+            for (lift::PytorchLines& own : lift::pytorch_lines(result.lifted, row.job)) {
+                if (own.api != wanted.api) continue;
+                best = &row;
+                lines = std::move(own);
+            }
+        }
+        if (!best) continue;
+        covered.insert(wanted.api);
+        const auto same =
+            std::find_if(out.begin(), out.end(), [&](const RowLines& r) { return r.row == best; });
+        if (same == out.end()) {
+            out.push_back({best, {std::move(lines)}});
+        } else {
+            same->apis.push_back(std::move(lines));
+        }
+    }
+    return out;
+}
+
 }  // namespace
 
 const lift::Replay* shown_row(const LiftResult& result) {
@@ -256,10 +298,10 @@ std::string lift_table(const LiftResult& result, bool all) {
             all_rest > rest.size() ? fmt::format(" ({} of {}; --all shows all)", rest.size(), all_rest) : "",
             table_of(rest, columns));
     }
-    if (const Replay* shown = shown_row(result); shown && shown->can_be()) {
-        out += fmt::format("\nRow {} ({}): {}\n", shown->number, name_of(*shown),
-                           difference_of(*shown, result.unmodified));
-        for (const lift::PytorchLines& api : lift::pytorch_lines(result.lifted, shown->job)) {
+    for (const RowLines& own : rows_with_lines(result)) {
+        out += fmt::format("\nRow {} ({}): {}\n", own.row->number, name_of(*own.row),
+                           difference_of(*own.row, result.unmodified));
+        for (const lift::PytorchLines& api : own.apis) {
             out += fmt::format("  {}\n", api.api);
             for (const std::string& line : api.lines) out += fmt::format("    {}\n", line);
         }

@@ -4,6 +4,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -87,6 +88,19 @@ class Tries {
         for (const std::string& other : others) add_once(all, other);
         return all;
     }
+    // Every row of FSDP is one of fully_shard.
+    bool of_fully_shard() const {
+        const Values* layouts = given("fsdp.layout");
+        if (!layouts) return recorded_.fsdp.layout == FsdpLayout::fsdp2;
+        return std::all_of(layouts->begin(), layouts->end(),
+                           [](const std::string& layout) { return layout == "fsdp2"; });
+    }
+    // No unit that is whole on every rank is one of fully_shard, or of the layout "lean".
+    bool may_keep_whole() const {
+        const Values* layouts = given("fsdp.layout");
+        if (!layouts) return recorded_.fsdp.layout == FsdpLayout::fsdp1;
+        return std::find(layouts->begin(), layouts->end(), "fsdp1") != layouts->end();
+    }
     void add(Changes changes);
     void fsdp();
     void combine(const std::string& strategy, const Values& wraps);
@@ -115,7 +129,8 @@ void Tries::add(Changes changes) {
 
 void Tries::combine(const std::string& strategy, const Values& wraps) {
     const bool gathers = strategy != "NO_SHARD";
-    const bool limits = recorded_.fsdp.layout != FsdpLayout::fsdp2;
+    // fully_shard has one order of gathers in the backward and no limiter.
+    const bool prefetches = gathers && !of_fully_shard(), limits = prefetches;
     const auto only = [&](const char* key) {
         const Values* own = given(key);
         return own ? *own : Values{text_of(recorded_, key)};
@@ -123,10 +138,11 @@ void Tries::combine(const std::string& strategy, const Values& wraps) {
     std::vector<std::pair<std::string, Values>> axes = {
         {"fsdp.wrap", wraps},
         {"fsdp.backward_prefetch",
-         gathers ? values("fsdp.backward_prefetch", {"BACKWARD_PRE", "BACKWARD_POST", "NONE"})
-                 : Values{text_of(recorded_, "fsdp.backward_prefetch")}},
-        {"fsdp.limit_all_gathers", gathers && limits ? values("fsdp.limit_all_gathers", {"true", "false"})
-                                                     : only("fsdp.limit_all_gathers")},
+         prefetches ? values("fsdp.backward_prefetch", {"BACKWARD_PRE", "BACKWARD_POST", "NONE"})
+         : gathers  ? only("fsdp.backward_prefetch")
+                    : Values{text_of(recorded_, "fsdp.backward_prefetch")}},
+        {"fsdp.limit_all_gathers",
+         limits ? values("fsdp.limit_all_gathers", {"true", "false"}) : only("fsdp.limit_all_gathers")},
     };
     for (const planner::Given& other : given_) {
         const bool known =
@@ -157,11 +173,12 @@ void Tries::fsdp() {
         if (!lifted_.units && recorded_.parallel.mode == ParallelMode::fsdp) add_once(wraps, lifted_.wrap);
         for (const std::string& wrap : wraps_of(lifted_.step)) add_once(wraps, wrap);
     }
-    const Values strategies =
-        recorded_.parallel.mode == ParallelMode::fsdp
-            ? values("fsdp.sharding_strategy", {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"})
-        : given("fsdp.sharding_strategy") ? *given("fsdp.sharding_strategy")
-                                          : Values{"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"};
+    Values all = {"FULL_SHARD", "SHARD_GRAD_OP"};
+    if (may_keep_whole()) all.emplace_back("NO_SHARD");
+    const Values strategies = recorded_.parallel.mode == ParallelMode::fsdp
+                                  ? values("fsdp.sharding_strategy", all)
+                              : given("fsdp.sharding_strategy") ? *given("fsdp.sharding_strategy")
+                                                                : all;
     for (const std::string& strategy : strategies) combine(strategy, wraps);
 }
 
@@ -291,7 +308,11 @@ Replay replay(const Lifted& lifted, const sim::Cluster& cluster, std::vector<Ove
         out.reserved_bytes = result.classes.front().reserved;
         take_times(result.classes.front().steps, out);
     } catch (const JobError& error) {
-        out.impossible = error.what();
+        // All settings, the recorded ones too, come as a command line's; a person gave the fewest of them.
+        std::string_view reason = error.what();
+        if (constexpr std::string_view kLine = "command line: "; reason.starts_with(kLine))
+            reason.remove_prefix(kLine.size());
+        out.impossible = reason;
     } catch (const sim::ClusterError& error) {
         out.impossible = error.what();
     }

@@ -1,8 +1,9 @@
 #include "trainer/lift/host_points.h"
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
-#include <tuple>
+#include <utility>
 
 #include "traces/analysis/autograd_nodes.h"
 #include "traces/store/names.h"
@@ -155,19 +156,40 @@ std::int32_t HostPoints::innermost(std::int64_t time) const {
     return best;
 }
 
+// The calls of a thread's modules, nested: each closes before the one around it does and before the next one
+// opens, also where they end or begin at the very same instant. What outlasts the call around it ends with
+// it.
+void HostPoints::add_calls(std::size_t thread, traces::Interval host, std::vector<Point>& points) const {
+    struct OpenCall {
+        std::int32_t range = -1;
+        std::int64_t end = 0;
+    };
+    std::vector<OpenCall> open;
+    const auto add = [&](Point::Kind kind, std::int32_t r, std::int64_t time) {
+        points.push_back({kind, time, time, r, trace_.ranges.parent[static_cast<std::size_t>(r)]});
+    };
+    const auto close_until = [&](std::int64_t time) {
+        for (; !open.empty() && open.back().end <= time; open.pop_back())
+            add(Point::Kind::close, open.back().range, open.back().end);
+    };
+    for (const std::int32_t r : ranges_[thread]) {
+        const auto i = static_cast<std::size_t>(r);
+        const std::int64_t start = trace_.ranges.start[i];
+        const bool inside = host.start <= start && start < host.end;
+        if (trace_.ranges.kind[i] != RangeKind::module || !inside || roles_.backward(r)) continue;
+        close_until(start);
+        std::int64_t end = std::max(start, trace_.ranges.end[i]);
+        if (!open.empty()) end = std::min(end, open.back().end);
+        add(Point::Kind::open, r, start);
+        open.push_back({r, end});
+    }
+    close_until(std::numeric_limits<std::int64_t>::max());
+}
+
 std::vector<Point> HostPoints::of(traces::Interval host) const {
     std::vector<Point> points;
     const auto inside = [&](std::int64_t time) { return host.start <= time && time < host.end; };
-    for (const auto& of_thread : ranges_) {
-        for (const std::int32_t r : of_thread) {
-            const auto i = static_cast<std::size_t>(r);
-            if (trace_.ranges.kind[i] != RangeKind::module || !inside(trace_.ranges.start[i])) continue;
-            if (roles_.backward(r)) continue;
-            const std::int32_t parent = trace_.ranges.parent[i];
-            points.push_back({Point::Kind::open, trace_.ranges.start[i], trace_.ranges.start[i], r, parent});
-            points.push_back({Point::Kind::close, trace_.ranges.end[i], trace_.ranges.end[i], r, parent});
-        }
-    }
+    for (std::size_t t = 0; t < ranges_.size(); ++t) add_calls(t, host, points);
     const traces::RuntimeCalls& calls = trace_.runtime;
     for (std::size_t c = 0; c < calls.size(); ++c) {
         if (!inside(calls.start[c]) || trace_.threads[calls.thread[c]].rank != rank_) continue;
@@ -189,9 +211,13 @@ std::vector<Point> HostPoints::of(traces::Interval host) const {
         points.push_back({trace_.memory.bytes[m] > 0 ? Point::Kind::allocate : Point::Kind::free, time, time,
                           static_cast<std::int32_t>(m), innermost(time)});
     }
-    std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
-        return std::tuple(a.time, a.kind) < std::tuple(b.time, b.kind);
-    });
+    // Calls of modules stand in the order in which they nest: of those at one instant the order is kept.
+    const auto key = [](const Point& p) {
+        const bool call = p.kind == Point::Kind::close || p.kind == Point::Kind::open;
+        return std::pair(p.time, call ? Point::Kind::close : p.kind);
+    };
+    std::stable_sort(points.begin(), points.end(),
+                     [&](const Point& a, const Point& b) { return key(a) < key(b); });
     return points;
 }
 

@@ -16,7 +16,7 @@ namespace shardscope::trainer::lift {
 
 struct Point {
     enum class Kind : std::uint8_t {
-        close,  // of a module's range, `index` in HostRanges
+        close,  // of a module's range, `index` in HostRanges; calls of a thread nest
         open,
         work,      // `index` in DeviceEvents, launched from `time` to `end`
         allocate,  // `index` in MemoryEvents
@@ -69,6 +69,7 @@ class HostPoints {
 
   private:
     std::int32_t innermost(std::size_t thread, std::int64_t time) const;
+    void add_calls(std::size_t thread, traces::Interval host, std::vector<Point>& points) const;
 
     const traces::Trace& trace_;
     const HostRangeRoles& roles_;

@@ -124,6 +124,7 @@ class Lifting {
     void check() const;
     void read_steps();
     void know_settings();
+    void know_buckets(const std::vector<std::int64_t>& recorded);
     void know_memory();
     void know_costs();
     void spread_waiting();
@@ -173,6 +174,8 @@ StepLifterOptions Lifting::options() const {
     options.whole_gradients = mode != "fsdp" || trace_.config_value("fsdp.sharding_strategy") == "NO_SHARD";
     if (mode == "fsdp" && trace_.config_value("precision.param") == "bf16") options.gradient_size = 2;
     options.launch_ns = launch_ns_;
+    options.fully_shard = is_fully_shard(trace_);
+    options.shard_ranks = shard_ranks_of(trace_);
     options.cores = &cores_;
     return options;
 }
@@ -219,12 +222,19 @@ void Lifting::read_steps() {
     std::vector<std::size_t> others = middle_;
     std::erase(others, base_);
     take_means(step, recordings_, others);
+    if (const std::string fault = fault_of(step); !fault.empty()) {
+        refuse(out_.file,
+               fmt::format("the ranges of its modules (nn.Module: Class_n) do not nest in step {}: "
+                           "{}; record it again, with the calls of one model on one thread",
+                           steps_[base_].number, fault));
+    }
     out_.step = std::move(step);
 }
 
 void Lifting::know_settings() {
     const LiftedRecording& base = recordings_[base_];
-    Settings settings = settings_of(trace_, rank_, base.micro_batches);
+    const bool one_unit = base.has_modules && base.gathers == 1 && wrap_of(out_.step) == "root";
+    Settings settings = settings_of(trace_, rank_, {base.micro_batches, one_unit});
     out_.settings = std::move(settings.keys);
     out_.notes = std::move(settings.notes);
     out_.ranks = ranks_of(trace_);
@@ -248,7 +258,10 @@ void Lifting::know_settings() {
     const auto mode = std::find_if(out_.settings.begin(), out_.settings.end(),
                                    [](const Override& o) { return o.key == "parallel.mode"; });
     const bool fsdp = mode != out_.settings.end() && mode->value == "fsdp";
-    if (!fsdp) return;
+    if (!fsdp) {
+        if (base.parameters == ParametersFrom::shapes) know_buckets(base.buckets);
+        return;
+    }
     const auto wrap = std::find_if(out_.settings.begin(), out_.settings.end(),
                                    [](const Override& o) { return o.key == "fsdp.wrap"; });
     if (wrap != out_.settings.end()) {
@@ -262,6 +275,47 @@ void Lifting::know_settings() {
     } else {
         out_.settings.push_back({"fsdp.wrap", out_.wrap});
     }
+}
+
+// The caps that make the recorded buckets: PyTorch's own first (1 MB for the first bucket, 25 MB for others),
+// 25 MB for all of them as where it is given; else the sizes that were seen.
+void Lifting::know_buckets(const std::vector<std::int64_t>& recorded) {
+    if (recorded.empty()) return;
+    constexpr double kMb = 1 << 20;
+    const auto mb = [&](std::int64_t bytes) { return fmt::format("{}", static_cast<double>(bytes) / kMb); };
+    const std::vector<std::int64_t> closed(recorded.begin(), recorded.end() - 1);  // the last has the rest
+    const std::int64_t first = closed.empty() ? 2 * recorded.front() : closed.front();
+    const std::int64_t cap =
+        closed.size() < 2 ? 2 * recorded.back() : *std::min_element(closed.begin() + 1, closed.end());
+    const auto settings_of_caps = [&](const std::string& first_mb, const std::string& cap_mb) {
+        return std::vector<Override>{{"ddp.first_bucket_mb", first_mb}, {"ddp.bucket_cap_mb", cap_mb}};
+    };
+    std::vector<Override> best;
+    double least = -1;
+    for (const std::vector<Override>& caps :
+         {settings_of_caps("1", "25"), settings_of_caps("25", "25"), settings_of_caps(mb(first), mb(cap))}) {
+        const Program program = program_of(out_, job_of(out_, caps));
+        std::vector<std::int64_t> made;
+        for (const Op& op : program.step(program.warm_up_steps()).ops)
+            if (op.kind == OpKind::collective && op.collective == Operation::all_reduce)
+                made.push_back(op.bytes);
+        double off = 0;
+        for (std::size_t b = 0; b < std::max(made.size(), recorded.size()); ++b) {
+            const auto at = [&](const std::vector<std::int64_t>& all) {
+                return b < all.size() ? static_cast<double>(all[b]) : 0;
+            };
+            off += std::abs(at(made) - at(recorded));
+        }
+        // A parameter whose place is not known may stand in another bucket.
+        constexpr double kNear = 0.02;
+        if (off <=
+            kNear * static_cast<double>(std::accumulate(recorded.begin(), recorded.end(), std::int64_t{0})))
+            off = 0;
+        if (least >= 0 && off >= least) continue;
+        least = off;
+        best = caps;
+    }
+    out_.settings.insert(out_.settings.end(), best.begin(), best.end());
 }
 
 void Lifting::know_memory() {

@@ -99,4 +99,8 @@ struct LiftedStep {
     }
 };
 
+// Why a step cannot be carried out: calls of modules that are not inside the caller, parts that are missing.
+// Empty: it can.
+std::string fault_of(const LiftedStep& step);
+
 }  // namespace shardscope::trainer::lift

@@ -1,5 +1,7 @@
 #include "trainer/lift/pytorch_lines.h"
 
+#include <algorithm>
+#include <array>
 #include <set>
 #include <string_view>
 
@@ -36,78 +38,189 @@ std::string_view strategy_name(ShardingStrategy strategy) {
     }
 }
 
+// Modules of torch.nn that have parameters or hold modules that do: a class of this name needs its prefix.
+constexpr std::array<std::string_view, 38> kOfTorch = {
+    "AdaptiveLogSoftmaxWithLoss",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "Bilinear",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "Embedding",
+    "EmbeddingBag",
+    "GRU",
+    "GRUCell",
+    "GroupNorm",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+    "LSTM",
+    "LSTMCell",
+    "LayerNorm",
+    "Linear",
+    "ModuleDict",
+    "ModuleList",
+    "MultiheadAttention",
+    "PReLU",
+    "RMSNorm",
+    "RNN",
+    "RNNCell",
+    "ReLU",
+    "Sequential",
+    "SyncBatchNorm",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
+};
+
+static_assert(std::is_sorted(kOfTorch.begin(), kOfTorch.end()));
+
+// The units' classes as they are written, with what their names need.
+struct UnitClasses {
+    std::vector<std::string> names;  // "nn.Linear", "Block"
+    bool of_torch = false;           // torch.nn has some of them
+    std::string own;                 // the others, "" none
+};
+
+UnitClasses unit_classes(const Lifted& lifted, const Job& job) {
+    const bool as_recorded = lifted.units && !job.origins.contains("fsdp.wrap");
+    UnitClasses out;
+    for (const std::string& name : as_recorded ? recorded_units(lifted) : job.fsdp.wrap.names) {
+        const bool of_torch = std::binary_search(kOfTorch.begin(), kOfTorch.end(), name);
+        out.names.push_back(of_torch ? "nn." + name : name);
+        out.of_torch = out.of_torch || of_torch;
+        if (!of_torch) out.own += (out.own.empty() ? "" : ", ") + name;
+    }
+    return out;
+}
+
+void add_imports(std::vector<std::string>& lines, bool torch, bool nn) {
+    if (torch) lines.emplace_back("import torch");
+    if (nn) lines.emplace_back("from torch import nn");
+}
+
+std::string reduce_dtype(const Job& job) {
+    return job.precision.reduce == Precision::bf16 ? "torch.bfloat16" : "torch.float32";
+}
+
+// What a trace does not show of the call, as a comment, so that the lines can be pasted whole.
+void add_what_is_missing(std::vector<std::string>& lines, const UnitClasses& classes,
+                         const std::string& arguments) {
+    if (!classes.own.empty())
+        lines.push_back(fmt::format("# import {} from where it is defined", classes.own));
+    lines.push_back(
+        fmt::format("# a trace does not show {}: take yours over from the present call", arguments));
+}
+
 PytorchLines fsdp2(const Lifted& lifted, const Job& job) {
-    PytorchLines out{"FSDP2", {"from torch.distributed.fsdp import fully_shard"}};
     const FsdpSection& fsdp = job.fsdp;
-    std::string options;
-    const auto add = [&](const std::string& text) { options += ", " + text; };
-    if (job.precision.param == Precision::bf16) {
-        out.lines.front() += ", MixedPrecisionPolicy";
-        add(fmt::format("mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.{})",
-                        job.precision.reduce == Precision::bf16 ? "bfloat16" : "float32"));
+    const UnitClasses classes = unit_classes(lifted, job);
+    const bool by_size = classes.names.empty() && fsdp.wrap.kind == Wrap::Kind::size;
+    const bool half = job.precision.param == Precision::bf16;
+    std::string import = "from torch.distributed.fsdp import fully_shard", options;
+    PytorchLines out{"FSDP2", {}};
+    add_imports(out.lines, half, classes.of_torch || by_size);
+    std::string missing = fsdp.shard_group > 0 ? "ignored_params" : "mesh and ignored_params";
+    if (half) {
+        import += ", MixedPrecisionPolicy";
+        options +=
+            fmt::format(", mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype={})",
+                        reduce_dtype(job));
+    } else {
+        missing = "mp_policy, " + missing;
     }
     if (fsdp.cpu_offload) {
-        out.lines.front() += ", CPUOffloadPolicy";
-        add("offload_policy=CPUOffloadPolicy()");
+        import += ", CPUOffloadPolicy";
+        options += ", offload_policy=CPUOffloadPolicy()";
     }
+    out.lines.push_back(import);
+    add_what_is_missing(out.lines, classes, missing);
     if (fsdp.shard_group > 0) {
+        out.lines.emplace_back("from torch.distributed.device_mesh import init_device_mesh");
         out.lines.push_back(fmt::format(
             "mesh = init_device_mesh(\"cuda\", ({}, {}), mesh_dim_names=(\"replicate\", \"shard\"))",
             job.run.ranks / fsdp.shard_group, fsdp.shard_group));
-        add("mesh=mesh");
+        options += ", mesh=mesh";
     }
-    std::string inner = options;
-    if (!frees_after_forward(fsdp.sharding_strategy)) inner += ", reshard_after_forward=False";
-    const bool as_recorded = lifted.units && !job.origins.contains("fsdp.wrap");
-    const std::vector<std::string> classes = as_recorded ? recorded_units(lifted) : fsdp.wrap.names;
-    if (!classes.empty()) {
-        out.lines.push_back("for module in model.modules():");
-        out.lines.push_back(fmt::format(
-            "    if isinstance(module, {}): fully_shard(module{})",
-            classes.size() == 1 ? classes.front() : fmt::format("({})", fmt::join(classes, ", ")), inner));
-    } else if (fsdp.wrap.kind == Wrap::Kind::size) {
-        out.lines.push_back("for module in reversed(list(model.modules())):  # those inside first");
+    const std::string inner =
+        options + (frees_after_forward(fsdp.sharding_strategy) ? "" : ", reshard_after_forward=False");
+    if (!classes.names.empty()) {
+        const std::string names = classes.names.size() == 1
+                                      ? classes.names.front()
+                                      : fmt::format("({})", fmt::join(classes.names, ", "));
+        out.lines.emplace_back("for module in reversed(list(model.modules())):  # those inside first");
         out.lines.push_back(
-            fmt::format("    if sum(p.numel() for p in module.parameters()) >= {}: fully_shard(module{})",
-                        fsdp.wrap.threshold, inner));
+            fmt::format("    if isinstance(module, {}): fully_shard(module{})", names, inner));
+    } else if (by_size) {
+        out.lines.emplace_back(
+            "def shard_large(module):  # those inside first; returns what is left for this one");
+        out.lines.emplace_back("    left = sum(p.numel() for p in module.parameters(recurse=False))");
+        out.lines.emplace_back("    left += sum(shard_large(child) for child in module.children())");
+        out.lines.push_back(
+            fmt::format("    if left < {} or isinstance(module, (nn.ModuleList, nn.ModuleDict)): return left",
+                        fsdp.wrap.threshold));
+        out.lines.push_back(fmt::format("    fully_shard(module{})", inner));
+        out.lines.emplace_back("    return 0");
+        out.lines.emplace_back("for child in model.children(): shard_large(child)");
     }
     out.lines.push_back(fmt::format("fully_shard(model{})", options));
     return out;
 }
 
 PytorchLines fsdp1(const Lifted& lifted, const Job& job) {
-    PytorchLines out{
-        "FSDP1",
-        {"from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, ShardingStrategy, "
-         "BackwardPrefetch"}};
     const FsdpSection& fsdp = job.fsdp;
+    const UnitClasses classes = unit_classes(lifted, job);
+    const bool half = job.precision.param == Precision::bf16;
+    std::string import =
+        "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, ShardingStrategy";
     std::string line = fmt::format("model = FSDP(model, sharding_strategy=ShardingStrategy.{}",
                                    strategy_name(fsdp.sharding_strategy));
-    const bool as_recorded = lifted.units && !job.origins.contains("fsdp.wrap");
-    const std::vector<std::string> classes = as_recorded ? recorded_units(lifted) : fsdp.wrap.names;
-    if (!classes.empty()) {
-        out.lines.emplace_back("from torch.distributed.fsdp.wrap import ModuleWrapPolicy");
-        line += fmt::format(", auto_wrap_policy=ModuleWrapPolicy({{{}}})", fmt::join(classes, ", "));
+    PytorchLines out{"FSDP1", {}};
+    add_imports(out.lines, half, classes.of_torch);
+    std::string policy;
+    if (!classes.names.empty()) {
+        policy = "from torch.distributed.fsdp.wrap import ModuleWrapPolicy";
+        line += fmt::format(", auto_wrap_policy=ModuleWrapPolicy({{{}}})", fmt::join(classes.names, ", "));
     } else if (fsdp.wrap.kind == Wrap::Kind::size) {
-        out.lines.emplace_back("from torch.distributed.fsdp.wrap import size_based_auto_wrap_policy");
+        out.lines.emplace_back("import functools");
+        policy = "from torch.distributed.fsdp.wrap import size_based_auto_wrap_policy";
         line += fmt::format(
             ", auto_wrap_policy=functools.partial(size_based_auto_wrap_policy, min_num_params={})",
             fsdp.wrap.threshold);
     }
-    line += fsdp.backward_prefetch == BackwardPrefetch::pre
-                ? ", backward_prefetch=BackwardPrefetch.BACKWARD_PRE"
-            : fsdp.backward_prefetch == BackwardPrefetch::post
-                ? ", backward_prefetch=BackwardPrefetch.BACKWARD_POST"
-                : ", backward_prefetch=None";
+    if (fsdp.backward_prefetch == BackwardPrefetch::none) {
+        line += ", backward_prefetch=None";
+    } else {
+        import += ", BackwardPrefetch";
+        line +=
+            fmt::format(", backward_prefetch=BackwardPrefetch.{}",
+                        fsdp.backward_prefetch == BackwardPrefetch::pre ? "BACKWARD_PRE" : "BACKWARD_POST");
+    }
     if (fsdp.forward_prefetch) line += ", forward_prefetch=True";
     line += fmt::format(", limit_all_gathers={}", fsdp.limit_all_gathers ? "True" : "False");
-    if (fsdp.cpu_offload) line += ", cpu_offload=CPUOffload(offload_params=True)";
-    if (job.precision.param == Precision::bf16) {
-        line +=
-            fmt::format(", mixed_precision=MixedPrecision(param_dtype=torch.bfloat16, reduce_dtype=torch.{})",
-                        job.precision.reduce == Precision::bf16 ? "bfloat16" : "float32");
+    if (fsdp.cpu_offload) {
+        import += ", CPUOffload";
+        line += ", cpu_offload=CPUOffload(offload_params=True)";
     }
-    out.lines.push_back(line + ")");
+    std::string missing = "device_id, process_group and ignored_states";
+    if (half) {
+        import += ", MixedPrecision";
+        line += fmt::format(", mixed_precision=MixedPrecision(param_dtype=torch.bfloat16, reduce_dtype={})",
+                            reduce_dtype(job));
+    } else {
+        missing = "mixed_precision, " + missing;
+    }
+    out.lines.push_back(import);
+    if (!policy.empty()) out.lines.push_back(policy);
+    add_what_is_missing(out.lines, classes, missing);
+    out.lines.push_back(line + ", use_orig_params=True)");
     return out;
 }
 
@@ -117,7 +230,13 @@ std::vector<PytorchLines> pytorch_lines(const Lifted& lifted, const Job& job) {
     if (job.parallel.mode == ParallelMode::ddp) {
         // Buckets that were lifted whole are what they were.
         const bool whole = lifted.parameters == ParametersFrom::buckets && job.ddp.bucket_cap_mb < 0.01;
-        const std::string buckets = whole ? "" : fmt::format(", bucket_cap_mb={:g}", job.ddp.bucket_cap_mb);
+        // Without bucket_cap_mb the cap is 25 MB, and 1 MB for the first bucket; where it is given it holds
+        // for all of them.
+        const DdpSection defaults;
+        const bool as_default = job.ddp.bucket_cap_mb == defaults.bucket_cap_mb &&
+                                job.ddp.first_bucket_mb == defaults.first_bucket_mb;
+        const std::string buckets =
+            whole || as_default ? "" : fmt::format(", bucket_cap_mb={:g}", job.ddp.bucket_cap_mb);
         const std::string view = job.ddp.gradient_as_bucket_view ? ", gradient_as_bucket_view=True" : "";
         return {{"DDP",
                  {"from torch.nn.parallel import DistributedDataParallel as DDP",
@@ -125,8 +244,10 @@ std::vector<PytorchLines> pytorch_lines(const Lifted& lifted, const Job& job) {
     }
     if (job.parallel.mode != ParallelMode::fsdp) return {};
     std::vector<PytorchLines> both;
-    // fully_shard always shards.
-    if (job.fsdp.sharding_strategy != ShardingStrategy::no_shard) both.push_back(fsdp2(lifted, job));
+    // fully_shard always shards, and gathers the next unit before a unit's gradients.
+    if (job.fsdp.sharding_strategy != ShardingStrategy::no_shard &&
+        job.fsdp.backward_prefetch == BackwardPrefetch::pre)
+        both.push_back(fsdp2(lifted, job));
     both.push_back(fsdp1(lifted, job));
     return both;
 }

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "traces/analysis/matching.h"
 #include "traces/store/trace.h"
@@ -28,7 +31,11 @@ constexpr double kNs = 1e-9;
 constexpr std::int64_t kMostOfRange = 50'000;  // ns
 constexpr double kBoundless = 1e30;            // of what is no limit: flops of kernels known by their bytes
 
+// A collective of fewer bytes is all latency: its time says nothing about bandwidth.
+constexpr double kTellsBandwidth = 64 << 10;
+
 struct Sample {
+    double bytes = 0;    // of the full buffer
     double share = 0;    // bytes on the busiest wire
     double seconds = 0;  // median of all collectives of this size
 };
@@ -55,7 +62,7 @@ traces::Interval last_to_arrive(const Trace& trace, const traces::Communications
 // for each other; one rank's alone has both.
 std::array<std::vector<Sample>, traces::kOperations> samples_of(const Trace& trace,
                                                                 const SharedCores& cores) {
-    std::map<std::pair<int, double>, std::vector<double>> times;
+    std::map<std::tuple<int, double, double>, std::vector<double>> times;  // operation, share, bytes
     const traces::Communications communications = traces::match_communications(trace);
     for (const traces::CollectiveMatch& match : communications.matches) {
         const traces::Communication& part = communications.parts[match.begin];
@@ -70,13 +77,25 @@ std::array<std::vector<Sample>, traces::kOperations> samples_of(const Trace& tra
                                           : cores.transfer_ns(last_to_arrive(trace, communications, match),
                                                               trace.collectives.group_size[row]);
         if (transfer <= 0) continue;  // kernels had all of the cores
-        times[{static_cast<int>(operation), bytes * sim::bus_share(operation, members)}].push_back(
+        times[{static_cast<int>(operation), bytes * sim::bus_share(operation, members), bytes}].push_back(
             static_cast<double>(transfer) * kNs);
     }
     std::array<std::vector<Sample>, traces::kOperations> samples;
-    for (auto& [key, seconds] : times)
-        samples[static_cast<std::size_t>(key.first)].push_back({key.second, median(std::move(seconds))});
+    for (auto& [key, seconds] : times) {
+        const auto& [operation, share, bytes] = key;
+        samples[static_cast<std::size_t>(operation)].push_back({bytes, share, median(std::move(seconds))});
+    }
     return samples;
+}
+
+bool tells_bandwidth(const Sample& sample) {
+    return sample.bytes >= kTellsBandwidth;
+}
+
+std::string list_of(const std::vector<Operation>& operations) {
+    std::vector<std::string_view> names;
+    for (const Operation operation : operations) names.push_back(traces::name(operation));
+    return fmt::format("{}", fmt::join(names, ", "));
 }
 
 // seconds = latency + share / bandwidth (Hockney's model), by least squares of the relative error, so that
@@ -102,6 +121,64 @@ sim::CollectiveModel::Measured line_through(const std::vector<Sample>& samples, 
     // Through the fixed latency: the slope of least relative error.
     const double slope = (xy - latency * x) / xx;
     return {latency, 1 / slope};
+}
+
+// Where no collective is large enough to tell the bandwidth, the small ones have to, and a note says so.
+void know_collectives(const std::array<std::vector<Sample>, traces::kOperations>& samples,
+                      double assumed_latency,
+                      std::array<sim::CollectiveModel::Measured, traces::kOperations>& measured,
+                      std::vector<std::string>& notes) {
+    std::vector<Sample> all, telling;
+    for (const std::vector<Sample>& own : samples) {
+        all.insert(all.end(), own.begin(), own.end());
+        std::copy_if(own.begin(), own.end(), std::back_inserter(telling), tells_bandwidth);
+    }
+    if (all.empty()) return;
+    const bool known = !telling.empty();
+    std::vector<Sample>& pool = known ? telling : all;
+    std::sort(pool.begin(), pool.end(), [](const Sample& a, const Sample& b) { return a.share < b.share; });
+    const auto pooled = line_through(pool, assumed_latency);
+    std::vector<Operation> absent, small;
+    double largest = 0;  // of those that are small
+    for (std::size_t o = 0; o < samples.size(); ++o) {
+        const std::vector<Sample>& own = samples[o];
+        const auto operation = static_cast<Operation>(o);
+        const bool of_plans = operation == Operation::all_gather || operation == Operation::reduce_scatter ||
+                              operation == Operation::all_reduce;
+        if (own.empty()) {
+            if (!of_plans && operation != Operation::broadcast) continue;
+            measured[o] = pooled;
+            if (of_plans) absent.push_back(operation);
+        } else if (!known || std::any_of(own.begin(), own.end(), tells_bandwidth)) {
+            measured[o] = line_through(own, assumed_latency);
+        } else {
+            // What it took is latency or waiting, which a larger one has not for each of its bytes.
+            double latency = std::max(pooled.latency, assumed_latency);
+            for (const Sample& s : own) latency = std::min(latency, s.seconds);
+            measured[o] = {latency, pooled.bandwidth};
+            if (of_plans) small.push_back(operation);
+            for (const Sample& s : own) largest = of_plans ? std::max(largest, s.bytes) : largest;
+        }
+    }
+    const double rate = pooled.bandwidth * 1e-9;
+    if (!absent.empty()) {
+        notes.push_back(
+            fmt::format("The trace has no {}: their bandwidth is taken from its other collectives ({:.3g} "
+                        "GB/s on the bus).",
+                        list_of(absent), rate));
+    }
+    if (!small.empty()) {
+        notes.push_back(
+            fmt::format("Its {} move {:.0f} bytes at most, which is too little to tell a bandwidth: that is "
+                        "taken from its other collectives ({:.3g} GB/s on the bus).",
+                        list_of(small), largest, rate));
+    }
+    if (!known) {
+        notes.push_back(
+            fmt::format("No collective moves {:.0f} bytes or more: the bandwidth ({:.3g} GB/s on the bus) is "
+                        "that of small ones, and larger units may be far faster than replayed.",
+                        kTellsBandwidth, rate));
+    }
 }
 
 // What a Plan holds beside the model's own work.
@@ -196,32 +273,8 @@ sim::Cluster cluster_of(const Trace& trace, const sim::Cluster& base, const Reco
     cluster.host.event = figures.event_s;
     cluster.host.operation = cluster.host.allocate = cluster.host.grow = cluster.host.wake = 0;
 
-    const double assumed = base.intra.latency + base.collectives.latency;
-    const auto samples = samples_of(trace, cores);
-    std::vector<Sample> all;
-    for (std::size_t o = 0; o < samples.size(); ++o) {
-        if (samples[o].empty()) continue;
-        cluster.collectives.measured[o] = line_through(samples[o], assumed);
-        all.insert(all.end(), samples[o].begin(), samples[o].end());
-    }
-    if (all.empty()) return cluster;
-    std::sort(all.begin(), all.end(), [](const Sample& a, const Sample& b) { return a.share < b.share; });
-    const auto pooled = line_through(all, assumed);
-    std::string of_others;
-    for (const Operation operation :
-         {Operation::all_gather, Operation::reduce_scatter, Operation::all_reduce, Operation::broadcast}) {
-        auto& own = cluster.collectives.measured[static_cast<std::size_t>(operation)];
-        if (own.bandwidth > 0) continue;
-        own = pooled;
-        if (operation == Operation::broadcast) continue;
-        of_others += (of_others.empty() ? "" : ", ") + std::string(traces::name(operation));
-    }
-    if (!of_others.empty()) {
-        notes.push_back(
-            fmt::format("The trace has no {}: their bandwidth is taken from its other collectives ({:.3g} "
-                        "GB/s on the bus).",
-                        of_others, pooled.bandwidth * 1e-9));
-    }
+    know_collectives(samples_of(trace, cores), base.intra.latency + base.collectives.latency,
+                     cluster.collectives.measured, notes);
     return cluster;
 }
 

@@ -56,7 +56,6 @@ std::string optimizer_of(const Trace& trace) {
 
 struct Counts {
     std::map<Operation, std::int64_t> operations;
-    std::set<int> group_sizes;  // of all_gathers and reduce_scatters
     std::int64_t of(Operation operation) const {
         const auto found = operations.find(operation);
         return found == operations.end() ? 0 : found->second;
@@ -73,9 +72,6 @@ Counts count(const Trace& trace, int rank_index) {
         const Operation operation =
             c >= 0 ? trace.collectives.operation[static_cast<std::size_t>(c)] : by_kernel.of_event(e);
         ++counts.operations[operation];
-        const bool shards = operation == Operation::all_gather || operation == Operation::reduce_scatter;
-        if (c >= 0 && shards)
-            counts.group_sizes.insert(trace.collectives.group_size[static_cast<std::size_t>(c)]);
     }
     return counts;
 }
@@ -96,7 +92,23 @@ int ranks_of(const Trace& trace) {
     return std::max(ranks, 1);
 }
 
-Settings settings_of(const Trace& trace, int rank_index, int micro_batches) {
+bool is_fully_shard(const Trace& trace) {
+    return std::any_of(trace.ranges.name.begin(), trace.ranges.name.end(),
+                       [&](traces::StringId id) { return trace.strings[id].starts_with("FSDP::"); });
+}
+
+int shard_ranks_of(const Trace& trace) {
+    int least = 0;
+    for (std::size_t c = 0; c < trace.collectives.size(); ++c) {
+        const Operation operation = trace.collectives.operation[c];
+        if (operation != Operation::all_gather && operation != Operation::reduce_scatter) continue;
+        const int size = trace.collectives.group_size[c];
+        if (size > 0 && (least == 0 || size < least)) least = size;
+    }
+    return std::max(least, 1);
+}
+
+Settings settings_of(const Trace& trace, int rank_index, const StepFacts& step) {
     Settings settings;
     if (is_ours(trace)) {
         for (const auto& [key, value] : trace.config) {
@@ -111,7 +123,7 @@ Settings settings_of(const Trace& trace, int rank_index, int micro_batches) {
     };
     const int ranks = ranks_of(trace);
     set("run.ranks", std::to_string(ranks));
-    if (micro_batches > 1) set("train.accumulation", std::to_string(micro_batches));
+    if (step.micro_batches > 1) set("train.accumulation", std::to_string(step.micro_batches));
     if (const std::string optimizer = optimizer_of(trace); !optimizer.empty()) {
         set("optimizer.type", optimizer);
     } else {
@@ -125,24 +137,25 @@ Settings settings_of(const Trace& trace, int rank_index, int micro_batches) {
                        reductions = counts.of(Operation::all_reduce);
     if (gathers > 0 && scatters > 0) {
         set("parallel.mode", "fsdp");
-        const bool fsdp2 =
-            std::any_of(trace.ranges.name.begin(), trace.ranges.name.end(),
-                        [&](traces::StringId id) { return trace.strings[id].starts_with("FSDP::"); });
-        if (fsdp2) set("fsdp.layout", "fsdp2");
+        if (is_fully_shard(trace)) set("fsdp.layout", "fsdp2");
         // A unit that is freed behind its forward is gathered once more for its backward.
         const bool again = 2 * gathers >= 3 * scatters;
-        const int shard = counts.group_sizes.empty() ? ranks : *counts.group_sizes.begin();
-        const bool hybrid = reductions > 0 && shard < ranks && ranks % std::max(shard, 1) == 0;
+        const int shard = shard_ranks_of(trace);
+        const bool hybrid = reductions > 0 && shard < ranks && ranks % shard == 0;
         if (hybrid) set("fsdp.shard_group", std::to_string(shard));
-        const char* strategy = hybrid  ? again ? "HYBRID_SHARD" : "HYBRID_SHARD_ZERO2"
-                               : again ? "FULL_SHARD"
+        const bool freed = again || step.one_unit;
+        const char* strategy = hybrid  ? freed ? "HYBRID_SHARD" : "HYBRID_SHARD_ZERO2"
+                               : freed ? "FULL_SHARD"
                                        : "SHARD_GRAD_OP";
         set("fsdp.sharding_strategy", strategy);
-        settings.notes.push_back(
-            fmt::format("{} all-gathers to {} reduce-scatters: taken for {}. Prefetch and limiter are taken "
-                        "for PyTorch's "
-                        "defaults.",
-                        gathers, scatters, strategy));
+        const std::string why =
+            !again && step.one_unit
+                ? "the root alone is a unit, which is gathered once a step whether it is freed or not: taken"
+                : fmt::format("{} all-gathers to {} reduce-scatters: taken", gathers, scatters);
+        settings.notes.push_back(fmt::format("The strategy: {} for {}. {}", why, strategy,
+                                             is_fully_shard(trace)
+                                                 ? "The prefetch of units is taken for fully_shard's own."
+                                                 : "Prefetch and limiter are taken for PyTorch's defaults."));
         return settings;
     }
     set("parallel.mode", ranks > 1 && reductions > 0 ? "ddp" : ranks > 1 ? "ddp" : "none");

@@ -110,21 +110,29 @@ bool StepLifter::is_engine(const Point& point) const {
     return false;
 }
 
+// A root for all that is done.
+void StepLifter::add_whole_model() {
+    Node root;
+    root.name = root.class_name = "model";
+    root.calls.push_back({{Segment{}}, {}});
+    out_.step.nodes.push_back(root);
+    paths_.emplace_back();
+}
+
 LiftedRecording StepLifter::run() {
     find_parts();
     if (!out_.has_modules) {
-        Node root;
-        root.name = root.class_name = "model";
-        root.calls.push_back({{Segment{}}, {}});
-        out_.step.nodes.push_back(root);
-        paths_.emplace_back();
+        add_whole_model();
         places_.push_back({0, 0, 0, root_.start});
         open_places_.push_back(places_.back());
     }
     now_ = host_.start;
     for (const Point& point : points_) take(point);
     flush_ready();
+    if (out_.step.nodes.empty()) add_whole_model();  // a wrapper with nothing recorded inside
     complete_parameters();
+    for (const BucketMark& mark : buckets_) out_.buckets.push_back(mark.bytes);
+    out_.gathers = std::ssize(gathers_);
     return std::move(out_);
 }
 
@@ -232,17 +240,19 @@ void StepLifter::close(const Point& point) {
     const auto found =
         std::find_if(open_.begin(), open_.end(), [&](const Open& o) { return o.range == point.index; });
     if (found == open_.end()) return;
-    const bool was_module = found->node >= 0;
+    // What another thread left open inside it ends, too.
+    auto modules = std::count_if(found, open_.end(), [](const Open& o) { return o.node >= 0; });
     open_.erase(found, open_.end());
     wrapped_ = false;
-    if (!was_module) return;
-    open_places_.pop_back();
-    if (open_places_.empty()) return;
-    Place& parent = open_places_.back();
-    node(parent.node).calls[parent.call].own.emplace_back();
-    ++parent.segment;
-    parent.since = point.time;
-    places_.push_back(parent);
+    for (; modules > 0; --modules) {
+        open_places_.pop_back();
+        if (open_places_.empty()) return;
+        Place& parent = open_places_.back();
+        node(parent.node).calls[parent.call].own.emplace_back();
+        ++parent.segment;
+        parent.since = point.time;
+        places_.push_back(parent);
+    }
 }
 
 // --- items -------------------------------------------------------------------------------------------

@@ -40,7 +40,9 @@ struct LiftedRecording {
     bool has_modules = false;   // module ranges told the tree
     bool has_backward = false;  // autograd's nodes told where the backward begins
     ParametersFrom parameters = ParametersFrom::nothing;
-    std::int64_t element_bytes = 4;                 // of what is gathered, where shapes and gathers tell it
+    std::int64_t element_bytes = 4;     // of what is gathered, where shapes and gathers tell it
+    std::vector<std::int64_t> buckets;  // bytes of DDP's all-reduces in the backward, in their order
+    std::int64_t gathers = 0;           // of units, in the forward of the last micro-batch
     std::vector<std::int64_t> launch_ns, event_ns;  // of single calls
 };
 
@@ -49,7 +51,9 @@ struct StepLifterOptions {
     std::int64_t gradient_size = 4;  // bytes of an element
     std::int64_t launch_ns = 0;      // of a typical launching call
     bool whole_gradients =
-        false;  // gradients of category `gradients` are each a parameter's (nothing sharded)
+        false;                 // gradients of category `gradients` are each a parameter's (nothing sharded)
+    bool fully_shard = false;  // recorded under fully_shard, which shards each parameter by itself
+    int shard_ranks = 1;       // among which a unit is sharded
     const SharedCores* cores = nullptr;  // not null; outlives the lifting
 };
 

@@ -44,6 +44,7 @@ class StepLifter {
     enum class Part : std::uint8_t { before, data, forward, loss, backward, tail };
 
     void find_parts();
+    void add_whole_model();
     Part part_of(std::int64_t time) const;
     void take(const Point& point);
     void open(const Point& point);
@@ -71,6 +72,12 @@ class StepLifter {
     void complete_by_table();
     void read_shapes();
     void read_gathers();
+    struct UnitParameters;
+    UnitParameters parameters_of_unit(int unit, std::int64_t element_bytes);
+    std::vector<std::pair<int, int>> gathered_once(UnitParameters& known, std::int64_t elements);
+    void share_what_is_gathered_once(int unit, std::int64_t elements);
+    void replace_parameter(int gone, int kept);
+    void complete_by_buckets();
     void read_buckets();
     void place_gradients();
     const Place* place_at(std::int64_t time) const;

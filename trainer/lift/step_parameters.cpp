@@ -1,5 +1,6 @@
 // Which module has which parameters, and where in its backward their gradients are complete.
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <string>
 #include <utility>
@@ -33,6 +34,7 @@ void StepLifter::complete_parameters() {
         read_buckets();
         return;
     }
+    if (gathers_.empty()) complete_by_buckets();
     place_gradients();
 }
 
@@ -79,33 +81,117 @@ void StepLifter::read_shapes() {
     }
 }
 
-// The units' bytes, in the order in which they are gathered in the forward: what the shapes do not tell is a
-// parameter of the unit's module.
+// How a unit's gather is larger than its parameters. fully_shard pads each to the same rows on every rank;
+// FullyShardedDataParallel aligns each to 16 bytes, if at all, and pads their sum.
+struct StepLifter::UnitParameters {
+    std::vector<int> ids;
+    std::int64_t gathered = 0;  // elements that their gather has
+    std::int64_t padding = 0;   // that it may have beyond
+};
+
+StepLifter::UnitParameters StepLifter::parameters_of_unit(int unit, std::int64_t element_bytes) {
+    UnitParameters out;
+    const std::int64_t ranks = std::max<std::int64_t>(options_.shard_ranks, 1);
+    for (std::size_t n = 0; n < out_.step.nodes.size(); ++n) {
+        int up = static_cast<int>(n);
+        while (up > 0 && !node(up).unit) up = node(up).parent;
+        if (std::max(up, 0) != unit) continue;
+        for (const int p : out_.step.nodes[n].parameters) {
+            const LiftedParameter& parameter = out_.step.parameters[static_cast<std::size_t>(p)];
+            out.ids.push_back(p);
+            const std::int64_t rows = options_.fully_shard ? std::max<std::int64_t>(parameter.rows, 0) : 0;
+            const std::int64_t missing = rows > 0 ? (ranks - rows % ranks) % ranks : 0;
+            out.gathered += parameter.elements + (rows > 0 ? missing * (parameter.elements / rows) : 0);
+            if (!options_.fully_shard) out.padding += 16 / element_bytes - 1;
+        }
+    }
+    if (!options_.fully_shard) out.padding += ranks - 1;
+    return out;
+}
+
+// A parameter that two modules of a unit read (tied embeddings) is gathered once: where the shapes tell more
+// than the gather has, the later one of two of the same shape is the earlier one. The pairs, (later,
+// earlier).
+std::vector<std::pair<int, int>> StepLifter::gathered_once(UnitParameters& known, std::int64_t elements) {
+    const auto shape = [&](int id) {
+        const LiftedParameter& p = out_.step.parameters[static_cast<std::size_t>(id)];
+        return std::pair(p.elements, p.rows);
+    };
+    std::vector<std::pair<int, int>> pairs;
+    for (std::size_t i = known.ids.size(); i-- > 1;) {
+        const int id = known.ids[i];
+        if (shape(id).first > known.gathered - elements) continue;
+        const auto before = known.ids.begin() + static_cast<std::ptrdiff_t>(i);
+        const auto twin =
+            std::find_if(known.ids.begin(), before, [&](int o) { return shape(o) == shape(id); });
+        if (twin == before) continue;
+        pairs.emplace_back(id, *twin);
+        known.gathered -= shape(id).first;
+    }
+    return pairs;
+}
+
+void StepLifter::share_what_is_gathered_once(int unit, std::int64_t elements) {
+    UnitParameters known = parameters_of_unit(unit, out_.element_bytes);
+    std::vector<std::pair<int, int>> pairs = gathered_once(known, elements);
+    std::sort(pairs.rbegin(), pairs.rend());  // those behind move up
+    for (const auto& [gone, kept] : pairs) replace_parameter(gone, kept);
+}
+
+// Whoever has or reads `gone` reads `kept`; numbers behind it move up.
+void StepLifter::replace_parameter(int gone, int kept) {
+    for (Node& own : out_.step.nodes) {
+        const auto has = [](const std::vector<int>& list, int id) {
+            return std::find(list.begin(), list.end(), id) != list.end();
+        };
+        if (has(own.parameters, gone) && !has(own.parameters, kept) && !has(own.shared, kept))
+            own.shared.push_back(kept);
+        for (std::vector<int>* list : {&own.parameters, &own.shared}) {
+            std::erase(*list, gone);
+            for (int& id : *list) id -= id > gone;
+        }
+    }
+    out_.step.parameters.erase(out_.step.parameters.begin() + gone);
+}
+
+// The units' bytes, in the order in which they are gathered in the forward, win over the shapes: what only
+// elementwise operators read (the weight of a norm, a position embedding) is a parameter of the unit's
+// module.
 void StepLifter::read_gathers() {
     std::vector<int> units;  // nodes, in the order of their forward
     for (std::size_t n = 0; n < out_.step.nodes.size(); ++n)
         if (n == 0 || out_.step.nodes[n].unit) units.push_back(static_cast<int>(n));
     if (gathers_.size() + 1 == units.size()) units.erase(units.begin());  // the root has none of its own
     if (gathers_.empty() || gathers_.size() != units.size()) return;
-    std::vector<std::int64_t> known(units.size(), 0);
-    for (std::size_t n = 0; n < out_.step.nodes.size(); ++n) {
-        int up = static_cast<int>(n);
-        while (up > 0 && !node(up).unit) up = node(up).parent;
-        const auto unit = std::find(units.begin(), units.end(), up);
-        if (unit == units.end()) continue;
-        for (const int p : out_.step.nodes[n].parameters)
-            known[static_cast<std::size_t>(unit - units.begin())] +=
-                out_.step.parameters[static_cast<std::size_t>(p)].elements;
-    }
-    // Two bytes each where the shapes alone have more than half as many elements as there are bytes of four.
-    for (std::size_t u = 0; u < units.size(); ++u)
-        if (4 * known[u] > gathers_[u] + gathers_[u] / 16) out_.element_bytes = 2;
+    // Two bytes each where that is nearer to what most units gather.
+    std::int64_t of_two = 0;
     for (std::size_t u = 0; u < units.size(); ++u) {
-        const std::int64_t elements = gathers_[u] / out_.element_bytes, left = elements - known[u];
-        if (left <= elements / 100) continue;  // padding
-        add_parameter(units[u], {known[u] > 0 ? "others" : "parameters", left});
+        const auto off = [&](std::int64_t element_bytes) {
+            UnitParameters known = parameters_of_unit(units[u], element_bytes);
+            gathered_once(known, gathers_[u] / element_bytes);
+            return std::abs(element_bytes * known.gathered - gathers_[u]);
+        };
+        of_two += off(2) < off(4) ? 1 : -1;
+    }
+    if (of_two > 0) out_.element_bytes = 2;
+    for (std::size_t u = 0; u < units.size(); ++u) {
+        const std::int64_t elements = gathers_[u] / out_.element_bytes;
+        share_what_is_gathered_once(units[u], elements);
+        const UnitParameters known = parameters_of_unit(units[u], out_.element_bytes);
+        const std::int64_t left = elements - known.gathered;
+        if (left <= known.padding) continue;
+        add_parameter(units[u], {known.ids.empty() ? "parameters" : "others", left});
         if (out_.parameters == ParametersFrom::nothing) out_.parameters = ParametersFrom::gathers;
     }
+}
+
+// What all buckets of DDP have beyond the shapes is the root's, which is no unit's.
+void StepLifter::complete_by_buckets() {
+    std::int64_t all = 0;
+    for (const BucketMark& mark : buckets_) all += mark.bytes / static_cast<std::int64_t>(sizeof(float));
+    if (all == 0) return;
+    share_what_is_gathered_once(0, all);
+    if (const std::int64_t left = all - out_.step.elements(); left > 0) add_parameter(0, {"others", left});
 }
 
 // Each all-reduce of the backward is a bucket that was complete there.

@@ -74,6 +74,20 @@ TEST_F(PlanTrace, TheTableSaysTheErrorFirstAndEndsWithLinesToPaste) {
                                    HasSubstr("model = FSDP(model, sharding_strategy=ShardingStrategy.")));
 }
 
+// Over links as slow as these NO_SHARD wins, which moves a third less; fully_shard has no lines for it.
+TEST_F(PlanTrace, LinesForWhatWasRecordedAreThereWhateverRowWins) {
+    const std::string json = exported({"--fsdp.wrap=module:Block", "--run.device=sim",
+                                       "--sim.cluster=v100_pcie", "--sim.slow_link=intra:0.001"});
+    const std::string strategies = "--fsdp.sharding_strategy=FULL_SHARD,NO_SHARD";
+    const Json plan = train_json({"plan", json, strategies});
+    const Json& best = plan.at("rows").at(plan.at("shown").get<std::size_t>() - 1);
+    EXPECT_EQ(best.at("settings").at("fsdp.sharding_strategy"), "NO_SHARD");
+    const Outcome outcome = train({"plan", json, strategies});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.out,
+                AllOf(HasSubstr("fully_shard(model)"), HasSubstr("model = FSDP(model, sharding_strategy=")));
+}
+
 TEST_F(PlanTrace, ARowIsWrittenAsItsTraceAndAllAsADatabase) {
     const std::string json = exported({"--fsdp.wrap=module:Block"});
     const std::string plan = folder_ / "plan.sqlite", other = folder_ / "other.sqlite";
