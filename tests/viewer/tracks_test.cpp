@@ -2,6 +2,7 @@
 #include "viewer/timeline/tracks.h"
 
 #include <algorithm>
+#include <random>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -11,6 +12,7 @@
 
 #include "tests/viewer/mlp_sample.h"
 #include "traces/store/column_sink.h"
+#include "viewer/app/rank_steps.h"
 #include "viewer/timeline/details.h"
 #include "viewer/timeline/rows.h"
 #include "viewer/timeline/thread_titles.h"
@@ -20,6 +22,37 @@ namespace {
 
 using namespace traces;
 using testing::ElementsAre;
+
+TEST(RankSteps, AreThoseOfTheRankAloneInOrder) {
+    std::mt19937 random(3);
+    for (int round = 0; round < 50; ++round) {
+        Trace trace;
+        for (int rank = 0; rank < 6; ++rank) {
+            std::int64_t at = 0;
+            for (std::uint32_t n = random() % 5; n > 0; --n) {  // some ranks have none
+                Step step;
+                step.rank = rank;
+                step.number = n;
+                step.start = at += static_cast<std::int64_t>(random() % 100);
+                step.end = step.start + static_cast<std::int64_t>(random() % 100);
+                trace.steps.push_back(step);
+            }
+        }
+        for (int rank = -1; rank <= 6; ++rank) {
+            std::vector<const Step*> expected, found;
+            for (const Step& step : trace.steps)
+                if (step.rank == rank) expected.push_back(&step);
+            for (const Step& step : viewer::steps_of(trace, rank)) found.push_back(&step);
+            EXPECT_EQ(found, expected);
+            for (std::int64_t time = -1; time < 300; time += 7) {
+                const auto first = std::find_if(expected.begin(), expected.end(), [&](const Step* s) {
+                    return s->start <= time && time < s->end;
+                });
+                EXPECT_EQ(viewer::step_at(trace, rank, time), first == expected.end() ? nullptr : *first);
+            }
+        }
+    }
+}
 
 // One rank with one stream on which two kernels overlap, and a thread: step > module > call, a mark of a
 // start/end range across both.

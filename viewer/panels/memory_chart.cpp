@@ -8,6 +8,7 @@
 #include <imgui.h>
 
 #include "traces/store/trace.h"
+#include "viewer/app/rank_steps.h"
 #include "viewer/app/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/text.h"
@@ -85,10 +86,9 @@ CurvePart part_of_peak(const traces::Trace& trace, int rank_index, std::span<con
                              [](const MemoryPoint& p, std::int64_t t) { return p.time < t; }) -
             curve.begin());
     };
-    for (const traces::Step& step : trace.steps) {
-        if (step.rank != rank_index || peak_time_ns < step.start || peak_time_ns >= step.end) continue;
-        const std::size_t first = index_of(step.start);
-        return {first, index_of(step.end) - first, step.number};
+    if (const traces::Step* step = step_at(trace, rank_index, peak_time_ns)) {
+        const std::size_t first = index_of(step->start);
+        return {first, index_of(step->end) - first, step->number};
     }
     const std::size_t peak = index_of(peak_time_ns);
     const std::size_t first = peak > kPointsAroundPeak ? peak - kPointsAroundPeak : 0;

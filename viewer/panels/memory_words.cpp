@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "viewer/app/rank_steps.h"
 #include "viewer/draw/format.h"
 
 namespace shardscope::viewer {
@@ -11,10 +12,9 @@ using traces::MemorySpace;
 using traces::RankMemory;
 
 std::string moment(const traces::Trace& trace, int rank_index, std::int64_t time) {
-    for (const traces::Step& step : trace.steps) {
-        if (step.rank != rank_index || time < step.start || time >= step.end) continue;
-        return fmt::format("in step {}, {} after its start", step.number,
-                           format_duration(static_cast<double>(time - step.start)));
+    if (const traces::Step* step = step_at(trace, rank_index, time)) {
+        return fmt::format("in step {}, {} after its start", step->number,
+                           format_duration(static_cast<double>(time - step->start)));
     }
     return fmt::format("at {}", format_duration(static_cast<double>(time)));
 }
@@ -42,11 +42,9 @@ std::string other_facts(const RankMemory& memory) {
 }
 
 std::int64_t alignment(const traces::Trace& here, int here_rank, const traces::Trace& there, int there_rank) {
-    for (const traces::Step& step : here.steps) {
-        if (step.rank != here_rank) continue;
-        for (const traces::Step& same : there.steps) {
-            if (same.rank == there_rank && same.number == step.number) return step.start - same.start;
-            if (same.rank > there_rank) break;
+    for (const traces::Step& step : steps_of(here, here_rank)) {
+        for (const traces::Step& same : steps_of(there, there_rank)) {
+            if (same.number == step.number) return step.start - same.start;
         }
     }
     return here.first_ns - there.first_ns;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "traces/store/trace.h"
+#include "viewer/app/rank_steps.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -18,9 +19,7 @@ constexpr double kShortest = 1000;  // ns that are shown
 std::vector<StepTime> step_times(const traces::Trace& trace, int rank_index,
                                  const traces::RankSummary& rank) {
     std::unordered_map<std::int64_t, std::int64_t> host_start;
-    for (const traces::Step& step : trace.steps) {
-        if (step.rank == rank_index) host_start.emplace(step.number, step.start);
-    }
+    for (const traces::Step& step : steps_of(trace, rank_index)) host_start.emplace(step.number, step.start);
     std::vector<StepTime> steps;
     for (const traces::StepSummary& step : rank.steps) {
         StepTime time{step.number, {step.window_start, step.window_end}};

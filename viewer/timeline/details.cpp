@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "viewer/app/rank_steps.h"
 #include "viewer/draw/format.h"
 
 namespace shardscope::viewer {
@@ -73,10 +74,8 @@ std::string unit_text(const traces::Trace& trace, int id) {
 }
 
 std::string step_text(const traces::Trace& trace, int rank, std::int64_t time) {
-    for (const traces::Step& step : trace.steps) {
-        if (step.rank == rank && step.start <= time && time < step.end) return fmt::format("{}", step.number);
-    }
-    return {};
+    const traces::Step* step = step_at(trace, rank, time);
+    return step != nullptr ? fmt::format("{}", step->number) : std::string();
 }
 
 std::string copy_rate(std::int64_t bytes, std::int64_t ns) {

@@ -2,9 +2,11 @@
 // shortened to fit.
 #include "viewer/timeline/painter.h"
 
+#include <span>
 #include <string_view>
 #include <utility>
 
+#include "viewer/app/rank_steps.h"
 #include "viewer/app/theme.h"
 #include "viewer/draw/chart.h"
 #include "viewer/timeline/canvas.h"
@@ -129,10 +131,10 @@ class RowPainter : private Canvas {
     // --- steps -----------------------------------------------------------------------------------------
     // Lines at the edges of a rank's steps through its rows, from `top` to `bottom` on the screen.
     void step_lines(int rank, float top, float bottom) {
-        if (!room_for_step_lines(rank)) return;
+        const std::span<const traces::Step> steps = steps_of(p_.trace, rank);
+        if (!room_for_step_lines(steps)) return;
         float last = -kFar;
-        for (const traces::Step& step : p_.trace.steps) {
-            if (step.rank != rank) continue;
+        for (const traces::Step& step : steps) {
             for (const std::int64_t t : {step.start, step.end}) {
                 const float x = std::floor(x_of(t));
                 if (x < last + 4 || x < p_.area.left() || x >= p_.area.max.x) continue;
@@ -158,14 +160,11 @@ class RowPainter : private Canvas {
     }
 
     // Lines closer than a letter would be a pattern and no marks.
-    bool room_for_step_lines(int rank) const {
-        double count = 0, ns = 0;
-        for (const traces::Step& step : p_.trace.steps) {
-            if (step.rank != rank) continue;
-            count += 1;
-            ns += static_cast<double>(step.end - step.start);
-        }
-        return count > 0 && ns / count / p_.view.ns_per_pixel() >= static_cast<double>(font_);
+    bool room_for_step_lines(std::span<const traces::Step> steps) const {
+        double ns = 0;
+        for (const traces::Step& step : steps) ns += static_cast<double>(step.end - step.start);
+        const auto count = static_cast<double>(steps.size());
+        return !steps.empty() && ns / count / p_.view.ns_per_pixel() >= static_cast<double>(font_);
     }
 
     // --- selection -------------------------------------------------------------------------------------

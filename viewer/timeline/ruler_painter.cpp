@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "viewer/app/rank_steps.h"
 #include "viewer/app/theme.h"
 #include "viewer/draw/axis.h"
 #include "viewer/draw/chart.h"
@@ -55,8 +56,7 @@ class RulerPainter : private Canvas {
         const float y0 = a.min.y + font_ * 1.65F, y1 = a.top() - 2;
         std::vector<const traces::Step*> mine;
         std::vector<float> widths;
-        for (const traces::Step& step : p_.trace.steps) {
-            if (step.rank != p_.session.rank) continue;
+        for (const traces::Step& step : steps_of(p_.trace, p_.session.rank)) {
             mine.push_back(&step);
             widths.push_back(x_of(step.end) - x_of(step.start));
         }
