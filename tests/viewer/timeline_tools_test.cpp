@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -134,6 +135,18 @@ TEST(Marks, OfInvalidUtf8AreStillWritten) {
     MarkBook book;
     book.add({1, 1, "a\xff\xfe"});
     EXPECT_EQ(parse_marks(marks_json(book, "x")).all().size(), 1u);
+}
+
+TEST(Marks, BeyondWhatAViewCanShowAreRefusedWithASentence) {
+    for (const char* mark : {R"({"from_ns": -9223372036854775807})", R"({"from_ns": 9223372036854775807})",
+                             R"({"from_ns": 0, "to_ns": 9223372036854775807})"}) {
+        try {
+            parse_marks(std::string(R"({"shardscope_marks": 1, "marks": [)") + mark + "]}");
+            ADD_FAILURE() << mark;
+        } catch (const std::runtime_error& error) {
+            EXPECT_THAT(error.what(), testing::HasSubstr("mark 1 is at "));
+        }
+    }
 }
 
 TEST(Marks, AreRefusedWithASentenceWhereTheTextIsNone) {

@@ -13,6 +13,7 @@
 
 #include "shardscope/version.h"
 #include "traces/schema/schema.h"
+#include "viewer/timeline/time_view.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -26,8 +27,9 @@ std::optional<std::int64_t> parse_time(std::string_view text) {
         {{"", 1e6}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
     for (const auto& [name, ns] : kUnits) {
         if (unit != name) continue;
-        if (std::abs(value * ns) > 9e18) return std::nullopt;
-        return std::llround(value * ns);
+        if (std::abs(value * ns) > 4e18) return std::nullopt;
+        const std::int64_t time = std::llround(value * ns);
+        return is_viewable(time) ? std::optional(time) : std::nullopt;
     }
     return std::nullopt;
 }

@@ -18,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "viewer/timeline/time_view.h"
+
 namespace shardscope::viewer {
 namespace {
 
@@ -59,7 +61,9 @@ std::optional<TimeRange> take_range(const Json& object, const char* key) {
     const auto it = object.find(key);
     if (it == object.end() || it->is_null()) return std::nullopt;
     const TimeRange range{it->at(0).get<std::int64_t>(), it->at(1).get<std::int64_t>()};
-    return range.to > range.from ? std::optional(range) : std::nullopt;
+    // A range that no view can show is left out: the whole trace shows.
+    const bool shows = range.to > range.from && is_viewable(range.from) && is_viewable(range.to);
+    return shows ? std::optional(range) : std::nullopt;
 }
 
 SavedTrace trace_of(const Json& object) {

@@ -13,6 +13,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "viewer/timeline/time_view.h"
+
 namespace shardscope::viewer {
 namespace {
 
@@ -96,6 +98,11 @@ MarkBook parse_marks(std::string_view json) {
             mark.from = one.at("from_ns").get<std::int64_t>();
             mark.to = one.value("to_ns", mark.from);
             mark.text = one.value("text", std::string());
+            for (const std::int64_t time : {mark.from, mark.to}) {
+                if (!is_viewable(time))
+                    throw std::runtime_error(fmt::format(
+                        "mark {} is at {} ns, more than 73 years from the start", marks.size() + 1, time));
+            }
             marks.push_back(std::move(mark));
         }
         return MarkBook(std::move(marks));

@@ -6,6 +6,13 @@
 
 namespace shardscope::viewer {
 
+// Within 73 years of the start of the capture. Of such times a view with air around them, and every
+// difference in it, fits 64 bits; times from files beside the trace that lie farther out are refused.
+constexpr bool is_viewable(std::int64_t time) {
+    constexpr std::int64_t kFarthest = std::int64_t{1} << 61;
+    return time >= -kFarthest && time <= kFarthest;
+}
+
 struct TimeView {
     std::int64_t from = 0, to = 1;  // visible time, half-open, never empty
     double width = 1;               // pixels
