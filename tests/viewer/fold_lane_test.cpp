@@ -3,13 +3,19 @@
 #include "viewer/timeline/fold_lane.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "traces/store/column_sink.h"
 #include "viewer/timeline/folded_rows.h"
+#include "viewer/timeline/memory_rows.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -187,6 +193,67 @@ TEST(Hit, SaysHowManyEventsAPixelHoldsAndHowBusyItIs) {
     EXPECT_EQ(hit->events, 3);
     EXPECT_DOUBLE_EQ(hit->busy, 0.6);
     EXPECT_FALSE(hit_lane(lane, fold_lane(lane, view, 100), view, 1.5));
+}
+
+// Every pixel column of the memory row reaches exactly as high as its totals say, however the curve jumps.
+TEST(MemoryRuns, FillEveryColumnToItsTotals) {
+    constexpr int kColumns = 300, kHeight = 40;
+    constexpr std::int64_t kMost = 1'000'000;
+    std::mt19937 random(11);
+    std::vector<FoldedColumn> columns(kColumns);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+        FoldedColumn& column = columns[i];
+        if (i % 3 != 0) column = columns[i - 1];  // some are alike
+        if (i % 3 != 0) continue;
+        for (std::int64_t& bytes : column.at_highest)
+            bytes = random() % 2 == 0 ? 0 : static_cast<std::int64_t>(random() % (kMost / 8));
+        column.highest = std::accumulate(column.at_highest.begin(), column.at_highest.end(), std::int64_t{0});
+        column.lowest = column.highest / 2;
+    }
+    const auto pixels = [](std::int64_t bytes) {
+        return static_cast<int>(std::lround(static_cast<double>(bytes) * static_cast<double>(kHeight) /
+                                            static_cast<double>(kMost)));
+    };
+    std::vector<int> solid(kColumns, 0), pale(kColumns, 0), top(kColumns, 0);
+    const auto runs = memory_runs(columns, kMost, kHeight);
+    EXPECT_LT(runs.size(), columns.size() * traces::kMemoryCategories);
+    for (const MemoryRun& run : runs) {
+        for (int c = run.first; c < run.first + run.count; ++c) {
+            const auto at = static_cast<std::size_t>(c);
+            (run.pale ? pale : solid)[at] += run.top - run.bottom;
+            top[at] = std::max(top[at], run.top);
+        }
+    }
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+        EXPECT_EQ(top[i], pixels(columns[i].highest)) << "column " << i;
+        EXPECT_EQ(solid[i], pixels(columns[i].lowest)) << "column " << i;
+        EXPECT_EQ(solid[i] + pale[i], top[i]) << "column " << i << ": nothing overlaps, nothing is left out";
+    }
+}
+
+TEST(MemoryRows, HaveAColumnForEveryPixelOfACurveThatNeverRests) {
+    traces::ColumnSink sink;
+    sink.add(traces::RankRow{.global_pid = 1, .global_tid = 1, .host = "host"});
+    for (int i = 0; i < 20'000; ++i) {
+        traces::MemoryRow row;
+        row.time = i * 100;
+        row.bytes = i % 2 == 0 ? 1000 + i : -(1000 + i - 1);
+        row.category = static_cast<traces::MemoryCategory>((i / 2) % traces::kMemoryCategories);
+        sink.add(row);
+    }
+    const TracePtr trace = sink.take();
+    AnalysisCache analyses;
+    Row row;
+    row.kind = Row::Kind::memory;
+    row.rank = 0;
+    MemoryRows rows;
+    const TimeView view{0, 2'000'000, 1500};
+    for (int i = 0; i < 5000 && rows.find(0) == nullptr; ++i) {
+        rows.update(analyses, trace, {&row}, view);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ASSERT_NE(rows.find(0), nullptr);
+    EXPECT_EQ(rows.find(0)->columns.size(), 1500U);
 }
 
 TEST(StripRuns, MergeColumnsThatLookAlike) {

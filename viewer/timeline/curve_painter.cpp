@@ -18,13 +18,16 @@ class CurvePainter : private Canvas {
         const auto it = p_.memory.find(row.rank);
         if (it == p_.memory.end() || it->second.most <= 0 || it->second.columns.empty()) return;
         const MemoryRow& memory = it->second;
-        const float scale = (row.height - 2) / static_cast<float>(memory.most);
         const float step = p_.area.width() / static_cast<float>(memory.columns.size());
-        for (const ColumnRun& run : equal_runs(memory.columns)) {
-            const FoldedColumn& column = memory.columns[static_cast<std::size_t>(run.first)];
-            if (column.highest <= 0) continue;
+        const float bottom = y_of(row) + row.height;
+        const int height = static_cast<int>(row.height) - 2;
+        for (const MemoryRun& run : memory_runs(memory.columns, memory.most, height)) {
             const float x0 = p_.area.left() + step * static_cast<float>(run.first);
-            stack(column, x0, x0 + step * static_cast<float>(run.count), y_of(row) + row.height, scale);
+            const Color color = category_color(static_cast<traces::MemoryCategory>(run.category));
+            draw_.AddRectFilled(
+                {x0, bottom - static_cast<float>(run.top)},
+                {x0 + step * static_cast<float>(run.count), bottom - static_cast<float>(run.bottom)},
+                faded(color, run.pale ? 0.45F : 0.9F));
         }
     }
 
@@ -53,21 +56,6 @@ class CurvePainter : private Canvas {
         const float y = y_of(row);
         draw_.AddRectFilled({p_.area.left(), y}, {p_.area.max.x, y + row.height},
                             faded(theme::text(), 0.025F));
-    }
-
-    // The categories at the column's highest moment, the largest total at the top; pale above its lowest.
-    void stack(const FoldedColumn& column, float x0, float x1, float bottom, float scale) {
-        const float lowest = bottom - static_cast<float>(column.lowest) * scale;
-        float y = bottom;
-        for (std::size_t c = 0; c < column.at_highest.size(); ++c) {
-            if (column.at_highest[c] <= 0) continue;
-            const Color color = category_color(static_cast<traces::MemoryCategory>(c));
-            const float top = y - static_cast<float>(column.at_highest[c]) * scale;
-            if (y > lowest) draw_.AddRectFilled({x0, std::max(top, lowest)}, {x1, y}, faded(color, 0.9F));
-            if (top < lowest - 0.5F)
-                draw_.AddRectFilled({x0, top}, {x1, std::min(y, lowest)}, faded(color, 0.45F));
-            y = top;
-        }
     }
 };
 

@@ -2,11 +2,12 @@
 #include "viewer/timeline/memory_rows.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace shardscope::viewer {
 namespace {
 
-constexpr std::size_t kMostRectangles = 1200;  // of all curves in sight
+constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
 // After the trace's end nothing is known of the memory.
 void clear_outside(std::vector<FoldedColumn>& columns, const TimeView& view, const traces::Trace& trace) {
@@ -21,39 +22,6 @@ bool is_shown(const std::vector<const Row*>& rows, int rank) {
     });
 }
 
-// How many it takes to draw them: one for each category of a run of equal columns, or two.
-std::size_t rectangles(const std::vector<FoldedColumn>& columns) {
-    std::size_t count = 0;
-    for (const ColumnRun& run : equal_runs(columns)) {
-        const FoldedColumn& column = columns[static_cast<std::size_t>(run.first)];
-        const auto held = std::count_if(column.at_highest.begin(), column.at_highest.end(),
-                                        [](std::int64_t bytes) { return bytes > 0; });
-        count += static_cast<std::size_t>(held) + (column.lowest < column.highest ? 1 : 0);
-    }
-    return count;
-}
-
-// Two columns as one, with the extremes of both.
-std::vector<FoldedColumn> widened(const std::vector<FoldedColumn>& columns) {
-    std::vector<FoldedColumn> wide;
-    for (std::size_t i = 0; i < columns.size(); i += 2) {
-        FoldedColumn column = columns[i];
-        if (i + 1 < columns.size()) {
-            const FoldedColumn& next = columns[i + 1];
-            if (next.lowest < column.lowest) {
-                column.lowest = next.lowest;
-                column.at_lowest = next.at_lowest;
-            }
-            if (next.highest > column.highest) {
-                column.highest = next.highest;
-                column.at_highest = next.at_highest;
-            }
-        }
-        wide.push_back(column);
-    }
-    return wide;
-}
-
 }  // namespace
 
 void MemoryRows::update(AnalysisCache& analyses, const TracePtr& trace, const std::vector<const Row*>& rows,
@@ -61,9 +29,6 @@ void MemoryRows::update(AnalysisCache& analyses, const TracePtr& trace, const st
     const bool moved = !(range_ == TimeRange{view.from, view.to}) || width_ != view.width;
     range_ = {view.from, view.to};
     width_ = view.width;
-    const auto curves = std::count_if(rows.begin(), rows.end(),
-                                      [](const Row* row) { return row->kind == Row::Kind::memory; });
-    const std::size_t most = kMostRectangles / static_cast<std::size_t>(std::max<std::ptrdiff_t>(1, curves));
     for (const Row* row : rows) {
         if (row->kind != Row::Kind::memory) continue;
         const auto curve = analyses.category_curve(trace, row->rank);
@@ -77,8 +42,6 @@ void MemoryRows::update(AnalysisCache& analyses, const TracePtr& trace, const st
         if (moved || memory.columns.empty()) {
             memory.columns = fold_curve(*curve, view.from, view.to, static_cast<int>(view.width));
             clear_outside(memory.columns, view, *trace);
-            while (memory.columns.size() > 1 && rectangles(memory.columns) > most)
-                memory.columns = widened(memory.columns);
         }
     }
     if (moved) std::erase_if(rows_, [&](const auto& m) { return !is_shown(rows, m.first); });
@@ -87,6 +50,40 @@ void MemoryRows::update(AnalysisCache& analyses, const TracePtr& trace, const st
 const MemoryRow* MemoryRows::find(int rank_index) const {
     const auto found = rows_.find(rank_index);
     return found == rows_.end() ? nullptr : &found->second;
+}
+
+std::vector<MemoryRun> memory_runs(const std::vector<FoldedColumn>& columns, std::int64_t most, int height) {
+    std::vector<MemoryRun> runs;
+    if (most <= 0) return runs;
+    const double scale = static_cast<double>(height) / static_cast<double>(most);
+    const auto pixels = [&](std::int64_t bytes) {
+        return static_cast<int>(std::lround(static_cast<double>(bytes) * scale));
+    };
+    std::vector<std::int64_t> below(columns.size(), 0);
+    for (int category = 0; category < traces::kMemoryCategories; ++category) {
+        std::size_t solid = kNone, pale = kNone;  // the run that the next column may go on with
+        const auto add = [&](std::size_t& last, MemoryRun run) {
+            if (run.bottom >= run.top) {
+                last = kNone;
+            } else if (last != kNone && runs[last].goes_on_with(run)) {
+                ++runs[last].count;
+            } else {
+                last = runs.size();
+                runs.push_back(run);
+            }
+        };
+        for (std::size_t i = 0; i < columns.size(); ++i) {
+            const FoldedColumn& column = columns[i];
+            const std::int64_t bytes =
+                std::max<std::int64_t>(0, column.at_highest[static_cast<std::size_t>(category)]);
+            const int bottom = pixels(below[i]), top = pixels(below[i] += bytes);
+            const int always = std::clamp(pixels(column.lowest), bottom, top);
+            const int at = static_cast<int>(i);
+            add(solid, {at, 1, category, bottom, always, false});
+            add(pale, {at, 1, category, always, top, true});
+        }
+    }
+    return runs;
 }
 
 }  // namespace shardscope::viewer

@@ -17,8 +17,22 @@ namespace shardscope::viewer {
 struct MemoryRow {
     std::shared_ptr<const CategoryCurve> curve;
     std::int64_t most = 0;              // of the whole curve: the row's full height
-    std::vector<FoldedColumn> columns;  // of the view; a pixel each, or more where they differ too much
+    std::vector<FoldedColumn> columns;  // of the view; a pixel each
 };
+
+// A rectangle of the row's picture: neighbouring columns in which a category reaches over the same pixels,
+// counted from the row's bottom.
+struct MemoryRun {
+    int first = 0, count = 0;  // columns
+    int category = 0;          // of MemoryCategory
+    int bottom = 0, top = 0;   // pixels
+    bool pale = false;         // above the column's lowest total: not held all the time
+    bool goes_on_with(const MemoryRun& next) const {
+        return first + count == next.first && bottom == next.bottom && top == next.top;
+    }
+};
+// The categories at each column's highest moment, stacked; `most` bytes are `height` pixels.
+std::vector<MemoryRun> memory_runs(const std::vector<FoldedColumn>& columns, std::int64_t most, int height);
 
 class MemoryRows {
   public:
