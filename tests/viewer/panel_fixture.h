@@ -62,13 +62,13 @@ class PanelsTest : public testing::Test {
     std::string draw(Panel& panel, float width = 1600, float height = 820) {
         for (int settled = 0, frames = 0; settled < 3 && frames < 4000; ++frames) {
             frame(panel, width, height);
+            EXPECT_EQ(session_.analyses.failure(), "");
             session_.poll();
             settled = session_.working() ? 0 : settled + 1;
             if (session_.working()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
         }
         items::begin_frame();
         EXPECT_FALSE(session_.working());
-        EXPECT_EQ(session_.analyses.failure(), "");
         return clipboard_;
     }
 

@@ -13,6 +13,7 @@
 #include "tests/viewer/mlp_sample.h"
 #include "tests/viewer/panel_fixture.h"
 #include "traces/store/column_sink.h"
+#include "viewer/app/panel_list.h"
 #include "viewer/app/session.h"
 #include "viewer/app/style.h"
 #include "viewer/panels/panel.h"
@@ -142,15 +143,14 @@ TEST_F(PanelsTest, AFileThatCannotBeReadIsNamedWithItsReason) {
 
 TEST_F(PanelsTest, ATraceWithNothingInItIsNoFault) {
     session_.add_trace(std::make_shared<traces::Trace>(), "empty.sqlite");
-    for (const auto& panel : {make_runs_panel(), make_modules_panel(), make_summary_panel(),
-                              make_memory_panel(), make_compare_panel()}) {
+    for (const auto& panel : make_panels()) {
         draw(*panel);
     }
     EXPECT_THAT(draw(*make_modules_panel()), HasSubstr("names no modules"));
     EXPECT_THAT(draw(*make_memory_panel()), HasSubstr("no allocations"));
 }
 
-// viewers.md's budget: a software renderer keeps its frame rate below 10,000 rectangles and 100 commands.
+// A software renderer keeps its frame rate below 10,000 rectangles and 100 commands.
 TEST_F(PanelsTest, FramesStayCheapAlsoForLongRuns) {
     open({.per_linear = true, .steps = 60, .layers = 24}, "long.sqlite");
     open({.per_linear = false, .steps = 60, .layers = 24}, "root.sqlite");
@@ -164,17 +164,27 @@ TEST_F(PanelsTest, FramesStayCheapAlsoForLongRuns) {
 
 TEST_F(PanelsTest, EveryPanelDrawsInAnySize) {
     open_root_and_linear();
-    for (const auto& panel : {make_runs_panel(), make_modules_panel(), make_summary_panel(),
-                              make_memory_panel(), make_compare_panel()}) {
+    for (const auto& panel : make_panels()) {
         for (const float size : {1.0F, 40.0F, 200.0F, 1000.0F}) draw(*panel, size, size);
     }
+}
+
+// Menus, keys and the rail take names and titles from the list, pages from the panels.
+TEST(PanelList, NamesThePanelsInTheirOrder) {
+    const auto panels = make_panels();
+    ASSERT_EQ(panels.size(), kPanelList.size());
+    for (std::size_t i = 0; i < panels.size(); ++i) {
+        EXPECT_EQ(panels[i]->name(), kPanelList[i].name);
+        EXPECT_NE(panel_title(panels[i]->name()), panels[i]->name()) << "a title for people";
+        EXPECT_NE(panel_group(panels[i]->name()), "");
+    }
+    EXPECT_EQ(panel_title("idle"), "Idle & Path");
 }
 
 // A mouse that wanders over everything and clicks: no panel may fall over.
 TEST_F(PanelsTest, HoveringAndClickingEverywhereIsSafe) {
     open_root_and_linear();
-    for (const auto& panel : {make_runs_panel(), make_modules_panel(), make_summary_panel(),
-                              make_memory_panel(), make_compare_panel()}) {
+    for (const auto& panel : make_panels()) {
         draw(*panel);
         for (float y = 5; y < 800; y += 37) {
             for (float x = 5; x < 1600; x += 61) {
@@ -185,6 +195,7 @@ TEST_F(PanelsTest, HoveringAndClickingEverywhereIsSafe) {
         }
         ImGui::GetIO().MouseDown[0] = false;
         ImGui::GetIO().MousePos = {-1e9F, -1e9F};
+        EXPECT_NE(draw(*panel), "") << panel->name() << " shows nothing any more";
     }
     EXPECT_LT(session_.active, session_.open.size());
 }

@@ -167,6 +167,45 @@ TEST(AnalysisCache, SaysWhichAnalysisFailedAndGoesOn) {
     EXPECT_NE(wait_for(cache, [&] { return cache.info(trace); }), nullptr);
 }
 
+TEST(AnalysisCache, AFailureIsSaidWhereItIsAskedForAndGoesWithItsTrace) {
+    AnalysisCache cache;
+    const TracePtr bad = mlp_sample({}, "bad"), good = mlp_sample({}, "good");
+    const auto fail = [](const auto&) -> int { throw std::runtime_error("out of luck"); };
+    for (int i = 0; i < 5000 && cache.failure().empty(); ++i) {
+        cache.get<int>("fails", {bad}, fail);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ASSERT_NE(cache.failure(), "");
+    cache.begin_frame();  // that asks for another: what failed before is not its affair
+    EXPECT_NE(wait_for(cache, [&] { return cache.info(good); }), nullptr);
+    EXPECT_EQ(cache.failure(), "");
+    cache.begin_frame();  // the question again: the answer is known
+    EXPECT_EQ(cache.get<int>("fails", {bad}, fail), nullptr);
+    EXPECT_FALSE(cache.busy());
+    EXPECT_THAT(cache.failure(), HasSubstr("out of luck"));
+    cache.forget(bad);
+    EXPECT_EQ(cache.failure(), "");
+}
+
+TEST(AnalysisCache, AsksOfATraceThatWasReadAgainWhatWasOnShowOfTheOneBefore) {
+    AnalysisCache cache;
+    const TracePtr before = mlp_sample({}, "run"), after = mlp_sample({}, "run");
+    const auto one = [](const auto& t) { return static_cast<int>(t.front()->ranks.size()); };
+    const auto ask = [&](const TracePtr& of) { return cache.get<int>("ranks", {of}, one); };
+    const auto sum = [](const auto&) { return 0; };
+    ASSERT_NE(wait_for(cache, [&] { return cache.get<int>("long ago", {before}, sum); }), nullptr);
+    cache.begin_frame();
+    cache.begin_frame();
+    ASSERT_NE(wait_for(cache, [&] { return ask(before); }), nullptr);
+    ASSERT_NE(wait_for(cache, [&] { return cache.derived<int>("derived", {before}, sum); }), nullptr);
+    cache.renew(before, after);
+    for (int i = 0; i < 5000 && cache.busy_with(after); ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_NE(ask(after), nullptr);                                   // without a wait
+    EXPECT_EQ(cache.derived<int>("derived", {after}, sum), nullptr);  // it may hold what is of `before`
+    EXPECT_EQ(cache.get<int>("long ago", {after}, sum), nullptr);     // nobody looks at it
+}
+
 // --- actions
 // ------------------------------------------------------------------------------------------------
 
@@ -174,7 +213,6 @@ class NamedPanel final : public Panel {
   public:
     explicit NamedPanel(std::string name) : name_(std::move(name)) {}
     std::string_view name() const override { return name_; }
-    std::string_view title() const override { return name_; }
     void draw(Session&, const Frame&) override {}
     void act(std::string_view action, Session&) override { acted = action; }
     std::string acted;
@@ -297,8 +335,8 @@ TEST(Range, IsInMillisecondsUnlessItSaysSo) {
     EXPECT_EQ(parse_range("1.5:2"), (TimeRange{1'500'000, 2'000'000}));
     EXPECT_EQ(parse_range("500us:2ms"), (TimeRange{500'000, 2'000'000}));
     EXPECT_EQ(parse_range("7ns:1s"), (TimeRange{7, 1'000'000'000}));
-    for (const char* bad :
-         {"", ":", "1", "1:", ":2", "2:1", "1:1", "1h:2h", "a:b", "1:2:3", "nan:2", "1:1e300"}) {
+    for (const char* bad : {"", ":", "1", "1:", ":2", "2:1", "1:1", "1h:2h", "a:b", "1:2:3", "nan:2",
+                            "1:1e300", "-9e9s:9e9s"}) {  // whose length no 64 bits hold
         EXPECT_EQ(parse_range(bad), std::nullopt) << bad;
     }
 }

@@ -13,6 +13,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class RunsPanelTest : public PanelsTest {
   protected:
@@ -59,6 +60,23 @@ TEST_F(RunsPanelTest, TellsFaultsInSentences) {
     const auto faults = traces::check_trace(*session_.trace());
     ASSERT_FALSE(faults.empty());
     EXPECT_THAT(draw(*make_runs_panel()), HasSubstr(faults.front()));
+}
+
+TEST_F(RunsPanelTest, ARunThatGoesOnIsNoFault) {
+    traces::RunBuilder run;
+    run.kernel(0, 10, 20, 5);
+    auto trace = run.take();
+    trace->ended = false;
+    session_.add_trace(std::move(trace), "live.sqlite");
+    const auto panel = make_runs_panel();
+    EXPECT_THAT(draw(*panel), HasSubstr("The run did not end"));
+    const int faults = std::stoi(item("runs.value.faults"));
+    EXPECT_EQ(item("runs.files.live.sqlite.state"), "did not end");
+    session_.current()->grew = std::chrono::steady_clock::now();
+    EXPECT_THAT(draw(*panel), AllOf(HasSubstr("The run goes on"), Not(HasSubstr("The run did not end"))));
+    EXPECT_EQ(item("runs.value.faults"), std::to_string(faults - 1));
+    EXPECT_EQ(item("runs.files.live.sqlite.state"), "running");
+    EXPECT_EQ(item("runs.files.live.sqlite.faults"), std::to_string(faults - 1));
 }
 
 TEST_F(RunsPanelTest, ForeignTracesSayThatTheyNameNoConfiguration) {

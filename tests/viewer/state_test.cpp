@@ -60,7 +60,6 @@ class PlainPanel final : public Panel {
   public:
     explicit PlainPanel(std::string name) : name_(std::move(name)) {}
     std::string_view name() const override { return name_; }
-    std::string_view title() const override { return name_; }
     void draw(Session&, const Frame&) override {}
     std::string saved() const override { return kept; }
     void restore(std::string_view saved) override { kept = saved; }
@@ -111,6 +110,15 @@ TEST_F(StateTest, ThatIsDamagedIsLeftAsideWithASentence) {
     std::string message;
     EXPECT_FALSE(read_state(path("absent.json"), message));
     EXPECT_EQ(message, "");  // a first start is nothing to complain of
+}
+
+TEST_F(StateTest, ARangeBeyondWhatAViewCanShowIsLeftOut) {
+    const SavedState state = parse_state(
+        R"({"traces": [{"path": "a", "visible": [-9223372036854775807, 9223372036854775807],
+                        "limit": [0, 9223372036854775807]}]})");
+    ASSERT_EQ(state.traces.size(), 1U);
+    EXPECT_FALSE(state.traces[0].visible);
+    EXPECT_FALSE(state.traces[0].limit);
 }
 
 TEST_F(StateTest, IsKeptWhereTheSystemKeepsStates) {
@@ -247,6 +255,9 @@ TEST_F(StateTest, ARunThatGoesOnIsReadAgainAsItGrows) {
     }
     EXPECT_TRUE(grown);
     EXPECT_EQ(session.current()->notice, "");
+    EXPECT_THAT(run_state(*session.current()), HasSubstr("running, 1 step, "));
+    session.current()->grew.reset();  // as after a while without growth
+    EXPECT_EQ(run_state(*session.current()), "the run did not end");
 }
 
 // --- colours

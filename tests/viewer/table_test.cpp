@@ -39,7 +39,6 @@ class TablePanel final : public Panel {
   public:
     explicit TablePanel(std::shared_ptr<const TableModel> shown) : model(std::move(shown)) {}
     std::string_view name() const override { return "table"; }
-    std::string_view title() const override { return "Table"; }
     void draw(Session&, const Frame&) override {
         const TableEvents now = draw_table("t", model, state, {.name = "kernels"});
         if (now.clicked) events.clicked = now.clicked;

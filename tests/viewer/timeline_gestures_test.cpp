@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,6 +15,7 @@
 #include <imgui.h>
 
 #include "tests/viewer/mlp_sample.h"
+#include "traces/store/column_sink.h"
 #include "viewer/app/actions.h"
 #include "viewer/app/program.h"
 #include "viewer/app/shell.h"
@@ -492,6 +495,106 @@ TEST_F(GesturesTest, EveryTimelineActionCanBeDoneAtAnyTime) {
         }
     }
     settle();
+}
+
+// What a person could see or feel of the program: the picture's triangles and the session.
+class ActionsChange : public GesturesTest {
+  protected:
+    ActionsChange() { ImGui::GetIO().ConfigInputTextCursorBlink = false; }
+
+    std::string signature() {
+        settle();
+        std::uint64_t hash = 0;
+        const ImDrawData* data = ImGui::GetDrawData();
+        for (int i = 0; i < data->CmdListsCount; ++i) {
+            const auto& vertices = data->CmdLists[i]->VtxBuffer;
+            const auto* bytes = reinterpret_cast<const char*>(vertices.Data);
+            hash = hash * 31 + std::hash<std::string_view>{}(
+                                   {bytes, static_cast<std::size_t>(vertices.Size) * sizeof(ImDrawVert)});
+        }
+        const OpenTrace& open = entry();
+        return std::to_string(hash) + clipboard_ + to_json(open.rows) + std::to_string(open.visible.from) +
+               " " + std::to_string(open.visible.to) + (open.limit ? "limited" : "") +
+               std::to_string(session().selected.index);
+    }
+    static std::unique_ptr<traces::Trace> forward_and_backward() {
+        traces::ColumnSink sink;
+        const std::int64_t thread = traces::global_tid(1, 1);
+        sink.add(traces::RankRow{.global_pid = traces::global_pid(1), .global_tid = thread, .host = "host"});
+        sink.add(traces::ThreadRow{thread, "main", 0});
+        sink.add(traces::ModuleRow{4, -1, "Linear_0", "Linear", "net.0"});
+        for (const auto& [name, start] : {std::pair{"nn.Module: Linear_0", 0}, std::pair{"backward", 500}}) {
+            traces::RangeRow row;
+            row.start = start;
+            row.end = start + 100;
+            row.text = sink.intern(name);
+            row.global_tid = thread;
+            row.module = 4;
+            sink.add(row);
+        }
+        return sink.take();
+    }
+    // The first event of a kind that fits.
+    template <class Fits>
+    SelectedEvent event(EventKind kind, std::size_t count, const Fits& fits) {
+        for (std::size_t i = 0; i < count; ++i) {
+            if (fits(i)) return {kind, static_cast<std::int64_t>(i)};
+        }
+        ADD_FAILURE() << "no such event";
+        return {};
+    }
+};
+
+TEST_F(ActionsChange, EveryTimelineActionDoesSomethingSomewhere) {
+    const traces::Trace& trace = *session().trace();
+    const SelectedEvent kernel = event(EventKind::device, trace.device.size(), [&](std::size_t i) {
+        return trace.device.kind[i] == traces::DeviceKind::kernel && i > trace.device.size() / 2;
+    });
+    const SelectedEvent collective = event(EventKind::device, trace.device.size(), [&](std::size_t i) {
+        return trace.device.kind[i] == traces::DeviceKind::communication;
+    });
+    const SelectedEvent module = event(EventKind::range, trace.ranges.size(), [&](std::size_t i) {
+        return trace.ranges.kind[i] == traces::RangeKind::module;
+    });
+    std::set<std::string_view> dead;
+    for (const Action& action : actions()) {
+        if (action.panel == "timeline") dead.insert(action.id);
+    }
+    ASSERT_GT(dead.size(), 30U);
+    const auto found = [&] { program_.shown().act("find_same", session()); };
+    for (const SelectedEvent& start : {kernel, collective, module, SelectedEvent{}}) {
+        session().selected = start;
+        if (start.kind != EventKind::none) found();
+        for (const Action& action : actions()) {
+            if (dead.count(action.id) == 0) continue;
+            session().fit();
+            session().selected = start;
+            run_action("zoom_in", program_);  // there is something to go back to, and on both sides
+            settle();
+            if (action.id == "forward") run_action("back", program_);
+            if (action.id == "no_limit") run_action("limit", program_);
+            if (action.id == "scroll_up" || action.id == "page_up") run_action("page_down", program_);
+            if (action.id == "row_up") run_action("row_down", program_);
+            if (action.id.ends_with("_mark")) {
+                run_action("mark", program_);
+                session().selected = {};
+                session().fit();
+                run_action("mark", program_);
+            }
+            const std::string before = signature();
+            ASSERT_TRUE(run_action(action.id, program_)) << action.id;
+            if (signature() != before) dead.erase(action.id);
+            ImGui::SetWindowFocus(nullptr);  // a field that was opened is left
+        }
+    }
+    // The sample's backward has no ranges of its own.
+    session().add_trace(forward_and_backward(), "tied");
+    session().set_active(1);
+    session().selected = {EventKind::range, 0};
+    const std::string before = signature();
+    ASSERT_TRUE(run_action("follow_backward", program_));
+    if (signature() != before) dead.erase("follow_backward");
+    EXPECT_EQ(dead, std::set<std::string_view>{});
 }
 
 }  // namespace

@@ -29,17 +29,24 @@ struct AnalysisCache::Impl {
     enum class State { waiting, running, done };
     struct Entry {
         State state = State::waiting;
+        std::string name;
         std::vector<TracePtr> traces;
-        std::function<Result<void>()> make;
+        Maker make;
+        bool renewable = false;  // `make` is kept, for the trace's successor
         Result<void> value;
+        std::string failure;      // the sentence, where there is no value
         std::uint64_t asked = 0;  // grows with each question; the newest question is answered first
+
+        bool of(const TracePtr& trace) const {
+            return std::find(traces.begin(), traces.end(), trace) != traces.end();
+        }
     };
 
     mutable std::mutex mutex;
     std::condition_variable changed;
     std::map<std::string, std::shared_ptr<Entry>> entries;
     std::uint64_t questions = 0;
-    std::string failure;
+    std::uint64_t frame_before = 0, frame_now = 0;  // `questions` when the frame began
     bool stop = false;
     std::thread worker{[this] { work(); }};
 
@@ -71,16 +78,36 @@ struct AnalysisCache::Impl {
             Result<void> value;
             std::string error;
             try {
-                value = entry->make();
+                value = entry->make(entry->traces);
             } catch (const std::exception& e) {
                 error = e.what();
             }
             lock.lock();
             entry->value = std::move(value);
-            entry->make = nullptr;
+            if (!entry->renewable) entry->make = nullptr;
             entry->state = State::done;
-            if (!error.empty()) failure = "An analysis failed: " + error;
+            if (!error.empty()) entry->failure = "An analysis failed: " + error;
         }
+    }
+
+    // Under the lock. The entry of these traces, made where there is none.
+    Entry& entry_of(const std::string& name, const std::vector<TracePtr>& traces, const Maker& make,
+                    bool renewable) {
+        std::string key = name;
+        for (const TracePtr& trace : traces) key += fmt::format("|{}", static_cast<const void*>(trace.get()));
+        auto it = entries.find(key);
+        if (it == entries.end()) {
+            make_room();
+            auto entry = std::make_shared<Entry>();
+            entry->name = name;
+            entry->traces = traces;
+            entry->make = make;
+            entry->renewable = renewable;
+            it = entries.emplace(std::move(key), std::move(entry)).first;
+            changed.notify_all();
+        }
+        it->second->asked = ++questions;
+        return *it->second;
     }
 
     void make_room() {
@@ -105,22 +132,10 @@ AnalysisCache::AnalysisCache() : impl_(std::make_unique<Impl>()) {}
 AnalysisCache::~AnalysisCache() = default;
 
 AnalysisCache::Result<void> AnalysisCache::find_or_start(const std::string& name,
-                                                         const std::vector<TracePtr>& traces,
-                                                         std::function<Result<void>()> make) {
-    std::string key = name;
-    for (const TracePtr& trace : traces) key += fmt::format("|{}", static_cast<const void*>(trace.get()));
+                                                         const std::vector<TracePtr>& traces, Maker make,
+                                                         bool renewable) {
     const std::lock_guard lock(impl_->mutex);
-    auto it = impl_->entries.find(key);
-    if (it == impl_->entries.end()) {
-        impl_->make_room();
-        auto entry = std::make_shared<Impl::Entry>();
-        entry->traces = traces;
-        entry->make = std::move(make);
-        it = impl_->entries.emplace(std::move(key), std::move(entry)).first;
-        impl_->changed.notify_all();
-    }
-    it->second->asked = ++impl_->questions;
-    return it->second->value;
+    return impl_->entry_of(name, traces, make, renewable).value;
 }
 
 AnalysisCache::Result<traces::ExecutionSummary> AnalysisCache::summary(const TracePtr& trace,
@@ -191,16 +206,45 @@ bool AnalysisCache::busy() const {
                        [](const auto& e) { return e.second->state != Impl::State::done; });
 }
 
+bool AnalysisCache::busy_with(const TracePtr& trace) const {
+    const std::lock_guard lock(impl_->mutex);
+    return std::any_of(impl_->entries.begin(), impl_->entries.end(), [&](const auto& e) {
+        return e.second->state != Impl::State::done && e.second->of(trace);
+    });
+}
+
+void AnalysisCache::begin_frame() {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->frame_before = std::exchange(impl_->frame_now, impl_->questions);
+}
+
 std::string AnalysisCache::failure() const {
     const std::lock_guard lock(impl_->mutex);
-    return impl_->failure;
+    const Impl::Entry* latest = nullptr;
+    for (const auto& [key, entry] : impl_->entries) {
+        if (entry->failure.empty() || entry->asked <= impl_->frame_now) continue;
+        if (latest == nullptr || entry->asked > latest->asked) latest = entry.get();
+    }
+    return latest != nullptr ? latest->failure : std::string();
 }
 
 void AnalysisCache::forget(const TracePtr& trace) {
     const std::lock_guard lock(impl_->mutex);
-    std::erase_if(impl_->entries, [&](const auto& e) {
-        return std::find(e.second->traces.begin(), e.second->traces.end(), trace) != e.second->traces.end();
-    });
+    std::erase_if(impl_->entries, [&](const auto& e) { return e.second->of(trace); });
+}
+
+void AnalysisCache::renew(const TracePtr& before, const TracePtr& after) {
+    const std::lock_guard lock(impl_->mutex);
+    std::vector<std::shared_ptr<Impl::Entry>> asked;
+    for (const auto& [key, entry] : impl_->entries) {
+        if (entry->renewable && entry->asked > impl_->frame_before && entry->of(before))
+            asked.push_back(entry);
+    }
+    for (const auto& entry : asked) {
+        std::vector<TracePtr> traces = entry->traces;
+        std::replace(traces.begin(), traces.end(), before, after);
+        impl_->entry_of(entry->name, traces, entry->make, true);
+    }
 }
 
 }  // namespace shardscope::viewer

@@ -62,21 +62,41 @@ class AnalysisCache {
     // tells it from everything else made from the same traces.
     template <class T, class Make>
     Result<T> get(const std::string& name, const std::vector<TracePtr>& traces, Make make) {
-        return std::static_pointer_cast<const T>(find_or_start(
-            name, traces,
-            [make, traces]() -> Result<void> { return std::make_shared<const T>(make(traces)); }));
+        return find<T>(name, traces, make, true);
+    }
+    // The same for what `make` also makes from other results (it captures them): renew() leaves it out.
+    template <class T, class Make>
+    Result<T> derived(const std::string& name, const std::vector<TracePtr>& traces, Make make) {
+        return find<T>(name, traces, make, false);
     }
 
-    bool busy() const;  // an analysis that was asked for is not finished
-    // The sentence of the latest analysis that failed, empty where none did. Its result stays nullptr.
+    bool busy() const;                            // an analysis that was asked for is not finished
+    bool busy_with(const TracePtr& trace) const;  // one of this trace
+    // A frame begins: the questions that follow are its own.
+    void begin_frame();
+    // The sentence of an analysis that failed, the latest of those that this frame asked for; empty where
+    // none did. Its result stays nullptr until its trace is forgotten.
     std::string failure() const;
     // Forgets everything about a trace that was closed.
     void forget(const TracePtr& trace);
+    // Asks of `after` what the latest frame asked of `before`: a trace that was read again is shown when the
+    // answers are there.
+    void renew(const TracePtr& before, const TracePtr& after);
 
   private:
+    using Maker = std::function<Result<void>(const std::vector<TracePtr>&)>;
+    template <class T, class Make>
+    Result<T> find(const std::string& name, const std::vector<TracePtr>& traces, Make make, bool renewable) {
+        return std::static_pointer_cast<const T>(find_or_start(
+            name, traces,
+            [make](const std::vector<TracePtr>& of) -> Result<void> {
+                return std::make_shared<const T>(make(of));
+            },
+            renewable));
+    }
     static std::string key_of(std::string_view analysis, const traces::Selection& selection);
-    Result<void> find_or_start(const std::string& name, const std::vector<TracePtr>& traces,
-                               std::function<Result<void>()> make);
+    Result<void> find_or_start(const std::string& name, const std::vector<TracePtr>& traces, Maker make,
+                               bool renewable);
     struct Impl;
     std::unique_ptr<Impl> impl_;
 };

@@ -11,7 +11,7 @@ struct PanelEntry {
     std::string_view name, title, group;
 };
 
-// As in design order; which of them a program has is said by make_panels().
+// make_panels() makes one of each, in this order.
 inline constexpr std::array<PanelEntry, 16> kPanelList = {{
     {"runs", "Runs", "Trace"},
     {"timeline", "Timeline", "Trace"},
@@ -24,7 +24,7 @@ inline constexpr std::array<PanelEntry, 16> kPanelList = {{
     {"collectives", "Collectives", "Work"},
     {"distributed", "Distributed", "Work"},
     {"shardmap", "Shard map", "Work"},
-    {"idle", "Idle time", "Answers"},
+    {"idle", "Idle & Path", "Answers"},
     {"advice", "Advice", "Answers"},
     {"compare", "Compare", "Questions"},
     {"query", "Query", "Questions"},
@@ -36,6 +36,14 @@ constexpr std::string_view panel_group(std::string_view name) {
         if (entry.name == name) return entry.group;
     }
     return "";
+}
+
+// On its tab, in menus and in the palette; the name of a panel that is not in the list.
+constexpr std::string_view panel_title(std::string_view name) {
+    for (const PanelEntry& entry : kPanelList) {
+        if (entry.name == name) return entry.title;
+    }
+    return name;
 }
 
 }  // namespace shardscope::viewer

@@ -50,7 +50,7 @@ void draw_entry(Program& program, std::size_t index, bool wide) {
     const float font = ImGui::GetFontSize(), height = font * 1.72F, sign = font * 1.07F;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x;
-    const std::string name(panel.name()), title(panel.title());
+    const std::string name(panel.name()), title(panel_title(name));
     if (place_button(name.c_str(), {width, height})) program.panel = index;
     const bool here = program.panel == index, over = ImGui::IsItemHovered();
     items::mark("rail." + name, here ? "on show" : title);

@@ -12,10 +12,14 @@
 
 #include "traces/import/open.h"
 #include "viewer/app/file_stamp.h"
+#include "viewer/app/rank_steps.h"
 #include "viewer/app/same_event.h"
 
 namespace shardscope::viewer {
 namespace {
+
+// A file that has not grown for so long is not being written any more.
+constexpr std::chrono::seconds kStillRuns{10};
 
 struct Outcome {
     TracePtr trace;
@@ -57,6 +61,12 @@ std::vector<std::string> files_of(const OpenTrace& entry) {
     return entry.merged.empty() ? std::vector<std::string>{entry.path} : entry.merged;
 }
 
+// Whether every index into the first is one into the second, as after a trace has grown.
+bool has_all_of(const traces::Trace& now, const traces::Trace& before) {
+    return now.ranks.size() >= before.ranks.size() && now.device.size() >= before.device.size() &&
+           now.ranges.size() >= before.ranges.size() && now.runtime.size() >= before.runtime.size();
+}
+
 std::string with_folder(const std::string& path) {
     const std::filesystem::path p(path);
     const auto folder = p.parent_path().filename().string();
@@ -72,6 +82,15 @@ bool holds_plan(const traces::Trace& trace) {
 bool holds_only_plan(const traces::Trace& trace) {
     return holds_plan(trace) && trace.device.size() == 0 && trace.ranges.size() == 0 &&
            trace.runtime.size() == 0 && trace.memory.size() == 0;
+}
+
+std::string run_state(const OpenTrace& entry) {
+    if (entry.trace == nullptr || entry.trace->ended) return "";
+    if (!entry.running()) return "the run did not end";
+    const std::size_t steps = steps_of(*entry.trace, 0).size();
+    const auto ago =
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - *entry.grew);
+    return fmt::format("running, {} step{}, {} s ago", steps, steps == 1 ? "" : "s", ago.count());
 }
 
 struct Session::Loads {
@@ -138,7 +157,7 @@ void Session::read_entry(std::size_t index) {
 }
 
 void Session::reload(std::size_t index) {
-    if (index >= open.size() || loads_->of_entry[index]) return;
+    if (index >= open.size() || loads_->of_entry[index] || open[index].next) return;
     OpenTrace& entry = open[index];
     entry.notice.clear();
     entry.error.clear();
@@ -147,10 +166,18 @@ void Session::reload(std::size_t index) {
     read_entry(index);
 }
 
-// What is shown stays in sight; where all of the old trace was, all of the new one is.
-void Session::replace(std::size_t index, TracePtr trace) {
+// The questions about the old trace are asked of the new one while the old one still shows.
+void Session::renew(std::size_t index, TracePtr trace) {
     OpenTrace& entry = open[index];
-    const TracePtr before = std::exchange(entry.trace, std::move(trace));
+    entry.next = std::move(trace);
+    if (has_all_of(*entry.next, *entry.trace)) analyses.renew(entry.trace, entry.next);
+}
+
+// What is shown stays in sight; where all of the old trace was, all of the new one is.
+void Session::replace(std::size_t index) {
+    OpenTrace& entry = open[index];
+    entry.reading_again = false;
+    const TracePtr before = std::exchange(entry.trace, std::exchange(entry.next, nullptr));
     const TimeRange all_before = whole(*before);
     if (entry.visible.from <= all_before.from && entry.visible.to >= all_before.to)
         entry.visible = whole(*entry.trace);
@@ -160,6 +187,11 @@ void Session::replace(std::size_t index, TracePtr trace) {
         if (selected_unit >= static_cast<int>(entry.trace->units.size())) selected_unit = -1;
     }
     analyses.forget(before);
+    gone_.push_back({before, entry.trace});
+}
+
+std::vector<GoneTrace> Session::take_gone() {
+    return std::exchange(gone_, {});
 }
 
 bool Session::poll_files() {
@@ -168,7 +200,12 @@ bool Session::poll_files() {
     for (std::size_t i = 0; i < open.size(); ++i) {
         auto& file = loads_->of_file[i];
         OpenTrace& entry = open[i];
-        if (loads_->of_entry[i] || file.stamps.empty() || now < file.next_look || !entry.trace) continue;
+        if (entry.grew && now - *entry.grew > kStillRuns) {
+            entry.grew.reset();
+            news = true;
+        }
+        if (loads_->of_entry[i] || entry.next || file.stamps.empty() || now < file.next_look || !entry.trace)
+            continue;
         file.next_look = now + std::chrono::seconds(1);
         const std::vector<std::string> paths = files_of(entry);
         for (std::size_t f = 0; f < paths.size(); ++f) {
@@ -178,6 +215,7 @@ bool Session::poll_files() {
             const bool grows =
                 stamp.exists() && stamp.inode == file.stamps[f].inode && stamp.bytes >= file.stamps[f].bytes;
             news = true;
+            if (!entry.trace->ended && grows) entry.grew = now;
             if (follow && !entry.trace->ended && grows) {
                 reload(i);
             } else {
@@ -209,7 +247,11 @@ void Session::close(std::size_t index) {
         load->progress->cancel = true;
         loads_->cancelled.push_back(std::move(load));
     }
-    if (open[index].trace) analyses.forget(open[index].trace);
+    for (const TracePtr& trace : {open[index].trace, open[index].next}) {
+        if (trace == nullptr) continue;
+        analyses.forget(trace);
+        gone_.push_back({trace, nullptr});
+    }
     simulation.remove(open[index].path);
     loads_->of_entry.erase(loads_->of_entry.begin() + static_cast<std::ptrdiff_t>(index));
     loads_->of_file.erase(loads_->of_file.begin() + static_cast<std::ptrdiff_t>(index));
@@ -241,11 +283,15 @@ void Session::open_simulated(const std::string& path, const std::string& name) {
     set_active(open.size() - 1);
 }
 
-void Session::poll() {
+void Session::poll(const std::function<bool(const TracePtr&)>& ready) {
+    analyses.begin_frame();
     noted_work_ = std::exchange(notes_work_, false);
     if (const auto made = simulation.poll()) open_simulated(made->path, made->name);
     for (std::size_t i = 0; i < open.size(); ++i) {
         auto& load = loads_->of_entry[i];
+        if (open[i].next && !analyses.busy_with(open[i].next) &&
+            (i != active || !ready || ready(open[i].next)))
+            replace(i);
         if (!load) continue;
         open[i].progress = load->progress->fraction;
         if (!load->finished()) continue;
@@ -256,12 +302,12 @@ void Session::poll() {
                               std::chrono::steady_clock::now() +
                                   std::max<std::chrono::nanoseconds>(3 * took, std::chrono::seconds(1))};
         load.reset();
-        open[i].reading_again = false;
         open[i].progress = 1;
         if (open[i].trace) {
             if (outcome.trace) {
-                replace(i, std::move(outcome.trace));
+                renew(i, std::move(outcome.trace));
             } else {
+                open[i].reading_again = false;
                 open[i].notice = outcome.error + " What was read before is still shown.";
             }
             continue;

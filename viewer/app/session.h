@@ -3,8 +3,10 @@
 // Times in nanoseconds since the start of the capture. No Dear ImGui.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,13 +30,16 @@ struct OpenTrace {
     std::vector<std::string> merged;  // all of them, where several files are one trace
     std::string name;                 // the file's name, with its folder where two are called alike
     TracePtr trace;                   // nullptr while it is being read and where it could not be
+    TracePtr next;                    // its successor, read again: shown once its picture is ready
     std::string error;                // one sentence where it could not be read
     std::string notice;               // of its file, one sentence: "has changed since it was read"
     bool reading_again = false;       // the trace that is there stays until the new one is
     double progress = 0;              // 0..1 while it is being read
-    int color = 0;                    // index for run_color(): stays with the trace while it is open
-    TimeRange visible;                // what the timeline shows
-    std::optional<TimeRange> limit;   // what analyses look at; none: the whole trace
+    // When its file was seen to grow last; none: not, or so long ago that nobody writes it any more.
+    std::optional<std::chrono::steady_clock::time_point> grew;
+    int color = 0;                   // index for run_color(): stays with the trace while it is open
+    TimeRange visible;               // what the timeline shows
+    std::optional<TimeRange> limit;  // what analyses look at; none: the whole trace
     // The instant that panels over time share: the mouse on the timeline, a click on the memory curve, the
     // shard map's scrubber. Every such panel draws it.
     std::optional<std::int64_t> cursor;
@@ -46,6 +51,17 @@ struct OpenTrace {
     std::optional<TimeRange> wanted_visible, wanted_limit;  // for when it is read: as they were last time
 
     bool loading() const { return trace == nullptr && error.empty(); }
+    // Its run goes on: it has not ended, and its file has grown a moment ago.
+    bool running() const { return trace != nullptr && !trace->ended && grew.has_value(); }
+};
+
+// Of a trace whose run has not ended: "running, 33 steps, 1 s ago", or that it did not end. Empty where it
+// has.
+std::string run_state(const OpenTrace& entry);
+
+// A trace that is shown no more, with its successor where the file was read again (else nullptr).
+struct GoneTrace {
+    TracePtr trace, successor;
 };
 
 enum class EventKind { none, device, range, runtime, wait, mark };
@@ -93,8 +109,12 @@ class Session {
     bool poll_files();
     void close(std::size_t index);       // also cancels its reading
     void set_active(std::size_t index);  // another trace: the selections end
-    void poll();                         // once a frame: takes over what was read
-    bool loading() const;                // any file is being read, also again
+    // Once a frame: takes over what was read. What was read again replaces what is shown when the analyses
+    // that are on show are there of it and, of the active trace, when `ready` says that its picture is.
+    void poll(const std::function<bool(const TracePtr&)>& ready = {});
+    // The traces that have gone since this was called last: whoever keeps something of them lets it go.
+    std::vector<GoneTrace> take_gone();
+    bool loading() const;  // any file is being read, also again
     bool working() const { return loading() || analyses.busy() || simulation.busy() || noted_work_; }
     // A panel that has threads of its own says so each frame while they work: pictures and scripts wait.
     void note_work() { notes_work_ = true; }
@@ -130,7 +150,9 @@ class Session {
   private:
     void start(OpenTrace entry);
     void read_entry(std::size_t index);
-    void replace(std::size_t index, TracePtr trace);
+    void renew(std::size_t index, TracePtr trace);
+    void replace(std::size_t index);
+    std::vector<GoneTrace> gone_;
     struct Loads;
     std::unique_ptr<Loads> loads_;
     bool notes_work_ = false, noted_work_ = false;  // in this frame, in the one before

@@ -12,6 +12,7 @@
 #include "traces/analysis/shown_ranks.h"
 #include "viewer/app/actions.h"
 #include "viewer/app/help_window.h"
+#include "viewer/app/panel_list.h"
 #include "viewer/app/rail.h"
 #include "viewer/app/theme.h"
 #include "viewer/draw/format.h"
@@ -53,7 +54,10 @@ std::string plan_text(const traces::Trace& trace) {
 void Shell::draw(const Frame& frame) {
     Session& session = program_.session;
     items::begin_frame();
-    session.poll();
+    session.poll([&](const TracePtr& next) { return program_.shown().ready(session, next); });
+    for (const GoneTrace& gone : session.take_gone()) {
+        for (const auto& panel : program_.panels) panel->closed(*gone.trace, gone.successor);
+    }
     if (!session.wanted_panel.empty()) {
         program_.show(session.wanted_panel);
         session.wanted_panel.clear();
@@ -166,7 +170,7 @@ void Shell::draw_content(const Frame& frame, float height) {
     if (panel.needs_trace() && trace == nullptr) {
         draw_instead_of_panel();
     } else if (trace != nullptr && panel.needs_timeline() && holds_only_plan(*trace)) {
-        draw_only_plan(panel.title());
+        draw_only_plan(panel_title(panel.name()));
     } else {
         Frame inside = frame;
         inside.width = ImGui::GetContentRegionAvail().x;
@@ -242,7 +246,7 @@ void Shell::draw_status() {
     if (entry != nullptr && entry->trace) {
         const traces::Trace& trace = *entry->trace;
         left += "   " + (holds_only_plan(trace) ? plan_text(trace) : extent_text(trace));
-        if (!trace.ended) left += "   the run did not end";
+        if (!trace.ended) left += "   " + run_state(*entry);
         if (trace.dropped > 0) left += fmt::format("   {} events were dropped", format_count(trace.dropped));
     }
     const std::string right = progress_text();

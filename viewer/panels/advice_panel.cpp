@@ -84,7 +84,6 @@ void draw_figures(const Finding& finding) {
 class AdvicePanel final : public Panel {
   public:
     std::string_view name() const override { return "advice"; }
-    std::string_view title() const override { return "Advice"; }
 
     void draw(Session& session, const Frame&) override {
         draw_choosers(session, false);

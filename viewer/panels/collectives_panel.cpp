@@ -29,7 +29,6 @@ using traces::CollectiveTimes;
 class CollectivesPanel final : public Panel {
   public:
     std::string_view name() const override { return "collectives"; }
-    std::string_view title() const override { return "Collectives"; }
 
     void draw(Session& session, const Frame&) override {
         draw_choosers(session, part_ == operations);

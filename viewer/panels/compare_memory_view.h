@@ -21,6 +21,7 @@ struct Chart;
 class CompareMemoryView {
   public:
     void draw(Session& session, const ComparedRuns& runs);
+    void forget() { curves_.clear(); }  // they keep their traces
 
   private:
     struct Curve {

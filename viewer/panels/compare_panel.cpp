@@ -49,8 +49,9 @@ std::string item_of(const char* page) {
 class ComparePanel final : public Panel {
   public:
     std::string_view name() const override { return "compare"; }
-    std::string_view title() const override { return "Compare"; }
     bool needs_timeline() const override { return false; }  // other files may have one
+
+    void closed(const traces::Trace&, const TracePtr&) override { memory_.forget(); }
 
     void draw(Session& session, const Frame&) override {
         ComparedRuns runs = choice_.runs(session);

@@ -43,7 +43,6 @@ Color other_color() {
 class DistributedPanel final : public Panel {
   public:
     std::string_view name() const override { return "distributed"; }
-    std::string_view title() const override { return "Distributed"; }
 
     void draw(Session& session, const Frame&) override {
         draw_choosers(session, false);

@@ -50,7 +50,8 @@ LabelBar bar_of(const RankIdle& rank, bool chosen) {
 class IdlePanel final : public Panel {
   public:
     std::string_view name() const override { return "idle"; }
-    std::string_view title() const override { return "Idle & Path"; }
+
+    void closed(const traces::Trace&, const TracePtr&) override { path_.forget(); }
 
     void draw(Session& session, const Frame&) override {
         static constexpr std::array<std::string_view, 2> kViews = {"Idle time", "Critical path"};

@@ -28,6 +28,9 @@ class KeptModel {
         return model_;
     }
 
+    // Lets go of it and of what it was made from.
+    void forget() { *this = {}; }
+
   private:
     std::shared_ptr<const TableModel> model_;
     std::shared_ptr<const void> source_;

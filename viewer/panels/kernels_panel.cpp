@@ -27,7 +27,6 @@ using traces::RankKernels;
 class KernelsPanel final : public Panel {
   public:
     std::string_view name() const override { return "kernels"; }
-    std::string_view title() const override { return "Kernels"; }
     bool busy() const override { return details_.busy(); }
 
     void draw(Session& session, const Frame&) override {

@@ -48,7 +48,8 @@ struct PoolLines {
 class MemoryPanel final : public Panel {
   public:
     std::string_view name() const override { return "memory"; }
-    std::string_view title() const override { return "Memory"; }
+
+    void closed(const traces::Trace& trace, const TracePtr&) override { views_.forget(trace); }
 
     void draw(Session& session, const Frame&) override {
         MemoryFacts facts;

@@ -120,6 +120,17 @@ std::shared_ptr<const MemoryReport> MemoryViews::at_cursor(Session& session, con
     return fits ? instant_ : nullptr;
 }
 
+void MemoryViews::forget(const traces::Trace& trace) {
+    for (Instant* instant : {&asked_, &shown_}) {
+        if (instant->trace.get() == &trace) *instant = {};
+    }
+    if (asked_.trace == nullptr) waiting_ = false;
+    if (shown_.trace == nullptr) instant_.reset();
+    // The rows of each allocation read the trace.
+    allocations_model_.forget();
+    allocations_.forget_model();
+}
+
 bool MemoryViews::choose_kind(const char* id, const std::vector<HolderKind>& told, HolderKind& kind) {
     bool changed = false;
     ImGui::SetNextItemWidth(ImGui::GetFontSize() * 9);

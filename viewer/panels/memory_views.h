@@ -41,6 +41,7 @@ class MemoryViews {
         view_ = View::live;
         at_cursor_ = 1;
     }
+    void forget(const traces::Trace& trace);
 
   private:
     enum class View { live, steps, allocations, ranks, pool, other_run };

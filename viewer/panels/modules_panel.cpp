@@ -33,7 +33,6 @@ using AllCalls = std::vector<traces::RankModuleCalls>;
 class ModulesPanel final : public Panel {
   public:
     std::string_view name() const override { return "modules"; }
-    std::string_view title() const override { return "Module View"; }
 
     void draw(Session& session, const Frame&) override {
         draw_choosers(session);

@@ -22,7 +22,6 @@ using traces::RankOperators;
 class OperatorsPanel final : public Panel {
   public:
     std::string_view name() const override { return "operators"; }
-    std::string_view title() const override { return "Operators"; }
 
     void draw(Session& session, const Frame&) override {
         draw_choosers(session);

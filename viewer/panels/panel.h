@@ -8,9 +8,14 @@
 #include <string_view>
 #include <vector>
 
+namespace shardscope::traces {
+struct Trace;
+}
+
 namespace shardscope::viewer {
 
 class Session;
+using TracePtr = std::shared_ptr<const traces::Trace>;
 
 struct Frame {
     float scale = 1;              // of the display: multiply pixel sizes by it
@@ -22,8 +27,7 @@ struct Frame {
 class Panel {
   public:
     virtual ~Panel() = default;
-    virtual std::string_view name() const = 0;   // as in --panel: "timeline"
-    virtual std::string_view title() const = 0;  // on its tab: "Timeline"
+    virtual std::string_view name() const = 0;  // as in --panel: "timeline"
     // False: draw() is also called while no trace is ready. Otherwise Session::trace() is there.
     virtual bool needs_trace() const { return true; }
     // False: it has something to show of a file that holds a plan and no timeline.
@@ -37,9 +41,14 @@ class Panel {
     virtual void restore(std::string_view /*saved*/) {}
     // It works on a thread of its own: pictures and scripts wait.
     virtual bool busy() const { return false; }
+    // A trace was closed or, where it has a successor, read again: what is kept of it is let go, so that its
+    // memory is free.
+    virtual void closed(const traces::Trace& /*trace*/, const TracePtr& /*successor*/) {}
+    // Whether a trace that is to replace the one on show could be drawn at once; asked each frame until then.
+    virtual bool ready(Session& /*session*/, const TracePtr& /*successor*/) { return true; }
 };
 
-// All of them, in the order of their tabs (all_panels.cpp). A program makes them once.
+// All of kPanelList (app/panel_list.h), in its order. A program makes them once.
 std::vector<std::unique_ptr<Panel>> make_panels();
 
 std::unique_ptr<Panel> make_runs_panel();

@@ -240,10 +240,10 @@ void PathView::draw_table_of(Session& session, const Report& report, const RankP
 
 // Of the name that was opened: there may be millions of pieces, so they are looked through off this thread.
 void PathView::go_to_longest(Session& session, const Report& report, const RankPath& path) {
-    const auto longest = session.analyses.analysis<std::vector<std::int64_t>>(
-        fmt::format("longest pieces of the path of {}", path.rank), session.trace(),
-        Session::selection(*session.current()),
-        [report, &path](const traces::Trace&, const traces::Selection&) { return longest_pieces(path); });
+    const auto longest = session.analyses.derived<std::vector<std::int64_t>>(
+        fmt::format("longest pieces of the path of {} in {}", path.rank,
+                    static_cast<const void*>(report.get())),
+        {session.trace()}, [report, &path](const auto&) { return longest_pieces(path); });
     if (longest == nullptr) return;
     const std::size_t share = *std::exchange(wanted_share_, std::nullopt);
     if (share >= longest->size() || (*longest)[share] < 0) return;

@@ -16,6 +16,11 @@ namespace shardscope::viewer {
 class PathView {
   public:
     void draw(Session& session);
+    // The table of pieces reads a trace that has gone.
+    void forget() {
+        for (KeptModel& model : models_) model.forget();
+        for (TableState& state : states_) state.forget_model();
+    }
 
   private:
     using Report = std::shared_ptr<const traces::CriticalPathReport>;

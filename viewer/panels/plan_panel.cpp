@@ -33,9 +33,20 @@ namespace {
 class PlanPanel final : public Panel {
   public:
     std::string_view name() const override { return "plan"; }
-    std::string_view title() const override { return "Plan"; }
     bool needs_trace() const override { return false; }  // it finds the plan among what is open
     bool needs_timeline() const override { return false; }
+
+    void closed(const traces::Trace& trace, const TracePtr& successor) override {
+        if (list_ == nullptr || list_->trace.get() != &trace) return;
+        again_of_ = successor != nullptr && chosen_ ? trace.path : "";
+        again_number_ = chosen_ ? list_->items[*chosen_].row->number : 0;
+        chosen_.reset();
+        table_ = {};
+        state_.forget_model();
+        picture_ = {};
+        picture_key_ = {-1, -1};
+        list_.reset();
+    }
 
     void draw(Session& session, const Frame&) override {
         const OpenTrace* entry = choose_plan(session);
@@ -109,8 +120,9 @@ class PlanPanel final : public Panel {
     void take(const std::shared_ptr<const PlanList>& list) {
         if (list_ == list) return;
         // Another reading of the same file keeps the row; of another, the best is a good start.
-        const bool again = list_ != nullptr && list_->trace->path == list->trace->path && chosen_;
-        const int number = again ? list_->items[*chosen_].row->number : 0;
+        const bool again = again_of_ == list->trace->path;
+        const int number = again ? again_number_ : 0;
+        again_of_.clear();
         list_ = list;
         table_ = {};
         time_ = static_cast<int>(list->same_batch ? PlanTime::step : PlanTime::sample);
@@ -304,6 +316,8 @@ class PlanPanel final : public Panel {
     std::weak_ptr<const traces::Trace> last_;
     std::shared_ptr<const PlanList> list_;
     std::string plan_file_;
+    std::string again_of_;  // the path of a plan that was read again; its row is chosen anew
+    int again_number_ = 0;
     std::optional<std::size_t> chosen_;  // index into PlanList::items
     bool scroll_ = false;                // the table, to it
 

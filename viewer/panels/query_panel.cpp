@@ -44,7 +44,6 @@ class QueryPanel final : public Panel {
             if (query.name == "kernels_by_time") sql_ = query.sql;
     }
     std::string_view name() const override { return "query"; }
-    std::string_view title() const override { return "Query"; }
     bool needs_timeline() const override { return false; }
     bool busy() const override { return runner_.running(); }
     std::string saved() const override { return history_.to_text(); }

@@ -69,9 +69,10 @@ void bullet(std::string_view line, ImU32 color) {
 class RunsPanel final : public Panel {
   public:
     std::string_view name() const override { return "runs"; }
-    std::string_view title() const override { return "Runs"; }
     bool needs_timeline() const override { return false; }
     bool needs_trace() const override { return false; }
+
+    void closed(const traces::Trace&, const TracePtr&) override { devices_model_.forget(); }
 
     void draw(Session& session, const Frame&) override {
         if (session.open.empty()) {
@@ -224,12 +225,16 @@ class RunsPanel final : public Panel {
     static void draw_check(const RunFacts& run) {
         if (run.info == nullptr || run.faults == nullptr || run.notes == nullptr)
             return note("Checking the trace ...");
-        if (!run.info->ended)
-            bullet("The run did not end: it was killed, or still runs. All that it wrote is here.",
-                   theme::bad());
-        if (run.faults->empty()) bullet("No fault was found: the trace is whole.", theme::good());
-        items::value("runs.value.faults", fmt::format("{}", run.faults->size()));
-        draw_lines(*run.faults, theme::bad());
+        const std::vector<std::string> faults = *faults_of(run);
+        if (run.entry->running())
+            bullet(
+                fmt::format("The run goes on ({}); all that it wrote so far is here.", run_state(*run.entry)),
+                theme::good());
+        if (faults.empty())
+            bullet(run.entry->running() ? "No fault was found." : "No fault was found: the trace is whole.",
+                   theme::good());
+        items::value("runs.value.faults", fmt::format("{}", faults.size()));
+        draw_lines(faults, theme::bad());
         draw_lines(*run.notes, theme::text());
         std::vector<std::string> noted;
         for (const auto& line : run.info->noted) {

@@ -90,7 +90,15 @@ std::string state_of(const RunFacts& run) {
     if (!run.entry->error.empty()) return "cannot be read";
     if (run.entry->loading()) return fmt::format("reading, {:.0f} %", 100 * run.entry->progress);
     if (run.info == nullptr) return "working";
-    return run.info->ended ? "ended" : "did not end";
+    return run.info->ended ? "ended" : run.entry->running() ? "running" : "did not end";
+}
+
+std::optional<std::vector<std::string>> faults_of(const RunFacts& run) {
+    if (run.faults == nullptr) return std::nullopt;
+    std::vector<std::string> faults = *run.faults;
+    if (run.entry->running())
+        std::erase_if(faults, [](const std::string& f) { return f.starts_with("The run did not end"); });
+    return faults;
 }
 
 std::shared_ptr<const TableModel> runs_table(const std::vector<RunFacts>& runs) {
@@ -142,30 +150,30 @@ std::shared_ptr<const TableModel> runs_table(const std::vector<RunFacts>& runs) 
         text_column("started_utc", "Started (UTC)", 12, 3)});
     for (const RunFacts& run : runs) {
         const TraceInfo* info = run.info.get();
+        const auto faults = faults_of(run);
         const traces::RunColumn* figures =
             run.figures != nullptr && !run.figures->runs.empty() ? &run.figures->runs.front() : nullptr;
         // A trace without steps counts as one: what it took is its duration, and no step's.
         const bool device = figures != nullptr && figures->steps > 0 && run.entry->trace != nullptr &&
                             run.entry->trace->device.size() > 0;
         const bool stepped = figures != nullptr && figures->steps > 0 && info != nullptr && info->steps > 0;
-        table->add(
-            {text_cell(run.entry->name), text_cell(state_of(run)),
-             info != nullptr ? ranks_cell(info->ranks, run.entry->trace.get()) : no_cell(),
-             info == nullptr    ? no_cell()
-             : info->steps == 0 ? CellTable::Cell{"none", 0}
-                                : count_cell(info->steps),
-             info != nullptr ? decimal_cell(info->duration_ms, 3) : no_cell(),
-             stepped ? us_cell(figures->average_step_us) : no_cell(),
-             stepped && device ? us_cell(figures->exposed_communication_us) : no_cell(),
-             device ? percent_cell(figures->device_busy_percent) : no_cell(),
-             figures != nullptr && figures->peak_bytes > 0 ? mb_cell(figures->peak_bytes) : no_cell(),
-             run.faults != nullptr ? count_cell(static_cast<std::int64_t>(run.faults->size())) : no_cell(),
-             info != nullptr ? count_cell(info->dropped) : no_cell(),
-             text_cell(info == nullptr        ? ""
-                       : info->device.empty() ? "not told"
-                                              : info->device),
-             text_cell(info == nullptr ? "" : info->started_utc)},
-            run_color(run.entry->color));
+        table->add({text_cell(run.entry->name), text_cell(state_of(run)),
+                    info != nullptr ? ranks_cell(info->ranks, run.entry->trace.get()) : no_cell(),
+                    info == nullptr    ? no_cell()
+                    : info->steps == 0 ? CellTable::Cell{"none", 0}
+                                       : count_cell(info->steps),
+                    info != nullptr ? decimal_cell(info->duration_ms, 3) : no_cell(),
+                    stepped ? us_cell(figures->average_step_us) : no_cell(),
+                    stepped && device ? us_cell(figures->exposed_communication_us) : no_cell(),
+                    device ? percent_cell(figures->device_busy_percent) : no_cell(),
+                    figures != nullptr && figures->peak_bytes > 0 ? mb_cell(figures->peak_bytes) : no_cell(),
+                    faults ? count_cell(static_cast<std::int64_t>(faults->size())) : no_cell(),
+                    info != nullptr ? count_cell(info->dropped) : no_cell(),
+                    text_cell(info == nullptr        ? ""
+                              : info->device.empty() ? "not told"
+                                                     : info->device),
+                    text_cell(info == nullptr ? "" : info->started_utc)},
+                   run_color(run.entry->color));
     }
     return table;
 }

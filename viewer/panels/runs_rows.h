@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,11 @@ struct RunFacts {
     std::shared_ptr<const traces::Comparison> figures;  // of this run alone, in its limit range
 };
 
-// "reading, 40 %", "ended", "did not end", "cannot be read".
+// "reading, 40 %", "ended", "running", "did not end", "cannot be read".
 std::string state_of(const RunFacts& run);
+
+// What check found; that a run has not ended is no fault while it goes on. nullopt: check is at work.
+std::optional<std::vector<std::string>> faults_of(const RunFacts& run);
 
 // A row for every file with its key figures.
 std::shared_ptr<const TableModel> runs_table(const std::vector<RunFacts>& runs);

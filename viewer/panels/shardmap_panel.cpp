@@ -35,7 +35,6 @@ constexpr double kChangesASecond = 4;  // while it plays
 class ShardMapPanel final : public Panel {
   public:
     std::string_view name() const override { return "shardmap"; }
-    std::string_view title() const override { return "Shard map"; }
 
     void draw(Session& session, const Frame& frame) override {
         draw_choosers(session);
@@ -60,6 +59,15 @@ class ShardMapPanel final : public Panel {
         draw_limit_note(session);
         draw_legend();
         draw_map(session);
+    }
+
+    void closed(const traces::Trace& trace, const TracePtr&) override {
+        if (trace_.get() != &trace) return;
+        trace_.reset();
+        states_.reset();
+        source_.reset();
+        curve_.reset();
+        summary_.reset();
     }
 
     void act(std::string_view action, Session& session) override {

@@ -102,7 +102,6 @@ void draw_ranks(Session& session, const ExecutionSummary& summary, float height,
 class SummaryPanel final : public Panel {
   public:
     std::string_view name() const override { return "summary"; }
-    std::string_view title() const override { return "Execution Summary"; }
 
     void draw(Session& session, const Frame&) override {
         draw_choosers(session);

@@ -37,7 +37,6 @@ Color reduce_color() {
 class UnitsPanel final : public Panel {
   public:
     std::string_view name() const override { return "units"; }
-    std::string_view title() const override { return "Units"; }
 
     void draw(Session& session, const Frame&) override {
         draw_choosers(session, all_ranks_ == 0 && by_rank_ == 0);

@@ -39,6 +39,15 @@ struct TableState {
     std::size_t context_column = 0;    // that the row's menu was opened on
     std::vector<double> largest;       // of each column with bars, of `measured`
     std::shared_ptr<const TableModel> measured;  // kept, so that no other comes to its address
+
+    // Lets go of the model, and of what belongs to its rows alone.
+    void forget_model() {
+        order = {};
+        measured = nullptr;
+        largest.clear();
+        seen = nullptr;
+        chosen.reset();
+    }
 };
 
 struct TableOptions {

@@ -18,6 +18,10 @@ class DetailsView {
     // ("next_event"), empty where none was.
     std::string draw(Session& session, TimelinePage& page, float width);
 
+    void forget(const traces::Trace& trace) {
+        if (trace_.get() == &trace) *this = {};
+    }
+
     // What "copy" copies.
     std::string copied() const { return fields_text(details_); }
 

@@ -20,6 +20,14 @@ class FindBar {
     // The list of what was found, in the content region.
     void draw_matches(Session& session, TimelinePage& page);
 
+    void forget(const traces::Trace& trace) {
+        if (!finder_.forget(trace)) return;
+        found_.reset();
+        model_.reset();
+        model_of_.reset();
+        table_.forget_model();
+    }
+
     void focus() { focus_ = true; }
     void find(std::string text) { text_ = std::move(text); }
     void go(Session& session, TimelinePage& page, bool forwards);

@@ -22,7 +22,7 @@ std::shared_ptr<const FoundEvents> Finder::of(const TracePtr& trace, const std::
         text_ = text;
         found_.reset();
         if (text.empty()) {
-            trace_.reset();  // a closed trace is not kept
+            trace_.reset();  // nothing is searched in it
         } else {
             next_ = std::async(std::launch::async,
                                [this, trace, text] { return find_text(*trace, text, cancel_); });
@@ -31,6 +31,15 @@ std::shared_ptr<const FoundEvents> Finder::of(const TracePtr& trace, const std::
     if (next_.valid() && next_.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
         found_ = std::make_shared<const FoundEvents>(next_.get());
     return found_;
+}
+
+bool Finder::forget(const traces::Trace& trace) {
+    if (trace_.get() != &trace) return false;
+    stop();
+    trace_.reset();
+    text_.clear();
+    found_.reset();
+    return true;
 }
 
 }  // namespace shardscope::viewer

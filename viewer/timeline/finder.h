@@ -22,6 +22,8 @@ class Finder {
     // where the text is empty.
     std::shared_ptr<const FoundEvents> of(const TracePtr& trace, const std::string& text);
     bool busy() const { return next_.valid(); }
+    // Gives up the search in this trace and what it found; false: it searched another.
+    bool forget(const traces::Trace& trace);
 
   private:
     void stop();

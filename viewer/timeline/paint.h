@@ -12,7 +12,7 @@ using Paint = std::uint8_t;
 
 // By kind: device events, then host ranges, then what is neither.
 inline constexpr int kFirstRangePaint = traces::kDeviceKinds;
-inline constexpr int kRangeKinds = 8;
+inline constexpr int kRangeKinds = static_cast<int>(traces::RangeKind::operation) + 1;  // the last of them
 inline constexpr Paint kRuntimePaint = kFirstRangePaint + kRangeKinds;
 inline constexpr Paint kWaitPaint = kRuntimePaint + 1;      // synchronisation of the host
 inline constexpr Paint kMarkPaint = kRuntimePaint + 2;      // an instant that was marked

@@ -41,6 +41,7 @@ struct TimelinePage {
     SelectedEvent shown_event;            // the session's selection when it was drawn last
     std::optional<SelectedEvent> reveal;  // its row is to come into sight in the next frame
     int shown_rank = -1;                  // the session's when it was drawn last
+    bool read_again = false;              // what the session has selected was in sight before: no new choice
     ZoomHistory history;
     std::optional<Measure> measure;
     SelectedEvent hovered;

@@ -15,18 +15,6 @@
 namespace shardscope::viewer {
 namespace {
 
-// When at least one of a group's tracks is busy, for its summary strip; nullptr while it is worked out.
-std::shared_ptr<const Lane> busy_of(Session& session, const TimelinePage& page, const RowGroup& group) {
-    return session.analyses.get<Lane>("timeline busy " + group.key, {page.trace},
-                                      [tracks = page.tracks, ids = group.tracks](const auto& t) {
-                                          std::vector<const Track*> of;
-                                          of.reserve(ids.size());
-                                          for (const int id : ids)
-                                              of.push_back(&tracks->tracks[static_cast<std::size_t>(id)]);
-                                          return busy_union(*t.front(), of);
-                                      });
-}
-
 void fold(Session& session, TimelinePage& page, const TimeView& view) {
     std::vector<const Row*> rows;
     for (const Row* row : page.rows_in_sight()) {
@@ -35,25 +23,41 @@ void fold(Session& session, TimelinePage& page, const TimeView& view) {
         if (row->kind == Row::Kind::lane || strip) rows.push_back(row);
     }
     const int levels = static_cast<int>(std::round(ImGui::GetFontSize() * 1.35F)) - 2;
-    page.folded_rows.update(
-        {.tracks = *page.tracks,
-         .layout = page.layout(),
-         .rows = std::move(rows),
-         .view = view,
-         .levels = std::max(1, levels),
-         .paints = page.paints,
-         .busy_union = [&](const RowGroup& group) { return busy_of(session, page, group); }});
+    page.folded_rows.update({.tracks = *page.tracks,
+                             .layout = page.layout(),
+                             .rows = std::move(rows),
+                             .view = view,
+                             .levels = std::max(1, levels),
+                             .paints = page.paints,
+                             .busy_union = [&](const RowGroup& group) {
+                                 return busy_of(session, page.trace, page.tracks, group);
+                             }});
 }
 
 }  // namespace
 
+std::shared_ptr<const TrackPaints> paints_of(Session& session, const TracePtr& trace,
+                                             const std::shared_ptr<const Tracks>& tracks) {
+    return session.analyses.derived<TrackPaints>(
+        fmt::format("timeline paints {}", static_cast<int>(session.color_by)), {trace},
+        [tracks, by = session.color_by](const auto& t) { return TrackPaints(*t.front(), *tracks, by); });
+}
+
+std::shared_ptr<const Lane> busy_of(Session& session, const TracePtr& trace,
+                                    const std::shared_ptr<const Tracks>& tracks, const RowGroup& group) {
+    return session.analyses.derived<Lane>("timeline busy " + group.key, {trace},
+                                          [tracks, ids = group.tracks](const auto& t) {
+                                              std::vector<const Track*> of;
+                                              of.reserve(ids.size());
+                                              for (const int id : ids)
+                                                  of.push_back(&tracks->tracks[static_cast<std::size_t>(id)]);
+                                              return busy_union(*t.front(), of);
+                                          });
+}
+
 void update_paints(Session& session, TimelinePage& page) {
     if (page.tracks == nullptr) return;
-    page.paints = session.analyses.get<TrackPaints>(
-        fmt::format("timeline paints {}", static_cast<int>(session.color_by)), {page.trace},
-        [tracks = page.tracks, by = session.color_by](const auto& t) {
-            return TrackPaints(*t.front(), *tracks, by);
-        });
+    page.paints = paints_of(session, page.trace, page.tracks);
     if (page.paints == nullptr || page.paints == page.legend_from) return;
     page.legend_from = page.paints;
     page.legend = make_legend(*page.paints);

@@ -10,7 +10,14 @@
 
 namespace shardscope::viewer {
 
-// The colours that the session wants: worked out beside the frames; until then by kind.
+// Worked out beside the frames, nullptr until then: the colours that the session wants of these tracks; and
+// when at least one of a group's tracks is busy, for its summary strip.
+std::shared_ptr<const TrackPaints> paints_of(Session& session, const TracePtr& trace,
+                                             const std::shared_ptr<const Tracks>& tracks);
+std::shared_ptr<const Lane> busy_of(Session& session, const TracePtr& trace,
+                                    const std::shared_ptr<const Tracks>& tracks, const RowGroup& group);
+
+// The page's colours; by kind until they are there.
 void update_paints(Session& session, TimelinePage& page);
 
 void paint_timeline(ImDrawList& draw, Session& session, TimelinePage& page, const OverlayScene& scene);

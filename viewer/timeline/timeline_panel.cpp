@@ -35,20 +35,40 @@ constexpr int kMinimapSlices = 4096;
 class TimelinePanel final : public Panel {
   public:
     std::string_view name() const override { return "timeline"; }
-    std::string_view title() const override { return "Timeline"; }
     bool busy() const override { return parts_.find.busy(); }
+
+    // Where it was read again, the page of its successor lies as its own did.
+    void closed(const traces::Trace& trace, const TracePtr& successor) override {
+        parts_.details.forget(trace);
+        parts_.find.forget(trace);
+        const auto old = traces_.find(&trace);
+        if (old == traces_.end()) return;
+        if (successor != nullptr && traces_.count(successor.get()) == 0)
+            traces_[successor.get()] = std::make_unique<TraceOnPage>(successor, std::move(*old->second));
+        if (on_ == old->second.get()) on_ = nullptr;
+        traces_.erase(old);
+    }
+
+    bool ready(Session& session, const TracePtr& successor) override {
+        const auto tracks = tracks_of(session, successor);
+        const bool minimap = minimap_of(session, successor) != nullptr;
+        if (tracks == nullptr || !minimap || paints_of(session, successor, tracks) == nullptr) return false;
+        KeptLayout layout;
+        bool all = true;
+        for (const RowGroup& group : layout.update(*successor, tracks, session.current()->rows, {}).groups) {
+            if (group.collapsed) all = busy_of(session, successor, tracks, group) != nullptr && all;
+        }
+        return all;
+    }
 
     void draw(Session& session, const Frame& /*frame*/) override {
         on_ = &on_page(session);
         TimelinePage& page = on_->page;
         OpenTrace& entry = *session.current();
         page.history.see({entry.visible.from, entry.visible.to});
-        page.tracks = session.analyses.get<Tracks>("timeline tracks", {page.trace},
-                                                   [](const auto& t) { return make_tracks(*t.front()); });
+        page.tracks = tracks_of(session, page.trace);
         update_paints(session, page);
-        const auto minimap = session.analyses.get<Minimap>(
-            "timeline minimap", {page.trace},
-            [](const auto& t) { return make_minimap(*t.front(), kMinimapSlices); });
+        const auto minimap = minimap_of(session, page.trace);
         const std::string clicked =
             draw_timeline_toolbar(session, page, parts_.find,
                                   {parts_.gestures.measuring, on_->marks_view.shown, parts_.focus_filter,
@@ -86,12 +106,18 @@ class TimelinePanel final : public Panel {
     }
 
   private:
+    static std::shared_ptr<const Tracks> tracks_of(Session& session, const TracePtr& trace) {
+        return session.analyses.get<Tracks>("timeline tracks", {trace},
+                                            [](const auto& t) { return make_tracks(*t.front()); });
+    }
+    static std::shared_ptr<const Minimap> minimap_of(Session& session, const TracePtr& trace) {
+        return session.analyses.get<Minimap>("timeline minimap", {trace}, [](const auto& t) {
+            return make_minimap(*t.front(), kMinimapSlices);
+        });
+    }
+
     // --- the traces on the page ------------------------------------------------------------------------
     TraceOnPage& on_page(const Session& session) {
-        std::erase_if(traces_, [&](const auto& kept) {
-            return std::none_of(session.open.begin(), session.open.end(),
-                                [&](const OpenTrace& e) { return e.trace.get() == kept.first; });
-        });
         const OpenTrace& entry = *session.current();
         auto& slot = traces_[entry.trace.get()];
         if (slot == nullptr) slot = std::make_unique<TraceOnPage>(entry.trace, entry.path);
@@ -154,6 +180,7 @@ class TimelinePanel final : public Panel {
 
     // Choosing another rank brings it into sight.
     void follow_rank(const Session& session, TimelinePage& page) {
+        if (std::exchange(page.read_again, false)) page.shown_event = session.selected;
         // So does an event that another panel has chosen.
         if (session.selected != std::exchange(page.shown_event, session.selected))
             page.reveal = session.selected;

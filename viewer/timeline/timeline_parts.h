@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "viewer/timeline/details_view.h"
 #include "viewer/timeline/find_bar.h"
@@ -17,6 +18,15 @@ namespace shardscope::viewer {
 // All that is kept of one open trace while it is open.
 struct TraceOnPage {
     TraceOnPage(const TracePtr& trace, const std::string& path) : page(trace), marks(path) {}
+    // Of a trace that was read again: what does not depend on its events stays.
+    TraceOnPage(const TracePtr& trace, TraceOnPage&& before)
+        : page(trace), marks(std::move(before.marks)), marks_view(std::move(before.marks_view)) {
+        page.read_again = true;
+        page.scroll = before.page.scroll;
+        page.shown_rank = before.page.shown_rank;
+        page.history = std::move(before.page.history);
+        page.measure = before.page.measure;
+    }
     TimelinePage page;
     MarkFile marks;
     MarksView marks_view;

@@ -15,6 +15,15 @@ struct Picture {
     int width = 0, height = 0;
     std::vector<std::uint32_t> pixels;
     std::size_t colors() const { return std::set<std::uint32_t>(pixels.begin(), pixels.end()).size(); }
+    // Of what lies right of and below a corner.
+    std::size_t colors_from(int left, int top) const {
+        std::set<std::uint32_t> all;
+        for (int y = top; y < height; ++y) {
+            const auto row = pixels.begin() + static_cast<std::ptrdiff_t>(y) * width;
+            all.insert(row + left, row + width);
+        }
+        return all.size();
+    }
 };
 
 // Fails the test where there is none.

@@ -1,0 +1,172 @@
+// A trace that is closed is freed, whatever panel has looked at it; one that is read again stays in sight
+// until its successor can be drawn. The whole program, drawn without a screen.
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/traces/temporary_folder.h"
+#include "tests/viewer/panel_fixture.h"
+#include "traces/store/writer.h"
+#include "viewer/app/panel_list.h"
+#include "viewer/app/program.h"
+#include "viewer/app/shell.h"
+
+namespace shardscope::viewer {
+namespace {
+
+class ClosedTraces : public PanelsTest {
+  protected:
+    ClosedTraces() {
+        items::keep(true);
+        program_.panels = make_panels();
+        program_.rail = RailWidth::narrow;
+    }
+
+    void frame() {
+        ImGuiIO& io = ImGui::GetIO();
+        io.DisplaySize = {1600, 900};
+        ImGui::NewFrame();
+        shell_.draw({});
+        ImGui::Render();
+    }
+    void settle() {
+        for (int calm = 0, i = 0; calm < 3 && i < 5000; ++i) {
+            frame();
+            calm = program_.working() ? 0 : calm + 1;
+            if (calm == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        ASSERT_FALSE(program_.working());
+        frame();  // items are of the frame before
+    }
+    void press(const std::string& name, bool twice = false) {
+        const auto found = items::find(name);
+        ASSERT_TRUE(found) << "no item is called " << name;
+        ImGuiIO& io = ImGui::GetIO();
+        io.MousePos = {found->min.x + (found->max.x - found->min.x) * 0.1F,
+                       (found->min.y + found->max.y) / 2};
+        frame();
+        for (int i = 0; i < (twice ? 2 : 1); ++i) {
+            for (const bool down : {true, false}) {
+                io.MouseDown[0] = down;
+                frame();
+            }
+        }
+        io.MousePos = {-1e9F, -1e9F};
+        settle();
+    }
+
+    // What a panel keeps longest: the tables whose rows read the trace, a cursor, a search, an event.
+    void look_around(const std::string& panel) {
+        OpenTrace& entry = *program_.session.current();
+        entry.cursor = entry.trace->first_ns + (entry.trace->last_ns - entry.trace->first_ns) / 2;
+        program_.session.selected = {EventKind::device, 3};
+        program_.show(panel);
+        settle();
+        const auto press_all = [&](std::initializer_list<const char*> names) {
+            for (const char* name : names) press(name);
+        };
+        if (panel == "timeline") {
+            program_.shown().act("find_same", program_.session);
+            program_.shown().act("mark", program_.session);
+        }
+        if (panel == "memory")
+            press_all({"memory.view.what_lives", "memory.at.at_the_cursor", "memory.view.steps",
+                       "memory.view.allocations"});
+        if (panel == "idle") press_all({"idle.view.critical_path", "idle.path_view.every_piece"});
+        if (panel == "runs") press_all({"runs.view.devices"});
+        if (panel == "collectives") press_all({"collectives.show.each"});
+        if (panel == "compare") press_all({"compare.tab.memory"});
+        settle();
+    }
+
+    Program program_;
+    Shell shell_{program_};
+};
+
+// With another trace on show afterwards, and with none.
+TEST_F(ClosedTraces, AreFreedWhicheverPanelHasShownThem) {
+    for (const bool last : {false, true}) {
+        for (const PanelEntry& panel : kPanelList) {
+            SCOPED_TRACE(std::string(panel.name) + (last ? ", the last" : ""));
+            if (!last) program_.session.add_trace(mlp_sample({}, "stays"), "stays");
+            program_.session.add_trace(mlp_sample({.per_linear = true}, "goes"), "goes");
+            const std::size_t index = program_.session.open.size() - 1;
+            program_.session.set_active(index);
+            const std::weak_ptr<const traces::Trace> trace = program_.session.trace();
+            look_around(std::string(panel.name));
+            ASSERT_FALSE(trace.expired());
+            program_.session.close(index);
+            settle();
+            EXPECT_TRUE(trace.expired()) << trace.use_count() << " still keep it";
+            while (!program_.session.open.empty()) program_.session.close(0);
+            settle();
+        }
+    }
+}
+
+TEST_F(ClosedTraces, ThatNoPanelShowsAnyMoreAreFreedToo) {
+    program_.session.add_trace(mlp_sample({.per_linear = true}, "goes"), "goes");
+    for (const PanelEntry& panel : kPanelList) look_around(std::string(panel.name));
+    const std::weak_ptr<const traces::Trace> trace = program_.session.trace();
+    program_.show("query");
+    program_.session.close(0);
+    settle();
+    EXPECT_TRUE(trace.expired()) << trace.use_count() << " still keep it";
+}
+
+TEST_F(ClosedTraces, OneThatIsReadAgainStaysInSightUntilItsSuccessorCanBeDrawn) {
+    const traces::TemporaryFolder folder;
+    const std::string path = folder / "run.sqlite";
+    const auto write = [&](int count) {
+        std::filesystem::remove(path);
+        traces::DatabaseWriter writer({.path = path});
+        write_mlp_sample({.per_linear = true, .steps = count}, writer);
+        writer.finish(40'000'000, 0);
+    };
+    int steps = 2;
+    write(steps);
+    program_.session.open_file(path);
+    for (const char* panel : {"timeline", "memory", "summary", "collectives"}) {
+        SCOPED_TRACE(panel);
+        program_.show(panel);
+        settle();
+        program_.session.fit();
+        settle();
+        const std::weak_ptr<const traces::Trace> before = program_.session.trace();
+        const std::size_t events = before.lock()->device.size();
+        const auto text_shown = [&] {
+            ImGui::GetIO().DisplaySize = {1600, 900};
+            ImGui::NewFrame();
+            ImGui::LogToClipboard();
+            shell_.draw({});
+            ImGui::LogFinish();
+            ImGui::Render();
+            return clipboard_;
+        };
+        const auto row = items::find("timeline.row.rank 1");
+        write(++steps);  // as a trace grows
+        program_.session.reload(0);
+        int frames = 0;
+        for (int calm = 0; calm < 3 && frames < 5000; ++frames) {
+            EXPECT_EQ(text_shown().find("Working out"), std::string::npos) << "in frame " << frames;
+            if (row) {
+                const auto now = items::find("timeline.row.rank 1");
+                ASSERT_TRUE(now) << "in frame " << frames;
+                EXPECT_EQ(now->min.y, row->min.y) << "in frame " << frames;
+            }
+            calm = program_.working() ? 0 : calm + 1;
+            if (calm == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        EXPECT_NE(program_.session.trace()->device.size(), events);
+        EXPECT_TRUE(before.expired());
+    }
+}
+
+}  // namespace
+}  // namespace shardscope::viewer
