@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Layout, scripts and code are checked: clang-format, shellcheck, clang-tidy.
+# Layout, scripts, names of types and code are checked: clang-format, shellcheck, type_names.sh, clang-tidy.
 #
 #   scripts/lint.sh [--quick] [BASE [MOST]]
 #
@@ -7,7 +7,7 @@
 # rest and seldom find anything: what continuous integration runs.
 # clang-tidy looks at the four rooms' sources (not at tests and benchmarks): with BASE (a commit) only at those that
 # changed since then or that include a header which did, and of these at the MOST that changed last (sources before
-# includers). The other two are quick and always look at everything.
+# includers). The others are quick and always look at everything.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 quick=()
@@ -27,6 +27,9 @@ clang-format --dry-run --Werror "${sources[@]}"
 mapfile -t scripts < <(git ls-files '*.sh' .ci/run)
 echo "-- shellcheck: ${#scripts[@]} files"
 shellcheck "${scripts[@]}"
+
+echo "-- type_names.sh: ${#sources[@]} files"
+scripts/type_names.sh "${sources[@]}"
 
 tree=build/release
 scripts/packages.sh build view test

@@ -19,8 +19,8 @@ packages_of() {
         view) echo libimgui-dev libstb-dev libglfw3-dev libgl-dev libegl-dev libfreetype-dev libpng-dev \
             libgl1-mesa-dri fonts-dejavu-core ;;
         # To build and run the tests; a display that is only memory for the viewer's window, its mouse and keys.
-        test) echo libgtest-dev libgmock-dev sqlite3 xvfb xauth xdotool iproute2 ;;
-        lint) echo clang-format clang-tidy shellcheck git ;;
+        test) echo libgtest-dev libgmock-dev sqlite3 xvfb xauth xdotool iproute2 universal-ctags ;;
+        lint) echo clang-format clang-tidy shellcheck universal-ctags git ;;
         # To fuzz the readers of foreign files: a compiler with libFuzzer and the sanitizers.
         fuzz) echo clang libclang-rt-14-dev ;;
         # For cpack: it asks these what a .deb depends on.

@@ -79,7 +79,7 @@ TEST_F(Packages, AreNamedOnASystemWithoutApt) {
         run_command({"env", "PATH=/nonexistent", "/bin/bash", kScripts + "/scripts/packages.sh", "lint"});
     EXPECT_EQ(outcome.status, 1);
     EXPECT_THAT(outcome.err, HasSubstr("this system has no apt-get"));
-    EXPECT_THAT(outcome.err, EndsWith(": clang-format clang-tidy shellcheck git\n"));
+    EXPECT_THAT(outcome.err, EndsWith(": clang-format clang-tidy shellcheck universal-ctags git\n"));
 }
 
 TEST_F(Packages, AreForAPurposeThatIsKnown) {
@@ -88,6 +88,46 @@ TEST_F(Packages, AreForAPurposeThatIsKnown) {
         EXPECT_EQ(outcome.status, 2);
         EXPECT_THAT(outcome.err, HasSubstr("use build, mpi, view, test, lint, fuzz or package"));
         EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
+    }
+}
+
+// Two headers, as scripts/type_names.sh reads them.
+Outcome check_type_names(const std::string& left, const std::string& right) {
+    const TemporaryFolder folder;
+    std::ofstream(folder / "left.h") << left;
+    std::ofstream(folder / "right.h") << right;
+    return run_command({kScripts + "/scripts/type_names.sh", folder / "left.h", folder / "right.h"});
+}
+
+TEST(TypeNames, AreRefusedWhenTwoFilesDefineOneName) {
+    struct Case {
+        std::string name, left, right;
+    };
+    const std::string memory = "namespace room {\n// Of memory.\nstruct Block { int bytes; };\n}\n";
+    for (const Case& c :
+         {Case{"room::Block", memory, "namespace room {\nclass Block final { char of[9]; };\n}"},
+          Case{"room::Block", memory, "namespace room {\ntemplate <class T> class Block { T of; };\n}"},
+          Case{"room::inner::Kind", "namespace room::inner {\n\nenum class Kind { a };\n}",
+               "namespace room { namespace inner {\nenum class Kind : short { b }; } }"},
+          Case{"Live", "\n\nunion Live { int a; };\n", "\nstruct Live { char b; };\n"}}) {
+        const Outcome outcome = check_type_names(c.left, c.right);
+        EXPECT_EQ(outcome.status, 1) << c.name;
+        EXPECT_THAT(outcome.out, HasSubstr("right.h:2: " + c.name + " is a type of "));
+        EXPECT_THAT(outcome.out, HasSubstr("left.h:3, too\n"));
+        EXPECT_THAT(outcome.err, HasSubstr("give one of the types above another name"));
+    }
+}
+
+TEST(TypeNames, MayComeAgainWhereTheLinkerKeepsThemApart) {
+    const std::string own = "namespace room {\nstruct Block { int bytes; };\n}\n";
+    for (const std::string other :
+         {"namespace room {\nnamespace {\nstruct Block { char of[9]; };\n}\n}\n",
+          "namespace hall {\nstruct Block { char of[9]; };\n}\n", "namespace room {\nstruct Block;\n}\n",
+          "namespace room {\nvoid f() {\nstruct Block { char of[9]; } b;\n}\n}\n",
+          "namespace room {\nstruct Wall { struct Block { char of[9]; }; };\n}\n"}) {
+        const Outcome outcome = check_type_names(own, other);
+        EXPECT_EQ(outcome.status, 0) << other;
+        EXPECT_EQ(outcome.out + outcome.err, "") << other;
     }
 }
 

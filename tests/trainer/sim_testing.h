@@ -111,8 +111,8 @@ class WorkList final : public sim::RunObserver {
     void waited(int rank_class, sim::Time start, sim::Time end, EventId, std::int64_t) override {
         waits.push_back({rank_class, "wait", start, end});
     }
-    void allocated(int, sim::Time, const Plan&, const Op&, const Block&) override {}
-    void freed(int, sim::Time, const Plan&, const Op&, const Block&) override {}
+    void allocated(int, sim::Time, const Plan&, const Op&, const MemoryBlock&) override {}
+    void freed(int, sim::Time, const Plan&, const Op&, const MemoryBlock&) override {}
     void memory_counts(int, sim::Time, std::int64_t, std::int64_t) override {}
     void step_ended(int, std::int64_t, sim::Time, sim::Time) override {}
     void work_ended(int rank_class, const sim::StreamItem& item, sim::Time start, sim::Time end) override {

@@ -19,7 +19,7 @@ class AllocatorTest : public ::testing::Test {
     ~AllocatorTest() override { release_ = true; }
 
     // Work on `stream` that uses `block` until released.
-    void use_until_released(Allocator& allocator, Block* block, Stream stream) {
+    void use_until_released(Allocator& allocator, MemoryBlock* block, Stream stream) {
         const StreamEvent event = scheduler_.enqueue(
             streams_[static_cast<std::size_t>(stream)], Priority::compute, {}, [this](int) {
                 while (!release_) std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -39,7 +39,7 @@ class AllocatorTest : public ::testing::Test {
 
 TEST_F(AllocatorTest, ReusesAFreedBlockOnTheSameStreamAtOnce) {
     Allocator allocator(device_, 0, streams_);
-    Block* first = allocator.allocate(1000, MemorySpace::device, Stream::compute);
+    MemoryBlock* first = allocator.allocate(1000, MemorySpace::device, Stream::compute);
     use_until_released(allocator, first, Stream::compute);
     allocator.free(first);
     EXPECT_EQ(allocator.allocate(1000, MemorySpace::device, Stream::compute), first);
@@ -50,10 +50,10 @@ TEST_F(AllocatorTest, ReusesAFreedBlockOnTheSameStreamAtOnce) {
 
 TEST_F(AllocatorTest, AnotherStreamWaitsForTheLastUse) {
     Allocator allocator(device_, 0, streams_);
-    Block* first = allocator.allocate(1000, MemorySpace::device, Stream::compute);
+    MemoryBlock* first = allocator.allocate(1000, MemorySpace::device, Stream::compute);
     use_until_released(allocator, first, Stream::compute);
     allocator.free(first);
-    Block* second = allocator.allocate(1000, MemorySpace::device, Stream::unshard);
+    MemoryBlock* second = allocator.allocate(1000, MemorySpace::device, Stream::unshard);
     EXPECT_NE(second, first);
     EXPECT_TRUE(allocator.grew());
     EXPECT_EQ(allocator.reserved_bytes(MemorySpace::device), 2048);
@@ -63,7 +63,7 @@ TEST_F(AllocatorTest, AnotherStreamWaitsForTheLastUse) {
 
 TEST_F(AllocatorTest, TheHostWaitsForEveryStream) {
     Allocator allocator(device_, 0, streams_);
-    Block* first = allocator.allocate(64, MemorySpace::pinned, Stream::host);
+    MemoryBlock* first = allocator.allocate(64, MemorySpace::pinned, Stream::host);
     use_until_released(allocator, first, Stream::compute);
     allocator.free(first);
     EXPECT_NE(allocator.allocate(64, MemorySpace::pinned, Stream::host), first);
@@ -73,7 +73,7 @@ TEST_F(AllocatorTest, TheHostWaitsForEveryStream) {
 
 TEST_F(AllocatorTest, DoesNotWasteMuchOfABlock) {
     Allocator allocator(device_, 0, streams_);
-    Block* large = allocator.allocate(8192, MemorySpace::device, Stream::compute);
+    MemoryBlock* large = allocator.allocate(8192, MemorySpace::device, Stream::compute);
     allocator.free(large);
     EXPECT_NE(allocator.allocate(1024, MemorySpace::device, Stream::compute), large);
     EXPECT_EQ(allocator.allocate(7168, MemorySpace::device, Stream::compute), large);
@@ -81,7 +81,7 @@ TEST_F(AllocatorTest, DoesNotWasteMuchOfABlock) {
 
 TEST_F(AllocatorTest, KeepsSpacesApart) {
     Allocator allocator(device_, 0, streams_);
-    Block* device = allocator.allocate(512, MemorySpace::device, Stream::compute);
+    MemoryBlock* device = allocator.allocate(512, MemorySpace::device, Stream::compute);
     allocator.free(device);
     EXPECT_NE(allocator.allocate(512, MemorySpace::pinned, Stream::compute), device);
     EXPECT_EQ(allocator.reserved_bytes(MemorySpace::device), 512);
@@ -97,13 +97,13 @@ TEST_F(AllocatorTest, CountsAllocatedActiveAndReservedBytesApart) {
         EXPECT_EQ(allocator.active_bytes(MemorySpace::device), active);
         EXPECT_EQ(allocator.reserved_bytes(MemorySpace::device), reserved);
     };
-    Block* first = allocator.allocate(1000, MemorySpace::device, Stream::compute);
+    MemoryBlock* first = allocator.allocate(1000, MemorySpace::device, Stream::compute);
     expect(1000, 1000, 1024);
     use_until_released(allocator, first, Stream::compute);
     use_until_released(allocator, first, Stream::unshard);
     allocator.free(first);
     expect(0, 1000, 1024);
-    Block* second = allocator.allocate(2000, MemorySpace::device, Stream::compute);
+    MemoryBlock* second = allocator.allocate(2000, MemorySpace::device, Stream::compute);
     expect(2000, 3000, 1024 + 2048);
     release();
     expect(2000, 2000, 3072);
@@ -115,7 +115,7 @@ TEST_F(AllocatorTest, CountsAllocatedActiveAndReservedBytesApart) {
 
 TEST_F(AllocatorTest, ABlockThatIsUsedAgainIsActiveOnce) {
     Allocator allocator(device_, 0, streams_);
-    Block* block = allocator.allocate(1000, MemorySpace::device, Stream::compute);
+    MemoryBlock* block = allocator.allocate(1000, MemorySpace::device, Stream::compute);
     use_until_released(allocator, block, Stream::compute);
     allocator.free(block);
     ASSERT_EQ(allocator.allocate(900, MemorySpace::device, Stream::compute), block);
@@ -127,7 +127,7 @@ TEST_F(AllocatorTest, ABlockThatIsUsedAgainIsActiveOnce) {
 
 TEST_F(AllocatorTest, GivesCachedBlocksBackBeforeItGrowsBeyondItsLimit) {
     Allocator allocator(device_, 0, streams_, {4096, -1});
-    Block* first = allocator.allocate(3072, MemorySpace::device, Stream::compute);
+    MemoryBlock* first = allocator.allocate(3072, MemorySpace::device, Stream::compute);
     allocator.used(first, Stream::compute,
                    scheduler_
                        .enqueue(streams_[0], Priority::compute, {},
@@ -167,7 +167,7 @@ TEST_F(AllocatorTest, ARequestThatNoSystemCanMeetIsRefused) {
 TEST_F(AllocatorTest, PoisonsAFreedBlockOnceItsLastUseIsOver) {
     const StreamIndex poisoner = device_.add_stream(0, Stream::compute);
     Allocator allocator(device_, 0, streams_, {0, poisoner});
-    Block* block = allocator.allocate(512, MemorySpace::device, Stream::compute);
+    MemoryBlock* block = allocator.allocate(512, MemorySpace::device, Stream::compute);
     EXPECT_EQ(block->data[17], std::byte{0xFF}) << "nothing may count on zeros";
     block->data[17] = std::byte{1};
     use_until_released(allocator, block, Stream::compute);

@@ -166,16 +166,16 @@ TEST(MemoryModel, TheLargestRankIsTheOneWithAPeak) {
 
 TEST(Places, AreTheLongestEventOfThePart) {
     const auto trace = run_of_steps(3);
-    const Place gemm = longest_of_part(*trace, CompareBy::kernel, "gemm", {});
+    const PartPlace gemm = longest_of_part(*trace, CompareBy::kernel, "gemm", {});
     EXPECT_TRUE(gemm.found);
     EXPECT_EQ(gemm.time.length(), 3'000);
     EXPECT_EQ(gemm.event.kind, EventKind::device);
-    const Place gather = longest_of_part(*trace, CompareBy::collective, "all_gather, net.0", {});
+    const PartPlace gather = longest_of_part(*trace, CompareBy::collective, "all_gather, net.0", {});
     EXPECT_EQ(gather.time.length(), 5'003);
-    const Place net = longest_of_part(*trace, CompareBy::module, "Net_0", {});
+    const PartPlace net = longest_of_part(*trace, CompareBy::module, "Net_0", {});
     EXPECT_EQ(net.event.kind, EventKind::range);
     EXPECT_EQ(net.time.length(), 800'003 - 20);
-    const Place wrapper = longest_of_part(*trace, CompareBy::module, "Net_0 [FSDP]", {});
+    const PartPlace wrapper = longest_of_part(*trace, CompareBy::module, "Net_0 [FSDP]", {});
     EXPECT_EQ(wrapper.time.length(), 900'000 - 10);
     EXPECT_FALSE(longest_of_part(*trace, CompareBy::kernel, "no such kernel", {}).found);
 }

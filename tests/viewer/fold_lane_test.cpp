@@ -261,9 +261,9 @@ TEST(StripRuns, MergeColumnsThatLookAlike) {
     folded.columns = 10;
     folded.pixels = {{0, 0, 50, 100}, {1, 0, 52, 100}, {2, 0, 100, 100}, {4, 0, 100, 100}, {5, 1, 0, 100}};
     EXPECT_THAT(strip_runs(folded, 10),
-                testing::ElementsAre(StripRun{0, 2, 0, 5}, StripRun{2, 1, 0, 10}, StripRun{4, 1, 0, 10},
-                                     StripRun{5, 1, 1, 1}));  // no time, yet seen
-    EXPECT_THAT(strip_grounds(folded), testing::ElementsAre(StripRun{0, 3, 0, 0}, StripRun{4, 2, 0, 0}));
+                testing::ElementsAre(FoldedRun{0, 2, 0, 5}, FoldedRun{2, 1, 0, 10}, FoldedRun{4, 1, 0, 10},
+                                     FoldedRun{5, 1, 1, 1}));  // no time, yet seen
+    EXPECT_THAT(strip_grounds(folded), testing::ElementsAre(FoldedRun{0, 3, 0, 0}, FoldedRun{4, 2, 0, 0}));
 }
 
 // 60 lanes of 20,000 events each on 2000 pixels: far more than a frame may draw, until columns become wider.

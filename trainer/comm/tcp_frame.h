@@ -14,16 +14,16 @@
 
 namespace shardscope::trainer {
 
-enum class FrameKind : std::uint32_t { small = 1, announce, clear, data, taken };
+enum class TcpFrameKind : std::uint32_t { small = 1, announce, clear, data, taken };
 
-struct Frame {
-    FrameKind kind = FrameKind::small;
+struct TcpFrame {
+    TcpFrameKind kind = TcpFrameKind::small;
     std::uint32_t tag = 0;
     std::uint64_t id = 0, other = 0;
     std::uint64_t size = 0;     // of the message; of a data frame: of what follows
     std::uint64_t address = 0;  // of an announced message in the sender's memory
 };
-static_assert(sizeof(Frame) == 40);
+static_assert(sizeof(TcpFrame) == 40);
 
 // A message up to this size is small.
 inline constexpr std::size_t kSmallMessage = std::size_t{32} << 10;

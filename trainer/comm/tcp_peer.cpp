@@ -42,7 +42,7 @@ void TcpPeer::finish(std::size_t message) {
 void TcpPeer::send(std::size_t message, std::uint32_t tag) {
     under_way_++;
     const WireMessage& sent = messages_[message];
-    Frame frame;
+    TcpFrame frame;
     frame.tag = tag;
     frame.size = sent.size;
     frame.id = message;
@@ -50,12 +50,12 @@ void TcpPeer::send(std::size_t message, std::uint32_t tag) {
         queue(frame, sent.source, sent.size, message);
         return;
     }
-    frame.kind = FrameKind::announce;
+    frame.kind = TcpFrameKind::announce;
     frame.address = std::bit_cast<std::uintptr_t>(sent.source);
     queue(frame, nullptr, 0, kNone);
 }
 
-void TcpPeer::queue(const Frame& frame, const std::byte* data, std::size_t bytes, std::size_t message) {
+void TcpPeer::queue(const TcpFrame& frame, const std::byte* data, std::size_t bytes, std::size_t message) {
     frames_.push_back({frame, data, bytes, 0, message});
 }
 
@@ -64,8 +64,8 @@ void TcpPeer::queue_data() {
     const Cleared next = cleared_.front();
     cleared_.pop_front();
     WireMessage& message = messages_[next.message];
-    Frame frame;
-    frame.kind = FrameKind::data;
+    TcpFrame frame;
+    frame.kind = TcpFrameKind::data;
     frame.other = next.receiver;
     frame.size = std::min(kDataFrame, message.size - message.moved);
     const std::byte* data = message.source + message.moved;
@@ -142,7 +142,7 @@ void TcpPeer::receive(std::size_t message, std::uint32_t tag) {
     entry.arrivals.pop_front();
     forget(tag);
     check_size(message, arrival->frame);
-    if (arrival->frame.kind == FrameKind::announce) {
+    if (arrival->frame.kind == TcpFrameKind::announce) {
         accept(message, arrival->frame);
         return;
     }
@@ -165,7 +165,7 @@ void TcpPeer::forget(std::uint32_t tag) {
     }
 }
 
-void TcpPeer::check_size(std::size_t message, const Frame& frame) const {
+void TcpPeer::check_size(std::size_t message, const TcpFrame& frame) const {
     const std::size_t size = messages_[message].size;
     if (size == frame.size) return;
     throw WireError(fmt::format("a message of {} bytes came from rank {} where {} were expected", frame.size,
@@ -179,13 +179,13 @@ std::size_t TcpPeer::known(std::uint64_t message) const {
     return message;
 }
 
-void TcpPeer::accept(std::size_t message, const Frame& frame) {
+void TcpPeer::accept(std::size_t message, const TcpFrame& frame) {
     if (connection_.memory_of >= 0) {
         copies_.push_back({message, frame.id, frame.address});
         return;
     }
-    Frame clear;
-    clear.kind = FrameKind::clear;
+    TcpFrame clear;
+    clear.kind = TcpFrameKind::clear;
     clear.id = frame.id;
     clear.other = message;
     queue(clear, nullptr, 0, kNone);
@@ -207,8 +207,8 @@ bool TcpPeer::copy() {
         message.moved += static_cast<std::size_t>(copied);
         turn -= static_cast<std::size_t>(copied);
         if (message.moved < message.size) continue;
-        Frame taken;
-        taken.kind = FrameKind::taken;
+        TcpFrame taken;
+        taken.kind = TcpFrameKind::taken;
         taken.id = next.sender;
         queue(taken, nullptr, 0, kNone);
         finish(next.message);
@@ -260,8 +260,8 @@ void TcpPeer::take_staged() {
             take(bytes);
             continue;
         }
-        if (staged_ - at < sizeof(Frame)) break;
-        Frame frame;
+        if (staged_ - at < sizeof(TcpFrame)) break;
+        TcpFrame frame;
         std::memcpy(&frame, staging_.data() + at, sizeof frame);
         at += sizeof frame;
         handle(frame);
@@ -271,27 +271,27 @@ void TcpPeer::take_staged() {
     staged_ -= at;
 }
 
-void TcpPeer::handle(const Frame& frame) {
+void TcpPeer::handle(const TcpFrame& frame) {
     switch (frame.kind) {
-        case FrameKind::small:
-        case FrameKind::announce:
+        case TcpFrameKind::small:
+        case TcpFrameKind::announce:
             handle_message(frame);
             return;
-        case FrameKind::clear:
+        case TcpFrameKind::clear:
             cleared_.push_back({known(frame.id), frame.other});
             return;
-        case FrameKind::data:
+        case TcpFrameKind::data:
             handle_data(frame);
             return;
-        case FrameKind::taken:
+        case TcpFrameKind::taken:
             finish(known(frame.id));
             return;
     }
     fail("carries what no message can be; the memory or the network is faulty");
 }
 
-void TcpPeer::handle_message(const Frame& frame) {
-    const bool small = frame.kind == FrameKind::small;
+void TcpPeer::handle_message(const TcpFrame& frame) {
+    const bool small = frame.kind == TcpFrameKind::small;
     if (small && frame.size > kSmallMessage) {
         fail("carries what no message can be; the memory or the network is faulty");
     }
@@ -326,7 +326,7 @@ void TcpPeer::handle_message(const Frame& frame) {
     entry.arrivals.push_back(std::move(arrival));
 }
 
-void TcpPeer::handle_data(const Frame& frame) {
+void TcpPeer::handle_data(const TcpFrame& frame) {
     const std::size_t message = known(frame.other);
     const WireMessage& received = messages_[message];
     if (!received.target || frame.size == 0 || frame.size > received.size - received.moved) {

@@ -40,7 +40,7 @@ class TcpPeer {
   private:
     // A frame on its way out, with the part of a message behind it.
     struct Outgoing {
-        Frame frame;
+        TcpFrame frame;
         const std::byte* data = nullptr;
         std::size_t bytes = 0;        // of the data
         std::size_t sent = 0;         // of frame and data
@@ -48,7 +48,7 @@ class TcpPeer {
     };
     // A message that came, or was announced, before its receive.
     struct Arrival {
-        Frame frame;
+        TcpFrame frame;
         std::vector<std::byte> data;   // of a small one
         std::size_t receiver = kNone;  // a receive that came while the data were still coming
     };
@@ -67,19 +67,19 @@ class TcpPeer {
     };
     static constexpr std::size_t kNone = ~std::size_t{0};
 
-    void queue(const Frame& frame, const std::byte* data, std::size_t bytes, std::size_t message);
+    void queue(const TcpFrame& frame, const std::byte* data, std::size_t bytes, std::size_t message);
     void queue_data();
     void sent(std::size_t bytes);
     void finish(std::size_t message);
 
     void take(std::size_t bytes);  // of data
     void take_staged();
-    void handle(const Frame& frame);
-    void handle_message(const Frame& frame);
-    void handle_data(const Frame& frame);
-    void accept(std::size_t message, const Frame& frame);  // an announced one
-    void arrived();                                        // all data of a frame are there
-    void check_size(std::size_t message, const Frame& frame) const;
+    void handle(const TcpFrame& frame);
+    void handle_message(const TcpFrame& frame);
+    void handle_data(const TcpFrame& frame);
+    void accept(std::size_t message, const TcpFrame& frame);  // an announced one
+    void arrived();                                           // all data of a frame are there
+    void check_size(std::size_t message, const TcpFrame& frame) const;
     std::size_t known(std::uint64_t message) const;
     void forget(std::uint32_t tag);
     [[noreturn]] void fail(const std::string& clause) const;

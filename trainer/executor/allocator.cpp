@@ -22,7 +22,7 @@ Allocator::~Allocator() {
 
 // Order on the stream itself protects a reuse there; any other stream must be past its last use. A poisoned
 // block is no stream's.
-bool Allocator::reusable(const Block& block, Stream stream) const {
+bool Allocator::reusable(const MemoryBlock& block, Stream stream) const {
     for (std::size_t s = 0; s < kStreams; ++s) {
         if (static_cast<int>(s) == static_cast<int>(stream)) continue;
         if (!device_.happened({streams_[s], block.last_use[s]})) return false;
@@ -30,11 +30,11 @@ bool Allocator::reusable(const Block& block, Stream stream) const {
     return device_.happened({options_.poison_stream, block.last_poison});
 }
 
-Block* Allocator::allocate(std::int64_t bytes, MemorySpace space, Stream stream) {
+MemoryBlock* Allocator::allocate(std::int64_t bytes, MemorySpace space, Stream stream) {
     const std::int64_t size =
         (std::max<std::int64_t>(bytes, 1) + kGranularity - 1) / kGranularity * kGranularity;
     settle();
-    Block* block = take_cached(size, space, stream);
+    MemoryBlock* block = take_cached(size, space, stream);
     grew_ = block == nullptr;
     if (!block) block = grow(size, space);
     Counts& counts = count(space);
@@ -47,7 +47,7 @@ Block* Allocator::allocate(std::int64_t bytes, MemorySpace space, Stream stream)
     return block;
 }
 
-void Allocator::free(Block* block) {
+void Allocator::free(MemoryBlock* block) {
     settle();
     ++block->turn;
     count(block->space).allocated -= block->bytes;
@@ -56,11 +56,11 @@ void Allocator::free(Block* block) {
     cached_[static_cast<std::size_t>(block->space)].emplace(block->capacity, block);
 }
 
-Block* Allocator::take_cached(std::int64_t size, MemorySpace space, Stream stream) {
+MemoryBlock* Allocator::take_cached(std::int64_t size, MemorySpace space, Stream stream) {
     auto& cached = cached_[static_cast<std::size_t>(space)];
     for (auto it = cached.lower_bound(size); it != cached.end() && it->first <= largest_acceptable(size);
          ++it) {
-        Block* block = it->second;
+        MemoryBlock* block = it->second;
         if (!reusable(*block, stream)) continue;
         cached.erase(it);
         return block;
@@ -80,10 +80,10 @@ std::byte* Allocator::from_system(std::int64_t size, MemorySpace space) const {
     return device_.take(rank_, space, size, options_.poison_stream >= 0);
 }
 
-Block* Allocator::grow(std::int64_t size, MemorySpace space) {
+MemoryBlock* Allocator::grow(std::int64_t size, MemorySpace space) {
     if (!has_room(size, space)) give_back_cached(space, size);
     if (!has_room(size, space)) throw PoolExhausted(true);
-    auto block = std::make_unique<Block>();
+    auto block = std::make_unique<MemoryBlock>();
     block->data = from_system(size, space);
     if (!block->data) {
         give_back_cached(space, 0);
@@ -106,7 +106,7 @@ void Allocator::give_back_cached(MemorySpace space, std::int64_t size) {
     auto& cached = cached_[static_cast<std::size_t>(space)];
     while (!cached.empty() && (size == 0 || !has_room(size, space))) {
         const auto largest = std::prev(cached.end());
-        Block* block = largest->second;
+        MemoryBlock* block = largest->second;
         for (std::size_t s = 0; s < kStreams; ++s) device_.wait({streams_[s], block->last_use[s]});
         device_.wait({options_.poison_stream, block->last_poison});
         settle();  // no lingerer of this block is left
@@ -115,7 +115,7 @@ void Allocator::give_back_cached(MemorySpace space, std::int64_t size) {
     }
 }
 
-void Allocator::release(Block* block) {
+void Allocator::release(MemoryBlock* block) {
     count(block->space).reserved -= block->capacity;
     device_.give_back(rank_, block->space, block->data);
     const std::size_t index = block->index;
@@ -128,7 +128,7 @@ void Allocator::release(Block* block) {
 
 // Keeps the block active until the streams from `first_stream` on have passed its last use, one after the
 // other.
-void Allocator::linger(Block* block, std::size_t first_stream) {
+void Allocator::linger(MemoryBlock* block, std::size_t first_stream) {
     for (std::size_t s = first_stream; s < kStreams; ++s) {
         if (device_.happened({streams_[s], block->last_use[s]})) continue;
         block->lingering = true;
@@ -150,7 +150,7 @@ void Allocator::settle() {
     }
 }
 
-void Allocator::poison(Block* block) {
+void Allocator::poison(MemoryBlock* block) {
     Waits waits;
     for (std::size_t s = 0; s < kStreams; ++s) waits.add({streams_[s], block->last_use[s]});
     block->last_poison = device_.poison(options_.poison_stream, waits, block->data, block->capacity).sequence;

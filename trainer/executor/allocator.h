@@ -20,7 +20,7 @@
 
 namespace shardscope::trainer {
 
-struct Block {
+struct MemoryBlock {
     std::byte* data = nullptr;
     std::int64_t capacity = 0;
     MemorySpace space = MemorySpace::device;
@@ -63,9 +63,9 @@ class Allocator {
     // A block for use on `stream` first (host: by the host thread at once). Where the pool would have to grow
     // beyond its limit, cached blocks are given back to the system first, once the streams are done with
     // them. Throws PoolExhausted.
-    Block* allocate(std::int64_t bytes, MemorySpace space, Stream stream);
-    void free(Block* block);
-    void used(Block* block, Stream stream, std::uint64_t sequence) {
+    MemoryBlock* allocate(std::int64_t bytes, MemorySpace space, Stream stream);
+    void free(MemoryBlock* block);
+    void used(MemoryBlock* block, Stream stream, std::uint64_t sequence) {
         block->last_use[static_cast<std::size_t>(stream)] = sequence;
     }
 
@@ -87,30 +87,30 @@ class Allocator {
     struct Lingerer {  // a freed block and the item of one stream that it waits for
         std::uint64_t sequence = 0;
         std::uint32_t turn = 0;
-        Block* block = nullptr;
+        MemoryBlock* block = nullptr;
         bool operator>(const Lingerer& other) const { return sequence > other.sequence; }
     };
     using Lingerers = std::priority_queue<Lingerer, std::vector<Lingerer>, std::greater<>>;
 
     Counts& count(MemorySpace space) { return counts_[static_cast<std::size_t>(space)]; }
     const Counts& count(MemorySpace space) const { return counts_[static_cast<std::size_t>(space)]; }
-    bool reusable(const Block& block, Stream stream) const;
-    Block* take_cached(std::int64_t size, MemorySpace space, Stream stream);
-    Block* grow(std::int64_t size, MemorySpace space);
+    bool reusable(const MemoryBlock& block, Stream stream) const;
+    MemoryBlock* take_cached(std::int64_t size, MemorySpace space, Stream stream);
+    MemoryBlock* grow(std::int64_t size, MemorySpace space);
     bool has_room(std::int64_t size, MemorySpace space) const;
     std::byte* from_system(std::int64_t size, MemorySpace space) const;
     void give_back_cached(MemorySpace space, std::int64_t size);
-    void release(Block* block);
-    void linger(Block* block, std::size_t first_stream);
-    void poison(Block* block);
+    void release(MemoryBlock* block);
+    void linger(MemoryBlock* block, std::size_t first_stream);
+    void poison(MemoryBlock* block);
 
     MemoryDevice& device_;
     int rank_;
     std::array<StreamIndex, kStreams> streams_;
     AllocatorOptions options_;
-    std::vector<std::unique_ptr<Block>> blocks_;
-    std::array<std::multimap<std::int64_t, Block*>, traces::kMemorySpaces> cached_;  // by capacity
-    std::array<Lingerers, kStreams> lingering_;                                      // by stream
+    std::vector<std::unique_ptr<MemoryBlock>> blocks_;
+    std::array<std::multimap<std::int64_t, MemoryBlock*>, traces::kMemorySpaces> cached_;  // by capacity
+    std::array<Lingerers, kStreams> lingering_;                                            // by stream
     std::array<Counts, traces::kMemorySpaces> counts_{};
     bool grew_ = false;
 };

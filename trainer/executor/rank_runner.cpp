@@ -127,7 +127,7 @@ HostView RankRunner::contents(const Arg& arg) {
     const auto id = static_cast<std::size_t>(arg.buffer);
     if (arg.buffer < 0 || id >= blocks_.size() || !blocks_[id]) return {};
     std::byte* data = address(arg);
-    const Block& block = *blocks_[id];
+    const MemoryBlock& block = *blocks_[id];
     if (data < block.data || arg.bytes < 0 || data + arg.bytes > block.data + block.capacity) {
         throw std::logic_error("a view reaches beyond its buffer");
     }
@@ -142,7 +142,7 @@ HostView RankRunner::contents(const Arg& arg) {
 
 std::byte* RankRunner::address(const Arg& arg) const {
     if (arg.buffer < 0) return nullptr;
-    const Block* block = blocks_[static_cast<std::size_t>(arg.buffer)];
+    const MemoryBlock* block = blocks_[static_cast<std::size_t>(arg.buffer)];
     if (!block) throw std::logic_error("the Plan uses a buffer that is not allocated");
     return block->data + arg.offset + arg.stride * shared_.mesh.shard_index(rank_);
 }
@@ -154,7 +154,7 @@ void RankRunner::allocate(const Plan& plan, const Op& op) {
     const Buffer& buffer = plan.buffers[id];
     if (blocks_[id]) throw std::logic_error("the Plan allocates " + buffer.name + " twice");
     const std::uint64_t start = log_ ? ticks() : 0;
-    Block* block = nullptr;
+    MemoryBlock* block = nullptr;
     try {
         block = allocator_.allocate(buffer.bytes, buffer.space, op.stream);
     } catch (const PoolExhausted& reason) {
@@ -176,7 +176,7 @@ void RankRunner::allocate(const Plan& plan, const Op& op) {
 }
 
 void RankRunner::free(const Plan& plan, const Op& op) {
-    Block*& block = blocks_[static_cast<std::size_t>(op.args[0].buffer)];
+    MemoryBlock*& block = blocks_[static_cast<std::size_t>(op.args[0].buffer)];
     if (!block) {
         throw std::logic_error("the Plan frees " + buffer_of(plan, op).name + ", which is not allocated");
     }
@@ -187,7 +187,7 @@ void RankRunner::free(const Plan& plan, const Op& op) {
     if (log_) record_counters();
 }
 
-void RankRunner::record_memory(const Plan& plan, const Op& op, const Block& block, bool allocation) {
+void RankRunner::record_memory(const Plan& plan, const Op& op, const MemoryBlock& block, bool allocation) {
     const Buffer& buffer = buffer_of(plan, op);
     profiler::MemoryWork work;
     work.rank = rank_;

@@ -88,7 +88,7 @@ class RankRunner {
     void describe_work(const Plan& plan, const Op& op, profiler::DeviceWork& work);
     void prepare(const Plan& plan, const Op& op, Launch& launch);
     StreamEvent record(Stream stream);
-    void record_memory(const Plan& plan, const Op& op, const Block& block, bool allocation);
+    void record_memory(const Plan& plan, const Op& op, const MemoryBlock& block, bool allocation);
     void record_counters();
     std::byte* address(const Arg& arg) const;
     void use(const Op& op, StreamEvent event);
@@ -106,7 +106,7 @@ class RankRunner {
     const Instruments::PlanNames* names_ = nullptr;
     profiler::ThreadLog* log_ = nullptr;
     const std::vector<Nvtx::Name>* nvtx_names_ = nullptr;  // of the Plan
-    std::vector<Block*> blocks_;                           // by buffer; null while not allocated
+    std::vector<MemoryBlock*> blocks_;                     // by buffer; null while not allocated
     std::vector<StreamEvent> events_;                      // by event slot
     std::array<StreamEvent, kStreams> last_;               // latest item of each stream
     std::array<Waits, kStreams> waits_;                    // that the next item of a stream takes along

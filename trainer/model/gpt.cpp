@@ -35,7 +35,7 @@ Tensor FeedForward::forward(Graph& graph, const Tensor& input) {
     return x;
 }
 
-Block::Block(std::string attribute, const GptShape& shape) : Module("Block", std::move(attribute)) {
+GptBlock::GptBlock(std::string attribute, const GptShape& shape) : Module("Block", std::move(attribute)) {
     add_child(std::make_unique<LayerNorm>("norm_1", shape.width));
     add_child(std::make_unique<SelfAttention>("attention",
                                               AttentionShape{.context = shape.context,
@@ -54,7 +54,7 @@ Block::Block(std::string attribute, const GptShape& shape) : Module("Block", std
                                                              .fused_activation = shape.fused_activation}));
 }
 
-Tensor Block::forward(Graph& graph, const Tensor& input) {
+Tensor GptBlock::forward(Graph& graph, const Tensor& input) {
     Tensor x = add(graph, input, call(graph, child(1), call(graph, child(0), input)));
     return add(graph, x, call(graph, child(3), call(graph, child(2), x)));
 }
@@ -66,7 +66,7 @@ Gpt::Gpt(const GptShape& shape) : Module("GPT", "") {
     add_child(std::make_unique<PositionEmbedding>("position_embedding", shape.context, shape.width));
     if (shape.dropout > 0) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
     for (int i = 0; i < shape.layers; ++i)
-        add_child(std::make_unique<Block>("blocks." + std::to_string(i), shape));
+        add_child(std::make_unique<GptBlock>("blocks." + std::to_string(i), shape));
     add_child(std::make_unique<LayerNorm>("norm", shape.width));
     add_child(shape.tied ? std::make_unique<Linear>("head", table)
                          : std::make_unique<Linear>("head", shape.width, shape.vocabulary, false, kGptStd));

@@ -33,9 +33,9 @@ class FeedForward final : public Module {
     Tensor forward(Graph& graph, const Tensor& input) override;
 };
 
-class Block final : public Module {
+class GptBlock final : public Module {
   public:
-    Block(std::string attribute, const GptShape& shape);
+    GptBlock(std::string attribute, const GptShape& shape);
     Tensor forward(Graph& graph, const Tensor& input) override;
 };
 

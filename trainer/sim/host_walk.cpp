@@ -252,7 +252,7 @@ void HostWalk::allocate(const Op& op) {
     const auto id = static_cast<std::size_t>(op.args[0].buffer);
     const Buffer& buffer = plan_->buffers[id];
     if (blocks_[id]) throw std::logic_error("the Plan allocates " + buffer.name + " twice");
-    Block* block = nullptr;
+    MemoryBlock* block = nullptr;
     try {
         block = allocator_.allocate(buffer.bytes, buffer.space, op.stream);
     } catch (const WouldWait& wait) {
@@ -278,7 +278,7 @@ void HostWalk::allocate(const Op& op) {
 }
 
 void HostWalk::free(const Op& op) {
-    Block*& block = blocks_[static_cast<std::size_t>(op.args[0].buffer)];
+    MemoryBlock*& block = blocks_[static_cast<std::size_t>(op.args[0].buffer)];
     if (!block) throw std::logic_error("the Plan frees a buffer that is not allocated");
     clock_ += cost(walk_.cluster.host.allocate);
     counter_.freed(*plan_, op);
@@ -343,7 +343,7 @@ StreamEvent HostWalk::record(Stream stream) {
 void HostWalk::use(const Op& op, StreamEvent event) {
     for (const Arg& arg : op.args) {
         if (arg.buffer < 0) continue;
-        Block* block = blocks_[static_cast<std::size_t>(arg.buffer)];
+        MemoryBlock* block = blocks_[static_cast<std::size_t>(arg.buffer)];
         if (!block) throw std::logic_error("the Plan uses a buffer that is not allocated");
         allocator_.used(block, op.stream, event.sequence);
     }

@@ -111,7 +111,7 @@ class HostWalk {
     Time step_start_ = 0;
     std::int64_t step_ = 0, steps_begun_ = 0;
     std::vector<Step> steps_;
-    std::vector<Block*> blocks_;
+    std::vector<MemoryBlock*> blocks_;
     std::vector<StreamEvent> events_;
     std::array<StreamEvent, kStreams> last_;
     std::array<Waits, kStreams> waits_;

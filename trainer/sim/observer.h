@@ -27,8 +27,9 @@ class RunObserver {
     virtual void runtime_call(int rank_class, Time start, Time end, std::string_view name,
                               std::int64_t correlation) = 0;
     virtual void waited(int rank_class, Time start, Time end, EventId event, std::int64_t correlation) = 0;
-    virtual void allocated(int rank_class, Time at, const Plan& plan, const Op& op, const Block& block) = 0;
-    virtual void freed(int rank_class, Time at, const Plan& plan, const Op& op, const Block& block) = 0;
+    virtual void allocated(int rank_class, Time at, const Plan& plan, const Op& op,
+                           const MemoryBlock& block) = 0;
+    virtual void freed(int rank_class, Time at, const Plan& plan, const Op& op, const MemoryBlock& block) = 0;
     virtual void memory_counts(int rank_class, Time at, std::int64_t active, std::int64_t reserved) = 0;
     virtual void step_ended(int rank_class, std::int64_t step, Time start, Time end) = 0;
 

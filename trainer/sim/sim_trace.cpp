@@ -198,15 +198,15 @@ void SimTrace::waited(int rank_class, Time start, Time end, EventId event, std::
     }
 }
 
-void SimTrace::allocated(int rank_class, Time at, const Plan& plan, const Op& op, const Block& block) {
+void SimTrace::allocated(int rank_class, Time at, const Plan& plan, const Op& op, const MemoryBlock& block) {
     memory(rank_class, at, plan, op, block, true);
 }
 
-void SimTrace::freed(int rank_class, Time at, const Plan& plan, const Op& op, const Block& block) {
+void SimTrace::freed(int rank_class, Time at, const Plan& plan, const Op& op, const MemoryBlock& block) {
     memory(rank_class, at, plan, op, block, false);
 }
 
-void SimTrace::memory(int rank_class, Time at, const Plan& plan, const Op& op, const Block& block,
+void SimTrace::memory(int rank_class, Time at, const Plan& plan, const Op& op, const MemoryBlock& block,
                       bool allocation) {
     if (of(rank_class).full.empty()) return;
     const Buffer& buffer = buffer_of(plan, op.args[0]);

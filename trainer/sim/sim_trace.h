@@ -32,8 +32,9 @@ class SimTrace final : public RunObserver {
     void runtime_call(int rank_class, Time start, Time end, std::string_view name,
                       std::int64_t correlation) override;
     void waited(int rank_class, Time start, Time end, EventId event, std::int64_t correlation) override;
-    void allocated(int rank_class, Time at, const Plan& plan, const Op& op, const Block& block) override;
-    void freed(int rank_class, Time at, const Plan& plan, const Op& op, const Block& block) override;
+    void allocated(int rank_class, Time at, const Plan& plan, const Op& op,
+                   const MemoryBlock& block) override;
+    void freed(int rank_class, Time at, const Plan& plan, const Op& op, const MemoryBlock& block) override;
     void memory_counts(int rank_class, Time at, std::int64_t active, std::int64_t reserved) override;
     void step_ended(int rank_class, std::int64_t step, Time start, Time end) override;
     void work_ended(int rank_class, const StreamItem& item, Time start, Time end) override;
@@ -53,7 +54,8 @@ class SimTrace final : public RunObserver {
     Class& of(int rank_class) { return classes_[static_cast<std::size_t>(rank_class)]; }
     void choose(const RankClasses& ranks);
     void describe_ranks();
-    void memory(int rank_class, Time at, const Plan& plan, const Op& op, const Block& block, bool allocation);
+    void memory(int rank_class, Time at, const Plan& plan, const Op& op, const MemoryBlock& block,
+                bool allocation);
     void collective(int rank, const StreamItem& item);
     template <class Row>
     void add(const Row& row, Time at);

@@ -129,7 +129,7 @@ void ComparePartsView::draw_go(Session& session, const ComparedRuns& runs) {
     }
     if (!going_) return;
     if (*going_ >= runs.traces.size()) return going_.reset();
-    const auto place = session.analyses.analysis<Place>(
+    const auto place = session.analyses.analysis<PartPlace>(
         fmt::format("place/{}/{}", static_cast<int>(by_), part_), runs.traces[*going_],
         runs.selections[*going_],
         [by = by_, part = part_](const traces::Trace& trace, const traces::Selection& selection) {

@@ -32,14 +32,15 @@ class Longest {
         if (place_.found && time.length() <= place_.time.length()) return;
         place_ = {true, time, rank, event, module};
     }
-    Place place() const { return place_; }
+    PartPlace place() const { return place_; }
 
   private:
-    Place place_;
+    PartPlace place_;
 };
 
 template <typename Matches>
-Place longest_device_event(const Trace& trace, const traces::Selection& selection, const Matches& matches) {
+PartPlace longest_device_event(const Trace& trace, const traces::Selection& selection,
+                               const Matches& matches) {
     const traces::DeviceEvents& device = trace.device;
     const std::vector<bool> selected = traces::selected_events(trace, traces::find_steps(trace), selection);
     Longest longest;
@@ -51,7 +52,7 @@ Place longest_device_event(const Trace& trace, const traces::Selection& selectio
     return longest.place();
 }
 
-Place longest_operator(const Trace& trace, const std::string& name, const traces::Selection& selection) {
+PartPlace longest_operator(const Trace& trace, const std::string& name, const traces::Selection& selection) {
     const traces::Interval time = traces::selected_time(selection);
     const traces::HostRanges& ranges = trace.ranges;
     Longest longest;
@@ -66,7 +67,8 @@ Place longest_operator(const Trace& trace, const std::string& name, const traces
     return longest.place();
 }
 
-Place longest_module_call(const Trace& trace, const std::string& name, const traces::Selection& selection) {
+PartPlace longest_module_call(const Trace& trace, const std::string& name,
+                              const traces::Selection& selection) {
     const bool wrapper = name.ends_with(kOfWrapper);
     const std::string path = wrapper ? name.substr(0, name.size() - kOfWrapper.size()) : name;
     Longest longest;
@@ -104,8 +106,8 @@ std::string joined_path(const std::string& path) {
     return joined;
 }
 
-Place longest_of_part(const Trace& trace, CompareBy by, const std::string& name,
-                      const traces::Selection& selection) {
+PartPlace longest_of_part(const Trace& trace, CompareBy by, const std::string& name,
+                          const traces::Selection& selection) {
     const traces::DeviceEvents& device = trace.device;
     switch (by) {
         case CompareBy::module:

@@ -9,7 +9,7 @@
 
 namespace shardscope::viewer {
 
-struct Place {
+struct PartPlace {
     bool found = false;
     TimeRange time;
     int rank = 0;  // index into Trace::ranks
@@ -19,8 +19,8 @@ struct Place {
 
 // The longest event of the part in the selection: a kernel of that name, a collective of that operation and
 // unit, a unit's gather or reduction of that phase, an operator's or a module's call.
-Place longest_of_part(const traces::Trace& trace, traces::CompareBy by, const std::string& name,
-                      const traces::Selection& selection);
+PartPlace longest_of_part(const traces::Trace& trace, traces::CompareBy by, const std::string& name,
+                          const traces::Selection& selection);
 
 // "FullyShardedDataParallel_0/GPT_0/FullyShardedDataParallel_1/Block_0" -> "GPT_0/Block_0": the path under
 // which compare_parts() joins modules.

@@ -18,8 +18,8 @@ std::size_t count_of(const std::vector<const Row*>& rows, Row::Kind kind) {
 
 }  // namespace
 
-std::vector<StripRun> strip_runs(const FoldedLane& folded, int levels) {
-    std::vector<StripRun> runs;
+std::vector<FoldedRun> strip_runs(const FoldedLane& folded, int levels) {
+    std::vector<FoldedRun> runs;
     for (const FoldedPixel& pixel : folded.pixels) {
         const int level = std::clamp(static_cast<int>(std::lround(pixel.share() * levels)), 1, levels);
         if (!runs.empty() && runs.back().first + runs.back().count == pixel.column &&
@@ -32,8 +32,8 @@ std::vector<StripRun> strip_runs(const FoldedLane& folded, int levels) {
     return runs;
 }
 
-std::vector<StripRun> strip_grounds(const FoldedLane& folded) {
-    std::vector<StripRun> runs;
+std::vector<FoldedRun> strip_grounds(const FoldedLane& folded) {
+    std::vector<FoldedRun> runs;
     for (const FoldedPixel& pixel : folded.pixels) {
         if (!runs.empty() && runs.back().first + runs.back().count == pixel.column) {
             ++runs.back().count;

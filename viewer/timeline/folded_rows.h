@@ -17,21 +17,21 @@
 namespace shardscope::viewer {
 
 // Neighbouring folded columns that look alike: one rectangle.
-struct StripRun {
+struct FoldedRun {
     int first = 0, count = 0;  // columns
     Paint paint = 0;
     int level = 0;  // height in steps of the lane's pixels: 1 where anything is there at all
-    bool operator==(const StripRun&) const = default;
+    bool operator==(const FoldedRun&) const = default;
 };
 // `levels`: how many heights the eye can tell apart (the lane's height in pixels).
-std::vector<StripRun> strip_runs(const FoldedLane& folded, int levels);
+std::vector<FoldedRun> strip_runs(const FoldedLane& folded, int levels);
 
 // Stretches of columns without a hole, whatever they look like: the ground behind strips.
-std::vector<StripRun> strip_grounds(const FoldedLane& folded);
+std::vector<FoldedRun> strip_grounds(const FoldedLane& folded);
 
 struct FoldedRow {
     FoldedLane lane;  // of a summary strip: pixels alone
-    std::vector<StripRun> runs, grounds;
+    std::vector<FoldedRun> runs, grounds;
     std::size_t rectangles() const { return lane.bars.size() + runs.size() + grounds.size(); }
 };
 

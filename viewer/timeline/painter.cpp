@@ -71,11 +71,11 @@ class RowPainter : private Canvas {
     void runs(const FoldedRow& folded, float y0, float y1) {
         const float step = p_.area.width() / static_cast<float>(folded.lane.columns);
         const auto at = [&](int column) { return p_.area.left() + step * static_cast<float>(column); };
-        for (const StripRun& run : folded.grounds) {
+        for (const FoldedRun& run : folded.grounds) {
             draw_.AddRectFilled({at(run.first), y0}, {at(run.first + run.count), y1},
                                 faded(theme::text(), 0.05F));
         }
-        for (const StripRun& run : folded.runs) {
+        for (const FoldedRun& run : folded.runs) {
             const float height =
                 (y1 - y0) * static_cast<float>(run.level) / std::max(1.0F, std::round(y1 - y0));
             const float x0 = at(run.first), x1 = at(run.first + run.count), top = std::max(y0, y1 - height);

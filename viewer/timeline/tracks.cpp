@@ -313,7 +313,7 @@ Lane busy_union(const traces::Trace& trace, const std::vector<const Track*>& tra
     return all.take();
 }
 
-std::optional<Place> find_event(const traces::Trace& trace, const Tracks& tracks, SelectedEvent event) {
+std::optional<EventPlace> find_event(const traces::Trace& trace, const Tracks& tracks, SelectedEvent event) {
     if (event.kind == EventKind::none || event.index < 0) return std::nullopt;
     const auto i = static_cast<std::size_t>(event.index);
     Track::Kind kind = Track::Kind::thread;
@@ -348,7 +348,7 @@ std::optional<Place> find_event(const traces::Trace& trace, const Tracks& tracks
             const Lane& lane = track.lanes[l];
             for (std::size_t k = lane.first_starting_from(0, start);
                  k < lane.size() && lane.start(k) == start; ++k) {
-                if (lane.event(k) == event) return Place{static_cast<int>(t), static_cast<int>(l), k};
+                if (lane.event(k) == event) return EventPlace{static_cast<int>(t), static_cast<int>(l), k};
             }
         }
     }

@@ -53,11 +53,11 @@ Tracks make_tracks(const traces::Trace& trace);
 Lane busy_union(const traces::Trace& trace, const std::vector<const Track*>& tracks);
 
 // Where an event is; nullopt where the trace does not show it.
-struct Place {
+struct EventPlace {
     int track = 0, lane = 0;
     std::size_t item = 0;
 };
-std::optional<Place> find_event(const traces::Trace& trace, const Tracks& tracks, SelectedEvent event);
+std::optional<EventPlace> find_event(const traces::Trace& trace, const Tracks& tracks, SelectedEvent event);
 
 // Device events that a runtime call launched, by the call's index.
 std::vector<std::int64_t> launched_by(const traces::Trace& trace, std::int64_t call);
