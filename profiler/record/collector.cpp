@@ -2,9 +2,11 @@
 #include "profiler/record/collector.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -33,6 +35,16 @@ std::int64_t host_memory_bytes() {
     return std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGE_SIZE);
 }
 
+// 3 of "rank 3" and "rank 3 host"; -1: the name tells no rank.
+int rank_in(std::string_view thread) {
+    constexpr std::string_view kRank = "rank ";
+    if (thread.substr(0, kRank.size()) != kRank) return -1;
+    const char* const end = thread.data() + thread.size();
+    int rank = -1;
+    const auto [behind, error] = std::from_chars(thread.data() + kRank.size(), end, rank);
+    return error == std::errc{} && (behind == end || *behind == ' ') ? rank : -1;
+}
+
 }  // namespace
 
 Collector::Collector(std::string directory, traces::EventSink& sink, Calibration& clock,
@@ -45,7 +57,8 @@ void Collector::look_for_processes() {
         const std::string path = entry.path().string();
         if (entry.path().extension() != kRecordSuffix || seen_files_.count(path) != 0) continue;
         bool not_ours = false;
-        auto process = ProcessRecords::open(path, sink_, clock_, origin_ns_, opened_, &findings_, &not_ours);
+        auto process =
+            ProcessRecords::open(path, sink_, clock_, origin_ns_, row_pids_, opened_, &findings_, &not_ours);
         if (process == nullptr && !not_ours) continue;  // again next time
         seen_files_.insert(path);
         if (process == nullptr) {
@@ -62,23 +75,45 @@ void Collector::look_for_processes() {
 }
 
 void Collector::describe(const ProcessRecords& process) {
-    if (pids_.insert(process.pid()).second) {
-        sink_.add(traces::ProcessRow{traces::global_pid(process.pid()), process.pid(), process.name()});
+    if (described_processes_.insert(process.row_pid()).second) {
+        sink_.add(traces::ProcessRow{traces::global_pid(process.row_pid()), process.pid(), process.name()});
     }
     // Children inherit the launcher's variables: the first process that has a rank is that rank.
-    if (process.rank() < 0 || !ranks_.insert(process.rank()).second) return;
+    if (process.rank() < 0 || !ranks_.try_emplace(process.rank(), process.row_pid()).second) return;
+    describe_rank(process, process.rank(), process.pid());
+}
+
+void Collector::describe_rank(const ProcessRecords& process, int rank, std::int64_t tid) {
     traces::RankRow row;
-    row.rank = process.rank();
-    row.device = process.rank();
-    row.global_pid = traces::global_pid(process.pid());
-    row.global_tid = traces::global_tid(process.pid(), process.pid());
+    row.rank = rank;
+    row.device = rank;
+    row.global_pid = traces::global_pid(process.row_pid());
+    row.global_tid = traces::global_tid(process.row_pid(), tid);
     row.host = host_name();
     row.device_name = processor_name();
     row.device_memory = host_memory_bytes();
-    row.data = process.rank();
+    row.data = rank;
     findings_.devices.reserve_rank(row.rank);
     findings_.ranks[row.rank] = row;
     sink_.add(row);
+}
+
+// Of a process that has no rank itself. The first process that has a rank is that rank, here too.
+void Collector::find_ranks_of_threads(const ProcessRecords& process) {
+    if (process.rank() >= 0) return;
+    for (const auto& [tid, name] : process.converter().threads()) {
+        const int rank = rank_in(name);
+        if (rank < 0) continue;
+        const auto [of, is_new] = ranks_.try_emplace(rank, process.row_pid());
+        if (of->second != process.row_pid()) continue;
+        thread_ranks_.insert_or_assign(traces::global_tid(process.row_pid(), tid), rank);
+        if (is_new) describe_rank(process, rank, tid);
+    }
+}
+
+int Collector::rank_of_thread(const ProcessRecords& process, std::int64_t tid) const {
+    const auto own = thread_ranks_.find(traces::global_tid(process.row_pid(), tid));
+    return own != thread_ranks_.end() ? own->second : process.rank();
 }
 
 void Collector::drain() {
@@ -96,9 +131,10 @@ void Collector::drain(std::int64_t end_ns) {
     for (std::size_t i = 0; i < open_.size(); ++i) {
         ProcessRecords& process = *open_[i];
         process.drain();
+        find_ranks_of_threads(process);
         // A process that called exec is the same process with a new file: the old one ended where that began.
         for (std::size_t later = i + 1; later < open_.size(); ++later) {
-            if (open_[later]->pid() != process.pid()) continue;
+            if (open_[later]->row_pid() != process.row_pid()) continue;
             close(process, open_[later]->start_ns());
             open_[i].reset();
             break;
@@ -117,7 +153,7 @@ void Collector::close(ProcessRecords& process, std::int64_t end_ns) {
     process.close(end_ns);
     describe_threads(process, sink_);
     for (const auto& [tid, name] : process.converter().threads()) {
-        described_threads_.insert(traces::global_tid(process.pid(), tid));
+        described_threads_.insert(traces::global_tid(process.row_pid(), tid));
     }
     closed_activity_ += process.bytes_read();
     closed_rows_ += process.converter().rows();
@@ -127,9 +163,9 @@ void Collector::close(ProcessRecords& process, std::int64_t end_ns) {
 
 void Collector::describe_threads(const ProcessRecords& process, traces::EventSink& sink) const {
     for (const auto& [tid, name] : process.converter().threads()) {
-        const std::int64_t global_tid = traces::global_tid(process.pid(), tid);
+        const std::int64_t global_tid = traces::global_tid(process.row_pid(), tid);
         if (described_threads_.count(global_tid) != 0) continue;
-        sink.add(traces::ThreadRow{global_tid, name, process.rank()});
+        sink.add(traces::ThreadRow{global_tid, name, rank_of_thread(process, tid)});
     }
 }
 
@@ -145,7 +181,7 @@ void Collector::add_places(const ProcessRecords& process, std::int64_t until_ns,
             Place place;
             place.pid = process.pid();
             place.tid = tid;
-            place.rank = process.rank();
+            place.rank = rank_of_thread(process, tid);
             if (name != threads.end()) place.thread = name->second;
             place.until_ns = until_ns;
             places->push_back(std::move(place));
@@ -192,6 +228,7 @@ void Collector::visit_strings(const std::function<void(traces::StringId)>& visit
 std::vector<WatchedProcess> Collector::living() const {
     std::vector<WatchedProcess> living;
     for (const auto& process : open_) {
+        if (!process->same_pid_namespace()) continue;  // the system knows it under another pid
         living.push_back({static_cast<pid_t>(process->pid()), process->rank()});
     }
     return living;

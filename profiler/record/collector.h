@@ -1,9 +1,11 @@
 // Finds the record files of a session's processes as they come, and drains them into a sink: rows for
-// processes, ranks, threads and everything recorded. One thread.
+// processes, ranks, threads and everything recorded. A rank is a process whose environment names one, or a
+// thread that a program of several ranks calls "rank N", or "rank N" and more words, by NVTX. One thread.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -52,15 +54,16 @@ class Collector {
     // Of threads of living processes that are in a range.
     std::vector<Place> places_now(std::int64_t now_ns) const;
 
-    // Processes that write records and live, and their ranks.
+    // Processes of this tool's pid namespace that write records and live, and their ranks.
     std::vector<WatchedProcess> living() const;
 
-    bool knows(std::int64_t pid) const { return pids_.count(pid) != 0; }
+    // A process of this tool's own pid namespace.
+    bool knows(std::int64_t pid) const { return row_pids_.knows(own_pid_namespace(), pid); }
     // Grows whenever anything at all is recorded.
     std::uint64_t activity() const;
     // What the processes told beside their events.
     const Findings& findings() const { return findings_; }
-    std::int64_t processes() const { return static_cast<std::int64_t>(pids_.size()); }
+    std::int64_t processes() const { return row_pids_.processes(); }
     std::int64_t rows() const;
     std::int64_t dropped() const;
     std::int64_t damaged() const;  // stretches of records that made no sense
@@ -69,6 +72,9 @@ class Collector {
     void drain(std::int64_t end_ns);  // trace time; processes that are gone ended then at the latest
     void look_for_processes();
     void describe(const ProcessRecords& process);
+    void describe_rank(const ProcessRecords& process, int rank, std::int64_t tid);
+    void find_ranks_of_threads(const ProcessRecords& process);
+    int rank_of_thread(const ProcessRecords& process, std::int64_t tid) const;
     void describe_threads(const ProcessRecords& process, traces::EventSink& sink) const;
     void close(ProcessRecords& process, std::int64_t end_ns);
     void add_places(const ProcessRecords& process, std::int64_t until_ns, std::vector<Place>* places) const;
@@ -80,8 +86,10 @@ class Collector {
     Findings findings_;
     std::vector<std::unique_ptr<ProcessRecords>> open_;
     std::set<std::string> seen_files_;
-    std::set<std::int64_t> pids_, described_threads_;
-    std::set<int> ranks_;
+    RowPids row_pids_;
+    std::set<std::int64_t> described_processes_, described_threads_;
+    std::map<int, std::int64_t> ranks_;         // and the process (row_pid) that each is of
+    std::map<std::int64_t, int> thread_ranks_;  // by global_tid
     std::vector<Place> places_;
     std::uint64_t closed_activity_ = 0;
     int opened_ = 0;  // record files so far

@@ -12,7 +12,7 @@ struct Findings;
 
 // What a handler may need to know of the process whose records it converts.
 struct ProcessFacts {
-    std::int64_t pid = 0;
+    std::int64_t pid = 0;          // of rows (row_pids.h)
     int rank = -1;                 // told by the launcher; -1: none
     int number = 0;                // 0, 1, 2 … in the recording, in the order in which processes were found
     Findings* findings = nullptr;  // of the whole recording; outlives the handlers

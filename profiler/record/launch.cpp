@@ -64,6 +64,15 @@ Command::Command(const std::vector<std::string>& arguments, const Variables& var
     on_child.sa_handler = SIG_DFL;
     ::sigaction(SIGCHLD, &on_child, &on_child_before);
     signals_ = ::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals_ < 0) {
+        const int failure = errno;
+        for (const int end : ends) ::close(end);
+        ::sigaction(SIGCHLD, &on_child_before, nullptr);
+        ::sigprocmask(SIG_SETMASK, &before, nullptr);
+        throw LaunchError(fmt::format("cannot start {}: no descriptor for its signals: {}; raise ulimit -n",
+                                      arguments[0], std::strerror(failure)),
+                          125);
+    }
     pid_ = ::fork();
     if (pid_ == 0) execute(arguments, variables, before, on_child_before, ends[1]);
     const int fork_failure = errno;

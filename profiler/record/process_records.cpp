@@ -21,16 +21,17 @@ ProcessHeader& header_of(std::byte* memory) {
     return *reinterpret_cast<ProcessHeader*>(memory);
 }
 
+}  // namespace
+
 std::uint64_t own_pid_namespace() {
     struct stat facts;
     return ::stat("/proc/self/ns/pid", &facts) == 0 ? static_cast<std::uint64_t>(facts.st_ino) : 0;
 }
 
-}  // namespace
-
 std::unique_ptr<ProcessRecords> ProcessRecords::open(const std::string& path, traces::EventSink& sink,
                                                      const Calibration& clock, std::int64_t origin_ns,
-                                                     int number, Findings* findings, bool* not_ours) {
+                                                     RowPids& row_pids, int number, Findings* findings,
+                                                     bool* not_ours) {
     *not_ours = false;
     const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0) return nullptr;
@@ -59,26 +60,26 @@ std::unique_ptr<ProcessRecords> ProcessRecords::open(const std::string& path, tr
         ::close(fd);
         return nullptr;
     }
-    return std::unique_ptr<ProcessRecords>(new ProcessRecords(
-        path, fd, {static_cast<std::byte*>(memory), bytes}, sink, clock, origin_ns, number, findings));
+    return std::unique_ptr<ProcessRecords>(new ProcessRecords(path, fd,
+                                                              {static_cast<std::byte*>(memory), bytes}, sink,
+                                                              clock, origin_ns, row_pids, number, findings));
 }
 
 ProcessRecords::ProcessRecords(std::string path, int fd, Mapping mapping, traces::EventSink& sink,
-                               const Calibration& clock, std::int64_t origin_ns, int number,
-                               Findings* findings)
+                               const Calibration& clock, std::int64_t origin_ns, RowPids& row_pids,
+                               int number, Findings* findings)
     : path_(std::move(path)),
       fd_(fd),
       mapping_(mapping),
       pid_(header_of(mapping.memory).pid),
-      parent_pid_(header_of(mapping.memory).parent_pid),
       rank_(header_of(mapping.memory).rank),
       start_ticks_(header_of(mapping.memory).start_ticks),
       name_(header_of(mapping.memory).name,
             ::strnlen(header_of(mapping.memory).name, sizeof(ProcessHeader::name))),
       same_pid_namespace_(header_of(mapping.memory).pid_namespace == own_pid_namespace()),
       reader_(mapping.memory + kProcessHeaderBytes, kMappedChunkBytes, 0, &header_of(mapping.memory).control),
-      converter_(sink, clock, origin_ns, pid_) {
-    add_handlers(converter_, {pid_, rank_, number, findings});
+      converter_(sink, clock, origin_ns, row_pids.of(header_of(mapping.memory).pid_namespace, pid_)) {
+    add_handlers(converter_, {row_pid(), rank_, number, findings});
 }
 
 ProcessRecords::~ProcessRecords() {

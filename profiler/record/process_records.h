@@ -10,6 +10,7 @@
 #include "profiler/calibration.h"
 #include "profiler/chunk_reader.h"
 #include "profiler/inject/session_format.h"
+#include "profiler/record/row_pids.h"
 #include "profiler/record_converter.h"
 #include "traces/store/sink.h"
 
@@ -22,15 +23,17 @@ class ProcessRecords {
     // nullptr while the process has not finished writing the header. A file that is not ours gives nullptr
     // too, with *not_ours set. `number` and `findings` are those of ProcessFacts.
     static std::unique_ptr<ProcessRecords> open(const std::string& path, traces::EventSink& sink,
-                                                const Calibration& clock, std::int64_t origin_ns, int number,
-                                                Findings* findings, bool* not_ours);
+                                                const Calibration& clock, std::int64_t origin_ns,
+                                                RowPids& row_pids, int number, Findings* findings,
+                                                bool* not_ours);
     ~ProcessRecords();
     ProcessRecords(const ProcessRecords&) = delete;
     ProcessRecords& operator=(const ProcessRecords&) = delete;
 
-    std::int64_t pid() const { return pid_; }
-    std::int64_t parent_pid() const { return parent_pid_; }
-    int rank() const { return rank_; }  // -1: none
+    std::int64_t pid() const { return pid_; }  // in its own pid namespace
+    std::int64_t row_pid() const { return converter_.pid(); }
+    bool same_pid_namespace() const { return same_pid_namespace_; }  // as this process
+    int rank() const { return rank_; }                               // -1: none
     const std::string& name() const { return name_; }
     std::int64_t start_ns() const { return converter_.to_trace_ns(start_ticks_); }
 
@@ -55,12 +58,13 @@ class ProcessRecords {
         std::size_t bytes;
     };
     ProcessRecords(std::string path, int fd, Mapping mapping, traces::EventSink& sink,
-                   const Calibration& clock, std::int64_t origin_ns, int number, Findings* findings);
+                   const Calibration& clock, std::int64_t origin_ns, RowPids& row_pids, int number,
+                   Findings* findings);
 
     std::string path_;
     int fd_;
     Mapping mapping_;
-    std::int64_t pid_, parent_pid_;
+    std::int64_t pid_;
     int rank_;
     std::uint64_t start_ticks_, bytes_read_ = 0;
     std::string name_;
