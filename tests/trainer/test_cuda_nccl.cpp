@@ -156,6 +156,31 @@ TEST_F(NcclGroups, AFailureElsewhereAbortsThem) {
     EXPECT_EQ(ended(*groups[0], 0, stream, out.data()), "rank 1: out of memory");
 }
 
+// An abort frees what the call reads.
+TEST_F(NcclGroups, AFailureAbortsNoCommunicatorThatACallUses) {
+    const int before = played_nccl::aborted_in_calls(), gone = played_nccl::gone();
+    const auto groups = make_nccl_groups(played_nccl::library(), {{0, 1}}, {0, 1}, 0);
+    std::array<float, 2> in{}, out{};
+    played_nccl::hold_calls(true);
+    std::thread caller([&] {
+        CountedStream stream(true);
+        groups[0]->enqueue(launch(0, 0, Operation::all_reduce, out.data(), in.data(), 2), stream);
+        EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess) << "the stream was let go";
+    });
+    while (played_nccl::calls_held() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::thread failing(
+        [&] { groups[0]->fail(std::make_exception_ptr(CudaError("rank 1: out of memory"))); });
+    for (int i = 0; i < 20 && played_nccl::gone() == gone; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_EQ(played_nccl::gone(), gone) << "the call has not returned";
+    played_nccl::hold_calls(false);
+    failing.join();
+    caller.join();
+    EXPECT_EQ(played_nccl::gone(), gone + 2);
+    EXPECT_EQ(played_nccl::aborted_in_calls(), before);
+}
+
 TEST(NcclLibraries, AMissingOneIsSaid) {
     ::setenv("SHARDSCOPE_NCCL", "/nonexistent/libnccl.so.2", 1);
     std::string why;

@@ -122,6 +122,16 @@ TEST(CudaRuns, RanksOnSeveralGpusReadEachOthersBuffers) {
                 "4 ranks on 2 GPUs");
 }
 
+// The last rank is on GPU 0 and the groups set up GPU 1 after it: nobody may go by what was set before.
+TEST(CudaRuns, MoreRanksThanGpusStayOnTheirOwnGpus) {
+    for (const auto& [gpus, ranks] : {std::pair{2, 3}, {2, 5}, {4, 6}}) {
+        const PlayedMachine machine({.gpus = gpus});
+        const Job job = testing::with_wrap(testing::mlp_job(3, 12, 2, ranks), "module:Linear");
+        expect_near(run_played(job, {}, {.group = cuda::GroupKind::local}).losses, run(job).losses, 2e-5,
+                    std::to_string(ranks) + " ranks on " + std::to_string(gpus) + " GPUs");
+    }
+}
+
 TEST(CudaRuns, AFullGpuIsSaidWithWhatHoldsIt) {
     const PlayedMachine small({.memory = 40'000});
     const Job job = testing::with_wrap(testing::mlp_job(4, 64, 8, 1), "module:Linear");

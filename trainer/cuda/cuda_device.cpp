@@ -79,11 +79,9 @@ CudaDevice::Rank& CudaDevice::here(int rank) const {
     return *found;
 }
 
+// The runtime alone remembers which GPU is the thread's: groups and NCCL set it, too.
 void CudaDevice::enter(const Rank& rank) {
-    thread_local int current = -1;
-    if (current == rank.gpu->ordinal) return;
     check(cudaSetDevice(rank.gpu->ordinal), "cudaSetDevice");
-    current = rank.gpu->ordinal;
 }
 
 CudaDevice::Rank& CudaDevice::enter(int rank) const {

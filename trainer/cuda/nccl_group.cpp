@@ -140,9 +140,9 @@ void NcclGroup::issue(const CollectiveLaunch& collective, NcclComm* comm, cudaSt
 }
 
 void NcclGroup::enqueue(const CollectiveLaunch& collective, const CountedStream& stream) {
-    NcclComm* const comm = watchdog_.begin(collective);
     try {
-        issue(collective, comm, stream.get());
+        const NcclWatchdog::Call call(watchdog_, collective);
+        issue(collective, call.comm(), stream.get());
     } catch (const CudaError&) {
         watchdog_.refused(std::current_exception());
     }

@@ -1,5 +1,6 @@
 #include "trainer/cuda/nccl_watchdog.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,6 +16,8 @@ namespace {
 constexpr std::chrono::milliseconds kTick{100};
 // For the others' answers, and for the job to find that a process is gone.
 constexpr std::chrono::milliseconds kMoment{1000};
+// For a call of NCCL to return; one that waits for a lost process returns only when it is aborted.
+constexpr std::chrono::seconds kCall{5};
 
 // "rank 3 has", "ranks 3 and 5 have"
 std::string have(const std::vector<int>& ranks) {
@@ -81,12 +84,19 @@ NcclComm* NcclWatchdog::begin(const CollectiveLaunch& collective) {
     const std::lock_guard lock(mutex_);
     if (error_) std::rethrow_exception(error_);
     Member& member = member_of(collective);
+    member.called = true;
     member.begun = collective.sequence + 1;
     member.in_flight.push_back({collective, Clock::now(), nullptr});
     if (progress_) {
         progress_->begins(id_, ranks_[static_cast<std::size_t>(collective.place)], collective.sequence);
     }
     return member.comm;
+}
+
+void NcclWatchdog::end_call(const CollectiveLaunch& collective) {
+    const std::lock_guard lock(mutex_);
+    member_of(collective).called = false;
+    changed_.notify_all();
 }
 
 void NcclWatchdog::issued(const CollectiveLaunch& collective, cudaStream_t stream) {
@@ -164,10 +174,9 @@ void NcclWatchdog::give_up(std::unique_lock<std::mutex>& lock, const Trouble& tr
                                                 : std::make_exception_ptr(CudaError(trouble.sentence));
     error_ = error;
     changed_.notify_all();
-    const auto communicators = take_communicators();
     lock.unlock();
     if (bootstrap_) bootstrap_->fail(trouble.rank, trouble.reason);
-    abort(communicators);
+    abort_communicators();
     if (on_failure_) on_failure_(error);
 }
 
@@ -250,30 +259,34 @@ NcclWatchdog::Trouble NcclWatchdog::late(std::size_t place, const InFlight& coll
 
 // --- the end of it ---------------------------------------------------------------------------------------
 
-std::vector<std::pair<int, NcclComm*>> NcclWatchdog::take_communicators() {
+// Streams that wait in NCCL's kernels go on. The error is set, so no call begins; an abort frees what a call
+// uses, so those that are under way return first. The abort itself is not under the lock: it may take its
+// time.
+void NcclWatchdog::abort_communicators() {
     std::vector<std::pair<int, NcclComm*>> taken;
-    for (Member& member : members_) {
-        if (member.comm) taken.emplace_back(member.gpu, std::exchange(member.comm, nullptr));
+    {
+        std::unique_lock lock(mutex_);
+        changed_.wait_for(lock, kCall, [this] {
+            return std::none_of(members_.begin(), members_.end(), [](const Member& m) { return m.called; });
+        });
+        for (Member& member : members_) {
+            if (member.comm) taken.emplace_back(member.gpu, std::exchange(member.comm, nullptr));
+        }
     }
-    return taken;
-}
-
-// Streams that wait in NCCL's kernels go on. Not under the lock: it may take its time.
-void NcclWatchdog::abort(const std::vector<std::pair<int, NcclComm*>>& communicators) const {
-    for (const auto& [gpu, comm] : communicators) {
+    for (const auto& [gpu, comm] : taken) {
         cudaSetDevice(gpu);
         nccl_.CommAbort(comm);
     }
 }
 
 void NcclWatchdog::fail(std::exception_ptr error) {
-    std::unique_lock lock(mutex_);
-    if (error_) return;
-    error_ = std::move(error);
-    const auto communicators = take_communicators();
-    changed_.notify_all();
-    lock.unlock();
-    abort(communicators);
+    {
+        const std::lock_guard lock(mutex_);
+        if (error_) return;
+        error_ = std::move(error);
+        changed_.notify_all();
+    }
+    abort_communicators();
 }
 
 }  // namespace shardscope::trainer::cuda

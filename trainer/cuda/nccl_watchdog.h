@@ -52,9 +52,24 @@ class NcclWatchdog {
     // Not any more. Idempotent.
     void stop();
 
-    // Around the calls of NCCL for a member's part in a collective, on its host thread: it begins, and gets
-    // the communicator to call for; its work is all on the stream. Throws the failure, if there was one.
-    NcclComm* begin(const CollectiveLaunch& collective);
+    // Around the calls of NCCL for a member's part in a collective, on its host thread, from construction to
+    // the end of the scope: nobody aborts the communicator meanwhile, unless the calls do not return. Throws
+    // the failure, if there was one.
+    class Call {
+      public:
+        Call(NcclWatchdog& watchdog, const CollectiveLaunch& collective)
+            : watchdog_(watchdog), collective_(collective), comm_(watchdog.begin(collective)) {}
+        ~Call() { watchdog_.end_call(collective_); }
+        Call(const Call&) = delete;
+        Call& operator=(const Call&) = delete;
+        NcclComm* comm() const { return comm_; }
+
+      private:
+        NcclWatchdog& watchdog_;
+        const CollectiveLaunch& collective_;
+        NcclComm* comm_;
+    };
+    // After it: the collective's work is all on the stream.
     void issued(const CollectiveLaunch& collective, cudaStream_t stream);
     // NCCL refused the call. Throws `error`, or the job's failure that it comes from.
     [[noreturn]] void refused(const std::exception_ptr& error);
@@ -74,6 +89,7 @@ class NcclWatchdog {
     struct Member {
         int gpu = 0;
         bool here = false;
+        bool called = false;       // NCCL is, for its communicator
         NcclComm* comm = nullptr;  // null also once it is aborted
         std::int64_t begun = 0;
         std::deque<InFlight> in_flight;  // in their order
@@ -87,6 +103,8 @@ class NcclWatchdog {
         bool certain = true;  // nobody could say better
     };
 
+    NcclComm* begin(const CollectiveLaunch& collective);
+    void end_call(const CollectiveLaunch& collective);
     Member& member_of(const CollectiveLaunch& collective);
     std::string text_of(const InFlight& collective) const;
     void watch();
@@ -96,8 +114,7 @@ class NcclWatchdog {
     void forget_what_is_over(Member& member);
     Trouble late(std::size_t place, const InFlight& collective) const;
     std::optional<std::int64_t> begun(std::size_t place) const;
-    std::vector<std::pair<int, NcclComm*>> take_communicators();
-    void abort(const std::vector<std::pair<int, NcclComm*>>& communicators) const;
+    void abort_communicators();
 
     const NcclLibrary& nccl_;
     const int id_;

@@ -122,6 +122,10 @@ std::size_t dynamic_shared_bytes();
 // then (their destructors do not run).
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& thread);
 
+// How many basic blocks of device and host code this thread has executed, of the sources that are compiled to
+// count them (tests/trainer/CMakeLists.txt): work without a clock.
+std::uint64_t steps();
+
 template <class T>
 T shuffle(unsigned mask, T value, unsigned source_lane, const char* what) {
     static_assert(std::is_trivially_copyable_v<T>);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct NcclComm {
     int rank = 0, ranks = 1;
     long round = 0;
     std::shared_ptr<bool> aborted = std::make_shared<bool>(false);  // guarded by the world's mutex
+    std::shared_ptr<std::atomic<int>> calls = std::make_shared<std::atomic<int>>(0);  // that use it now
 };
 
 }  // namespace shardscope::trainer::cuda
@@ -45,7 +47,8 @@ using shardscope::trainer::cuda::NcclLibrary;
 
 std::mutex worlds_mutex;
 std::map<int, std::shared_ptr<NcclComm::World>> worlds;
-std::atomic<int> ids{0}, async_error{0}, comms_made{0}, comms_gone{0};
+std::atomic<int> ids{0}, async_error{0}, comms_made{0}, comms_gone{0}, held{0}, in_calls{0};
+std::atomic<bool> holds{false};
 
 int get_unique_id(NcclId* id) {
     const int number = ++ids;
@@ -103,6 +106,7 @@ int destroy(NcclComm* comm) {
 }
 
 int abort(NcclComm* comm) {
+    if (*comm->calls > 0) ++in_calls;
     {
         const std::lock_guard lock(comm->world->mutex);
         *comm->aborted = true;
@@ -130,6 +134,8 @@ using Values = std::vector<float>;
 int meet(NcclComm* comm, const void* in, void* out, cudaStream_t stream,
          const std::function<Values(const Inputs&)>& compute) {
     if (!comm) return 4;  // ncclInvalidArgument
+    const std::shared_ptr<std::atomic<int>> calls = comm->calls;
+    ++*calls;
     const long number = comm->round++;
     played_cuda::enqueue(
         stream, [world = comm->world, aborted = comm->aborted, rank = static_cast<std::size_t>(comm->rank),
@@ -149,6 +155,10 @@ int meet(NcclComm* comm, const void* in, void* out, cudaStream_t stream,
             if (*aborted || values.empty()) return;
             std::memcpy(out, values.data(), values.size() * sizeof(float));
         });
+    ++held;
+    while (holds) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    --held;
+    --*calls;
     return 0;
 }
 
@@ -224,6 +234,15 @@ void let_go_of_starts(bool now) {
 }
 int starts_waiting() {
     return waiting;
+}
+void hold_calls(bool now) {
+    holds = now;
+}
+int calls_held() {
+    return held;
+}
+int aborted_in_calls() {
+    return in_calls;
 }
 int made() {
     return comms_made;

@@ -75,6 +75,7 @@ struct EventState {
 }  // namespace
 
 struct CUevent_st {
+    int gpu = current_gpu;
     std::shared_ptr<EventState> state = std::make_shared<EventState>();
 };
 
@@ -97,6 +98,8 @@ struct CUstream_st {
         std::unique_lock lock(mutex);
         changed.wait(lock, [&] { return items.empty(); });
     }
+
+    const int gpu = current_gpu;
 
   private:
     void run() {
@@ -144,6 +147,8 @@ const char* cudaGetErrorString(cudaError_t error) {
             return "no CUDA-capable device is detected";
         case cudaErrorInvalidDevice:
             return "invalid device ordinal";
+        case cudaErrorInvalidResourceHandle:
+            return "invalid resource handle";
         case cudaErrorNotReady:
             return "device not ready";
         case cudaErrorLaunchFailure: {
@@ -166,6 +171,8 @@ const char* cudaGetErrorName(cudaError_t error) {
             return "cudaErrorNoDevice";
         case cudaErrorInvalidDevice:
             return "cudaErrorInvalidDevice";
+        case cudaErrorInvalidResourceHandle:
+            return "cudaErrorInvalidResourceHandle";
         case cudaErrorNotReady:
             return "cudaErrorNotReady";
         case cudaErrorLaunchFailure:
@@ -285,13 +292,13 @@ cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
     return result(cudaSuccess);
 }
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
-    played_cuda::enqueue(
+    const bool taken = played_cuda::enqueue(
         stream,
         [=] {
             if (bytes > 0) std::memset(to, value, bytes);
         },
         played_cuda::Activity::memset);
-    return result(cudaSuccess);
+    return result(taken ? cudaSuccess : cudaErrorInvalidResourceHandle);
 }
 
 // --- streams and events ----------------------------------------------------------------------------------
@@ -326,6 +333,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
     return result(cudaSuccess);
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    if (event->gpu != (stream ? stream->gpu : current_gpu)) return result(cudaErrorInvalidResourceHandle);
     std::uint64_t number = 0;
     {
         const std::lock_guard lock(event->state->mutex);
@@ -346,7 +354,12 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 
 namespace played_cuda {
 
-void enqueue(cudaStream_t stream, std::function<void()> work, Activity activity) {
+bool enqueue(cudaStream_t stream, std::function<void()> work, Activity activity) {
+    const bool anywhere = activity == Activity::none || activity == Activity::memcpy;
+    if (stream && !anywhere && stream->gpu != current_gpu) {
+        last_error = cudaErrorInvalidResourceHandle;
+        return false;
+    }
     if (observer && activity != Activity::none) {
         work = [activity, tag = current_tag, to = observer.load(), inner = std::move(work)] {
             to->carry_out(activity, tag, inner);
@@ -357,6 +370,7 @@ void enqueue(cudaStream_t stream, std::function<void()> work, Activity activity)
     } else {
         work();
     }
+    return true;
 }
 
 void observe(Observer* wanted) {

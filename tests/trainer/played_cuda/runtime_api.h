@@ -2,7 +2,10 @@
 // A stream that was created has a thread of its own, which does what is enqueued in order, so that work whose
 // order nobody asked for really happens in any; the null stream is in step with the host: what is enqueued
 // there has happened when the call returns, and what a kernel throws reaches the caller. After a failure in
-// another stream every call returns it, as on a device.
+// another stream every call returns it, as on a device. A stream and an event belong to the GPU that was the
+// thread's when they were made: a kernel or a memset for a stream of another GPU than the thread's, and an
+// event recorded in a stream of another GPU than its own, are refused (CUDA C++ Programming Guide, stream and
+// event behavior).
 #pragma once
 
 #include <cstddef>
@@ -16,6 +19,7 @@ enum cudaError_t : int {
     cudaErrorInsufficientDriver = 35,
     cudaErrorNoDevice = 100,
     cudaErrorInvalidDevice = 101,
+    cudaErrorInvalidResourceHandle = 400,
     cudaErrorNotReady = 600,
     cudaErrorPeerAccessAlreadyEnabled = 704,
     cudaErrorLaunchFailure = 719,
@@ -86,8 +90,9 @@ namespace played_cuda {
 
 enum class Activity { kernel, memcpy, memset, none };
 
-// Work of a stream.
-void enqueue(cudaStream_t stream, std::function<void()> work, Activity activity = Activity::kernel);
+// Work of a stream. False: the stream is another GPU's and the work is a kernel or a memset; it is dropped,
+// and cudaGetLastError says so.
+bool enqueue(cudaStream_t stream, std::function<void()> work, Activity activity = Activity::kernel);
 
 // Carries out, on the stream's thread, what was enqueued while the enqueuing thread's tag was `tag`.
 class Observer {
