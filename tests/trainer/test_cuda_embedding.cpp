@@ -16,9 +16,10 @@ struct Shape {
     std::size_t rows, width;
     int entries;
 };
-// More entries than a block has threads to scan them; widths that are no packs, and more than one block's
-// round.
-constexpr Shape kShapes[] = {{1, 1, 1}, {7, 5, 3}, {300, 33, 50}, {64, 64, 3000}, {10, 5000, 4}};
+// Entries of one digit, of two and of three; widths that are not packs, and more than one block's round; rows
+// of more than one block, and entries that have many pieces of them.
+constexpr Shape kShapes[] = {{1, 1, 1},     {7, 5, 3},     {300, 33, 50}, {64, 64, 3000},
+                             {10, 5000, 4}, {5000, 3, 7},  {9, 1, 65537}, {4500, 1, 3000}};
 
 template <class Check>
 void for_shapes(Check check) {
@@ -74,12 +75,38 @@ TYPED_TEST(CudaEmbedding, AddsRowsOfOneToken) {
     backward<T>(shape, Tokens(shape.rows, 1024)).run().template expect_same<T>(0);
 }
 
+// Pieces of some entries, and few rows of others between them.
+TYPED_TEST(CudaEmbedding, AddsRowsOfFrequentAndRareTokens) {
+    using T = TypeParam;
+    for (const std::size_t rare : {1U, 3U, 255U, 256U, 257U, 511U}) {
+        Tokens of_rows;
+        for (std::size_t row = 0; row < 2000; ++row) {
+            of_rows.push_back(row % 3 != 0 ? 9 : row / 3 < rare ? 4 : static_cast<std::int32_t>(row % 13));
+        }
+        backward<T>({of_rows.size(), 9, 14}, of_rows).run().template expect_same<T>(0);
+    }
+}
+
+#ifdef SHARDSCOPE_PLAYED_CUDA
+// A token of every row: twice the rows are twice the work, not four times.
+TEST(CudaEmbeddingWork, IsLinearWhenAllRowsAreOfOneToken) {
+    const auto steps_of = [](std::size_t rows) {
+        const std::uint64_t before = played_cuda::steps();
+        backward<float>({rows, 8, 2}, Tokens(rows, 1)).run().expect_same<float>(0);
+        return static_cast<double>(played_cuda::steps() - before);
+    };
+    const double once = steps_of(2048), twice = steps_of(4096);
+    EXPECT_GT(once, 2048.0) << "counted at all";
+    EXPECT_LT(twice, 2.2 * once);
+}
+#endif
+
 TYPED_TEST(CudaEmbedding, Positions) {
     using T = TypeParam;
     struct Case {
         std::size_t batch, context, width, entries;
     };
-    for (const Case& c : {Case{1, 1, 1, 1}, Case{3, 5, 33, 8}, Case{4, 16, 64, 16}}) {
+    for (const Case& c : {Case{1, 1, 1, 1}, Case{3, 5, 33, 8}, Case{4, 16, 64, 16}, Case{600, 2, 9, 3}}) {
         const std::size_t n = c.batch * c.context * c.width;
         const auto table = as<T>(normals(c.entries * c.width, "table"));
         Comparison added(Kernel::position_forward, kDType<T>, dims(c.batch, c.context, c.width));

@@ -1,14 +1,22 @@
-// See embedding.h. The backward finds the rows of each entry by a counting sort: atomics count and place them
-// in any order, then each row's rank among its entry's makes the order the rows' own, whatever the atomics
-// did.
+// See embedding.h. The backward sorts the rows by their entry, stably (radix sort: Knuth, The Art of Computer
+// Programming 3, 5.2.5), in as many passes over digits of 8 bits as the entries take; then each entry's rows
+// are added, those of an entry with many in pieces that blocks share. Both are linear in the rows, however
+// often an entry comes, and the order of the sums is the rows' own.
+#include <utility>
+
 #include "trainer/cuda/embedding.h"
 #include "trainer/cuda/rows.h"
+#include "trainer/kernels/embedding.h"
 
 namespace shardscope::trainer::cuda {
 namespace {
 
 constexpr int kThreads = 256;
 constexpr int kScanThreads = 1024;
+constexpr int kDigitBits = 8, kDigits = 1 << kDigitBits;
+static_assert(kDigits == kThreads, "a thread for each digit");
+constexpr int kTile = 16 * kThreads;  // rows that a block sorts
+constexpr int kPiece = kernels::kRowsOfPiece;
 
 // y[row] = table[entry(row)] (+ x[row]), one block per row.
 template <class T>
@@ -33,15 +41,27 @@ __global__ void __launch_bounds__(kThreads)
     });
 }
 
-// arrival[i]: how many rows of the same token came to the counter before; counts per entry.
-__global__ void __launch_bounds__(kThreads)
-    count_kernel(const std::int32_t* tokens, int rows, std::int32_t* counts, std::int32_t* arrival) {
-    const int i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
-    if (i < rows) arrival[i] = atomicAdd(counts + tokens[i], 1);
+__device__ inline int digit_of(std::int32_t token, int shift) {
+    return token >> shift & (kDigits - 1);
 }
 
-// counts[e] becomes where the rows of entry e begin; counts[entries] = rows. One block: each thread sums a
-// run of entries, the runs are scanned, each thread goes through its run again.
+// counts[d * tiles + t]: how many rows of tile t have digit d.
+__global__ void __launch_bounds__(kThreads)
+    count_kernel(const std::int32_t* tokens, int rows, int shift, std::int32_t* counts) {
+    __shared__ std::int32_t of_digit[kDigits];
+    const int thread = static_cast<int>(threadIdx.x), tile = static_cast<int>(blockIdx.x);
+    of_digit[thread] = 0;
+    __syncthreads();
+    const int begin = tile * kTile, end = min(begin + kTile, rows);
+    for (int i = begin + thread; i < end; i += kThreads) {
+        atomicAdd(of_digit + digit_of(tokens[i], shift), 1);
+    }
+    __syncthreads();
+    counts[thread * static_cast<int>(gridDim.x) + tile] = of_digit[thread];
+}
+
+// counts[e] becomes the sum of those before it; counts[entries], of all. One block: each thread sums a run of
+// entries, the runs are scanned, each thread goes through its run again.
 __global__ void __launch_bounds__(kScanThreads) scan_kernel(std::int32_t* counts, int entries) {
     __shared__ std::int32_t of_warps[kWarpLanes];
     const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarpLanes, warp = thread / kWarpLanes;
@@ -71,49 +91,165 @@ __global__ void __launch_bounds__(kScanThreads) scan_kernel(std::int32_t* counts
     if (thread == kScanThreads - 1) counts[entries] = start;
 }
 
+// Tokens and the numbers of their rows (`order`; null: 0, 1, ...) by their digit, in the order in which they
+// are. starts: the scanned counts. A round of kThreads rows after the other: a row goes behind those of the
+// tile's rounds, of the round's warps and of the warp's lanes before it.
 __global__ void __launch_bounds__(kThreads)
-    place_kernel(const std::int32_t* tokens, int rows, const std::int32_t* starts,
-                 const std::int32_t* arrival, std::int32_t* grouped) {
-    const int i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
-    if (i < rows) grouped[starts[tokens[i]] + arrival[i]] = i;
+    sort_kernel(const std::int32_t* tokens, const std::int32_t* order, int rows, int shift,
+                const std::int32_t* starts, std::int32_t* sorted_tokens, std::int32_t* sorted_order) {
+    __shared__ std::int32_t next[kDigits];  // where the next row of the digit goes
+    __shared__ std::int32_t of_warps[kThreads / kWarpLanes][kDigits];
+    const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarpLanes, warp = thread / kWarpLanes;
+    const int tile = static_cast<int>(blockIdx.x);
+    const int begin = tile * kTile, end = min(begin + kTile, rows);
+    next[thread] = starts[thread * static_cast<int>(gridDim.x) + tile];
+    for (int first = begin; first < end; first += kThreads) {
+        for (auto& counts : of_warps) counts[thread] = 0;
+        __syncthreads();
+        const int i = first + thread;
+        const std::int32_t token = i < end ? tokens[i] : 0;
+        const int digit = digit_of(token, shift);
+        unsigned same = __ballot_sync(kAllLanes, i < end);  // lanes with this digit
+#pragma unroll
+        for (int bit = 0; bit < kDigitBits; ++bit) {
+            const unsigned set = __ballot_sync(kAllLanes, digit >> bit & 1);
+            same &= (digit >> bit & 1) != 0 ? set : ~set;
+        }
+        const int before = __popc(same & ((1U << lane) - 1));
+        if (i < end && before == 0) of_warps[warp][digit] = __popc(same);
+        __syncthreads();
+        std::int32_t place = next[thread];  // of this thread's digit
+        for (auto& counts : of_warps) {
+            const std::int32_t count = counts[thread];
+            counts[thread] = place;
+            place += count;
+        }
+        next[thread] = place;
+        __syncthreads();
+        if (i < end) {
+            const std::int32_t to = of_warps[warp][digit] + before;
+            sorted_tokens[to] = token;
+            sorted_order[to] = order ? order[i] : i;
+        }
+        __syncthreads();
+    }
 }
 
-// Each row's place among its entry's is the number of those before it.
+// starts[e]: the first sorted row whose token is e or larger; starts[entries] = rows.
 __global__ void __launch_bounds__(kThreads)
-    order_kernel(const std::int32_t* tokens, int rows, const std::int32_t* starts,
-                 const std::int32_t* grouped, std::int32_t* ordered) {
-    const int i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
-    if (i >= rows) return;
-    const std::int32_t begin = starts[tokens[i]], end = starts[tokens[i] + 1];
-    std::int32_t before = 0;
-    for (std::int32_t k = begin; k < end; ++k) before += grouped[k] < i ? 1 : 0;
-    ordered[begin + before] = i;
+    starts_kernel(const std::int32_t* sorted_tokens, int rows, int entries, std::int32_t* starts) {
+    const int e = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+    if (e > entries) return;
+    int low = 0, high = rows;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (sorted_tokens[middle] < e) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    starts[e] = low;
 }
 
-// dtable[e] = sum of dy over its rows, in order; one block per entry. By `ordered` (starts give each
-// entry's), or, where that is null, the rows e, e + context, ….
+// The rows that sums are over: the k-th is row_of(k).
+struct SortedRows {
+    const std::int32_t* order;
+    __device__ int row_of(int k) const { return order[k]; }
+};
+struct EachRow {
+    __device__ int row_of(int k) const { return k; }
+};
+
+// sums = dy of rows begin, begin + step, ... before end, at elements [first, first + kCount).
+template <class T, int kCount, class Rows>
+__device__ inline void add_rows(const T* dy, int width, bool packed, const Rows& rows, int begin, int end,
+                                int step, int first, float (&sums)[kCount]) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) sums[i] = 0;
+#pragma unroll 4
+    for (int k = begin; k < end; k += step) {
+        float values[kCount];
+        load_part(dy + static_cast<std::size_t>(rows.row_of(k)) * static_cast<std::size_t>(width), first,
+                  width, packed, values);
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) sums[i] += values[i];
+    }
+}
+
+// Where the sum of the piece that begins at the sorted row `begin` is kept, for an entry whose rows begin at
+// `start`: of the rows in a window of kPiece, one piece of an entry that began before or with it begins
+// there, and one of an entry that begins within it and goes beyond.
+__device__ inline std::size_t place_of_piece(int begin, int start) {
+    const int window = begin / kPiece;
+    return 2 * static_cast<std::size_t>(window) + (start > window * kPiece ? 1 : 0);
+}
+
+// Sums of the pieces of entries that have more rows than one; block (w, 0) or (w, 1) for the pieces that
+// begin in window w.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    sum_rows_kernel(const T* dy, T* dtable, int width, const std::int32_t* starts,
-                    const std::int32_t* ordered, int rows, int context, bool packed) {
+    sum_pieces_kernel(const T* dy, int width, const std::int32_t* sorted_tokens, const std::int32_t* order,
+                      int rows, const std::int32_t* starts, float* pieces, bool packed) {
+    constexpr int kCount = kPackOf<T>;
+    const int window = static_cast<int>(blockIdx.x) * kPiece;
+    const bool within = blockIdx.y == 1;
+    const int entry = sorted_tokens[within ? min(window + kPiece, rows) - 1 : window];
+    const int start = starts[entry], stop = starts[entry + 1];
+    if (stop - start <= kPiece || (start > window) != within) return;
+    const int begin = within ? start : start + (window - start + kPiece - 1) / kPiece * kPiece;
+    if (begin >= stop) return;
+    const int end = min(begin + kPiece, stop);
+    float* sum = pieces + place_of_piece(begin, start) * static_cast<std::size_t>(width);
+    each_pack<0, kCount>(width, [&](int, int first) {
+        float sums[kCount];
+        add_rows(dy, width, packed, SortedRows{order}, begin, end, 1, first, sums);
+        for (int i = 0; i < kCount && first + i < width; ++i) sum[first + i] = sums[i];
+    });
+}
+
+// dtable[e] = sum of dy over its rows, one block per entry; of many rows the sums of their pieces are there.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    sum_entries_kernel(const T* dy, T* dtable, int width, const std::int32_t* starts,
+                       const std::int32_t* order, const float* pieces, bool packed) {
+    constexpr int kCount = kPackOf<T>;
+    const int start = starts[blockIdx.x], stop = starts[blockIdx.x + 1];
+    const std::size_t n = static_cast<std::size_t>(width);
+    each_pack<0, kCount>(width, [&](int, int first) {
+        float sums[kCount];
+        if (stop - start <= kPiece) {
+            add_rows(dy, width, packed, SortedRows{order}, start, stop, 1, first, sums);
+        } else {
+            for (int i = 0; i < kCount; ++i) sums[i] = 0;
+            for (int begin = start; begin < stop; begin += kPiece) {
+                const float* sum = pieces + place_of_piece(begin, start) * n;
+                for (int i = 0; i < kCount && first + i < width; ++i) sums[i] += sum[first + i];
+            }
+        }
+        store_part(dtable + std::size_t{blockIdx.x} * n, first, width, packed, sums);
+    });
+}
+
+// dtable[e] = sum of dy over rows e, e + context, ..., one block per entry, a piece after the other.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    sum_positions_kernel(const T* dy, T* dtable, int width, int rows, int context, bool packed) {
     constexpr int kCount = kPackOf<T>;
     const auto entry = static_cast<int>(blockIdx.x);
-    const int begin = ordered ? starts[entry] : entry;
-    const int end = ordered ? starts[entry + 1] : (entry < context ? rows : 0);
-    const int step = ordered ? 1 : context;
+    const std::int64_t stop = entry < context ? rows : 0;
+    const std::int64_t piece = std::int64_t{kPiece} * context;
     each_pack<0, kCount>(width, [&](int, int first) {
         float sums[kCount] = {};
-#pragma unroll 4
-        for (int k = begin; k < end; k += step) {
-            const int row = ordered ? ordered[k] : k;
-            float values[kCount];
-            load_part(dy + static_cast<std::size_t>(row) * static_cast<std::size_t>(width), first, width,
-                      packed, values);
+        for (std::int64_t begin = entry; begin < stop; begin += piece) {
+            float of_piece[kCount];
+            const auto end = static_cast<int>(begin + piece < stop ? begin + piece : stop);
+            add_rows(dy, width, packed, EachRow{}, static_cast<int>(begin), end, context, first, of_piece);
 #pragma unroll
-            for (int i = 0; i < kCount; ++i) sums[i] += values[i];
+            for (int i = 0; i < kCount; ++i) sums[i] += of_piece[i];
         }
-        store_part(dtable + static_cast<std::size_t>(entry) * static_cast<std::size_t>(width), first, width,
-                   packed, sums);
+        store_part(dtable + std::size_t{blockIdx.x} * static_cast<std::size_t>(width), first, width, packed,
+                   sums);
     });
 }
 
@@ -130,12 +266,27 @@ void look_up(const DeviceContext& device, const std::int32_t* tokens, int contex
            tokens, context, x, table, y, width, packed);
 }
 
-template <class T>
-void sum_rows(const DeviceContext& device, const T* dy, T* dtable, int entries, int width,
-              const std::int32_t* starts, const std::int32_t* ordered, int rows, int context) {
-    const bool packed = width % kPackOf<T> == 0 && is_aligned(dy) && is_aligned(dtable);
-    launch(&sum_rows_kernel<T>, static_cast<unsigned>(entries), threads_of_row<T>(width), 0, device.stream,
-           dy, dtable, width, starts, ordered, rows, context, packed);
+// Where the backward works; of device.workspace.
+struct Sorting {
+    std::int32_t *counts, *starts;
+    std::int32_t *tokens[2], *order[2];  // of a pass and of the next
+    float* pieces;
+};
+
+Sorting take_workspace(const DeviceContext& device, std::size_t rows, std::size_t entries, std::size_t tiles,
+                       std::size_t width) {
+    const std::size_t counts = kDigits * tiles + 1, starts = entries + 1;
+    const std::size_t pieces = 2 * ((rows + kPiece - 1) / kPiece) * width;
+    auto* memory = device.workspace.take_of<std::int32_t>(counts + starts + 4 * rows + pieces);
+    Sorting s{};
+    s.counts = memory;
+    s.starts = s.counts + counts;
+    s.tokens[0] = s.starts + starts;
+    s.tokens[1] = s.tokens[0] + rows;
+    s.order[0] = s.tokens[1] + rows;
+    s.order[1] = s.order[0] + rows;
+    s.pieces = reinterpret_cast<float*>(s.order[1] + rows);
+    return s;
 }
 
 }  // namespace
@@ -150,16 +301,29 @@ template <class T>
 void embedding_backward(const DeviceContext& device, const T* dy, const std::int32_t* tokens, T* dtable,
                         int rows, int entries, int width) {
     const auto n = static_cast<std::size_t>(rows), e = static_cast<std::size_t>(entries);
-    auto* starts = device.workspace.take_of<std::int32_t>(e + 1 + 3 * n);
-    std::int32_t *arrival = starts + e + 1, *grouped = arrival + n, *ordered = grouped + n;
-    check(cudaMemsetAsync(starts, 0, e * sizeof(std::int32_t), device.stream),
-          "cudaMemsetAsync of an embedding's counts");
-    const unsigned blocks = blocks_for(n, kThreads);
-    launch(&count_kernel, blocks, kThreads, 0, device.stream, tokens, rows, starts, arrival);
-    launch(&scan_kernel, 1, kScanThreads, 0, device.stream, starts, entries);
-    launch(&place_kernel, blocks, kThreads, 0, device.stream, tokens, rows, starts, arrival, grouped);
-    launch(&order_kernel, blocks, kThreads, 0, device.stream, tokens, rows, starts, grouped, ordered);
-    sum_rows(device, dy, dtable, entries, width, starts, ordered, rows, 1);
+    const unsigned tiles = blocks_for(n, kTile), windows = blocks_for(n, kPiece);
+    Sorting s = take_workspace(device, n, e, tiles, static_cast<std::size_t>(width));
+    const std::int32_t *from_tokens = tokens, *from_order = nullptr;
+    for (int shift = 0; shift == 0 || (entries - 1) >> shift > 0; shift += kDigitBits) {
+        launch(&count_kernel, tiles, kThreads, 0, device.stream, from_tokens, rows, shift, s.counts);
+        launch(&scan_kernel, 1, kScanThreads, 0, device.stream, s.counts, static_cast<int>(kDigits * tiles));
+        launch(&sort_kernel, tiles, kThreads, 0, device.stream, from_tokens, from_order, rows, shift,
+               s.counts, s.tokens[0], s.order[0]);
+        from_tokens = s.tokens[0];
+        from_order = s.order[0];
+        std::swap(s.tokens[0], s.tokens[1]);
+        std::swap(s.order[0], s.order[1]);
+    }
+    launch(&starts_kernel, blocks_for(e + 1, kThreads), kThreads, 0, device.stream, from_tokens, rows,
+           entries, s.starts);
+    const bool packed = width % kPackOf<T> == 0 && is_aligned(dy) && is_aligned(dtable);
+    const unsigned threads = threads_of_row<T>(width);
+    if (rows > kPiece) {
+        launch(&sum_pieces_kernel<T>, dim3(windows, 2), threads, 0, device.stream, dy, width, from_tokens,
+               from_order, rows, s.starts, s.pieces, packed);
+    }
+    launch(&sum_entries_kernel<T>, static_cast<unsigned>(entries), threads, 0, device.stream, dy, dtable,
+           width, s.starts, from_order, s.pieces, packed);
 }
 
 template <class T>
@@ -171,7 +335,9 @@ void position_forward(const DeviceContext& device, const T* x, const T* table, T
 template <class T>
 void position_backward(const DeviceContext& device, const T* dy, T* dtable, int rows, int context,
                        int entries, int width) {
-    sum_rows<T>(device, dy, dtable, entries, width, nullptr, nullptr, rows, context);
+    const bool packed = width % kPackOf<T> == 0 && is_aligned(dy) && is_aligned(dtable);
+    launch(&sum_positions_kernel<T>, static_cast<unsigned>(entries), threads_of_row<T>(width), 0,
+           device.stream, dy, dtable, width, rows, context, packed);
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.

@@ -33,7 +33,7 @@ RowsByEntry group_by_entry(const std::int32_t* tokens, int rows, int entries) {
     return grouped;
 }
 
-// out[0 … width) = sum over i in [0, count) of dy[row_of(i)], added in that order to zeros.
+// out[0 … width) = sum over i in [0, count) of dy[row_of(i)], added in that order within pieces.
 template <class T, class RowOf>
 SHARDSCOPE_INLINE void sum_rows(const T* dy, T* out, int count, int width, RowOf row_of) {
     const std::size_t n = static_cast<std::size_t>(width);
@@ -41,9 +41,13 @@ SHARDSCOPE_INLINE void sum_rows(const T* dy, T* out, int count, int width, RowOf
         const std::size_t columns = std::min(kColumnTile, n - first);
         float sum[kColumnTile] = {};
         float buffer[kColumnTile];
-        for (int i = 0; i < count; ++i) {
-            const float* row = floats_of(dy + row_start(row_of(i), width) + first, columns, buffer);
-            for (std::size_t j = 0; j < columns; ++j) sum[j] += row[j];
+        for (int begin = 0; begin < count; begin += std::min(kRowsOfPiece, count - begin)) {
+            float piece[kColumnTile] = {};
+            for (int i = begin; i < begin + std::min(kRowsOfPiece, count - begin); ++i) {
+                const float* row = floats_of(dy + row_start(row_of(i), width) + first, columns, buffer);
+                for (std::size_t j = 0; j < columns; ++j) piece[j] += row[j];
+            }
+            for (std::size_t j = 0; j < columns; ++j) sum[j] += piece[j];
         }
         const float* made = sum;
         map(

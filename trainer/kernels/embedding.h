@@ -1,6 +1,7 @@
-// Embedding of tokens, and of positions, forward and backward. T is float or Bf16 (sums in fp32, in row
-// order, rounded once); row-major; table [entries,width]; y, dy [rows,width]. Tokens must be in [0, entries):
-// whoever makes them sees to it. Thread safe.
+// Embedding of tokens, and of positions, forward and backward. T is float or Bf16 (sums in fp32, rounded
+// once: in row order within pieces of kRowsOfPiece rows, then the pieces in their order); row-major; table
+// [entries,width]; y, dy [rows,width]. Tokens must be in [0, entries): whoever makes them sees to it. Thread
+// safe.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +9,14 @@
 
 namespace shardscope::trainer::kernels {
 
+// Rows of one entry that are added one after the other: a GPU adds the pieces of an entry side by side.
+inline constexpr int kRowsOfPiece = 256;
+
 // y[i] = table[tokens[i]]
 template <class T>
 void embedding_forward(const std::int32_t* tokens, const T* table, T* y, int rows, int width);
 
-// dtable[e] = sum of dy[i] over the rows i with tokens[i] = e, in row order; overwritten, 0 where no row.
+// dtable[e] = sum of dy[i] over the rows i with tokens[i] = e, piece by piece; overwritten, 0 where no row.
 template <class T>
 void embedding_backward(const T* dy, const std::int32_t* tokens, T* dtable, int rows, int entries, int width);
 
@@ -22,7 +26,7 @@ template <class T>
 void position_embedding_forward(const std::type_identity_t<T>* x, const T* table, T* y, int rows, int context,
                                 int width);
 
-// dtable[e] = sum of dy[i] over the rows at position e, in row order; overwritten, 0 for e >= context.
+// dtable[e] = sum of dy[i] over the rows at position e, piece by piece; overwritten, 0 for e >= context.
 template <class T>
 void position_embedding_backward(const T* dy, T* dtable, int rows, int context, int entries, int width);
 
