@@ -243,6 +243,42 @@ TEST(ChunkCat, CountsElementsOfItsType) {
     EXPECT_EQ(back, a);
 }
 
+// Gradients of one type and a buffer of the other.
+TEST(ChunkCat, ConvertsThePiecesToItsType) {
+    constexpr std::int64_t kFromFp32 = 1 + static_cast<std::int64_t>(DType::fp32),
+                           kFromBf16 = 1 + static_cast<std::int64_t>(DType::bf16);
+    const std::vector<Segment> pieces = {{0, 0, 2}, {1, 2, 1}};
+    auto a = as<Bf16>({1, 2, 3}), b = as<Bf16>({0.5f});
+    Floats wide(6, NAN);
+    Call(Kernel::chunk_cat, DType::fp32, {2, kFromBf16}).arg(wide).arg(a).arg(b).run(at_place(0, pieces));
+    EXPECT_EQ(wide, (Floats{1, 2, 0.5f, 3, 0, 0}));
+    Floats c = {257, 2, 3}, d = {0.5f};  // 257 has no bf16: 256 is the even neighbour
+    auto narrow = unwritten<Bf16>(6);
+    Call(Kernel::chunk_cat, DType::bf16, {2, kFromFp32}).arg(narrow).arg(c).arg(d).run(at_place(0, pieces));
+    EXPECT_EQ(in_double(narrow), (Vector{256, 2, 0.5, 3, 0, 0}));
+}
+
+// The old count of 2^31 rows was negative, and nothing was computed.
+TEST(Kernels, RefuseMoreRowsThanTheyCanCount) {
+    constexpr std::int64_t kRows = std::int64_t{1} << 31;
+    Floats none;
+    const auto refused = [&](Kernel kernel, std::array<std::int64_t, 6> dims) {
+        try {
+            Call(kernel, DType::fp32, dims).arg(none).arg(none).arg(none).arg(none).run();
+            return std::string("nothing");
+        } catch (const std::length_error& error) {
+            return std::string(error.what());
+        }
+    };
+    const std::string sentence =
+        "model.context x data.batch is too large: a kernel has 2147483648 rows or columns, of at most "
+        "2147483647; make data.batch smaller and train.accumulation larger";
+    EXPECT_EQ(refused(Kernel::linear_forward, {kRows, 1, 1}), sentence);
+    EXPECT_EQ(refused(Kernel::embedding_backward, {kRows, 1, 1}), sentence);
+    EXPECT_EQ(refused(Kernel::position_forward, {1 << 16, 1 << 15, 1}), sentence);
+    EXPECT_EQ(refused(Kernel::position_backward, {1 << 16, 1 << 15, 1, 1 << 15}), sentence);
+}
+
 TEST(Cat, IsUndoneBySplit) {
     Floats a = {1, 2}, b = {3}, whole(3, NAN), a2(2, NAN), b2(1, NAN);
     Call(Kernel::cat, DType::fp32, {}).arg(whole).arg(a).arg(b).run();

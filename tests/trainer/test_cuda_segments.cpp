@@ -244,6 +244,30 @@ TYPED_TEST(CudaChunks, CatAndSplitByRank) {
     }
 }
 
+TEST_F(CudaCopies, ConvertThePiecesByRank) {
+    const std::vector<std::int64_t> sizes = {40001, 100, 9};
+    constexpr std::int64_t kRanks = 4;
+    std::vector<Segment> pieces;
+    std::int64_t part = 0;
+    for (const std::int64_t size : sizes) {
+        const std::int64_t piece = (size + kRanks - 1) / kRanks;
+        pieces.push_back({static_cast<std::int32_t>(pieces.size()), part, piece});
+        part += piece;
+    }
+    const auto elements = static_cast<std::size_t>(kRanks * part);
+    Comparison wide(Kernel::chunk_cat, DType::fp32, {kRanks, 1 + static_cast<std::int64_t>(DType::bf16)});
+    Comparison narrow(Kernel::chunk_cat, DType::bf16, {kRanks, 1 + static_cast<std::int64_t>(DType::fp32)});
+    wide.arg(unwritten<float>(elements));
+    narrow.arg(unwritten<Bf16>(elements));
+    for (const std::int64_t size : sizes) {
+        const Floats values = normals(static_cast<std::size_t>(size), std::to_string(size));
+        wide.arg(as<Bf16>(values));
+        narrow.arg(values);
+    }
+    wide.run(at_place(0, pieces)).expect_same<float>(0);
+    narrow.run(at_place(0, pieces)).expect_same<Bf16>(0);
+}
+
 TEST_F(CudaCopies, RefuseAPlanThatDoesNotSayWhereThePiecesAre) {
     Comparison cat(Kernel::chunk_cat, DType::fp32, {1});
     cat.arg(Floats(1)).arg(Floats(1));

@@ -307,6 +307,71 @@ TEST(Account, Fsdp2HoldsTwoBuffersOfParametersAndTwoOfGradients) {
     }
 }
 
+// The most bytes of gathers' buffers and gathered parameters that the forward holds.
+std::int64_t most_gathered_in_forward(const Job& job) {
+    const Program program(job);
+    const Plan& plan = testing::steady(program);
+    std::int64_t live = 0, most = 0;
+    for (const Op& op : plan.ops) {
+        if (op.kind != OpKind::allocate && op.kind != OpKind::free) continue;
+        const Buffer& buffer = plan.buffers[static_cast<std::size_t>(op.args[0].buffer)];
+        if (buffer.category != MemoryCategory::unsharded_parameters &&
+            buffer.category != MemoryCategory::communication) {
+            continue;
+        }
+        live += op.kind == OpKind::allocate ? buffer.bytes : -buffer.bytes;
+        if (op.phase == Phase::forward) most = std::max(most, live);
+    }
+    return most;
+}
+
+// fully_shard's wait_for_unshard frees the last gather's buffer before the parameters are allocated that the
+// next one is copied out into.
+TEST(Account, Fsdp2FreesAGathersBufferBeforeTheNextCopyOut) {
+    const Shape s;
+    Job job = s.job();
+    job.fsdp.layout = FsdpLayout::fsdp2;
+    EXPECT_EQ(most_gathered_in_forward(job), 2 * s.w());
+    // Where the forward leads: the gathered model, and the last unit's buffer.
+    job = testing::with_strategy(testing::with_wrap(testing::mlp_job(8, 1024, 8, 8), "module:Linear"),
+                                 ShardingStrategy::shard_grad_op);
+    job.fsdp.layout = FsdpLayout::fsdp2;
+    job.model.bias = false;
+    EXPECT_EQ(testing::peak_of(job), 42'860'544);
+}
+
+// Three layers of W bytes in one unit, two ranks: 1.5 W of shards, 1.5 W of gradients in bf16 and 3 W that
+// they are copied into as fp32; and activations.
+TEST(Account, Fsdp2ConvertsGradientsAsItCopiesThemIn) {
+    Job job = testing::with_wrap(testing::mlp_job(3, 1024, 1, 2), "root");
+    job.fsdp.layout = FsdpLayout::fsdp2;
+    job.model.bias = false;
+    job.precision.param = Precision::bf16;
+    job.precision.reduce = Precision::fp32;
+    const MemoryPeak peak = Program(job).predict().peak;
+    const std::int64_t w = 1024 * 1024 * 4;
+    EXPECT_EQ(testing::at_peak(peak, MemoryCategory::parameters), 3 * w / 2);
+    EXPECT_EQ(testing::at_peak(peak, MemoryCategory::unsharded_gradients), 3 * w / 2);
+    EXPECT_EQ(testing::at_peak(peak, MemoryCategory::communication), 3 * w);
+    EXPECT_LT(peak.bytes, 6 * w + 100'000);
+}
+
+// PyTorch's post_reshard frees the copy in low precision after the forward; what is converted for the
+// reduction becomes the gradient.
+TEST(Account, NoShardInBf16HoldsTheCopiesOfTwoUnits) {
+    const Shape s;
+    Job job = testing::with_strategy(s.job(), ShardingStrategy::no_shard);
+    job.precision.param = Precision::bf16;
+    EXPECT_EQ(most_gathered_in_forward(job), s.w() / 2);
+    const MemoryPeak peak = Program(job).predict().peak;
+    EXPECT_EQ(testing::at_peak(peak, MemoryCategory::unsharded_parameters), s.w()) << "BACKWARD_PRE";
+    job = testing::with_strategy(s.job("root"), ShardingStrategy::no_shard);
+    job.precision.param = Precision::bf16;
+    job.precision.reduce = Precision::fp32;
+    EXPECT_EQ(testing::at_peak(Program(job).predict().peak, MemoryCategory::gradients), s.psi());
+    EXPECT_EQ(testing::at_peak(Program(job).predict().peak, MemoryCategory::communication), 0);
+}
+
 // Three unit buffers: the unit's parameters, the next one's, and one flat gradient.
 TEST(Account, LeanHoldsThreeUnits) {
     for (const Shape s : {Shape{}, Shape{8, 64, 32, 8}}) {

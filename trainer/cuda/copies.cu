@@ -11,8 +11,9 @@ namespace shardscope::trainer::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kChunk = 16384;  // bytes that a block moves: 4 words of 16 for each thread
-constexpr int kFew = 16, kMany = 640;   // components of one launch: 0.8 and 31 KB of arguments
+constexpr std::int64_t kChunk =
+    16384;  // bytes, or elements, that a block moves: 4 words of 16 for each thread
+constexpr int kFew = 16, kMany = 640;  // components of one launch: 0.8 and 31 KB of arguments
 
 struct Entry {
     Component component;
@@ -62,10 +63,14 @@ __device__ void copy_bytes(const std::byte* from, std::byte* to, std::int64_t by
     copy_words<std::uint8_t>(from + done, to + done, bytes - done);
 }
 
+// What a block moves: [begin, end) of a piece, of which the component has what is before `held`.
+struct Share {
+    const Component& component;
+    std::int64_t part, begin, held, end;
+};
+
 template <int kMost>
-__global__ void __launch_bounds__(kThreads)
-    move_kernel(std::byte* whole, std::int64_t part_bytes,
-                const __grid_constant__ GridConstant<Table<kMost>> table, int entries, bool gather) {
+__device__ Share share_of_block(const Table<kMost>& table, int entries) {
     const std::int64_t block = blockIdx.x;
     int low = 0;  // the last entry that begins at this block or before
     for (int high = entries; high - low > 1;) {
@@ -77,22 +82,42 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t part = (block - entry.first_block) / entry.chunks;
     const std::int64_t begin = (block - entry.first_block) % entry.chunks * kChunk;
     const std::int64_t end = begin + kChunk < component.piece ? begin + kChunk : component.piece;
-    // Of [begin, end) of the piece the component has what is before `held`.
     const std::int64_t left = component.bytes - part * component.piece;
-    const std::int64_t held = left < begin ? begin : (left < end ? left : end);
-    std::byte* in_part = whole + part * part_bytes + component.first;
-    std::byte* in_piece = component.data + part * component.piece;
+    return {component, part, begin, left < begin ? begin : (left < end ? left : end), end};
+}
+
+template <int kMost>
+__global__ void __launch_bounds__(kThreads)
+    move_kernel(std::byte* whole, std::int64_t part_bytes,
+                const __grid_constant__ GridConstant<Table<kMost>> table, int entries, bool gather) {
+    const Share share = share_of_block<kMost>(table, entries);
+    const std::int64_t begin = share.begin, held = share.held;
+    std::byte* in_part = whole + share.part * part_bytes + share.component.first;
+    std::byte* in_piece = share.component.data + share.part * share.component.piece;
     if (!gather) {
         if (held > begin) copy_bytes(in_part + begin, in_piece + begin, held - begin);
         return;
     }
     if (held > begin) copy_bytes(in_piece + begin, in_part + begin, held - begin);
-    for (std::int64_t i = held + threadIdx.x; i < end; i += kThreads) in_part[i] = std::byte{0};
+    for (std::int64_t i = held + threadIdx.x; i < share.end; i += kThreads) in_part[i] = std::byte{0};
 }
 
-template <int kMost>
-void move_some(const DeviceContext& device, std::byte* whole, std::int64_t parts, std::int64_t part_bytes,
-               const Component* components, std::size_t count, bool gather) {
+template <class From, class To, int kMost>
+__global__ void __launch_bounds__(kThreads)
+    convert_kernel(To* whole, std::int64_t part_elements,
+                   const __grid_constant__ GridConstant<Table<kMost>> table, int entries) {
+    const Share share = share_of_block<kMost>(table, entries);
+    To* in_part = whole + share.part * part_elements + share.component.first;
+    const From* in_piece =
+        reinterpret_cast<const From*>(share.component.data) + share.part * share.component.piece;
+    for (std::int64_t i = share.begin + threadIdx.x; i < share.end; i += kThreads) {
+        in_part[i] = rounded<To>(i < share.held ? to_float(in_piece[i]) : 0.0f);
+    }
+}
+
+// launch_table(table, blocks, entries) for these components.
+template <int kMost, class Launch>
+void with_table(std::int64_t parts, const Component* components, std::size_t count, Launch launch_table) {
     Table<kMost> table;
     int entries = 0;
     std::int64_t blocks = 0;
@@ -102,22 +127,42 @@ void move_some(const DeviceContext& device, std::byte* whole, std::int64_t parts
         table.at[entries++] = {components[i], chunks, blocks};
         blocks += parts * chunks;
     }
-    launch(&move_kernel<kMost>, static_cast<unsigned>(blocks), kThreads, 0, device.stream, whole, part_bytes,
-           table, entries, gather);
+    launch_table(table, static_cast<unsigned>(blocks), entries);
+}
+
+// The same, in as many launches as the components take.
+template <class Launch>
+void with_tables(std::int64_t parts, const std::vector<Component>& components, Launch launch_table) {
+    if (components.size() <= kFew) {
+        return with_table<kFew>(parts, components.data(), components.size(), launch_table);
+    }
+    for (std::size_t first = 0; first < components.size(); first += kMany) {
+        with_table<kMany>(parts, components.data() + first,
+                          std::min<std::size_t>(kMany, components.size() - first), launch_table);
+    }
 }
 
 }  // namespace
 
 void move_pieces(const DeviceContext& device, std::byte* whole, std::int64_t parts, std::int64_t part_bytes,
                  const std::vector<Component>& components, bool gather) {
-    if (components.size() <= kFew) {
-        return move_some<kFew>(device, whole, parts, part_bytes, components.data(), components.size(),
-                               gather);
-    }
-    for (std::size_t first = 0; first < components.size(); first += kMany) {
-        move_some<kMany>(device, whole, parts, part_bytes, components.data() + first,
-                         std::min<std::size_t>(kMany, components.size() - first), gather);
-    }
+    with_tables(parts, components, [&]<int kMost>(const Table<kMost>& table, unsigned blocks, int entries) {
+        launch(&move_kernel<kMost>, blocks, kThreads, 0, device.stream, whole, part_bytes, table, entries,
+               gather);
+    });
 }
+
+template <class From, class To>
+void convert_pieces(const DeviceContext& device, To* whole, std::int64_t parts, std::int64_t part_elements,
+                    const std::vector<Component>& components) {
+    with_tables(parts, components, [&]<int kMost>(const Table<kMost>& table, unsigned blocks, int entries) {
+        launch(&convert_kernel<From, To, kMost>, blocks, kThreads, 0, device.stream, whole, part_elements,
+               table, entries);
+    });
+}
+template void convert_pieces<float, Bf16>(const DeviceContext&, Bf16*, std::int64_t, std::int64_t,
+                                          const std::vector<Component>&);
+template void convert_pieces<Bf16, float>(const DeviceContext&, float*, std::int64_t, std::int64_t,
+                                          const std::vector<Component>&);
 
 }  // namespace shardscope::trainer::cuda

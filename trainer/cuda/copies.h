@@ -1,6 +1,6 @@
 // Pieces of buffers put together and taken apart on a CUDA device: cat, split, chunk_cat and chunk_split of a
-// Plan, one launch for all pieces. Bytes move in the widest words that the addresses allow (16 … 1). Limit:
-// memory, twice the bytes of the whole buffer.
+// Plan, one launch for all pieces. Bytes move in the widest words that the addresses allow (16 … 1); elements
+// that are converted move one by one. Limit: memory, twice the bytes of the whole buffer.
 #pragma once
 
 #include <cstddef>
@@ -24,5 +24,11 @@ struct Component {
 // its pieces filled with zeros; else whole to components.
 void move_pieces(const DeviceContext& device, std::byte* whole, std::int64_t parts, std::int64_t part_bytes,
                  const std::vector<Component>& components, bool gather);
+
+// Components of From to a whole of To (float and Bf16, or Bf16 and float), as gather does; numbers here and
+// in the components count elements, not bytes.
+template <class From, class To>
+void convert_pieces(const DeviceContext& device, To* whole, std::int64_t parts, std::int64_t part_elements,
+                    const std::vector<Component>& components);
 
 }  // namespace shardscope::trainer::cuda

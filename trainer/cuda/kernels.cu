@@ -39,7 +39,8 @@ struct Operands {
     float* f(std::size_t arg) const { return as<float>(arg); }
     double* f64(std::size_t arg) const { return as<double>(arg); }
     const std::int32_t* tokens(std::size_t arg) const { return as<const std::int32_t>(arg); }
-    int d(std::size_t dim) const { return static_cast<int>(op.dims[dim]); }
+    int d(std::size_t dim) const { return kernel_dim(op.dims[dim]); }
+    int batch_rows() const { return kernel_dim(op.dims[0] * op.dims[1]); }  // of dims batch, context
     std::size_t n() const { return static_cast<std::size_t>(op.dims[0]); }
     double scalar(std::size_t i) const { return op.scalars[i]; }
 };
@@ -132,24 +133,35 @@ void cat_or_split(const Operands& o) {
 }
 
 void chunk_cat_or_split(const Operands& o) {
-    const std::int64_t ranks = o.op.dims[0], size = size_of(o.op.dtype);
+    const bool gather = o.op.kernel == Kernel::chunk_cat;
+    const DType in_type = gather && o.op.dims[1] > 0 ? static_cast<DType>(o.op.dims[1] - 1) : o.op.dtype;
+    const bool converts = in_type != o.op.dtype;
+    const std::int64_t ranks = o.op.dims[0], part = o.op.args[0].bytes / ranks;
     if (o.context.segments.size() + 1 < o.count) {
         throw std::logic_error("a Plan cuts a buffer into pieces without saying where each is");
     }
+    // In bytes, or in elements where they are converted.
+    const std::int64_t size = converts ? 1 : size_of(o.op.dtype);
     std::vector<Component> components;
     for (std::size_t i = 1; i < o.count; ++i) {
         const Segment& segment = o.context.segments[i - 1];
-        components.push_back({o.data[i], o.op.args[i].bytes, segment.elements * size, segment.first * size});
+        const std::int64_t all = converts ? o.op.args[i].bytes / size_of(in_type) : o.op.args[i].bytes;
+        components.push_back({o.data[i], all, segment.elements * size, segment.first * size});
     }
-    move_pieces(o.device, o.data[0], ranks, o.op.args[0].bytes / ranks, components,
-                o.op.kernel == Kernel::chunk_cat);
+    if (!converts) return move_pieces(o.device, o.data[0], ranks, part, components, gather);
+    const std::int64_t part_elements = part / size_of(o.op.dtype);
+    if (in_type == DType::bf16) {
+        convert_pieces<Bf16>(o.device, o.f(0), ranks, part_elements, components);
+    } else {
+        convert_pieces<float>(o.device, o.as<Bf16>(0), ranks, part_elements, components);
+    }
 }
 
 // --- kernels by element type -------------------------------------------------------------------------------
 
 template <class T>
 void turn(const Operands& o) {
-    const RotaryShape shape{o.d(0), o.d(1), o.d(2), o.d(3), o.d(4)};
+    const RotaryShape shape{o.batch_rows() / o.d(1), o.d(1), o.d(2), o.d(3), o.d(4)};
     const bool backward = o.op.kernel == Kernel::rotary_backward;
     if (static_cast<DType>(o.op.dims[5]) == DType::bf16) {
         rotate(o.device, o.as<const T>(1), o.as<const Bf16>(2), o.as<T>(0), shape, backward);
@@ -243,9 +255,9 @@ void launch_typed(const Operands& o) {
         case Kernel::embedding_backward:
             return embedding_backward(device, in(1), o.tokens(2), t(0), d(0), d(2), d(1));
         case Kernel::position_forward:
-            return position_forward(device, in(1), in(2), t(0), d(0) * d(1), d(1), d(2));
+            return position_forward(device, in(1), in(2), t(0), o.batch_rows(), d(1), d(2));
         case Kernel::position_backward:
-            return position_backward(device, in(1), t(0), d(0) * d(1), d(1), d(3), d(2));
+            return position_backward(device, in(1), t(0), o.batch_rows(), d(1), d(3), d(2));
         default:
             throw std::logic_error("a Plan names a kernel that the cuda device does not have");
     }

@@ -45,7 +45,8 @@ struct Operands {
     float* f(std::size_t arg) const { return as<float>(arg); }
     double* f64(std::size_t arg) const { return as<double>(arg); }
     const std::int32_t* tokens(std::size_t arg) const { return as<const std::int32_t>(arg); }
-    int d(std::size_t dim) const { return static_cast<int>(op.dims[dim]); }
+    int d(std::size_t dim) const { return kernel_dim(op.dims[dim]); }
+    int batch_rows() const { return kernel_dim(op.dims[0] * op.dims[1]); }  // of dims batch, context
     std::size_t n() const { return static_cast<std::size_t>(op.dims[0]); }
 };
 
@@ -187,9 +188,9 @@ void run_typed(const Operands& o, const KernelContext& context) {
         case Kernel::embedding_backward:
             return k::embedding_backward(in(1), o.tokens(2), t(0), d(0), d(2), d(1));
         case Kernel::position_forward:
-            return k::position_embedding_forward(in(1), in(2), t(0), d(0) * d(1), d(1), d(2));
+            return k::position_embedding_forward(in(1), in(2), t(0), o.batch_rows(), d(1), d(2));
         case Kernel::position_backward:
-            return k::position_embedding_backward(in(1), t(0), d(0) * d(1), d(1), d(3), d(2));
+            return k::position_embedding_backward(in(1), t(0), o.batch_rows(), d(1), d(3), d(2));
         default:
             unknown_kernel();
     }

@@ -3,7 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "trainer/plan/plan.h"
@@ -22,8 +25,19 @@ struct KernelContext {
     std::span<const Segment> segments;  // the Op's, of its Plan
 };
 
+// Kernels count rows and columns in 32 bits. Throws std::length_error for a number beyond that.
+inline int kernel_dim(std::int64_t dim) {
+    if (dim < 0 || dim > std::numeric_limits<int>::max()) {
+        throw std::length_error("model.context x data.batch is too large: a kernel has " +
+                                std::to_string(dim) + " rows or columns, of at most " +
+                                std::to_string(std::numeric_limits<int>::max()) +
+                                "; make data.batch smaller and train.accumulation larger");
+    }
+    return static_cast<int>(dim);
+}
+
 // `data`: the addresses of op.args, in order; null for an arg without a buffer (a gradient that nobody
-// wants). Throws std::logic_error where the Plan contradicts itself.
+// wants). Throws std::logic_error where the Plan contradicts itself, and what kernel_dim throws.
 void run_kernel(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context);
 
 }  // namespace shardscope::trainer

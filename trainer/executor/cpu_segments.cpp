@@ -4,6 +4,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/optimizer.h"
 #include "trainer/kernels/random.h"
 #include "trainer/kernels/reductions.h"
@@ -134,25 +136,43 @@ void cat(const Op& op, const std::vector<std::byte*>& data, bool gather) {
     }
 }
 
+namespace {
+
+// Elements of one float type to the other, or bytes as they are.
+void copy_as(DType to_type, std::byte* to, DType from_type, const std::byte* from, std::int64_t elements) {
+    using kernels::Bf16;
+    const auto n = static_cast<std::size_t>(elements);
+    if (to_type == from_type) {
+        std::memcpy(to, from, n * static_cast<std::size_t>(size_of(to_type)));
+    } else if (to_type == DType::fp32) {
+        kernels::cast(reinterpret_cast<const Bf16*>(from), reinterpret_cast<float*>(to), n);
+    } else {
+        kernels::cast(reinterpret_cast<const float*>(from), reinterpret_cast<Bf16*>(to), n);
+    }
+}
+
+}  // namespace
+
 void chunk_cat(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context, bool gather) {
-    const std::int64_t ranks = op.dims[0], size = size_of(op.dtype);
+    const DType in_type = gather && op.dims[1] > 0 ? static_cast<DType>(op.dims[1] - 1) : op.dtype;
+    const std::int64_t ranks = op.dims[0], size = size_of(op.dtype), in_size = size_of(in_type);
     const std::int64_t part = op.args[0].bytes / ranks;
     if (context.segments.size() + 1 < data.size()) {
         throw std::logic_error("a Plan cuts a buffer into pieces without saying where each is");
     }
     for (std::size_t i = 1; i < data.size(); ++i) {
         const Segment& segment = context.segments[i - 1];
-        const std::int64_t piece = segment.elements * size;
+        const std::int64_t piece = segment.elements, elements = op.args[i].bytes / in_size;
         for (std::int64_t rank = 0; rank < ranks; ++rank) {
             // A buffer that is no multiple of its pieces ends inside one of them.
-            const std::int64_t here = std::clamp<std::int64_t>(op.args[i].bytes - rank * piece, 0, piece);
+            const std::int64_t here = std::clamp<std::int64_t>(elements - rank * piece, 0, piece);
             std::byte* in_part = data[0] + rank * part + segment.first * size;
-            std::byte* in_piece = data[i] + std::min(rank * piece, op.args[i].bytes);
+            std::byte* in_piece = data[i] + std::min(rank * piece, elements) * in_size;
             if (gather) {
-                std::memcpy(in_part, in_piece, static_cast<std::size_t>(here));
-                std::memset(in_part + here, 0, static_cast<std::size_t>(piece - here));
+                copy_as(op.dtype, in_part, in_type, in_piece, here);
+                std::memset(in_part + here * size, 0, static_cast<std::size_t>((piece - here) * size));
             } else {
-                std::memcpy(in_piece, in_part, static_cast<std::size_t>(here));
+                copy_as(op.dtype, in_piece, op.dtype, in_part, here);
             }
         }
     }

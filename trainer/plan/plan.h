@@ -103,8 +103,8 @@ enum class Kernel : std::uint8_t {
     cross_entropy_backward,  // f dlogits, f probabilities, i targets | rows, classes, counted
     cat,                     // out, in... : contiguous copies of bytes, one after the other
     split,                   // in is args[0]; args[1...] receive it piece by piece
-    chunk_cat,       // out, in... | ranks : in i is cut into `ranks` equal pieces (the last ones padded with
-                     // zeros); out is, rank by rank, the pieces of all ins
+    chunk_cat,  // out, in... | ranks, 1 + dtype of the ins (0: T): in i is cut into `ranks` equal pieces, the
+                // last ones padded with zeros; out is, rank by rank, the pieces of all ins as T
     chunk_split,     // in is args[0]; args[1...] are put together again from their pieces | ranks
     sum_of_squares,  // d sum, x | n                          of finite or other values, in fp64
     clip_factor,     // f factor, d norm, d sums | count; scalars: max norm

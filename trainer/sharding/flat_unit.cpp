@@ -231,7 +231,14 @@ void FlatUnit::all_reduce(PlanBuilder& builder, int divisor) {
     constexpr Stream kStream = Stream::post_backward;
     const std::int64_t n = info_.padded_elements;
     builder.order(Stream::compute, kStream);
-    Tensor full = to_reduce_type(builder, std::exchange(flat_gradient_, {}));
+    Tensor full = std::exchange(flat_gradient_, {});
+    if (full.dtype != DType::fp32 && options_.reduce == DType::fp32 && !has_gradient_) {
+        // What is converted for the reduction is the gradient that the optimizer reads.
+        builder.allocate(gradient_, kStream);
+        builder.kernel(Kernel::cast_to_fp32, "cast", {builder.whole(gradient_), full}, {n}, 0, kStream);
+        full = {nullptr, builder.whole(gradient_), -1, DType::fp32};
+    }
+    full = to_reduce_type(builder, std::move(full));
     Op& op = builder.collective(Operation::all_reduce, full, full, full.bytes(), 0, kStream);
     op.dtype = options_.reduce;
     op.divisor = divisor;

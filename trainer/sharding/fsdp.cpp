@@ -60,6 +60,7 @@ Fsdp::Fsdp(const Job& job, const ModuleTree& tree)
     options.shards = options_.sharding_strategy != ShardingStrategy::no_shard;
     options.offload = offload_;
     options.lean = options_.layout == FsdpLayout::lean;
+    frees_copies_ = !options.shards && options.param != DType::fp32;
     const std::vector<WrappedModule> wrapped = parameters_by_wrapper(tree);
     for (const auto& [wrapper, parameters] : wrapped) {
         wrapper->engine = this;
@@ -71,7 +72,7 @@ Fsdp::Fsdp(const Job& job, const ModuleTree& tree)
         const std::string name = wrapper->path.empty() ? "root" : wrapper->path;
         State state;
         state.is_root = wrapper->is_root;
-        state.stays_after_forward = wrapper->is_root || !frees_after_forward(options_.sharding_strategy);
+        state.stays_after_forward = stays_after_forward(state);
         if (options_.layout == FsdpLayout::fsdp2) {
             state.unit =
                 std::make_unique<GroupUnit>(options, *this, pending_, wrapper->id, name, id, parameters);
@@ -87,6 +88,15 @@ Fsdp::Fsdp(const Job& job, const ModuleTree& tree)
         const int last = last_to_end(*tree.root);
         if (last >= 0) at(last).stays_after_forward = true;
     }
+}
+
+bool Fsdp::stays_after_forward(const State& state) const {
+    return !frees_copies_ && (state.is_root || !frees_after_forward(options_.sharding_strategy));
+}
+
+// Inside no_sync a strategy that keeps parameters after the forward keeps them after the backward, too.
+bool Fsdp::stays_after_backward() const {
+    return !frees_copies_ && !synchronizes_ && !frees_after_forward(options_.sharding_strategy);
 }
 
 int Fsdp::unit_of(const Parameter& parameter) const {
@@ -238,7 +248,7 @@ void Fsdp::prefetch_forward(int id) {
 
 void Fsdp::post_forward(Graph& graph, FullyShardedDataParallel& wrapper, const Tensor& output) {
     const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._post_forward");
-    if (wrapper.is_root) pending_.gathered = {};  // no copy-out follows that would free it
+    if (wrapper.is_root) pending_.free_gathered(builder());  // no copy-out follows that would
     if (wrapper.unit < 0) return;
     const int id = wrapper.unit;
     // The backward starts with the root, so that one stays.
@@ -277,9 +287,7 @@ void Fsdp::prefetch_backward(int id) {
 }
 
 void Fsdp::post_backward(int id) {
-    // Inside no_sync a strategy that keeps parameters after the forward keeps them after the backward, too.
-    const bool keeps = !synchronizes_ && !frees_after_forward(options_.sharding_strategy);
-    if (unit(id).gathered() && !keeps) reshard(id);
+    if (unit(id).gathered() && !stays_after_backward()) reshard(id);
     if (options_.backward_prefetch == BackwardPrefetch::post) {
         const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._post_backward_prefetch");
         prefetch_backward(id);
@@ -302,8 +310,7 @@ void Fsdp::end_backward() {
     for (std::size_t u = 0; u < units_.size(); ++u) {
         units_[u].unit->end_backward();
         // What was gathered for a backward that did not come.
-        const bool keeps = !synchronizes_ && !frees_after_forward(options_.sharding_strategy);
-        if (units_[u].unit->gathered() && !keeps) reshard(static_cast<int>(u));
+        if (units_[u].unit->gathered() && !stays_after_backward()) reshard(static_cast<int>(u));
     }
 }
 

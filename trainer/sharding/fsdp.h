@@ -60,6 +60,8 @@ class Fsdp final : public Parallelism {
     void prefetch_backward(int unit);
     void leave_backward_nodes(Graph& graph, int unit);
     void carry_free_events();
+    bool stays_after_forward(const State& state) const;
+    bool stays_after_backward() const;
     int module_of(int unit) const { return infos_[static_cast<std::size_t>(unit)].module; }
     State& at(int unit) { return units_[static_cast<std::size_t>(unit)]; }
     FsdpUnit& unit(int id) { return *at(id).unit; }
@@ -71,6 +73,8 @@ class Fsdp final : public Parallelism {
     bool synchronizes_ = true;  // this backward reduces
     bool prepares_ = false;     // gathers begin on the pre_unshard stream
     bool offload_ = false;
+    // NO_SHARD in low precision: a unit's copy, the root's too, goes after each use (PyTorch's post_reshard).
+    bool frees_copies_ = false;
     int divisor_ = 1;       // of the sum over ranks and micro-batches
     GroupPending pending_;  // before units_, which refer to it
     std::vector<State> units_;

@@ -6,6 +6,12 @@
 
 namespace shardscope::trainer {
 
+void GroupPending::free_gathered(PlanBuilder& builder) {
+    if (!gathered) return;
+    for (const Stream stream : {Stream::pre_unshard, Stream::unshard}) builder.wait(copied_at, stream);
+    gathered = {};
+}
+
 GroupUnit::GroupUnit(const UnitOptions& options, Parallelism& owner, GroupPending& pending, int module,
                      std::string name, int id, std::vector<const Parameter*> parameters)
     : FsdpUnit(options, {module, std::move(name)}, id, std::move(parameters)), pending_(pending) {
@@ -121,6 +127,7 @@ std::vector<Segment> GroupUnit::piece_segments() const {
 void GroupUnit::wait_gathered(PlanBuilder& builder) {
     if (copied_out_) return;
     copied_out_ = true;
+    pending_.free_gathered(builder);
     builder.wait(ready_, Stream::compute);
     const PlanBuilder::Range range(builder, "FSDP::all_gather_copy_out");
     std::vector<Arg> args = {gather_buffer_};
@@ -132,14 +139,10 @@ void GroupUnit::wait_gathered(PlanBuilder& builder) {
         builder.kernel(Kernel::chunk_split, "split_with_sizes_copy", std::move(args), {options_.mesh.shard});
     op.dtype = options_.param;
     op.segments = builder.add_segments(piece_segments());
-    // A later gather may reuse the buffer's memory once this copy is done.
-    builder.order(Stream::compute, Stream::pre_unshard);
-    if (builder.phase() == Phase::forward) {
-        pending_.gathered = std::exchange(gather_buffer_, {});
-    } else {
-        pending_.gathered = {};
-        gather_buffer_ = {};
-    }
+    pending_.copied_at = builder.new_event();
+    builder.record(pending_.copied_at, Stream::compute);
+    pending_.gathered = std::exchange(gather_buffer_, {});
+    if (builder.phase() != Phase::forward) pending_.free_gathered(builder);
 }
 
 void GroupUnit::release(PlanBuilder& builder) {
@@ -174,7 +177,7 @@ void GroupUnit::gradient_ready(PlanBuilder& builder, const Parameter& parameter,
     builder.kernel(Kernel::accumulate, "elementwise_add", {present, gradient}, {n}, n).dtype = options_.param;
 }
 
-// Unreduced gradients are kept, and reduced, in the type of the reduction.
+// Unreduced gradients are kept in the type of the reduction.
 void GroupUnit::add_to_kept(PlanBuilder& builder) {
     if (kept_.empty()) kept_.resize(parameters_.size());
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -207,7 +210,12 @@ void GroupUnit::reduce(PlanBuilder& builder, int divisor) {
         builder.wait(pending_.reduced_at, Stream::compute);
         pending_.reduced = {};
     }
-    add_to_kept(builder);
+    // Gradients of one backward alone are converted by the copy-in.
+    if (!kept_.empty()) add_to_kept(builder);
+    std::vector<Tensor> gradients = std::move(kept_.empty() ? gradients_ : kept_);
+    gradients.resize(parameters_.size());
+    gradients_.clear();
+    kept_.clear();
     Tensor input = builder.new_tensor(info_.name + " reduce_scatter input", MemoryCategory::communication,
                                       info_.padded_elements, options_.reduce);
     {
@@ -215,18 +223,21 @@ void GroupUnit::reduce(PlanBuilder& builder, int divisor) {
         std::vector<Arg> args = {input};
         std::vector<Segment> segments;
         bool gaps = false;
+        DType type = options_.reduce;
         for (std::size_t i = 0; i < pieces_.size(); ++i) {
-            gaps = gaps || !kept_[i];
-            if (!kept_[i]) continue;
-            args.push_back(kept_[i]);
+            gaps = gaps || !gradients[i];
+            if (!gradients[i]) continue;
+            type = gradients[i].dtype;
+            args.push_back(gradients[i]);
             segments.push_back({parameters_[i]->id, pieces_[i].first, pieces_[i].elements});
         }
         if (gaps) builder.memset(input);  // frozen parameters
-        Op& op = builder.kernel(Kernel::chunk_cat, "chunk_cat", std::move(args), {options_.mesh.shard});
+        Op& op = builder.kernel(Kernel::chunk_cat, "chunk_cat", std::move(args),
+                                {options_.mesh.shard, 1 + static_cast<std::int64_t>(type)});
         op.dtype = options_.reduce;
         op.segments = builder.add_segments(std::move(segments));
     }
-    kept_.clear();
+    gradients.clear();
     reduce_scatter(builder, input, divisor);
     held_.clear();  // an offloaded shard's device copy goes at once
     pending_.reduced = std::move(input);

@@ -3,10 +3,10 @@
 //
 // A gather copies this rank's pieces into its place of a buffer of W and gathers that in place (on the
 // streams pre_unshard and unshard); when the parameters are needed the compute stream copies them out into
-// one buffer per parameter (W together). In the forward the gather's buffer is freed when the next unit has
-// been copied out, in the backward at once. Gradients are copied into a buffer of W, pieces of the same rank
-// side by side, which is reduce-scattered and freed when the next unit comes to that point: one is pending at
-// most.
+// one buffer per parameter (W together). In the forward the gather's buffer is freed when the next unit is
+// about to be copied out, in the backward at once. Gradients are copied into a buffer of W, pieces of the
+// same rank side by side and converted to the type of the reduction, which is reduce-scattered and freed when
+// the next unit comes to that point: one is pending at most.
 #pragma once
 
 #include "trainer/sharding/unit.h"
@@ -15,7 +15,11 @@ namespace shardscope::trainer {
 
 // Between the units of a job: what one leaves for the next to free.
 struct GroupPending {
+    // Gathers may reuse the memory of the forward's last gather buffer once its copy-out is done.
+    void free_gathered(PlanBuilder& builder);
+
     Tensor gathered;          // the forward's last gather buffer
+    EventId copied_at = -1;   // the end of its copy-out
     Tensor reduced;           // the last reduce-scatter's input
     EventId reduced_at = -1;  // its end
 };
@@ -54,7 +58,8 @@ class GroupUnit final : public FsdpUnit {
     Tensor gather_buffer_, on_device_;
     EventId prepared_ = -1, ready_ = -1;
     bool copied_out_ = false;
-    std::vector<Tensor> gradients_, kept_;  // one per parameter; kept: in the type of the reduction
+    std::vector<Tensor> gradients_;  // one per parameter, of this backward
+    std::vector<Tensor> kept_;       // of those before, unreduced, in the type of the reduction
 };
 
 }  // namespace shardscope::trainer
