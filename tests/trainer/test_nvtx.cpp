@@ -69,14 +69,26 @@ TEST_F(NvtxOfARun, NeedsNoTraceOfItsOwn) {
     record({});
     const Texts names =
         texts(recorded_, "SELECT DISTINCT s.value FROM NVTX_EVENTS r JOIN StringIds s ON s.id = r.textId");
-    for (const char* name :
-         {"ProfilerStep#0", "ProfilerStep#1", "nn.Module: Linear_0", "ncclAllGather", "ncclReduceScatter"}) {
+    for (const char* name : {"ProfilerStep#0", "ProfilerStep#1", "nn.Module: Linear_0", "ncclAllGather",
+                             "ncclReduceScatter", "aten::fill_"}) {
         EXPECT_THAT(names, Contains(name));
     }
     EXPECT_THAT(texts(recorded_,
                       "SELECT s.value FROM ThreadNames t JOIN StringIds s ON s.id = t.nameId WHERE "
                       "s.value LIKE 'rank _ host' ORDER BY 1"),
                 ElementsAre("rank 0 host", "rank 1 host"));
+}
+
+// Both ranks are threads of one process, whose environment names no rank.
+TEST_F(NvtxOfARun, HasEachThreadsRankAndItsStepsOnce) {
+    record({});
+    EXPECT_THAT(texts(recorded_, "SELECT rank FROM SHARD_RANKS ORDER BY 1"), ElementsAre("0", "1"));
+    const tools::Outcome steps =
+        tools::run_command({SHARDSCOPE_TRACE, "steps", recorded_, "--format", "csv"});
+    EXPECT_EQ(steps.status, 0) << steps.err;
+    EXPECT_EQ(steps.out, "");
+    const tools::Outcome check = tools::run_command({SHARDSCOPE_TRACE, "check", recorded_});
+    EXPECT_EQ(check.status, 0) << check.out << check.err;
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 // The order of events that FSDP1 has, read from the Plan: gathers, computation, frees, reductions.
 #include <map>
+#include <sstream>
 #include <string>
+#include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "plan_jobs.h"
@@ -10,6 +13,10 @@
 
 namespace shardscope::trainer {
 namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
 
 std::string host_order(const Program& program) {
     return testing::host_order(testing::steady(program));
@@ -145,6 +152,42 @@ TEST(Schedule, ThePrintedPlanEndsWithWhatIsAllocated) {
     const std::int64_t before = live;
     print_plan(program.step(0), {}, live);
     EXPECT_EQ(live, 2 * before) << "the gradients' shards stay until zero_grad";
+}
+
+// The lines of a printed step whose operation is `what`.
+std::vector<std::string> lines_of(const Job& job, const std::string& what) {
+    const Program program(job);
+    std::int64_t live = 0;
+    const std::string text = print_plan(program.setup(), {}, live) + print_plan(program.step(0), {}, live);
+    std::vector<std::string> lines;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) {
+        if (line.find(' ' + what + ' ') != std::string::npos) lines.push_back(line);
+    }
+    return lines;
+}
+
+TEST(Schedule, ThePrintedPlanTellsWhatAMemsetWrites) {
+    const auto starts_with = [](const std::string& what) {
+        return lines_of(four_linears(BackwardPrefetch::pre), what);
+    };
+    EXPECT_THAT(starts_with("memset 0xff"), ElementsAre(EndsWith("  non-finite module (host)")));
+    EXPECT_EQ(starts_with("memset 0").size(), 4U) << "padding of four shards";
+}
+
+TEST(Schedule, ThePrintedPlanTellsWhichRanksACollectiveIsAmongAndItsDivisor) {
+    Job job = testing::with_strategy(testing::with_wrap(testing::mlp_job(4, 8, 2, 4), "module:Linear"),
+                                     ShardingStrategy::hybrid_shard, 2);
+    EXPECT_THAT(lines_of(job, "all_gather"), Each(EndsWith("flat_param (unsharded), shard group")));
+    EXPECT_THAT(lines_of(job, "reduce_scatter"), Each(EndsWith(", shard group")));
+    EXPECT_THAT(lines_of(job, "all_reduce"), Each(EndsWith(", replicate group, divided by 4")));
+    EXPECT_EQ(lines_of(job, "all_reduce").size(), 4U);
+}
+
+TEST(Schedule, ThePrintedPlanNamesAllArgsOfAKernel) {
+    const std::vector<std::string> lines =
+        lines_of(testing::with_wrap(testing::mlp_job(1, 8, 2, 2), "root"), "mse_loss_backward");
+    EXPECT_THAT(lines, ElementsAre(EndsWith("zzz")));
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ Instruments::Instruments(profiler::Recorder& recorder, const Program& program, c
     device_bytes = recorder.name(kDeviceBytes);
     host_copy = recorder.name(kHostCopy);
     host_zero = recorder.name(kHostZero);
+    host_fill = recorder.name(kHostFill);
     for (const Plan* plan : program.plans()) add(*plan);
     for (const Plan* plan : more) add(*plan);
 }

@@ -25,7 +25,8 @@ class MemoryDevice {
     virtual StreamEvent poison(StreamIndex stream, const Waits& waits, std::byte* data,
                                std::int64_t bytes) = 0;
 
-    // `bytes` of a space for a rank, all bits cleared or set (`poisoned`); null where the system has no more.
+    // `bytes` of a space for a rank, all bits set (`poisoned`) or anything; null where the system has no
+    // more.
     virtual std::byte* take(int rank, MemorySpace space, std::int64_t bytes, bool poisoned) = 0;
     // No work uses it any more.
     virtual void give_back(int rank, MemorySpace space, std::byte* data) noexcept = 0;

@@ -44,6 +44,7 @@ Nvtx::Nvtx(const Program& program, const std::vector<const Plan*>& more, void* n
     : nccl_(nccl_domain) {
     host_copy = add_name(nullptr, "aten::copy_");
     host_zero = add_name(nullptr, "aten::zero_");
+    host_fill = add_name(nullptr, "aten::fill_");
     for (std::size_t i = 0; i < traces::kOperations; ++i) {
         collectives_[i] = add_name(nccl_, fmt::format("nccl{}", traces::kOperationNcclNames[i]));
     }

@@ -18,9 +18,13 @@ void RankRunner::pop_range() {
 // Work on Stream::host.
 void RankRunner::push_host_work(const Op& op) {
     if (op.kind == OpKind::kernel) return push_range(op);
-    const bool copies = op.kind == OpKind::memcpy;
-    if (log_) log_->push(copies ? shared_.instruments->host_copy : shared_.instruments->host_zero);
-    if (shared_.nvtx) shared_.nvtx->push(copies ? shared_.nvtx->host_copy : shared_.nvtx->host_zero);
+    const auto push = [&](auto& to, const auto& names) {
+        to.push(op.kind == OpKind::memcpy ? names.host_copy
+                : op.dims[0] == 0         ? names.host_zero
+                                          : names.host_fill);
+    };
+    if (log_) push(*log_, *shared_.instruments);
+    if (shared_.nvtx) push(*shared_.nvtx, *shared_.nvtx);
 }
 
 void RankRunner::push_collective(const Op& op) {

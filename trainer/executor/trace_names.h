@@ -27,6 +27,7 @@ inline constexpr std::string_view kReservedBytes = "reserved_bytes";
 inline constexpr std::string_view kDeviceBytes = "device_bytes";
 inline constexpr std::string_view kHostCopy = "aten::copy_";
 inline constexpr std::string_view kHostZero = "aten::zero_";
+inline constexpr std::string_view kHostFill = "aten::fill_";
 
 // "ncclDevKernel_AllGather_local"; `engine`: who carries it out.
 inline std::string collective_kernel(traces::Operation operation, std::string_view engine) {

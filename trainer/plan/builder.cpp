@@ -6,10 +6,14 @@
 namespace shardscope::trainer {
 
 Storage::Storage(PlanBuilder& builder, BufferId buffer)
-    : builder_(&builder), builder_lives_(builder.lives_), buffer_(buffer) {}
+    : builder_(&builder), builder_lives_(builder.lives_), buffer_(buffer) {
+    ++builder.storages_;
+}
 
 Storage::~Storage() {
-    if (!builder_lives_.expired()) builder_->free(buffer_);
+    if (builder_lives_.expired()) return;
+    --builder_->storages_;
+    builder_->free(buffer_);
 }
 
 PlanBuilder::Scope::Scope(PlanBuilder& builder, Phase phase, int module, int unit)
@@ -163,6 +167,10 @@ std::int32_t PlanBuilder::add_segments(std::vector<Segment> segments) {
 
 Plan PlanBuilder::take() {
     if (open_ranges_ != 0) throw std::logic_error("a Plan was taken while a range was open");
+    if (storages_ != 0) {
+        throw std::logic_error(
+            "a Plan was taken while a tensor of it was referenced: it would never free it");
+    }
     return std::move(plan_);
 }
 

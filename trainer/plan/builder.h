@@ -121,6 +121,7 @@ class PlanBuilder {
     std::int32_t add_segments(std::vector<Segment> segments);
 
     void carry(EventId from, EventId to) { plan_.carry.emplace_back(from, to); }
+    // Throws std::logic_error where a range is open or a tensor of the Plan is still referenced.
     Plan take();
 
   private:
@@ -136,6 +137,7 @@ class PlanBuilder {
     int module_ = -1, unit_ = -1;
     int micro_ = 0;
     int open_ranges_ = 0;
+    int storages_ = 0;  // that have not ended
 };
 
 }  // namespace shardscope::trainer

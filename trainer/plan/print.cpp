@@ -15,6 +15,27 @@ std::string buffer_name(const Plan& plan, const Arg& arg) {
     return arg.buffer < 0 ? "-" : plan.buffers[static_cast<std::size_t>(arg.buffer)].name;
 }
 
+// All of them: outputs first, "-" where a kernel leaves one out.
+std::string buffer_names(const Plan& plan, const Op& op) {
+    std::string names;
+    for (const Arg& arg : op.args) {
+        if (!names.empty()) names += ", ";
+        names += buffer_name(plan, arg);
+    }
+    return names;
+}
+
+// "root flat_param -> root flat_param (unsharded), shard group, divided by 8"
+std::string describe_collective(const Plan& plan, const Op& op) {
+    std::string text;
+    if (op.args[0].buffer >= 0) {
+        text = buffer_name(plan, op.args[1]) + " -> " + buffer_name(plan, op.args[0]) + ", ";
+    }
+    text += fmt::format("{} group", kGroupNames[static_cast<std::size_t>(op.group)]);
+    if (op.divisor != 1) text += fmt::format(", divided by {}", op.divisor);
+    return text;
+}
+
 std::string where(const Op& op) {
     if (op.stream == Stream::host || op.kind == OpKind::allocate) return "host";
     return std::string(kStreamNames[static_cast<std::size_t>(op.stream)]);
@@ -55,17 +76,15 @@ Words describe_op(const Plan& plan, const Op& op) {
         case OpKind::wait_event:
             return {"wait event", fmt::format("event {}", op.event)};
         case OpKind::kernel:
-            return {name, buffer_name(plan, op.args[0])};
+            return {name, buffer_names(plan, op)};
         case OpKind::memcpy:
             return {copy_name(op.copy_kind),
                     buffer_name(plan, op.args[1]) + " -> " + buffer_name(plan, op.args[0])};
         case OpKind::memset:
-            return {"memset 0", buffer_name(plan, op.args[0])};
+            return {op.dims[0] == 0 ? "memset 0" : fmt::format("memset {:#04x}", op.dims[0]),
+                    buffer_name(plan, op.args[0])};
         case OpKind::collective:
-            return {std::string(traces::name(op.collective)),
-                    op.args[0].buffer < 0
-                        ? ""
-                        : buffer_name(plan, op.args[1]) + " -> " + buffer_name(plan, op.args[0])};
+            return {std::string(traces::name(op.collective)), describe_collective(plan, op)};
     }
     return {};
 }
