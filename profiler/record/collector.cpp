@@ -35,7 +35,7 @@ std::int64_t host_memory_bytes() {
     return std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGE_SIZE);
 }
 
-// 3 of "rank 3" and "rank 3 host"; -1: the name tells no rank.
+// 3 of "rank 3" and "rank 3 host"; -1: the name has no rank.
 int rank_in(std::string_view thread) {
     constexpr std::string_view kRank = "rank ";
     if (thread.substr(0, kRank.size()) != kRank) return -1;

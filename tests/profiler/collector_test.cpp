@@ -22,7 +22,7 @@ namespace {
 using testing::MemorySink;
 using testing::Received;
 
-// A process of another pid namespace than the tool's, unless it is told otherwise; its records are of one
+// A process of another pid namespace than the tool's, unless the facts say otherwise; its records are of one
 // thread.
 class PlayedProcess {
   public:

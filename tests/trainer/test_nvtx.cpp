@@ -1,5 +1,6 @@
 // What another tool hears of a run: by NVTX the same ranges as the run's own trace has, beside that trace and
 // without it.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -86,7 +87,10 @@ TEST_F(NvtxOfARun, HasEachThreadsRankAndItsStepsOnce) {
     const tools::Outcome steps =
         tools::run_command({SHARDSCOPE_TRACE, "steps", recorded_, "--format", "csv"});
     EXPECT_EQ(steps.status, 0) << steps.err;
-    EXPECT_EQ(steps.out, "");
+    EXPECT_EQ(std::count(steps.out.begin(), steps.out.end(), '\n'), 1 + 4) << steps.out;
+    for (const char* row : {"\n0,0,", "\n0,1,", "\n1,0,", "\n1,1,"}) {
+        EXPECT_THAT(steps.out, ::testing::HasSubstr(row));
+    }
     const tools::Outcome check = tools::run_command({SHARDSCOPE_TRACE, "check", recorded_});
     EXPECT_EQ(check.status, 0) << check.out << check.err;
 }
