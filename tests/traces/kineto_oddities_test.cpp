@@ -5,6 +5,7 @@
 #include <zlib.h>
 
 #include "kineto_text.h"
+#include "traces/import/event_stream.h"
 #include "traces/import/json_scan.h"
 #include "traces/import/scalar_values.h"
 
@@ -75,6 +76,51 @@ TEST(KinetoOddities, bytesThatAreNoUtf8AreReplaced) {
 TEST(KinetoOddities, logLinesBeforeTheEventsThatAreNoJsonAreSkipped) {
     const auto read = read_text(kineto(event("a", 1), R"("INFO": ["line "one" {", ]],)"));
     EXPECT_EQ(read.trace->ranges.size(), 1U);
+}
+
+TEST(KinetoOddities, jsonThatIsNoTraceIsRefusedAndNamedWhereItIsKnown) {
+    EXPECT_THAT(refusal(R"({"a":1})"),
+                HasSubstr("there are no traceEvents, which a Chrome trace has, but only \"a\""));
+    EXPECT_THAT(refusal("{}"), HasSubstr("an empty object"));
+    EXPECT_THAT(refusal(R"({"traceEvents": 5})"), HasSubstr("traceEvents is not a list"));
+    EXPECT_THAT(refusal(R"({"traceEvents": [{"a": 1}, 5]})"), HasSubstr("there are no trace events"));
+    EXPECT_THAT(refusal(R"([{"a": 1}, {"b": 2}])"), HasSubstr("there are no trace events"));
+    EXPECT_THAT(refusal("[[-1, 1, 512, 7], [-1, 1, 512, 7]]"), HasSubstr("memory timeline"));
+    EXPECT_THAT(refusal(R"({"schema": "1.1.1-chakra.0.0.4", "pid": 7, "nodes": [{"id": 1}]})"),
+                HasSubstr("execution trace"));
+    EXPECT_THAT(refusal(R"({"rocprofiler-sdk-tool": [{"metadata": {}}]})"), HasSubstr("rocprofv3"));
+    EXPECT_THAT(refusal(R"({"a":1})", {.partial = true}), HasSubstr("there are no traceEvents"));
+    // A run in which nothing happened is a trace.
+    EXPECT_EQ(refusal(R"({"traceEvents": []})"), "");
+    EXPECT_EQ(refusal("[]"), "");
+}
+
+class NoEvents final : public EventHandler {
+  public:
+    void event(const TraceEvent&) override {}
+    void metadata(std::string_view, JsonScalar) override {}
+};
+
+std::uint64_t searched_bytes(const std::string& text) {
+    Input input = Input::of_memory("made.json", text);
+    NoEvents handler;
+    return read_event_stream(input, handler, false).searched;
+}
+
+TEST(KinetoOddities, theSearchForBatchesIsLinearInListsOfLists) {
+    std::string rows = "[";
+    for (int i = 0; i < 20'000; ++i) rows += "[-1, 1, 512, 7],";
+    rows += "[0, 0, 0, 0]]";
+    EXPECT_LT(searched_bytes(rows), 4 * rows.size());
+}
+
+TEST(KinetoOddities, theSearchForBatchesIsLinearInManyShortListsOfEvents) {
+    std::string lists = "{";
+    for (int i = 0; i < 20'000; ++i) {
+        lists += R"("traceEvents": [{"ph": "X", "ts": 1}, {"ph": "X", "ts": 2}, {"ph": "X", "ts": 3}],)";
+    }
+    lists += R"("end": 1})";
+    EXPECT_LT(searched_bytes(lists), 40 * lists.size());
 }
 
 TEST(KinetoOddities, keysComeInAnyOrderAndMayBeMissing) {
@@ -228,8 +274,8 @@ TEST(KinetoOddities, aPackedFileThatGrowsBeyondTheLimitIsRefused) {
     }
 }
 
-// Each device of a file is a rank, in the order in which they are seen, also where there are very many.
-TEST(Kineto, manyDevicesAreManyRanks) {
+// Also where a made-up file has very many.
+TEST(KinetoOddities, allDevicesOfAFileAreStreamsOfItsRank) {
     constexpr int kDevices = 1000;
     std::string events;
     for (int round = 0; round < 2; ++round) {
@@ -240,13 +286,14 @@ TEST(Kineto, manyDevicesAreManyRanks) {
         }
     }
     const auto read = read_text(kineto(events));
-    ASSERT_EQ(read.trace->ranks.size(), static_cast<std::size_t>(kDevices));
+    ASSERT_EQ(read.trace->ranks.size(), 1U);
+    EXPECT_EQ(read.trace->ranks[0].device, kDevices);  // the first that was seen
     const DeviceEvents& device = read.trace->device;
     ASSERT_EQ(device.size(), 2U * kDevices);
+    ASSERT_EQ(read.trace->streams.size(), static_cast<std::size_t>(kDevices));
     for (int i = 0; i < 2 * kDevices; ++i) {
-        const Rank& rank = read.trace->ranks[device.rank[static_cast<std::size_t>(i)]];
-        EXPECT_EQ(rank.number, i % kDevices);
-        EXPECT_EQ(rank.device, kDevices - i % kDevices);
+        const DeviceStream& stream = read.trace->streams[device.stream[static_cast<std::size_t>(i)]];
+        EXPECT_EQ(stream.id, 1'000'000 * (i % kDevices) + 7);
     }
 }
 

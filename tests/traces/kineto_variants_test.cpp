@@ -1,4 +1,5 @@
 // Kineto traces as PyTorch wrote them over the years, each with the numbers that it must come to.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "kineto_text.h"
@@ -234,6 +235,22 @@ TEST(KinetoVariants, devicesOfOtherMakersAreDevices) {
     EXPECT_EQ(read.trace->device.copy_kind[1], kCopyDeviceToHost);
 }
 
+TEST(KinetoVariants, ofMtiaTellCopiesAndWaitsFromKernels) {
+    const auto event = [](const char* name, int ts) {
+        return fmt::format(
+            R"({{"ph": "X", "cat": "mtia_ccp_events", "name": "{}", "pid": 0, "tid": 1, "ts": {}, "dur": 5, "args": {{"device": 0, "stream": 1, "correlation": {}}}}})",
+            name, ts, ts);
+    };
+    const auto read = read_text(
+        kineto(event("fc_kernel", 10) + "," + event("dma_request", 20) + "," + event("event_wait", 30)));
+    const DeviceEvents& device = read.trace->device;
+    ASSERT_EQ(device.size(), 2U);
+    EXPECT_EQ(device.kind[0], DeviceKind::kernel);
+    EXPECT_EQ(device.kind[1], DeviceKind::memcpy);
+    ASSERT_EQ(read.trace->synchronizations.size(), 1U);
+    EXPECT_EQ(read.trace->synchronizations.type[0], kSyncStreamWait);
+}
+
 TEST(KinetoVariants, theRankStandsInDistributedInfoBeforeOrAfterTheEvents) {
     const std::string info = R"("distributedInfo": {"backend": "nccl", "rank": 5, "world_size": 8})";
     const auto before = read_text(kineto(kOneLaunch, info + ","));
@@ -246,15 +263,18 @@ TEST(KinetoVariants, theRankStandsInDistributedInfoBeforeOrAfterTheEvents) {
     EXPECT_EQ(again.trace->ranks.at(0).number, 5);
 }
 
-TEST(KinetoVariants, severalDevicesOfOneProcessAreRanksUnlessTheJobHasMore) {
+TEST(KinetoVariants, severalDevicesOfOneProcessAreOneRank) {
     const std::string kernels =
         R"({"ph": "X", "cat": "kernel", "name": "a", "pid": 0, "tid": 7, "ts": 10, "dur": 1, "args": {"device": 0, "stream": 7, "correlation": 1}},
 {"ph": "X", "cat": "kernel", "name": "b", "pid": 1, "tid": 7, "ts": 12, "dur": 1, "args": {"device": 1, "stream": 7, "correlation": 2}})";
-    EXPECT_EQ(read_text(kineto(kernels)).trace->ranks.size(), 2U);
-    const auto one = read_text(kineto(kernels), {.rank = 3, .one_of_several = true});
-    ASSERT_EQ(one.trace->ranks.size(), 1U);
-    EXPECT_EQ(one.trace->ranks[0].number, 3);
-    EXPECT_EQ(one.trace->streams.size(), 2U);
+    for (const bool several : {false, true}) {
+        const auto one = read_text(kineto(kernels), {.rank = 3, .one_of_several = several});
+        ASSERT_EQ(one.trace->ranks.size(), 1U);
+        EXPECT_EQ(one.trace->ranks[0].number, 3);
+        ASSERT_EQ(one.trace->streams.size(), 2U);
+        EXPECT_EQ(one.trace->streams[0].id, 7);
+        EXPECT_EQ(one.trace->streams[1].id, 1'000'007);
+    }
 }
 
 }  // namespace

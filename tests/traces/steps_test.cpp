@@ -110,5 +110,90 @@ TEST(ModuleRanges, AreFoundHoweverDeepARangeLies) {
     EXPECT_EQ(modules.of(-1), -1);
 }
 
+TEST(Steps, LeaveOutWorkThatWasQueuedBeforeTheRecordingBegan) {
+    RunBuilder run;
+    for (int s = 0; s < 3; ++s) {
+        const std::int64_t start = s * std::int64_t{1000};
+        run.step(0, s, start, start + 100);
+        run.kernel(0, 3000 + start, 4000 + start, start + 10);  // the device is 3000 behind
+    }
+    for (int k = 0; k < 30; ++k) run.kernel(0, k * std::int64_t{100}, (k + 1) * std::int64_t{100}, {});
+    const auto trace = run.take();
+    EXPECT_EQ(count_backlog(*trace), 30);
+    const RankStepDetails rank = steps_report(*trace).ranks[0];
+    ASSERT_THAT(rank.steps, SizeIs(3));
+    for (const StepDetail& step : rank.steps) {
+        EXPECT_EQ(step.window(), 1000) << step.summary.number;
+        EXPECT_EQ(step.device_events, 1) << step.summary.number;
+    }
+    EXPECT_EQ(rank.steps[0].summary.window_start, 3000);  // when the backlog was done
+}
+
+TEST(Steps, KeepWorkWithoutALaunchThatRunsAmongTheirOwn) {
+    RunBuilder run;
+    run.step(0, 0, 0, 1000);
+    run.kernel(0, 100, 200, 10);
+    run.kernel(0, 150, 250, {}, 8);  // not before the first that was launched
+    run.kernel(0, 50, 150, {}, 9);   // began before it, but did not end before it
+    const auto trace = run.take();
+    EXPECT_EQ(count_backlog(*trace), 0);
+    EXPECT_EQ(steps_report(*trace).ranks[0].steps.at(0).device_events, 3);
+}
+
+TEST(Steps, WithoutAnyLaunchInTheTraceAreThoseInWhichWorkStarts) {
+    RunBuilder run;
+    run.step(0, 0, 0, 100);
+    run.step(0, 1, 100, 200);
+    run.kernel(0, 10, 60, {});
+    run.kernel(0, 110, 160, {});
+    const auto trace = run.take();
+    const RankStepDetails rank = steps_report(*trace).ranks[0];
+    ASSERT_THAT(rank.steps, SizeIs(2));
+    EXPECT_EQ(rank.steps[0].device_events, 1);
+    EXPECT_EQ(rank.steps[1].device_events, 1);
+}
+
+TEST(Steps, OfOneNumberOnSeveralThreadsOfARankAreOne) {
+    RunBuilder run;
+    run.range(0, 0, 500, "ProfilerStep#1");
+    run.range_on(RunBuilder::other_tid(0), 600, 600, "ProfilerStep#1");
+    run.sink().add(ThreadRow{.global_tid = RunBuilder::other_tid(0), .name = "autograd", .rank = 0});
+    const auto trace = run.take();
+    ASSERT_THAT(trace->steps, SizeIs(1));
+    EXPECT_EQ(trace->steps[0].end - trace->steps[0].start, 500);
+}
+
+TEST(Steps, OfAProcessAreThoseOfEachOfItsDevices) {
+    // As an export of Nsight Systems has it: two devices of one process, of which one thread feeds both.
+    ColumnSink sink;
+    for (int r = 0; r < 2; ++r) {
+        sink.add(
+            RankRow{.rank = r, .device = r, .global_pid = RunBuilder::pid(0), .host = {}, .device_name = {}});
+        const std::int64_t at = 10 + 10 * std::int64_t{r};
+        sink.add(RuntimeRow{.start = at,
+                            .end = at + 1,
+                            .global_tid = RunBuilder::tid(0),
+                            .correlation = r + 1,
+                            .name = sink.intern("cudaLaunchKernel")});
+        sink.add(KernelRow{.start = 50,
+                           .end = 450,
+                           .device = r,
+                           .stream = 7,
+                           .correlation = r + 1,
+                           .global_pid = RunBuilder::pid(0),
+                           .short_name = sink.intern("gemm")});
+    }
+    sink.add(RangeRow{
+        .start = 0, .end = 500, .text = sink.intern("ProfilerStep#1"), .global_tid = RunBuilder::tid(0)});
+    const auto trace = sink.take();
+    const StepsReport report = steps_report(*trace);
+    ASSERT_THAT(report.ranks, SizeIs(2));
+    for (const RankStepDetails& rank : report.ranks) {
+        ASSERT_THAT(rank.steps, SizeIs(1)) << rank.rank;
+        EXPECT_EQ(rank.steps[0].summary.ns[0], 400) << rank.rank;
+        EXPECT_EQ(rank.steps[0].device_events, 1) << rank.rank;
+    }
+}
+
 }  // namespace
 }  // namespace shardscope::traces

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kChunk = std::size_t{1} << 19;
 constexpr std::size_t kLargestValue = std::size_t{1} << 28;  // one event, or one member beside traceEvents
+constexpr std::size_t kSmallestBatch = 1 << 10;
 constexpr const char* kKeepWhole = "say --partial to keep what is whole";
 
 bool is_space(char c) {
@@ -121,6 +122,13 @@ class EventStream {
     }
 
     EventStreamResult run() {
+        read_file();
+        if (input_.cut()) lose_end("", window_.offset());
+        return result_;
+    }
+
+  private:
+    void read_file() {
         char c = window_.next();
         if (window_.text().starts_with("\xEF\xBB\xBF")) {  // a byte order mark
             window_.drop(3);
@@ -129,6 +137,7 @@ class EventStream {
         if (c == '[') {
             window_.drop(1);
             read_events(true);
+            result_.has_list = true;
         } else if (c == '{') {
             window_.drop(1);
             read_members();
@@ -136,15 +145,17 @@ class EventStream {
             throw input_.error(window_.offset(),
                                "expected { or [, with which a Chrome trace begins; is it JSON?");
         }
-        if (input_.cut()) lose_end("", window_.offset());
-        return result_;
     }
 
-  private:
+    void note_key(const std::string& key) {
+        constexpr std::size_t kKeys = 8, kLongest = 60;
+        if (result_.keys.size() < kKeys && key.size() <= kLongest) result_.keys.push_back(key);
+    }
+
     // --- the object around the events
 
     void read_members() {
-        bool events = false;
+        bool& events = result_.has_list;
         for (;;) {
             const char c = window_.next();
             if (c == '}') return;
@@ -162,6 +173,7 @@ class EventStream {
                     scanner.expect(':', "a colon");
                 });
                 const bool is_array = window_.next() == '[';
+                if (!events) note_key(key);
                 if (key == "traceEvents" && is_array) {
                     window_.drop(1);
                     events = true;
@@ -233,7 +245,6 @@ class EventStream {
     // --- the events
 
     void read_events(bool bare) {
-        slow_until_ = 0;
         for (;;) {
             const char c = window_.next();
             if (c == ']') return window_.drop(1);
@@ -246,6 +257,7 @@ class EventStream {
                 if (!bare) lose_end("an event or the closing ] of traceEvents", window_.offset());
                 return;
             }
+            note_element(c);
             try {
                 if (!read_batch()) read_one();
             } catch (const JsonScanner::Incomplete&) {
@@ -257,12 +269,23 @@ class EventStream {
         }
     }
 
+    void note_element(char first) {
+        if (!result_.any_element) result_.first_is_list = first == '[';
+        result_.any_element = true;
+    }
+
     // False where the next event must be read alone.
     bool read_batch() {
         if (window_.offset() < slow_until_) return false;
         if (window_.text().size() < kChunk / 4) window_.fill();
-        const std::size_t size = last_event_end(window_.text());
-        if (size == 0) return false;
+        const std::string_view ahead = window_.text().substr(0, batch_limit_);
+        const std::size_t size = last_event_end(ahead);
+        result_.searched += ahead.size();
+        if (size == 0) {
+            slow_until_ = window_.offset() + ahead.size();  // there is no batch before
+            batch_limit_ = std::min(4 * batch_limit_, kLargestValue);
+            return false;
+        }
         char* text = window_.data() - 1;
         const char first = text[0], last = text[size + 1];
         text[0] = '[';
@@ -278,6 +301,7 @@ class EventStream {
         text[0] = first;
         text[size + 1] = last;
         result_.events += batch.events;
+        batch_limit_ = batch.at < size / 8 ? std::max(size / 4, kSmallestBatch) : 4 * size + kSmallestBatch;
         if (!batch.good) slow_until_ = window_.offset() + size;
         if (batch.at > 1) window_.drop(batch.at - 1);
         if (!batch.good) return batch.events > 0;
@@ -391,6 +415,9 @@ class EventStream {
     std::deque<std::string> pool_;  // texts of the event that is read alone
     std::size_t used_ = 0;
     std::uint64_t slow_until_ = 0;  // offset up to which simdjson is not asked again
+    // Bytes that are looked through for a batch: fewer after lists that ended long before, so that the time
+    // stays linear however short the lists in a file are.
+    std::size_t batch_limit_ = kChunk;
 };
 
 }  // namespace

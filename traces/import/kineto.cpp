@@ -1,5 +1,7 @@
 // Kineto and Chrome traces: the stream of events, and the rows that it becomes.
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,12 +36,44 @@ void tell_repairs(EventSink& sink, const EventStreamResult& result) {
                            .text = "the file is not quite JSON and was read all the same: " + text});
 }
 
+// Why a file that is JSON is no trace; what other tools write is named where it can be told.
+std::string not_a_trace(const EventStreamResult& result) {
+    const auto has = [&](std::string_view key) {
+        return std::find(result.keys.begin(), result.keys.end(), key) != result.keys.end();
+    };
+    if (result.has_list && result.first_is_list) {
+        return "there are no trace events: it is a list of lists, as PyTorch's memory timeline is "
+               "(export_memory_timeline); give the memory snapshot (torch.cuda.memory._dump_snapshot) or the "
+               "profiler's trace (export_chrome_trace)";
+    }
+    if (result.has_list)
+        return "there are no trace events: nothing in its list has a phase (\"ph\"), which each event of a "
+               "Chrome trace has; give a trace of PyTorch's profiler (export_chrome_trace)";
+    if (has("nodes") && has("schema")) {
+        return "there are no traceEvents: it is PyTorch's execution trace (Chakra), which has no times of "
+               "devices; give the profiler's trace (export_chrome_trace)";
+    }
+    if (has("rocprofiler-sdk-tool")) {
+        return "there are no traceEvents: it is rocprofv3's own JSON, which is not read; give a trace of "
+               "PyTorch's profiler (export_chrome_trace)";
+    }
+    if (has("traceEvents")) return "traceEvents is not a list of events; is it a Chrome trace?";
+    std::string keys;
+    for (const std::string& key : result.keys) keys += fmt::format("{}\"{}\"", keys.empty() ? "" : ", ", key);
+    return fmt::format(
+        "there are no traceEvents, which a Chrome trace has, but {}; give a trace of PyTorch's "
+        "profiler (export_chrome_trace)",
+        keys.empty() ? "an empty object" : "only " + keys);
+}
+
 }  // namespace
 
 FileFacts read_chrome_trace(Input& input, EventSink& sink, const FileRequest& request) {
     input.set_cut_is_end(request.partial);
     KinetoRows rows(sink, request, read_trace_head(input.peek(kHead)));
     const EventStreamResult result = read_event_stream(input, rows, request.partial);
+    const bool empty = !result.has_list || (result.any_element && !rows.any_phase());
+    if (empty && result.lost_places == 0) throw input.error(0, not_a_trace(result));
     FileFacts facts = rows.finish();
     tell_repairs(sink, result);
     if (result.lost_places > 0) {

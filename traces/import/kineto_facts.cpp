@@ -92,7 +92,6 @@ void KinetoRows::distributed_info(std::string_view json) {
         facts_.rank = rank->get<int>();
         if (!any_event_) actors_.set_rank(*facts_.rank);
     }
-    if (ranks > 1 && !ours_) actors_.set_one_rank(true);
 }
 
 // Of a trace of ours every rank is known, and its time 0 is the capture's.
@@ -103,7 +102,6 @@ void KinetoRows::ours(std::string_view json) {
     base_ns_ = 0;
     facts_.rank.reset();
     actors_.set_rank(request_.rank);
-    actors_.set_one_rank(false);
     for (const RunInfoRow& row : known->configuration) sink_.add(row);
     for (const OurRank& rank : known->ranks) {
         actors_.know_rank(rank.row, rank.pid, rank.thread, rank.threads);

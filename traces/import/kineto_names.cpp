@@ -51,7 +51,7 @@ constexpr std::array<std::pair<std::string_view, EventCategory>, 36> kCategories
     {"xpu_runtime", EventCategory::runtime},
     {"xpu_driver", EventCategory::driver},
     {"mtia_runtime", EventCategory::runtime},
-    {"mtia_ccp_events", EventCategory::kernel},
+    {"mtia_ccp_events", EventCategory::mtia},
     {"mtia_insight", EventCategory::ignored},
     {"glow_runtime", EventCategory::runtime},
     {"hpu_op", EventCategory::kernel},
@@ -86,6 +86,12 @@ EventCategory category_of(std::string_view cat) {
         if (equal_but_for_case(cat, word)) return category;
     }
     return EventCategory::other;
+}
+
+EventCategory mtia_category(std::string_view name) {
+    if (contains(name, "dma_request")) return EventCategory::memcpy;
+    if (contains(name, "event_wait")) return EventCategory::synchronization;
+    return EventCategory::kernel;
 }
 
 CopyKinds copy_kinds(std::string_view name) {
@@ -139,7 +145,7 @@ int memset_kind(std::string_view name) {
 }
 
 int sync_type(std::string_view name) {
-    if (contains(name, "Wait")) return kSyncStreamWait;
+    if (contains(name, "Wait") || contains(name, "event_wait")) return kSyncStreamWait;
     if (contains(name, "Event")) return kSyncEvent;
     if (contains(name, "Stream")) return kSyncStream;
     if (contains(name, "Context") || contains(name, "Device")) return kSyncContext;

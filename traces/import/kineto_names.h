@@ -16,6 +16,7 @@ enum class EventCategory : std::uint8_t {
     runtime,
     driver,
     kernel,
+    mtia,  // any work of an MTIA device: its name says what (mtia_category)
     memcpy,
     memset,
     synchronization,
@@ -27,6 +28,9 @@ enum class EventCategory : std::uint8_t {
 
 // Case does not count: "Kernel" of 2020 is "kernel" of 2022.
 EventCategory category_of(std::string_view cat);
+
+// What an event of an MTIA device is: a copy ("dma_request"), a wait ("event_wait"), else a kernel.
+EventCategory mtia_category(std::string_view name);
 
 // ENUM_CUDA_MEMCPY_OPER and ENUM_CUDA_MEM_KIND of "Memcpy HtoD (Pageable -> Device)", "CopyHostToDevice",
 // "zeCommandListAppendMemoryCopy(M2D)".

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -26,7 +27,7 @@ bool is_tracer_process(std::string_view pid) {
 KinetoRows::KinetoRows(EventSink& sink, const FileRequest& request, const TraceHead& head)
     : sink_(sink),
       request_(request),
-      actors_(request.rank, request.one_of_several),
+      actors_(request.rank),
       collectives_(sink),
       open_ranges_(sink),
       fraction_(head.fraction),
@@ -72,6 +73,7 @@ EventCategory KinetoRows::category(std::string_view text) {
 void KinetoRows::event(const TraceEvent& event) {
     any_event_ = true;
     const std::string_view phase = event.text(EventKey::ph);
+    any_phase_ = any_phase_ || !phase.empty();
     switch (phase.size() == 1 ? phase.front() : '\0') {
         case 'X':
             return complete(event);
@@ -109,8 +111,9 @@ void KinetoRows::event(const TraceEvent& event) {
 }
 
 void KinetoRows::complete(const TraceEvent& event) {
-    const EventCategory what = category(event.text(EventKey::cat));
+    EventCategory what = category(event.text(EventKey::cat));
     if (what == EventCategory::ignored) return;
+    if (what == EventCategory::mtia) what = mtia_category(event.text(EventKey::name));
     Times times;
     if (!read_times(event, times)) return;
     kineto_ = kineto_ || what != EventCategory::other;
@@ -214,6 +217,24 @@ void KinetoRows::call(const TraceEvent& event, EventCategory what, const Times& 
     sink_.add(row);
 }
 
+// The allocators of a rank's devices count apart; its rows carry the sums.
+void KinetoRows::add_up_devices(int device, MemoryRow& row) {
+    constexpr std::size_t kDevicesAtMost = 64;
+    if (allocators_.size() >= kDevicesAtMost && !allocators_.contains(device)) {
+        row.total = row.reserved = -1;
+        return;
+    }
+    AllocatorTotals& own = allocators_[device];
+    const auto change = [](std::int64_t& of_device, std::int64_t& of_all, std::int64_t& told) {
+        constexpr std::int64_t kLargest = std::int64_t{1} << 56;  // bytes; more only a damaged file says
+        if (told < 0 || told > kLargest) return;
+        of_all += told - std::exchange(of_device, told);
+        told = of_all;
+    };
+    change(own.allocated, all_allocators_.allocated, row.total);
+    change(own.reserved, all_allocators_.reserved, row.reserved);
+}
+
 // An allocation where Bytes > 0, else a free.
 void KinetoRows::memory(const TraceEvent& event, std::int64_t time) {
     MemoryRow row{.time = time};
@@ -226,6 +247,10 @@ void KinetoRows::memory(const TraceEvent& event, std::int64_t time) {
     row.bytes = integer_or(event[EventKey::size], 0);
     row.total = std::max<std::int64_t>(integer_or(event[EventKey::total_allocated], -1), -1);
     row.reserved = std::max<std::int64_t>(integer_or(event[EventKey::total_reserved], -1), -1);
+    if (!ours_ && !host) {
+        actors_.see_memory_of(device);
+        add_up_devices(device, row);
+    }
     if (ours_ && event.has(EventKey::shardscope)) {
         const OurMemory details = read_our_memory(event.text(EventKey::shardscope));
         row.category = details.category;

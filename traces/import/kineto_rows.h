@@ -28,6 +28,8 @@ class KinetoRows final : public EventHandler {
 
     void event(const TraceEvent& event) override;
     void metadata(std::string_view key, JsonScalar value) override;
+    // Whether anything was an event of a Chrome trace, which has a phase.
+    bool any_phase() const { return any_phase_; }
     // After the last event: what waited, and the facts of all.
     FileFacts finish();
 
@@ -38,6 +40,9 @@ class KinetoRows final : public EventHandler {
     struct LinkEnd {
         std::int64_t thread = 0, time = 0;
         bool from = false;
+    };
+    struct AllocatorTotals {
+        std::int64_t allocated = 0, reserved = 0;
     };
     struct KnownCategory {
         std::string text;
@@ -59,6 +64,7 @@ class KinetoRows final : public EventHandler {
     void synchronization(const TraceEvent& event, const Times& times);
     void overhead(const TraceEvent& event, const Times& times);
     void memory(const TraceEvent& event, std::int64_t time);
+    void add_up_devices(int device, MemoryRow& row);
     void mark(const TraceEvent& event);
     void counters(const TraceEvent& event);
     void link(const TraceEvent& event);
@@ -85,7 +91,7 @@ class KinetoRows final : public EventHandler {
     Fraction fraction_;
     std::int64_t base_ns_ = 0;  // the trace's time at the rows' time 0
     std::optional<std::int64_t> base_utc_ns_;
-    bool any_event_ = false, kineto_ = false, ours_ = false;
+    bool any_event_ = false, any_phase_ = false, kineto_ = false, ours_ = false;
     std::string host_;
     std::map<int, GpuRow> gpus_;
     std::vector<OurStep> our_steps_;
@@ -98,6 +104,8 @@ class KinetoRows final : public EventHandler {
     std::unordered_map<StringId, bool> details_;        // whether it is JSON
     std::unordered_map<std::int64_t, LinkEnd> links_;   // that wait for their other end, by id
     std::unordered_map<StringId, bool> communication_;  // by kernel name
+    std::map<int, AllocatorTotals> allocators_;         // as they were reported last, by device
+    AllocatorTotals all_allocators_;                    // their sums
     std::string text_;
     std::uint64_t no_time_ = 0, no_duration_ = 0;
 };

@@ -80,12 +80,10 @@ std::int64_t TraceActors::host_thread(JsonScalar pid, JsonScalar tid) {
     return id;
 }
 
-int TraceActors::rank_of_device(int device) {
-    if (const std::size_t place = place_of_device(device); place < devices_.size())
-        return devices_[place].second;
-    const int rank = one_rank_ || devices_.empty() ? rank_ : rank_ + static_cast<int>(devices_.size());
-    add_device(device, rank);
-    return rank;
+int TraceActors::rank_of_device(int device) const {
+    if (known_.empty()) return rank_;
+    const std::size_t place = place_of_device(device);
+    return place < devices_.size() ? devices_[place].second : known_.front().rank;
 }
 
 void TraceActors::add_device(int device, int rank) {
@@ -103,7 +101,8 @@ std::size_t TraceActors::place_of_device(int device) const {
 
 TraceActors::Place TraceActors::device_place(int device, int stream) {
     const int rank = rank_of_device(device);
-    if (!known_.empty() || !one_rank_ || device == devices_.front().first) return {device, stream, rank};
+    if (place_of_device(device) == devices_.size()) add_device(device, rank);
+    if (!known_.empty() || device == devices_.front().first) return {device, stream, rank};
     // A rank has one device; what it did on another stands on streams of their own.
     ++moved_devices_;
     const auto nth = static_cast<int>(std::min<std::size_t>(place_of_device(device), 2000));
@@ -160,24 +159,20 @@ std::int64_t TraceActors::main_thread() const {
 void TraceActors::write(EventSink& sink, const std::map<int, GpuRow>& gpus, const std::string& host) {
     for (const RankRow& row : known_) sink.add(row);
     if (known_.empty()) {
-        const std::int64_t main = main_thread();
-        if (devices_.empty()) add_device(0, rank_);
-        for (std::size_t i = 0; i < devices_.size(); ++i) {
-            const auto [device, rank] = devices_[i];
-            if (one_rank_ && i > 0) break;
-            RankRow row{.rank = rank, .device = device, .global_pid = main & ~std::int64_t{0xFFFFFF}};
-            if (i == 0) row.global_tid = main;
-            row.host = host;
-            if (const auto gpu = gpus.find(device); gpu != gpus.end()) {
-                row.device_name = gpu->second.name;
-                row.device_memory = gpu->second.memory;
-                GpuRow fact = gpu->second;
-                fact.pid = row.global_pid >> 24 & 0xFFFFFF;
-                sink.add(fact);
-            }
-            row.data = rank;
-            sink.add(row);
+        RankRow row{.rank = rank_,
+                    .device = devices_.empty() ? std::max(memory_device_, 0) : devices_.front().first};
+        row.global_tid = main_thread();
+        row.global_pid = row.global_tid & ~std::int64_t{0xFFFFFF};
+        row.host = host;
+        if (const auto gpu = gpus.find(row.device); gpu != gpus.end()) {
+            row.device_name = gpu->second.name;
+            row.device_memory = gpu->second.memory;
+            GpuRow fact = gpu->second;
+            fact.pid = row.global_pid >> 24 & 0xFFFFFF;
+            sink.add(fact);
         }
+        row.data = rank_;
+        sink.add(row);
     }
     for (const auto& [pid, process] : processes_) {
         const auto name = process_names_.find(pid);

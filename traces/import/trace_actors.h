@@ -27,12 +27,11 @@ class ActorNumbers {
 
 class TraceActors {
   public:
-    // `one_rank`: all devices belong to it (the file is one of a job's); else each device is a rank, the
-    // first that is seen `rank`.
-    TraceActors(int rank, bool one_rank) : rank_(rank), one_rank_(one_rank) {}
+    // A file is one process's and so one rank's, whatever device numbers its events use: kernels bear the
+    // machine's number of a device, memory events the number that the process sees.
+    explicit TraceActors(int rank) : rank_(rank) {}
 
     void set_rank(int rank) { rank_ = rank; }
-    void set_one_rank(bool value) { one_rank_ = value; }
     int rank() const { return rank_; }
 
     std::int64_t number_of(JsonScalar id) { return numbers_.of(id); }
@@ -45,8 +44,13 @@ class TraceActors {
     struct Place {
         int device = 0, stream = 0, rank = 0;
     };
+    // Of work on a device. The rank's device is the first that ran some.
     Place device_place(int device, int stream);
-    int rank_of_device(int device);
+    int rank_of_device(int device) const;
+    // The device of a rank on which nothing runs is the first that had memory.
+    void see_memory_of(int device) {
+        if (memory_device_ < 0) memory_device_ = device;
+    }
 
     // From metadata events; names of threads that nothing ran on are forgotten. Of several names of a thread
     // the last counts: it bears its parent's until it has called itself something (Linux: prctl(2),
@@ -90,7 +94,7 @@ class TraceActors {
     std::size_t place_of_device(int device) const;  // in devices_; its size where it is not there
 
     int rank_ = 0;
-    bool one_rank_ = false;
+    int memory_device_ = -1;
     ActorNumbers numbers_;
     std::unordered_map<std::int64_t, Process> processes_;
     std::unordered_set<std::int64_t> taken_pids_;

@@ -1,5 +1,6 @@
 // What host threads did: runtime calls, ranges, marks, steps.
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -107,23 +108,78 @@ void build_marks(PendingMarks& rows, const ThreadIndex& threads, Trace& trace) {
     reorder_into(rows.name, order, trace.marks.name);
 }
 
+namespace {
+
+// Ranges "ProfilerStep#N" as steps of their threads' ranks.
+struct RangeStep {
+    Step step;
+    std::uint16_t thread = 0;
+};
+
+// A step that several threads of a rank have is one: that of the thread on which it lasted longest.
+void keep_one_thread(std::vector<RangeStep>& steps) {
+    std::map<std::pair<int, std::int64_t>, const RangeStep*> longest;  // by rank and number
+    const auto length = [](const RangeStep& s) { return s.step.end - s.step.start; };
+    for (const RangeStep& s : steps) {
+        const RangeStep*& best = longest[{s.step.rank, s.step.number}];
+        if (best == nullptr || length(s) > length(*best)) best = &s;
+    }
+    std::map<std::pair<int, std::int64_t>, std::uint16_t> kept;
+    for (const auto& [key, step] : longest) kept[key] = step->thread;
+    std::erase_if(steps, [&](const RangeStep& s) {
+        return s.thread != kept.at({s.step.rank, s.step.number});
+    });
+}
+
+// Where a process drives several devices, each of which is a rank, one thread's steps are those of all.
+void share_steps(Trace& trace) {
+    constexpr int kDevicesAtMost = 64;                       // of one process; more only a made-up file has
+    std::map<std::int64_t, int> first_with_steps, ranks_of;  // by process
+    std::vector<bool> has_steps(trace.ranks.size(), false);
+    for (const Step& step : trace.steps) has_steps[static_cast<std::size_t>(step.rank)] = true;
+    for (std::size_t r = 0; r < has_steps.size(); ++r) {
+        ++ranks_of[trace.ranks[r].global_pid];
+        if (has_steps[r]) first_with_steps.try_emplace(trace.ranks[r].global_pid, static_cast<int>(r));
+    }
+    const std::size_t own = trace.steps.size();
+    for (std::size_t r = 0; r < has_steps.size(); ++r) {
+        const std::int64_t process = trace.ranks[r].global_pid;
+        const auto from = first_with_steps.find(process);
+        if (has_steps[r] || process == 0 || from == first_with_steps.end()) continue;
+        if (ranks_of[process] > kDevicesAtMost) continue;
+        for (std::size_t s = 0; s < own; ++s) {
+            if (trace.steps[s].rank != from->second) continue;
+            Step step = trace.steps[s];
+            step.rank = static_cast<int>(r);
+            trace.steps.push_back(step);
+        }
+    }
+}
+
+}  // namespace
+
 void build_steps(const PendingRows& rows, const RankIndex& ranks, Trace& trace) {
     for (const StepRow& s : rows.steps) {
         trace.steps.push_back(
             {.rank = ranks.of_number(s.rank), .number = s.step, .start = s.start, .end = s.end, .loss = {}});
     }
     if (rows.steps.empty()) {
+        std::vector<RangeStep> found;
         for (std::size_t i = 0; i < trace.ranges.size(); ++i) {
             if (trace.ranges.kind[i] != RangeKind::step) continue;
             const int rank = trace.threads[trace.ranges.thread[i]].rank;
             const auto number = profiler_step(trace.strings[trace.ranges.name[i]]);
             if (rank < 0 || !number) continue;
-            trace.steps.push_back({.rank = rank,
-                                   .number = *number,
-                                   .start = trace.ranges.start[i],
-                                   .end = trace.ranges.end[i],
-                                   .loss = {}});
+            found.push_back({.step = {.rank = rank,
+                                      .number = *number,
+                                      .start = trace.ranges.start[i],
+                                      .end = trace.ranges.end[i],
+                                      .loss = {}},
+                             .thread = trace.ranges.thread[i]});
         }
+        keep_one_thread(found);
+        for (const RangeStep& s : found) trace.steps.push_back(s.step);
+        share_steps(trace);
     }
     std::stable_sort(trace.steps.begin(), trace.steps.end(), [](const Step& a, const Step& b) {
         return std::tie(a.rank, a.start) < std::tie(b.rank, b.start);
