@@ -9,6 +9,7 @@
 #include "traces/analysis/collectives.h"
 #include "traces/analysis/info.h"
 #include "traces/analysis/shown_ranks.h"
+#include "traces/analysis/step_windows.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -58,13 +59,22 @@ void check_launches(const Trace& trace, Faults& faults) {
         if (missing++ == 0) first = i;
     }
     if (missing == 0) return;
-    faults.push_back(
-        fmt::format("{} no launching call in the trace, the first is {} of rank {} at {}: {} counted in the "
-                    "step in which it "
-                    "starts and in no module.",
-                    counted(missing, "device event has", "device events have"),
-                    trace.strings[device.name[first]], trace.ranks[device.rank[first]].number,
-                    at_ms(device.start[first]), missing == 1 ? "it is" : "each is"));
+    const std::int64_t backlog = trace.steps.empty() ? 0 : count_backlog(trace);
+    std::string where = "it is counted in the step in which it starts and in no module";
+    if (backlog > 0) {
+        where = fmt::format(
+            "{} ended before the first that has one, and so {} left from before the recording and {} to no "
+            "step",
+            backlog, backlog == 1 ? "is" : "are", backlog == 1 ? "belongs" : "belong");
+        if (missing > backlog)
+            where += "; each other one is counted in the step in which it starts and in no module";
+    } else if (missing > 1) {
+        where = "each is counted in the step in which it starts and in no module";
+    }
+    faults.push_back(fmt::format("{} no launching call in the trace, the first is {} of rank {} at {}: {}.",
+                                 counted(missing, "device event has", "device events have"),
+                                 trace.strings[device.name[first]], trace.ranks[device.rank[first]].number,
+                                 at_ms(device.start[first]), where));
 }
 
 // A stream runs one thing after another: what starts before the one before has ended overlaps.

@@ -68,7 +68,28 @@ std::int64_t count_cut(const std::vector<StepWindow>& steps) {
     return static_cast<std::int64_t>(steps.size() - kept);
 }
 
+// Work that was launched before the recording began and still waited or ran then: no call and no operator of
+// the trace launched it, and it ended before the first work that one did. Of no step.
+std::vector<bool> backlog_of(const Trace& trace) {
+    const DeviceEvents& device = trace.device;
+    std::vector<std::int64_t> first_launched(trace.ranks.size(), std::numeric_limits<std::int64_t>::min());
+    std::vector<bool> is_backlog(device.size(), false);
+    const auto launched = [&](std::size_t i) { return device.launch[i] >= 0 || device.range[i] >= 0; };
+    for (std::size_t i = device.size(); i-- > 0;) {  // sorted by start
+        if (launched(i)) first_launched[device.rank[i]] = device.start[i];
+    }
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        is_backlog[i] = !launched(i) && device.end[i] <= first_launched[device.rank[i]];
+    }
+    return is_backlog;
+}
+
 }  // namespace
+
+std::int64_t count_backlog(const Trace& trace) {
+    const std::vector<bool> backlog = backlog_of(trace);
+    return std::count(backlog.begin(), backlog.end(), true);
+}
 
 int RankSteps::step_at(std::int64_t t) const {
     const auto after =
@@ -102,12 +123,13 @@ TraceSteps find_steps(const Trace& trace) {
 
     const DeviceEvents& device = trace.device;
     result.event.assign(device.size(), -1);
+    const std::vector<bool> backlog = backlog_of(trace);
     std::vector<std::vector<DeviceSpan>> spans(trace.ranks.size());
     for (std::size_t r = 0; r < spans.size(); ++r) spans[r].resize(result.ranks[r].steps.size());
     for (std::size_t i = 0; i < device.size(); ++i) {
         RankSteps& rank = result.ranks[device.rank[i]];
         // Without steps in the trace everything belongs to the one that stands for the whole.
-        const int step = trace.steps.empty() ? 0 : rank.step_at(launched_at(trace, i));
+        const int step = trace.steps.empty() ? 0 : backlog[i] ? -1 : rank.step_at(launched_at(trace, i));
         result.event[i] = step;
         if (step < 0) continue;
         ++rank.steps[static_cast<std::size_t>(step)].device_events;
@@ -116,7 +138,8 @@ TraceSteps find_steps(const Trace& trace) {
         span.last_end = std::max(span.last_end, device.end[i]);
     }
 
-    // Device work of no step (set-up) delays the first step where it ended before the step's own work began.
+    // Device work of no step (set-up, backlog) delays the first step where it ended before the step's own
+    // work began.
     std::vector<std::int64_t> ready(trace.ranks.size(), std::numeric_limits<std::int64_t>::min());
     for (std::size_t i = 0; i < device.size(); ++i) {
         const std::uint16_t rank = device.rank[i];

@@ -39,6 +39,10 @@ TraceSteps find_steps(const Trace& trace);
 // The first step of that number, nullptr where there is none. Numbers rise as a rule: log n then, else n.
 const StepWindow* find_step(const std::vector<StepWindow>& steps, std::int64_t number);
 
+// Device events that were launched before the recording began and ended before the first work of their rank
+// that was launched in it: they belong to no step and delay the first.
+std::int64_t count_backlog(const Trace& trace);
+
 // When a device event was launched; its own start where no launch is known.
 std::int64_t launched_at(const Trace& trace, std::size_t device_event);
 
