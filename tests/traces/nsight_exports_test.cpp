@@ -57,7 +57,7 @@ TEST_F(NsightExports, OfSchema2) {
     ASSERT_EQ(trace->ranks.size(), 1u);
     EXPECT_EQ(trace->ranks[0].device_name, "Tesla V100");
     ASSERT_EQ(trace->device.size(), 1u);
-    EXPECT_EQ(text(*trace, trace->device.name[0]), "gemm");
+    EXPECT_EQ(text(*trace, trace->device.name[0]), "gemm(float const*)");
     EXPECT_EQ(trace->device.launch[0], 0);
     EXPECT_EQ(text(*trace, trace->runtime.name[0]), "cudaLaunchKernel");
 }
@@ -79,6 +79,27 @@ TEST_F(NsightExports, KernelsWithoutAShortNameHaveTheOther) {
         EXPECT_EQ(text(*trace, trace->device.name[e]), "ncclDevKernel_AllReduce(int)");
         EXPECT_EQ(trace->device.kind[e], DeviceKind::communication);
     }
+}
+
+// Templates of one short name are different kernels, as Kineto and nsys stats show them. What communicates,
+// either name may say.
+TEST_F(NsightExports, KernelsBearTheirFullNames) {
+    sql("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
+        "INSERT INTO StringIds VALUES (0, '[unknown]'), (1, 'void fill<4, float>(float*)'), (2, 'void "
+        "fill<8, "
+        "int>(int*)'), (3, 'fill'), (4, 'void mine::ncclKernel_x(int)'), (5, 'ncclKernel_x'), (6, "
+        "'alone');"
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, globalPid, demangledName, "
+        "shortName);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (0, 5, 0, 7, 0, 1, 3), (10, 15, 0, 7, 0, 2, 3), "
+        "(20, 25, 0, 7, 0, 4, 5), (30, 35, 0, 7, 0, NULL, 6)");
+    const auto trace = load();
+    ASSERT_EQ(trace->device.size(), 4u);
+    EXPECT_EQ(text(*trace, trace->device.name[0]), "void fill<4, float>(float*)");
+    EXPECT_EQ(text(*trace, trace->device.name[1]), "void fill<8, int>(int*)");
+    EXPECT_EQ(text(*trace, trace->device.name[2]), "void mine::ncclKernel_x(int)");
+    EXPECT_EQ(trace->device.kind[2], DeviceKind::communication);
+    EXPECT_EQ(text(*trace, trace->device.name[3]), "alone");
 }
 
 // Graph 4 was traced as a whole: it is the device work. Of graph 5 the kernels are there: they are.

@@ -72,9 +72,9 @@ std::string_view ColumnSink::text(StringId id) const {
 void ColumnSink::add(const KernelRow& row) {
     PendingRows& rows = impl_->rows;
     if (!rows.accept(row.start, row.end)) return;
-    const StringId name = row.short_name != StringId::empty ? row.short_name : row.demangled_name;
+    const auto [name, kind] = impl_->names.kernel(row.short_name, row.demangled_name);
     rows.add_device(row.start, row.end, rows.device.lane_of(row.global_pid, row.device, row.stream),
-                    row.correlation, name, impl_->names.kernel_kind(name));
+                    row.correlation, name, kind);
     rows.detail_device(row.external_id, row.blocks_per_sm, row.occupancy);
 }
 

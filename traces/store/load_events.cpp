@@ -95,45 +95,26 @@ class DeviceLoader {
     }
 
   private:
-    // Of a row that begins with the six columns that these tables share. False: the row was refused.
-    bool add(const FastRow& r, StringId name, DeviceKind kind, std::int64_t bytes, std::uint8_t copy_kind) {
+    // Of a row that begins with the six columns that these tables share.
+    void add(const FastRow& r, StringId name, DeviceKind kind, std::int64_t bytes, std::uint8_t copy_kind) {
         const std::int64_t start = r.integer(0), end = r.integer(1);
-        if (!rows_.accept(start, end)) return false;
+        if (!rows_.accept(start, end)) return;
         const int device = narrow(r.integer(2)), stream = narrow(r.integer(3));
         const std::int64_t correlation = r.integer(4);
         rows_.add_device(start, end, rows_.device.lane_of(r.integer(5), device, stream), correlation, name,
                          kind, bytes, copy_kind);
         details_.add_to(rows_, start, device, stream, correlation);
-        return true;
     }
 
     void load_kernels() {
-        const std::string_view own =
-            source_.has(kDeviceTables[0], "shortName") ? "shortName" : "demangledName";
-        const std::size_t first = rows_.device.size();
-        bool unnamed = false;
         source_.scan_fast(kDeviceTables[0],
-                          {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", own},
+                          {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "shortName",
+                           "demangledName"},
                           [&](const FastRow& r) {
-                              const StringId name = source_.string(r.integer(6));
-                              if (add(r, name, names_.kernel_kind(name), 0, 0))
-                                  unnamed = unnamed || name == StringId::empty;
+                              const auto [name, kind] =
+                                  names_.kernel(source_.string_or_empty(r, 6), source_.string_or_empty(r, 7));
+                              add(r, name, kind, 0, 0);
                           });
-        if (unnamed) name_by_signature(first);
-    }
-
-    // Kernels without a short name have the other one. Few files have any, so that it costs a second look.
-    void name_by_signature(std::size_t event) {
-        source_.scan_fast(kDeviceTables[0], {"start", "end", "demangledName"}, [&](const FastRow& r) {
-            PendingDevice& d = rows_.device;
-            if (event >= d.size() || d.start[event] != r.integer(0) || d.end[event] != r.integer(1))
-                return;  // it was refused
-            if (d.name[event] == StringId::empty) {
-                d.name[event] = source_.string(r.integer(2));
-                d.kind[event] = names_.kernel_kind(d.name[event]);
-            }
-            ++event;
-        });
     }
 
     // Whole graphs stand for the kernels in them where those were not traced one by one.

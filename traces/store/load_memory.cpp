@@ -11,12 +11,6 @@ namespace shardscope::traces {
 
 namespace {
 
-// A column that few files have: absent or NULL, it stays empty.
-StringId string_or_empty(const LoadSource& source, const FastRow& row, int column) {
-    const std::int64_t id = row.integer(column);
-    return id != 0 ? source.string(id) : StringId::empty;
-}
-
 void load_allocations(LoadSource& source) {
     PendingRows& rows = source.sink.pending();
     PendingMemory& m = rows.memory;
@@ -40,12 +34,12 @@ void load_allocations(LoadSource& source) {
             m.phase.push_back(to_enum(r.integer(6), kPhases, Phase::none));
             m.unit.push_back(narrow(r.integer_or(7, -1)));
             m.module.push_back(narrow(r.integer_or(8, -1)));
-            m.name.push_back(string_or_empty(source, r, 9));
+            m.name.push_back(source.string_or_empty(r, 9));
             put_rare(m.global_tid, at, r.integer(10), std::int64_t{0});
             put_rare(m.total, at, PendingRows::known_total(r.integer_or(11, -1)), std::int64_t{-1});
             put_rare(m.reserved, at, PendingRows::known_total(r.integer_or(12, -1)), std::int64_t{-1});
-            put_rare(m.annotation, at, string_or_empty(source, r, 13), StringId::empty);
-            put_rare(m.stack, at, string_or_empty(source, r, 14), StringId::empty);
+            put_rare(m.annotation, at, source.string_or_empty(r, 13), StringId::empty);
+            put_rare(m.stack, at, source.string_or_empty(r, 14), StringId::empty);
         });
 }
 

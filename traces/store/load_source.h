@@ -108,6 +108,11 @@ class LoadSource {
     StringId string(const Statement& row, int column) const {
         return row.is_null(column) ? StringId::empty : string(row.integer(column));
     }
+    // The same where NULL, or no such column, means that there is none.
+    StringId string_or_empty(const FastRow& row, int column) const {
+        const std::int64_t id = row.integer(column);
+        return id != 0 || !row.is_null(column) ? string(id) : StringId::empty;
+    }
     // A column that holds either the id of a string or the text itself.
     StringId id_or_text(const Statement& row, int column) {
         switch (row.type(column)) {

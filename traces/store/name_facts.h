@@ -28,6 +28,19 @@ class NameFacts {
         }
         return *known;
     }
+    // The one rule of what a kernel is called: its demangled name, as Kineto and nsys stats show it, since
+    // templates of one short name are different kernels; the short name where the other is unknown. Either
+    // name can say that it communicates.
+    struct Kernel {
+        StringId name = StringId::empty;
+        DeviceKind kind = DeviceKind::kernel;
+    };
+    Kernel kernel(StringId short_name, StringId demangled) {
+        const StringId name = demangled != StringId::empty ? demangled : short_name;
+        DeviceKind kind = kernel_kind(name);
+        if (kind == DeviceKind::kernel && short_name != name) kind = kernel_kind(short_name);
+        return {name, kind};
+    }
     // `kernel` or `communication`.
     DeviceKind kernel_kind(StringId name) {
         std::optional<DeviceKind>& known = at(kernels_, name);
