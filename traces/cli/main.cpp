@@ -311,9 +311,12 @@ class CommandLine {
 
     void add_query_options(CLI::App* command) {
         command
-            ->add_option("FILE_AND_SQL", query_.file_and_sql,
-                         "The trace, of any kind; then SQL, a file that ends in .sql, or the name of a query "
-                         "that comes with the tool")
+            ->add_option(
+                "FILE_AND_SQL", query_.file_and_sql,
+                "The trace, of any kind (an export of Nsight Systems is imported to a temporary file where "
+                "the SQL names our tables or views); then SQL, a file that ends in .sql, or the name of a "
+                "query "
+                "that comes with the tool")
             ->type_name("FILE SQL")
             ->expected(0, -1);
         command

@@ -100,6 +100,22 @@ void print_results(const std::vector<QueryResult>& results, Format format) {
     }
 }
 
+// An export of Nsight Systems is asked as it is, and imported where the SQL names tables or views of ours.
+std::vector<QueryResult> ask(AsDatabaseOptions files, const std::string& sql, const QueryOptions& options,
+                             const WorkOptions& work) {
+    try {
+        const AsDatabase database(files, work);
+        print_notes(database.notes());
+        return run_query(database.path(), sql, options);
+    } catch (const MissingTable&) {
+        files.ours = true;
+        const AsDatabase imported(files, work);
+        if (!imported.imported()) throw;
+        print_notes(imported.notes());
+        return run_query(imported.path(), sql, options);
+    }
+}
+
 }  // namespace
 
 int run_sql(const QueryArguments& arguments) {
@@ -128,9 +144,7 @@ int run_sql(const QueryArguments& arguments) {
     LongWork work("running the query");
     options.cancel = work.options().cancel;
     try {
-        const AsDatabase database(database_options(inputs), work.options());
-        print_notes(database.notes());
-        results = run_query(database.path(), sql, options);
+        results = ask(database_options(inputs), sql, options, work.options());
     } catch (const QueryStopped&) {
         if (const int status = LongWork::stopped_status(); status != 0) return status;
         throw;

@@ -39,19 +39,36 @@ std::string place(std::string_view sql, std::size_t offset) {
     return fmt::format("line {}, column {}", line, column);
 }
 
-QueryError wrong_sql(sqlite3* handle, std::string_view sql, std::size_t statement_start) {
+// Whether the message says that there is no such table, and the table or view is one of our schema.
+bool lacks_our_table(std::string_view message) {
+    constexpr std::string_view kNoTable = "no such table: ";
+    if (!message.starts_with(kNoTable)) return false;
+    const std::string_view name = message.substr(kNoTable.size());
+    const auto is_it = [&](const auto& known) {
+        return std::equal(known.name.begin(), known.name.end(), name.begin(), name.end(), [](char a, char b) {
+            return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+        });
+    };
+    const auto has = [&](const auto& all) { return std::any_of(all.begin(), all.end(), is_it); };
+    return has(views()) || has(nsight_tables()) || has(shard_tables());
+}
+
+[[noreturn]] void refuse_sql(sqlite3* handle, std::string_view sql, std::size_t statement_start) {
     std::size_t offset = statement_start;
 #if SQLITE_VERSION_NUMBER >= 3038000
     if (const int at = sqlite3_error_offset(handle); at >= 0) offset += static_cast<std::size_t>(at);
 #endif
     const int code = sqlite3_errcode(handle);
     if (code == SQLITE_AUTH)
-        return QueryError(
+        throw QueryError(
             "SQL: ATTACH, VACUUM INTO and, with --write, BEGIN and COMMIT are not allowed; a query works on "
             "one "
             "trace, and what it writes is one transaction");
-    return QueryError(fmt::format("SQL, {}: {}; docs/schema.md lists the tables and views",
-                                  place(sql, offset), sqlite3_errmsg(handle)));
+    const std::string_view message = sqlite3_errmsg(handle);
+    std::string text =
+        fmt::format("SQL, {}: {}; docs/schema.md lists the tables and views", place(sql, offset), message);
+    if (lacks_our_table(message)) throw MissingTable(text);
+    throw QueryError(text);
 }
 
 QueryValue value_of(const Statement& row, int column) {
@@ -259,7 +276,7 @@ std::vector<QueryResult> run_query(const std::string& path, const std::string& s
         std::size_t used = 0;
         auto statement = Statement::next(database, std::string_view(sql).substr(at), used);
         if (!statement) {
-            if (sqlite3_errcode(database.handle()) != SQLITE_OK) throw wrong_sql(database.handle(), sql, at);
+            if (sqlite3_errcode(database.handle()) != SQLITE_OK) refuse_sql(database.handle(), sql, at);
             at += std::max<std::size_t>(used, 1);  // a comment or white space
             continue;
         }

@@ -22,6 +22,12 @@ class QueryError : public StoreError {
     using StoreError::StoreError;
 };
 
+// The SQL names a table or view of our schema that the file lacks, as exports of other tools do.
+class MissingTable : public QueryError {
+  public:
+    using QueryError::QueryError;
+};
+
 // The query was stopped: by `cancel` or by its time limit.
 class QueryStopped : public StoreError {
   public:
