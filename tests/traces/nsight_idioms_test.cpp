@@ -337,6 +337,41 @@ TEST_F(NsightIdioms, TheSessionAndItsLength) {
                 ElementsAre("3"));
 }
 
+// GPU time by process, as scripts print it for jobs of several ranks: whom nobody named has a row, too.
+TEST(NsightIdiomsOfProcesses, KernelTimeByProcess) {
+    const TemporaryFolder folder;
+    const std::string path = folder / "run.sqlite";
+    DatabaseWriter writer({.path = path});
+    const StringId gemm = writer.intern("gemm");
+    for (int r = 0; r < 2; ++r) {
+        const std::int64_t process = global_pid(100 + r);
+        writer.add(RankRow{.rank = r, .device = r, .global_pid = process, .host = {}, .device_name = {}});
+        if (r == 0) writer.add(ProcessRow{.global_pid = process, .pid = 100, .name = "train"});
+        writer.add(KernelRow{.start = 0,
+                             .end = 10 + r,
+                             .device = r,
+                             .correlation = r + 1,
+                             .global_pid = process,
+                             .short_name = gemm});
+        writer.add(RuntimeRow{.start = 0,
+                              .end = 1,
+                              .global_tid = global_tid(100 + r, 7),
+                              .correlation = r + 1,
+                              .name = writer.intern("cudaLaunchKernel")});
+    }
+    writer.finish(100, 0);
+    Database database(path, Database::Mode::read_only);
+    EXPECT_THAT(sql_rows(database, R"(
+        SELECT p.pid, p.name, count(*), sum(k.end - k.start)
+        FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN PROCESSES p ON p.globalPid = k.globalPid
+        GROUP BY p.globalPid ORDER BY p.pid)"),
+                ElementsAre("100|train|1|10", "101|NULL|1|11"));
+    EXPECT_THAT(sql_rows(database, R"(
+        SELECT p.pid, count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME r
+        JOIN PROCESSES p ON p.globalPid == (r.globalTid & 0xFFFFFFFFFF000000) GROUP BY 1 ORDER BY 1)"),
+                ElementsAre("100|1", "101|1"));
+}
+
 // Scripts look whether a table is there before they use it, and only real tables count.
 TEST_F(NsightIdioms, TablesAreTables) {
     EXPECT_THAT(rows(R"(

@@ -159,11 +159,22 @@ void mark_as_ended(Database& database, std::int64_t last_end, FinalizeResult& re
                     kSchemaVersion));
 }
 
+// Those that ranks and threads name and nobody described, so that what joins them loses no row.
+void add_processes(Database& database) {
+    constexpr std::int64_t kProcess = ~std::int64_t{0xFFFFFF};
+    database.execute(fmt::format(
+        "INSERT INTO PROCESSES (globalPid, pid) SELECT process, process >> 24 & 0xFFFFFF FROM "
+        "(SELECT globalPid AS process FROM SHARD_RANKS UNION SELECT globalTid & {} FROM SHARD_THREADS) "
+        "WHERE process <> 0 AND process NOT IN (SELECT globalPid FROM PROCESSES WHERE globalPid NOT NULL)",
+        kProcess));
+}
+
 // What needs all rows; that the run ended is told last.
 void complete(Database& database, std::int64_t last_end, FinalizeResult& result) {
     join_nccl_collectives(database);
     database.execute("BEGIN");
     add_memory_usage(database);
+    add_processes(database);
     database.execute("COMMIT");
     database.execute("BEGIN;" + indexing_sql() + "PRAGMA analysis_limit = 1000; ANALYZE main;");
     mark_as_ended(database, last_end, result);

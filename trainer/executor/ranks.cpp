@@ -31,6 +31,8 @@ void describe_rank(profiler::Recorder& recorder, const Device& device, const Mes
     if (processes) row.local_rank = processes->world->place().local_rank;
     device.describe(row);
     recorder.describe(row);
+    if (processes || rank == 0)
+        recorder.describe(traces::ProcessRow{row.global_pid, getpid(), "shardscope-train"});
 }
 
 Shared make_shared_state(Device& device, Delays& delays, const Program& program, const TestSettings& test) {

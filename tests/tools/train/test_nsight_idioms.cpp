@@ -113,6 +113,15 @@ TEST_F(RunInNsightsLanguage, RangesAreThereByTextAndByTextId) {
         run_->ranks());
 }
 
+TEST_F(RunInNsightsLanguage, EveryKernelAndCallBelongsToANamedProcess) {
+    EXPECT_EQ(value("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN PROCESSES p USING (globalPid) "
+                    "WHERE p.name = 'shardscope-train' AND p.pid = (k.globalPid >> 24 & 0xFFFFFF)"),
+              value("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"));
+    EXPECT_EQ(value("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME r "
+                    "JOIN PROCESSES p ON p.globalPid == (r.globalTid & 0xFFFFFFFFFF000000)"),
+              value("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME"));
+}
+
 TEST_F(RunInNsightsLanguage, DevicesAreRanks) {
     EXPECT_EQ(value("SELECT count(DISTINCT deviceId) FROM CUPTI_ACTIVITY_KIND_KERNEL"), run_->ranks());
     EXPECT_EQ(value("SELECT count(*) FROM (SELECT deviceId FROM CUPTI_ACTIVITY_KIND_KERNEL "
