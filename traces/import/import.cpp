@@ -15,6 +15,7 @@
 #include "traces/import/inputs.h"
 #include "traces/import/overlapped_sink.h"
 #include "traces/import/read_file.h"
+#include "traces/store/temporary_file.h"
 #include "traces/store/writer.h"
 
 namespace shardscope::traces {
@@ -194,11 +195,7 @@ class Importer {
         std::error_code error;
         const bool exists = fs::exists(options_.output, error);
         const std::string target = exists ? fs::canonical(options_.output, error).string() : options_.output;
-        for (const char* suffix : {"-wal", "-shm", "-journal"}) ::unlink((target + suffix).c_str());
-        if (std::rename(part.c_str(), target.c_str()) != 0) {
-            throw StoreError(
-                fmt::format("{} cannot be created: {}; choose another path", target, std::strerror(errno)));
-        }
+        rename_database(part, target, true);
     }
 
     const ImportToOptions& options_;

@@ -15,6 +15,7 @@
 #include "traces/schema/schema.h"
 #include "traces/store/create.h"
 #include "traces/store/finalize.h"
+#include "traces/store/temporary_file.h"
 #include "traces/store/writer.h"
 
 namespace shardscope::traces {
@@ -29,10 +30,6 @@ std::string temporary_name(const std::string& path) {
     std::error_code ignored;
     const std::string target = fs::exists(path, ignored) ? fs::canonical(path, ignored).string() : path;
     return fmt::format("{}.part-{}", target, ::getpid());
-}
-
-void remove_side_files(const std::string& path) {
-    for (const char* suffix : {"-wal", "-shm", "-journal"}) ::unlink((path + suffix).c_str());
 }
 
 // What create_database() says of this machine is not the run's.
@@ -149,11 +146,7 @@ void OutputFile::finish(const OutputFacts& facts, const WorkOptions& options, do
     const bool exists = fs::exists(path_, ignored);
     if (exists && !overwrite_) DatabaseWriter::check_output(path_, false);  // somebody made it meanwhile
     const std::string target = exists ? fs::canonical(path_, ignored).string() : path_;
-    remove_side_files(target);
-    if (std::rename(temporary_.c_str(), target.c_str()) != 0) {
-        throw StoreError(
-            fmt::format("{} cannot be created: {}; choose another path", target, std::strerror(errno)));
-    }
+    rename_database(temporary_, target, true);
     temporary_.clear();
 }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,8 +15,54 @@
 
 namespace shardscope::traces {
 
+namespace {
+
+constexpr const char* kSideFiles[] = {"-wal", "-shm", "-journal"};
+
+// What SQLite keeps beside a database, under other names until the database itself is replaced: beside a new
+// one it would be taken for its own, and if the old one stays it is needed.
+class SideFilesApart {
+  public:
+    explicit SideFilesApart(const std::string& database) : database_(database) {
+        for (const char* suffix : kSideFiles) {
+            const std::string name = database_ + suffix;
+            if (::rename(name.c_str(), (name + kAside).c_str()) == 0) moved_.push_back(name);
+        }
+    }
+    ~SideFilesApart() {
+        for (const std::string& name : moved_) ::rename((name + kAside).c_str(), name.c_str());
+    }
+    SideFilesApart(const SideFilesApart&) = delete;
+    SideFilesApart& operator=(const SideFilesApart&) = delete;
+
+    void remove() {
+        for (const std::string& name : moved_) ::unlink((name + kAside).c_str());
+        moved_.clear();
+    }
+
+  private:
+    static constexpr const char* kAside = ".replaced";
+    const std::string& database_;
+    std::vector<std::string> moved_;
+};
+
+}  // namespace
+
 void remove_side_files(const std::string& path) {
-    for (const char* suffix : {"-wal", "-shm", "-journal"}) ::unlink((path + suffix).c_str());
+    for (const char* suffix : kSideFiles) ::unlink((path + suffix).c_str());
+}
+
+void rename_database(const std::string& from, const std::string& target, bool replace) {
+    SideFilesApart old(target);
+    int failed =
+        ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, target.c_str(), replace ? 0 : RENAME_NOREPLACE);
+    // Some file systems know no such flag; what the caller checked before is then all there is.
+    if (failed != 0 && errno == EINVAL && !replace) failed = ::rename(from.c_str(), target.c_str());
+    if (failed != 0) {
+        throw StoreError(
+            fmt::format("{} cannot be created: {}; choose another path", target, std::strerror(errno)));
+    }
+    old.remove();
 }
 
 TemporaryFile::TemporaryFile(std::string path) : path_(std::move(path)) {
@@ -38,15 +85,7 @@ void TemporaryFile::rename_to(const std::string& target, bool replace) {
         throw StoreError(
             fmt::format("{} was created by another program just now; choose another path", target));
     }
-    remove_side_files(target);
-    int failed =
-        ::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target.c_str(), replace ? 0 : RENAME_NOREPLACE);
-    // Some file systems know no such flag; the check before is then all there is.
-    if (failed != 0 && errno == EINVAL && !replace) failed = ::rename(path_.c_str(), target.c_str());
-    if (failed != 0) {
-        throw StoreError(
-            fmt::format("{} cannot be created: {}; choose another path", target, std::strerror(errno)));
-    }
+    rename_database(path_, target, replace);
     path_.clear();
 }
 

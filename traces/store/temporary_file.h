@@ -1,4 +1,4 @@
-// A file that takes its name only when it is whole. Internal to the store.
+// A file that takes its name only when it is whole.
 #pragma once
 
 #include <string>
@@ -21,6 +21,10 @@ class TemporaryFile {
   private:
     std::string path_;
 };
+
+// Gives the database `from` its name in one step. SQLite's files beside an older `target` go with that; where
+// it fails (StoreError) they stay.
+void rename_database(const std::string& from, const std::string& target, bool replace);
 
 // Removes what SQLite keeps beside a database. With the database gone they are worth nothing; beside a new
 // one they would be taken for its own.
