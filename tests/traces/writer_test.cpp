@@ -4,6 +4,8 @@
 
 #include <bit>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <random>
 
@@ -13,6 +15,8 @@
 #include "tests/traces/sql_rows.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/store/loader.h"
+#include "traces/store/owners.h"
+#include "traces/store/temporary_file.h"
 
 namespace shardscope::traces {
 namespace {
@@ -538,6 +542,39 @@ TEST_F(EveryRow, TellsOfTheMachineButNotOfItsUser) {
     DatabaseWriter({.path = other, .on_this_machine = false}).finish(0, 0);
     Database database(other, Database::Mode::read_only);
     EXPECT_THAT(sql_rows(database, "SELECT * FROM TARGET_INFO_SYSTEM_ENV"), IsEmpty());
+}
+
+TEST(RenameDatabase, KeepsTheJournalOfTheOldFileWhereItFails) {
+    const TemporaryFolder folder;
+    const std::string target = folder / "old.sqlite", part = folder / "new.sqlite";
+    std::ofstream(target + "-wal") << "committed";
+    std::filesystem::create_directory(target);  // which no file can replace
+    std::ofstream(part) << "new";
+    EXPECT_THROW(rename_database(part, target, true), StoreError);
+    std::string kept;
+    std::ifstream(target + "-wal") >> kept;
+    EXPECT_EQ(kept, "committed");
+    // Where it does not fail, the journal goes with the file that it was of.
+    std::filesystem::remove(target);
+    std::ofstream(target) << "old";
+    rename_database(part, target, true);
+    EXPECT_EQ(
+        std::distance(std::filesystem::directory_iterator(std::filesystem::path(target).parent_path()), {}),
+        1);
+}
+
+TEST(Rows, MoreThanTheirNumbersCanHoldAreRefused) {
+    Trace trace;
+    trace.path = "large.json";
+    EXPECT_NO_THROW(check_rows(kRowsAtMost, "ranges", trace));
+    try {
+        check_rows(kRowsAtMost + 1, "ranges", trace);
+        FAIL();
+    } catch (const StoreError& error) {
+        EXPECT_STREQ(error.what(),
+                     "large.json has 536870912 ranges, more than the 536870911 that a trace can hold; open a "
+                     "part of it");
+    }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "traces/store/error.h"
+#include "traces/store/owners.h"
 
 namespace shardscope::traces {
 
@@ -104,7 +105,7 @@ class ColumnJoin {
         Places places;
         std::size_t sum = 0;
         for (std::size_t p = 0; p < parts_.size(); ++p) sum += size(part(p));
-        if (sum > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+        if (sum > kRowsAtMost)
             throw StoreError(
                 fmt::format("the files have {} events of a kind together, more than a trace can hold; "
                             "open fewer of them at once",

@@ -28,6 +28,14 @@ void build_flight(std::vector<FlightRow>& rows, Trace& trace) {
 }  // namespace
 
 void build_columns(PendingRows&& rows, Trace& trace) {
+    check_rows(rows.device.size(), "device events", trace);
+    check_rows(rows.runtime.size(), "runtime calls", trace);
+    check_rows(rows.ranges.size(), "ranges", trace);
+    check_rows(rows.marks.size(), "marks", trace);
+    check_rows(rows.memory.size(), "memory events", trace);
+    check_rows(rows.collectives.size(), "collectives", trace);
+    check_rows(rows.synchronizations.size(), "synchronizations", trace);
+    check_rows(rows.counters.size(), "counter values", trace);
     const RankIndex ranks(rows, trace);
     ThreadIndex threads(rows, ranks, trace);
     build_calls(rows.runtime, trace);

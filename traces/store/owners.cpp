@@ -23,6 +23,12 @@ void check_size(std::size_t size, const char* what, const Trace& trace) {
                                  trace.path.empty() ? "the trace" : trace.path, size, what, kMaxIndex));
 }
 
+void check_rows(std::size_t rows, const char* what, const Trace& trace) {
+    if (rows <= kRowsAtMost) return;
+    throw StoreError(fmt::format("{} has {} {}, more than the {} that a trace can hold; open a part of it",
+                                 trace.path.empty() ? "the trace" : trace.path, rows, what, kRowsAtMost));
+}
+
 RankIndex::RankIndex(const PendingRows& rows, Trace& trace) {
     std::map<int, Rank> ranks;
     for (const RankRow& r : rows.ranks) {

@@ -21,6 +21,11 @@ constexpr std::int64_t pid_of(std::int64_t global_tid) {
 // Throws StoreError where a column of 16 bits cannot hold so many.
 void check_size(std::size_t size, const char* what, const Trace& trace);
 
+// Throws StoreError where rows of a kind are more than their numbers have bits for: 29 in the viewer's lanes,
+// whose other 3 are the kind, and 31 in the columns that point to them.
+inline constexpr std::size_t kRowsAtMost = (std::size_t{1} << 29) - 1;
+void check_rows(std::size_t rows, const char* what, const Trace& trace);
+
 // Ranks by number and by device. Rows may speak of ranks that nobody described: those are made up.
 class RankIndex {
   public:
