@@ -247,6 +247,64 @@ TEST_F(TraceTool, QueryAnswersSqlAndSqlFiles) {
     expect_refused({"query", run_, "SELECT 1; SELECT 2", "--format", "json"}, 2, "2 statements");
 }
 
+// An export has none of our tables and views: `query` imports it where the SQL names some.
+TEST_F(TraceTool, EveryQueryThatComesWithTheToolRunsOnAnExportOfNsight) {
+    const std::string path = folder_ / "export.sqlite";
+    {
+        std::ofstream(path).flush();
+        traces::Database database(path, traces::Database::Mode::read_write);
+        database.execute(
+            "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
+            "INSERT INTO StringIds VALUES (1, 'gemm(float*)'), (2, 'gemm'), (3, 'cudaLaunchKernel_v7000');"
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT, streamId INT, "
+            "correlationId INT, globalPid INT, demangledName INT, shortName INT);"
+            "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100, 300, 0, 7, 5, 16777216, 1, 2);"
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INT, end INT, globalTid INT, correlationId INT, "
+            "nameId INT);"
+            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (10, 20, 16777217, 5, 3);");
+    }
+    const json queries = json_of({"query", "--list"}).at("rows");
+    EXPECT_GE(queries.size(), 13u);
+    for (const json& query : queries) {
+        const Outcome outcome = tool({"query", path, query.at(0).get<std::string>(), "--format", "json"});
+        EXPECT_EQ(outcome.status, 0) << query.at(0) << ": " << outcome.err;
+    }
+    const json kernels = json_of({"query", path, "SELECT full_name, duration_ns FROM Kernels"});
+    EXPECT_EQ(kernels.at("rows"), json::parse(R"([["gemm(float*)", 200]])"));
+    // What needs none of ours is asked in place, and what is nowhere is refused.
+    EXPECT_EQ(json_of({"query", path, "SELECT max(id) FROM StringIds"}).at("rows"), json::parse("[[3]]"));
+    EXPECT_FALSE(traces::Database(path, traces::Database::Mode::read_only).has_table("SHARD_STATE"));
+    expect_refused({"query", path, "SELECT * FROM nowhere"}, 2, "no such table: nowhere");
+}
+
+TEST_F(TraceTool, SliceAndMergeSayWhatTheyTake) {
+    const std::string path = file("kineto.json", R"({"traceEvents": [{"ph": "X", "ts": 1, "dur": 2}]})");
+    const std::string out = folder_ / "out.sqlite";
+    expect_refused(
+        {"slice", path, "-o", out, "--rank", "0"}, 2,
+        "is not a database, and slice takes those of Shardscope and of Nsight Systems; import it first");
+    expect_refused({"merge", path, run_, "-o", out}, 2, "is not a database, and merge takes");
+}
+
+TEST_F(TraceTool, EveryVerbRefusesJsonThatIsNoTrace) {
+    const std::string path = file("other.json", R"({"a":1})");
+    for (const char* verb : {"info", "summary", "steps", "kernels", "memory", "advice", "critical-path"})
+        expect_refused({verb, path}, 1, "there are no traceEvents");
+    expect_refused({"query", path, "SELECT 1"}, 1, "there are no traceEvents");
+    expect_refused({"import", path, "-o", folder_ / "out.sqlite"}, 1, "there are no traceEvents");
+    const Outcome check = tool({"check", path});
+    EXPECT_EQ(check.status, 1);
+    EXPECT_THAT(check.out, HasSubstr("there are no traceEvents"));
+}
+
+TEST_F(TraceTool, InfoOfADeviceWithoutANameIsNull) {
+    const std::string path = file("kineto.json", R"({"deviceProperties": [], "traceEvents": [
+        {"ph": "X", "cat": "kernel", "name": "k", "pid": 2, "tid": 0, "ts": 1, "dur": 2,
+         "args": {"device": 2, "stream": 0, "correlation": 1}}]})");
+    EXPECT_TRUE(json_of({"info", path}).at("device").is_null());
+    EXPECT_THAT(tool({"info", path}).out, HasSubstr("unknown"));
+}
+
 TEST_F(TraceTool, QueryRefusesWrongAndWritingSql) {
     expect_refused({"query", run_, "SELECT nothing FROM kernels"}, 2, "line 1, column 8");
     expect_refused({"query", run_, "DELETE FROM StringIds"}, 2, "only reads");

@@ -8,6 +8,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "traces/analysis/row_counts.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -77,6 +78,7 @@ TraceInfo trace_info(const Trace& trace) {
     std::array<std::int64_t, kDeviceKinds> kinds{};
     for (const DeviceKind kind : trace.device.kind) ++kinds[static_cast<std::size_t>(kind)];
     const auto rows = [](const auto& columns) { return static_cast<std::int64_t>(columns.size()); };
+    const std::vector<bool> recorded = recorded_memory_events(trace);
     info.counts = {
         {"kernels", kinds[static_cast<std::size_t>(DeviceKind::kernel)]},
         {"communication", kinds[static_cast<std::size_t>(DeviceKind::communication)]},
@@ -85,7 +87,7 @@ TraceInfo trace_info(const Trace& trace) {
         {"collectives", rows(trace.collectives)},
         {"runtime_calls", rows(trace.runtime)},
         {"ranges", rows(trace.ranges)},
-        {"memory_events", rows(trace.memory)},
+        {"memory_events", std::count(recorded.begin(), recorded.end(), true)},
         {"counter_values", rows(trace.counters)},
         {"steps", rows(trace.steps)},
         {"modules", rows(trace.modules)},

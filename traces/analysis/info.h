@@ -22,8 +22,9 @@ struct TraceInfo {
     double duration_ms = 0;
     int ranks = 0;
     std::int64_t steps = 0;
-    std::string device;
-    // What names of CUDA and NCCL stand for where no GPU ran them, one sentence; empty: they are what they say.
+    std::string device;  // the devices' names, each once; empty: unknown
+    // What names of CUDA and NCCL stand for where no GPU ran them, one sentence; empty: they are what they
+    // say.
     std::string device_note;
     std::vector<HostPlace> hosts;  // with their ranks; the sums in them are not filled
     StopReport stopped;

@@ -6,6 +6,7 @@
 
 #include "traces/analysis/info.h"
 #include "traces/analysis/step_windows.h"
+#include "traces/store/memory_facts.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -48,6 +49,16 @@ class HostSelection {
 
 }  // namespace
 
+std::vector<bool> recorded_memory_events(const Trace& trace) {
+    const MemoryEvents& memory = trace.memory;
+    std::vector<bool> recorded(memory.size(), true);
+    const auto before = trace.strings.find(kBeforeTheTrace), missed = trace.strings.find(kNotInTheTrace);
+    for (std::size_t i = 0; i < memory.size(); ++i) {
+        recorded[i] = memory.address[i] != 0 || (memory.name[i] != before && memory.name[i] != missed);
+    }
+    return recorded;
+}
+
 std::vector<std::pair<std::string, std::int64_t>> row_counts(const Trace& trace, const Selection& selection) {
     std::vector<std::pair<std::string, std::int64_t>> counts = trace_info(trace).counts;
     const bool all = !selection.rank && !selection.first_step && !selection.last_step && !selection.from_ns &&
@@ -86,8 +97,9 @@ std::vector<std::pair<std::string, std::int64_t>> row_counts(const Trace& trace,
     set("ranges", count_if(trace.ranges.size(), [&](std::size_t i) {
             return host.has(thread_rank(trace.ranges.thread[i]), trace.ranges.start[i]);
         }));
+    const std::vector<bool> recorded = recorded_memory_events(trace);
     set("memory_events", count_if(trace.memory.size(), [&](std::size_t i) {
-            return host.has(trace.memory.rank[i], trace.memory.time[i]);
+            return recorded[i] && host.has(trace.memory.rank[i], trace.memory.time[i]);
         }));
     set("counter_values", count_if(trace.counters.size(), [&](std::size_t i) {
             return host.has(trace.counters.rank[i], trace.counters.time[i]);

@@ -2,7 +2,9 @@
 
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -11,6 +13,7 @@
 #include "traces/import/import.h"
 #include "traces/merge/merge.h"
 #include "traces/merge/slice.h"
+#include "traces/query/as_database.h"
 #include "traces/store/number_list.h"
 #include "traces/store/writer.h"
 
@@ -31,6 +34,18 @@ void check_output(const std::string& output, bool overwrite) {
     } catch (const StoreError& error) {
         throw UsageError(error.what());
     }
+}
+
+// Of these verbs, which carry rows over from database to database.
+void check_database(const std::string& verb, const std::string& file) {
+    check_input(file);
+    std::error_code error;
+    constexpr std::uintmax_t kHead = 16;  // shorter ones are told of as they are opened
+    if (is_database(file) || std::filesystem::file_size(file, error) < kHead || error) return;
+    throw UsageError(
+        fmt::format("{0}: {1} is not a database, and {0} takes those of Shardscope and of Nsight Systems; "
+                    "import it first: shardscope-trace import {1} -o NEW.sqlite",
+                    verb, file));
 }
 
 void tell_notes(const std::vector<std::string>& notes) {
@@ -145,7 +160,7 @@ int run_import(const Inputs& inputs, const std::string& output, bool overwrite) 
 
 int run_merge(const std::vector<std::string>& files, const std::string& output, bool overwrite,
               Format format) {
-    for (const std::string& file : files) check_input(file);
+    for (const std::string& file : files) check_database("merge", file);
     check_output(output, overwrite);
     MergeResult result;
     const int status = stoppable("merging", output, [&](const WorkOptions& work) {
@@ -187,7 +202,7 @@ int run_slice(const std::string& file, const std::string& output, bool overwrite
                                           .to_ns = parsed.to_ns}};
     if (options.choice.ranks.empty() && !options.choice.cuts_time())
         throw UsageError("slice: nothing says what to keep; give --rank, --step or --range");
-    check_input(file);
+    check_database("slice", file);
     check_output(output, overwrite);
     SliceResult result;
     const int status =

@@ -319,7 +319,7 @@ std::string json_text(const TraceInfo& info) {
                     {"duration_ms", info.duration_ms},
                     {"ranks", info.ranks},
                     {"steps", info.steps},
-                    {"device", info.device},
+                    {"device", info.device.empty() ? Json() : Json(info.device)},
                     {"device_note", info.device_note},
                     {"hosts", places_json(info.hosts)},
                     {"stopped", stopped_json(info.stopped)},

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "traces/store/build_columns.h"
+#include "traces/store/memory_facts.h"
 #include "traces/store/memory_origin.h"
 #include "traces/store/nesting.h"
 #include "traces/store/row_order.h"
@@ -17,7 +18,6 @@ namespace shardscope::traces {
 namespace {
 
 constexpr std::string_view kReserved = "reserved_bytes";  // the counter
-constexpr std::string_view kBefore = "before the trace", kMissed = "not in the trace";
 
 // What the ranges around an allocation say of it.
 struct Origin {
@@ -124,7 +124,8 @@ void tell_origins(PendingMemory& m, const ThreadIndex& threads, const Trace& tra
 // Where an allocator's total is not what its events add up to, an event puts the difference in.
 void correct_totals(PendingMemory& m, Trace& trace) {
     if (m.total.empty()) return;
-    const StringId before = trace.strings.intern(kBefore), missed = trace.strings.intern(kMissed);
+    const StringId before = trace.strings.intern(kBeforeTheTrace),
+                   missed = trace.strings.intern(kNotInTheTrace);
     PendingMemory result;
     const auto copy = [&](std::size_t i) {
         result.time.push_back(m.time[i]);
