@@ -270,7 +270,7 @@ TEST_F(TraceTool, EveryQueryThatComesWithTheToolRunsOnAnExportOfNsight) {
         EXPECT_EQ(outcome.status, 0) << query.at(0) << ": " << outcome.err;
     }
     const json kernels = json_of({"query", path, "SELECT full_name, duration_ns FROM Kernels"});
-    EXPECT_EQ(kernels.at("rows"), json::parse(R"([["gemm(float*)", 200]])"));
+    EXPECT_EQ(kernels.at("rows"), json::parse(R"json([["gemm(float*)", 200]])json"));
     // What needs none of ours is asked in place, and what is nowhere is refused.
     EXPECT_EQ(json_of({"query", path, "SELECT max(id) FROM StringIds"}).at("rows"), json::parse("[[3]]"));
     EXPECT_FALSE(traces::Database(path, traces::Database::Mode::read_only).has_table("SHARD_STATE"));

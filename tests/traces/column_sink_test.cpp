@@ -39,7 +39,7 @@ TEST(ColumnSink, NamesAndKindsOfDeviceEvents) {
     // Rank 0's first step: events 0, 2, 4, 6 (rank 1's lie between, 10 us later).
     EXPECT_EQ(trace->strings[d.name[0]], "ncclDevKernel_AllGather_local");
     EXPECT_EQ(d.kind[0], DeviceKind::communication);
-    EXPECT_EQ(trace->strings[d.name[2]], "sgemm");
+    EXPECT_EQ(trace->strings[d.name[2]], "sgemm(float*, int)");
     EXPECT_EQ(d.kind[2], DeviceKind::kernel);
     EXPECT_EQ(trace->strings[d.name[4]], "Memcpy HtoD");
     EXPECT_EQ(d.kind[4], DeviceKind::memcpy);
