@@ -390,7 +390,7 @@ TEST_F(TraceTool, ChecksTracesOfOtherTools) {
     EXPECT_THAT(tool({"check", cut}).out, HasSubstr("at byte 77"));
     expect_refused({"check", whole, "--finalize"}, 2, "no database");
     // Shorter than a database's first words.
-    EXPECT_EQ(tool({"check", file("small.json", "{}")}).status, 0);
+    EXPECT_EQ(tool({"check", file("small.json", "[]")}).status, 0);
     // What is whole of it is there on demand, and the trace says so.
     expect_refused({"summary", cut}, 1, "--partial");
     EXPECT_EQ(tool({"summary", cut, "--partial"}).status, 0);
