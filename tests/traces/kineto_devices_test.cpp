@@ -12,6 +12,7 @@
 namespace shardscope::traces {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr const char* kStep =
@@ -59,6 +60,15 @@ TEST(KinetoDevices, KernelsOnTwoDevicesOfAProcessCountInItsSteps) {
     EXPECT_DOUBLE_EQ(kernel_us(*read.trace), 400);
     EXPECT_THAT(check_trace(*read.trace), IsEmpty());  // each kernel has its launch
     EXPECT_EQ(read.trace->streams.size(), 2U);
+}
+
+TEST(KinetoDevices, SeveralProcessesInOneFileAreNotPassedOverInSilence) {
+    std::string events = kStep + launch(1, 10, 0) + launch(2, 210, 1);
+    const std::string other = R"("pid": 100, "tid": 100, "ts": 220)";
+    events.replace(events.find(other), other.size(), R"("pid": 101, "tid": 101, "ts": 220)");
+    const auto read = read_text(kineto(events));
+    ASSERT_FALSE(read.trace->diagnostics.empty());
+    EXPECT_THAT(read.trace->diagnostics.back().text, HasSubstr("open the file of each process"));
 }
 
 TEST(KinetoDevices, InfoCountsTheMemoryEventsThatWereRecordedAlone) {

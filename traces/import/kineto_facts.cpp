@@ -156,6 +156,11 @@ FileFacts KinetoRows::finish() {
             fmt::format("{} events ran on another device than the rank's own; they stand on streams of their "
                         "own of the rank",
                         actors_.moved_devices()));
+    if (many_processes_ && actors_.moved_devices() > 0)
+        note(
+            Severity::warning,
+            "several processes launched work on several devices, and a file is read as one rank; to see them "
+            "apart, open the file of each process");
     actors_.write(sink_, gpus_, host_);
     facts_.rows_rank = actors_.rank();
     const std::int64_t utc = base_utc_ns_.value_or(0);
