@@ -105,6 +105,7 @@ TEST(Summary, WorkWithoutALaunchBelongsToTheStepInWhichItStarts) {
     RunBuilder run;
     run.step(0, 0, 0, 100);
     run.step(0, 1, 100, 200);
+    run.kernel(0, 10, 20, 5);  // before it nothing is left from before the recording
     run.kernel(0, 90, 150);
     run.kernel(0, 150, 160, 110);
     const auto trace = run.take();
