@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -641,6 +642,38 @@ TEST(Command, answers_as_a_shell_does) {
     EXPECT_EQ(failure({"no-such-command-anywhere"}), 127);
     EXPECT_EQ(failure({"/etc/passwd"}), 126);
     EXPECT_EQ(failure({"/"}), 126);
+}
+
+// With room for the pipe that says how the start went, and for nothing else.
+TEST(Command, starts_nothing_when_no_descriptor_is_left_for_its_signals) {
+    sigset_t ends, signals_before;  // a Command before this one may have left it blocked
+    ::sigemptyset(&ends);
+    ::sigaddset(&ends, SIGTERM);
+    ::sigprocmask(SIG_UNBLOCK, &ends, &signals_before);
+    std::vector<int> filled;
+    for (int i = 0; i < 64; ++i) filled.push_back(::dup(0));  // each the lowest that is free
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    const rlimit now{static_cast<rlim_t>(filled.back()) + 1, before.rlim_max};
+    for (int i = 0; i < 2; ++i) {
+        ::close(filled.back());
+        filled.pop_back();
+    }
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &now), 0);
+    std::string sentence;
+    try {
+        const Command command({"true"}, {});
+    } catch (const LaunchError& error) {
+        EXPECT_EQ(error.status, 125);
+        sentence = error.what();
+    }
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    for (const int fd : filled) ::close(fd);
+    EXPECT_EQ(sentence,
+              "cannot start true: no descriptor for its signals: Too many open files; raise ulimit -n");
+    sigset_t blocked;
+    ::sigprocmask(SIG_SETMASK, &signals_before, &blocked);
+    EXPECT_EQ(::sigismember(&blocked, SIGTERM), 0) << "it would be lost";
 }
 
 TEST(Command, gets_the_signals_that_are_sent_to_its_parent) {

@@ -154,6 +154,15 @@ TEST(Schedule, ThePrintedPlanEndsWithWhatIsAllocated) {
     EXPECT_EQ(live, 2 * before) << "the gradients' shards stay until zero_grad";
 }
 
+// The Plan would allocate it and never free it.
+TEST(Schedule, APlanIsNotTakenWhileATensorOfItIsReferenced) {
+    PlanBuilder builder(PlanKind::steady, {});
+    Tensor tensor = builder.new_tensor("x", MemoryCategory::other, 4);
+    EXPECT_THROW(builder.take(), std::logic_error);
+    tensor = {};
+    EXPECT_EQ(builder.take().ops.size(), 2U) << "allocate, free";
+}
+
 // The lines of a printed step whose operation is `what`.
 std::vector<std::string> lines_of(const Job& job, const std::string& what) {
     const Program program(job);
