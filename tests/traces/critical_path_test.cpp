@@ -155,6 +155,62 @@ TEST(CriticalPath, ACallThatDidNotBlockIsHostTime) {
     EXPECT_EQ(part(only_step(critical_path(*trace)), PathKind::host), 90);
 }
 
+// Nine kernels of 995 us one after the other; the host launches each just before the one before it ends, and
+// asks all the time whether the device is done.
+TEST(CriticalPath, IsTheDevicesWhereTheHostPolls) {
+    constexpr std::int64_t kUs = 1000;
+    RunBuilder run;
+    run.step(0, 1, 0, 10'000 * kUs);
+    for (std::int64_t k = 0; k < 9; ++k) {
+        const std::int64_t at = k * 1000 * kUs;
+        run.kernel(0, at + 12 * kUs, at + 1007 * kUs, at + 5 * kUs);
+        for (std::int64_t poll = 20; poll < 900; poll += 45)
+            run.runtime(0, at + poll * kUs, at + (poll + 3) * kUs, "cudaEventQuery");
+    }
+    const auto trace = run.take();
+    const StepPath step = only_step(critical_path(*trace));
+    EXPECT_EQ(part(step, PathKind::compute), 9 * 995 * kUs);
+    EXPECT_EQ(part(step, PathKind::host),
+              (10'000 - 9007) * kUs + 5 * kUs + 1);  // after the last, to the first
+    EXPECT_EQ(step.ns, 10'000 * kUs);
+}
+
+// The caching allocator asks for its events, too: three times in 20 us, and then the host goes on working.
+TEST(CriticalPath, IsTheHostsWhereTheAllocatorAsksForItsEvents) {
+    constexpr std::int64_t kUs = 1000;
+    RunBuilder run;
+    run.step(0, 1, 0, 1000 * kUs);
+    run.kernel(0, 10 * kUs, 500 * kUs, 5 * kUs);
+    for (const std::int64_t at : {20, 27, 34}) run.runtime(0, at * kUs, (at + 6) * kUs, "cudaEventQuery");
+    run.kernel(0, 910 * kUs, 920 * kUs, 900 * kUs);
+    const auto trace = run.take();
+    EXPECT_EQ(part(only_step(critical_path(*trace)), PathKind::host), 1000 * kUs);
+}
+
+// A host that spins without any call is busy at every instant, and each kernel starts just after its launch.
+// The device's chain is as long but for 5 ns a kernel.
+TEST(CriticalPath, IsTheDevicesWhereBothChainsAreAsLong) {
+    RunBuilder run;
+    run.step(0, 1, 0, 8500);
+    for (std::int64_t k = 0; k < 9; ++k) run.kernel(0, 1000 * k + 12, 1000 * k + 1007, 1000 * k + 9);
+    const auto trace = run.take();
+    const StepPath step = only_step(critical_path(*trace));
+    EXPECT_EQ(part(step, PathKind::compute), 9 * 995);
+    EXPECT_EQ(part(step, PathKind::host), 10);
+    EXPECT_EQ(step.ns, 9007);
+}
+
+// The same with a device that idles for a tenth of the time: the host holds it up.
+TEST(CriticalPath, IsTheHostsWhereTheDeviceIdlesBetweenItsLaunches) {
+    RunBuilder run;
+    run.step(0, 1, 0, 8500);
+    for (std::int64_t k = 0; k < 9; ++k) run.kernel(0, 1000 * k + 12, 1000 * k + 907, 1000 * k + 9);
+    const auto trace = run.take();
+    const StepPath step = only_step(critical_path(*trace));
+    EXPECT_EQ(part(step, PathKind::compute), 895);  // the last alone
+    EXPECT_EQ(part(step, PathKind::host), 8010);
+}
+
 // The main thread waits while autograd's thread launches: forward's last launch at 5, backward's at 10 and
 // 40, the optimizer's at 50.
 TEST(CriticalPath, GoesOverTheThreadThatTheHostWaitedFor) {

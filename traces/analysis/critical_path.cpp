@@ -38,7 +38,7 @@ std::uint16_t walk(const GraphSources& sources, const StepGraph& graph, std::uin
     while (true) {
         const std::uint16_t here = graph.rank[at(n)];
         const std::int64_t begin = graph.step[here]->window.start;
-        const std::int32_t before = graph.after[at(n)][0].node;
+        const std::int32_t before = graph.before(n);
         if (graph.time[at(n)] <= begin) return here;
         const auto emit = [&](PathKind kind, std::int64_t from, std::int64_t to, std::uint16_t other) {
             from = std::max(from, begin);

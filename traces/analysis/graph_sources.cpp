@@ -15,6 +15,7 @@ GraphSources::Call call_of_name(std::string_view name) {
     const auto has = [name](std::string_view part) { return name.find(part) != std::string_view::npos; };
     if (has("StreamWaitEvent")) return GraphSources::Call::stream_waits;
     if (has("Synchronize")) return GraphSources::Call::waits;
+    if (has("EventQuery") || has("StreamQuery")) return GraphSources::Call::polls;
     if (has("Memcpy") && !has("Async")) return GraphSources::Call::waits;
     if (name == "cudaFree" || name == "hipFree" || name.starts_with("cuMemFree")) {
         return has("Async") ? GraphSources::Call::plain : GraphSources::Call::waits;

@@ -59,6 +59,7 @@ class Builder {
         sort_nodes();
         for (std::int32_t n = 0; n < static_cast<std::int32_t>(graph_.size()); ++n) link(n);
         weigh_launches();
+        choose_path();
         return std::move(graph_);
     }
 
@@ -75,6 +76,12 @@ class Builder {
         LatestTwo threads, streams;  // the latest host nodes, the latest device ends
         std::int64_t stream_waits = 0;
     };
+    // A thread that asks whether the device is done, again and again with no other call in between. The
+    // caching allocator asks, too, but a few times within some microseconds.
+    struct Spin {
+        std::int64_t since = 0, until = 0, polls = 0;
+        bool waits() const { return polls >= 3 && until - since >= 100'000; }
+    };
     struct StreamState {
         std::int32_t last_end = kNone;
         std::int64_t waits = 0;       // of this stream, where the trace says so
@@ -88,6 +95,7 @@ class Builder {
         ranks_.resize(ranks);
         streams_.resize(trace_.streams.size());
         threads_.assign(trace_.threads.size(), kNone);
+        spins_.resize(trace_.threads.size());
         for (std::size_t r = 0; r < ranks; ++r) {
             const std::vector<StepWindow>& steps = sources_.steps.ranks[r].steps;
             const StepWindow* step = find_step(steps, number_);
@@ -173,6 +181,8 @@ class Builder {
                 break;
             case GraphNode::host_end:
                 hold(n, rank.last_host);
+                if (rank.threads.key[0] >= 0)
+                    hold_by_spin(n, rank, static_cast<std::uint16_t>(rank.threads.key[0]));
                 settle(n);
                 rank.last_host = n;
                 break;
@@ -200,6 +210,20 @@ class Builder {
         rank.last_host = n;
     }
 
+    // What comes after a spin waited for the device work that ended meanwhile.
+    void hold_by_spin(std::int32_t n, const RankState& rank, std::uint16_t thread) {
+        const Spin& spin = spins_[thread];
+        const std::int32_t device = rank.streams.node[0];
+        if (spin.waits() && device != kNone && graph_.time[at(device)] > spin.since) hold(n, device);
+    }
+
+    void count_poll(std::size_t call) {
+        Spin& spin = spins_[trace_.runtime.thread[call]];
+        if (spin.polls == 0) spin.since = trace_.runtime.start[call];
+        spin.until = trace_.runtime.end[call];
+        ++spin.polls;
+    }
+
     void link_call_start(std::int32_t n, RankState& rank) {
         const std::int32_t call = graph_.owner[at(n)];
         CallState& state = calls_[call];
@@ -210,6 +234,13 @@ class Builder {
         }
         if (state.stream >= 0) state.waits = rank.stream_waits + streams_[at(state.stream)].waits;
         hold_by_host(n, rank);
+        const std::uint16_t thread = trace_.runtime.thread[at(call)];
+        hold_by_spin(n, rank, thread);
+        if (sources_.call[at(call)] == GraphSources::Call::polls) {
+            count_poll(at(call));
+        } else {
+            spins_[thread] = {};
+        }
         settle(n);
     }
 
@@ -331,6 +362,27 @@ class Builder {
         }
     }
 
+    // Of the chains that end in a node the longest, the host's shorter by the tie.
+    void choose_path() {
+        graph_.path.assign(graph_.size(), 0);
+        PathFactors factors = kUnscaled;
+        factors[static_cast<std::size_t>(PathKind::host)] = 1 - StepGraph::kTie;
+        const std::vector<double> when = graph_.evaluate(sources_, factors);
+        for (std::size_t n = 0; n < graph_.size(); ++n) {
+            if (graph_.joined[n] != kNone) continue;
+            const double factor = factors[static_cast<std::size_t>(graph_.kind[n])];
+            double longest = -std::numeric_limits<double>::infinity();
+            for (std::size_t e = 0; e < graph_.after[n].size(); ++e) {
+                const StepGraph::Edge& edge = graph_.after[n][e];
+                if (edge.node == kNone) break;
+                const double length = when[at(edge.node)] + factor * static_cast<double>(edge.weight);
+                if (length <= longest) continue;
+                longest = length;
+                graph_.path[n] = static_cast<std::uint8_t>(e);
+            }
+        }
+    }
+
     static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
     const GraphSources& sources_;
@@ -341,6 +393,7 @@ class Builder {
     std::vector<RankState> ranks_;
     std::vector<StreamState> streams_;
     std::vector<std::int32_t> threads_;  // the latest node of each
+    std::vector<Spin> spins_;            // by thread
     std::unordered_map<std::int32_t, CallState> calls_;
     std::unordered_map<std::int32_t, std::int32_t> start_of_;  // device event -> node
 };

@@ -10,9 +10,15 @@
 //     trace does not say which event was meant; the one that ended last before it is the one that held it);
 //   - the end of a call that waits (event, stream, device synchronisation, a copy that blocks): the device
 //     work that it waited for, if that ended inside the call;
+//   - what a thread does after it has spun (asked again and again with cudaEventQuery or cudaStreamQuery
+//     whether the device is done): the device work that ended last meanwhile;
 //   - a device event's end: its start and, for a collective, the start of the last rank's part.
 // What is left between a node and the latest of those is the node's own time: the host's, the launch delay,
 // the work itself. So times can be computed again with each kind of time scaled.
+//
+// A host thread is busy at every instant, also where it spins in a way that the trace does not show, so the
+// chain of its nodes has no gap and always reaches back to the step's begin. Where a chain over the device is
+// as long to within kTie, the host waited for it in effect: the path takes the device's (StepGraph::path).
 #pragma once
 
 #include <array>
@@ -49,7 +55,7 @@ struct GraphSources {
     // By index into Trace::ranks, then by index of the rank's step: its device events, and the runtime calls
     // that start in its host interval on threads that launch device work (or on all, if none does).
     std::vector<std::vector<std::vector<std::uint32_t>>> events, calls;
-    enum class Call : std::uint8_t { plain = 0, waits = 1, stream_waits = 2 };
+    enum class Call : std::uint8_t { plain = 0, waits = 1, stream_waits = 2, polls = 3 };
     std::vector<Call> call;                 // by runtime call
     std::vector<std::int32_t> call_stream;  // that it waits for or makes wait; -1 not known
 };
@@ -70,6 +76,7 @@ enum class GraphNode : std::uint8_t {
 // The steps of one number, of all ranks that have it.
 struct StepGraph {
     static constexpr std::int32_t kNone = -1;
+    static constexpr double kTie = 0.02;  // of the host's time
     struct Edge {
         std::int32_t node = kNone;
         std::int64_t weight = 0;  // of the later node's kind
@@ -79,6 +86,7 @@ struct StepGraph {
     // its time and weight sum to the node's time.
     std::vector<std::int64_t> time;
     std::vector<std::array<Edge, 3>> after;
+    std::vector<std::uint8_t> path;  // which edge the critical path takes back; 0 but where chains tie
     std::vector<GraphNode> what;
     std::vector<PathKind> kind;       // of the time between a node and what held it up
     std::vector<std::int32_t> owner;  // device event or runtime call, kNone for the step's own nodes
@@ -95,6 +103,11 @@ struct StepGraph {
     std::vector<const StepWindow*> step;
 
     std::size_t size() const { return time.size(); }
+    // The node before on the critical path, kNone where nothing is known to have held the node up.
+    std::int32_t before(std::int32_t n) const {
+        const auto i = static_cast<std::size_t>(n);
+        return after[i][path[i]].node;
+    }
 
     // When a collective's end node had all ranks together, on the clock of its own rank: within its event.
     std::int64_t together(const GraphSources& sources, std::int32_t end_node) const;
