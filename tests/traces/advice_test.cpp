@@ -281,6 +281,23 @@ TEST(Advice, TellsOfADeviceThatIsNearlyFull) {
     EXPECT_EQ(find(with_device(0), "memory-near-limit"), nullptr);  // not known
 }
 
+// A memory snapshot that ended out of memory: it knows steps and annotations, and nothing of what the device
+// did.
+TEST(Advice, OfASnapshotThatRanOutOfMemoryIsAboutMemoryAlone) {
+    RunBuilder run;
+    run.step(0, 0, 0, 1'000'000);
+    run.range(0, 0, 900'000, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+    run.allocate(0, 10, 1, 1000, {.category = MemoryCategory::activations});
+    run.sink().add(DiagnosticRow{20, Severity::error, "Out of memory on rank 0: asked for 2.00 MB"});
+    const AdviceReport report = advice_of(run);
+    const Finding* memory = find(report, "memory-near-limit");
+    ASSERT_NE(memory, nullptr);
+    EXPECT_EQ(memory->weight, FindingWeight::serious);
+    EXPECT_NE(memory->what.find("asked for 2.00 MB"), std::string::npos);
+    EXPECT_EQ(find(report, "data-loader"), nullptr);
+    EXPECT_EQ(find(report, "idle-device"), nullptr);
+}
+
 TEST(Advice, TellsOfMemoryOutsideTheAllocator) {
     const auto with_used = [](double used) {
         RunBuilder run;

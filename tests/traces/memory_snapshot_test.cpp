@@ -278,6 +278,50 @@ TEST(MemorySnapshot, StacksTellWhoAskedAndWhatFor) {
     EXPECT_THAT(moment.stack, HasSubstr("gpt.py:40"));
 }
 
+// The gradient of a weight (1000) and of an activation (300) come from the same function; the moments (2000)
+// make the peak. Of the two gradients only the weight's lives when the optimizer steps.
+TEST(MemorySnapshot, WhatTheBackwardMadeAndTheOptimizerUsesAreGradients) {
+    const std::vector<Bytes> backward = {frame("??", 0, "BmmBackward0::apply"),
+                                         frame("??", 0, "torch::autograd::Engine::evaluate_function")};
+    const std::vector<Bytes> moments = {frame("/home/me/adamw.py", 30, "step"),
+                                        frame("/x/torch/optim/optimizer.py", 485, "wrapper")};
+    const std::vector<Bytes> events = {
+        pickled::list({event("alloc", kBase, 1000, kStart + 10, backward),
+                       event("alloc", kBase + 4096, 300, kStart + 11, backward),
+                       event("free_completed", kBase + 4096, 300, kStart + 12),
+                       event("alloc", kBase + 8192, 2000, kStart + 21, moments),
+                       event("free_completed", kBase, 1000, kStart + 40),
+                       event("free_completed", kBase + 8192, 2000, kStart + 41)})};
+    const std::vector<Bytes> annotations = {annotation("START", "Optimizer.step#AdamW.step", kStart + 20),
+                                            annotation("END", "Optimizer.step#AdamW.step", kStart + 30)};
+    for (const auto& told : {annotations, std::vector<Bytes>{}}) {  // without annotations the stack tells it
+        const auto trace = load(snapshot({}, events, told));
+        const RankMemory rank = memory_report(*trace).ranks.at(0);
+        EXPECT_EQ(rank.peak_bytes, 3000);
+        EXPECT_EQ(at(rank.at_peak, MemoryCategory::gradients), 1000);
+        EXPECT_EQ(at(rank.at_peak, MemoryCategory::activations), 0);
+        EXPECT_EQ(at(rank.at_peak, MemoryCategory::optimizer_state), 2000);
+        const RankMemory before = memory_report(*trace, {.from_ns = 0, .to_ns = 2'000}).ranks.at(0);
+        EXPECT_EQ(at(before.at_peak, MemoryCategory::activations), 300);
+    }
+}
+
+// FSDP2 keeps a gradient's shard in the buffer that the reduce-scatter filled.
+TEST(MemorySnapshot, AShardThatWasReducedAndLivesInTheOptimizersStepIsAGradient) {
+    const auto trace = load(snapshot(
+        {},
+        {pickled::list(
+            {event("alloc", kBase, 4000, kStart + 1), event("alloc", kBase + 8192, 1000, kStart + 2),
+             event("free_completed", kBase, 4000, kStart + 10), event("alloc", kBase, 64, kStart + 30)})},
+        {annotation("START", "FSDP::post_backward_reduce (net)", kStart),
+         annotation("END", "FSDP::post_backward_reduce (net)", kStart + 5),
+         annotation("START", "Optimizer.step#AdamW.step", kStart + 20),
+         annotation("END", "Optimizer.step#AdamW.step", kStart + 40)}));
+    const RankMemory peak = memory_report(*trace).ranks.at(0);
+    EXPECT_EQ(at(peak.at_peak, MemoryCategory::communication), 4000);
+    EXPECT_EQ(at(peak.at_peak, MemoryCategory::gradients), 1000);
+}
+
 TEST(MemorySnapshot, AFailedAllocationIsAnErrorWithItsCircumstances) {
     const auto trace =
         load(snapshot({segment(0, kBase, 2 << 20, {block(kBase, 1 << 20, "active_allocated")})},
@@ -289,8 +333,10 @@ TEST(MemorySnapshot, AFailedAllocationIsAnErrorWithItsCircumstances) {
     EXPECT_EQ(
         rank.failures[0].text,
         "Out of memory on rank 0: asked for 64.00 MB (67108864 bytes); 1.00 MB (1048576 bytes) were active, "
-        "2.00 MB (2097152 bytes) held by the allocator, 3.00 MB (3145728 bytes) free on the device; under "
-        "FSDP::all_gather (head)");
+        "2.00 MB (2097152 bytes) held by the allocator, 3.00 MB (3145728 bytes) free on the device: 61.00 MB "
+        "(63963136 bytes) were missing; of what is held 1.00 MB (1048576 bytes) were cached, in no stretch "
+        "that "
+        "was long enough; under FSDP::all_gather (head)");
     EXPECT_THAT(render(memory_report(*trace), Format::table), HasSubstr("Out of memory"));
 }
 
@@ -496,7 +542,9 @@ TEST(MemoryOrigin, ThePageHasEveryRule) {
         return text.empty() ? "any" : "`" + std::string(text) + "`";
     };
     const auto rest = [](const OriginRule& rule) {
-        return " | " + std::string(name(rule.category)) + " | " + std::string(rule.reason) + " |";
+        return " | " + std::string(name(rule.category)) + " | " +
+               std::string(rule.in_step ? name(*rule.in_step) : "") + (rule.in_step ? " | " : "| ") +
+               std::string(rule.reason) + " |";
     };
     for (const OriginRule& rule : annotation_rules()) expect("| " + part(rule.name) + rest(rule));
     for (const OriginRule& rule : frame_rules())

@@ -28,6 +28,7 @@ AdviceFacts::AdviceFacts(const Trace& t, const Selection& s)
       memory(memory_report(t, s)),
       collectives(collectives_report(t, s)),
       path(critical_path(t, s)) {
+    if (trace.device.size() == 0) return;  // nothing can be said of what the device did in a step
     double ranks = 0;
     for (const RankSummary& rank : summary.ranks) {
         if (rank.steps.empty()) continue;

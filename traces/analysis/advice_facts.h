@@ -31,7 +31,9 @@ struct AdviceFacts {
     MemoryReport memory;
     CollectivesReport collectives;
     CriticalPathReport path;
-    double step_us = 0;  // mean window of a kept step, over the ranks that have one; 0: there is none
+    // Mean window of a kept step, over the ranks that have one. 0: there is none, or the trace holds no
+    // device work (a memory snapshot): then no rule about the time of a step finds evidence.
+    double step_us = 0;
 
     std::string_view config(std::string_view key) const;
     bool ours() const { return !config("parallel.mode").empty(); }  // the run of a job file

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "traces/analysis/advice_facts.h"
+#include "traces/store/memory_facts.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -130,7 +131,8 @@ void gradient_double_buffer(const AdviceFacts& f, Findings& found) {
 void near_the_limit(const AdviceFacts& f, Findings& found) {
     const DiagnosticRow* failure = nullptr;
     for (const DiagnosticRow& note : f.trace.diagnostics) {
-        if (note.severity == Severity::error && note.text.find("out of memory") != std::string::npos) {
+        if (note.severity == Severity::error &&
+            (note.text.find("out of memory") != std::string::npos || note.text.starts_with(kOutOfMemory))) {
             failure = &note;
         }
     }

@@ -20,6 +20,8 @@
 namespace shardscope::traces {
 namespace {
 
+constexpr std::string_view kOptimizerStep = "Optimizer.step#";  // PyTorch's annotation
+
 std::string in_words(std::int64_t bytes) {
     return fmt::format("{:.2f} MB ({} bytes)", static_cast<double>(bytes) / (1 << 20), bytes);
 }
@@ -33,13 +35,15 @@ class DeviceRows {
     // Returns when the last thing happened.
     std::int64_t write(bool cut) {
         last_ns_ = 0;
+        find_what_lives_in_steps();
         if (!cut) write_what_was_before();
         annotations_ = device_.annotations.begin();
-        for (const SnapshotEvent& event : device_.events) {
+        for (std::size_t i = 0; i < device_.events.size(); ++i) {
+            const SnapshotEvent& event = device_.events[i];
             const std::int64_t time = at(event.time_us);
             last_ns_ = std::max(last_ns_, time);
             open_.advance(annotations_, device_.annotations.end(), event.time_us);
-            write(event, time);
+            write(event, time, lives_in_step_[i]);
         }
         write_steps();
         return std::max(last_ns_, write_annotations());
@@ -50,6 +54,37 @@ class DeviceRows {
         MemoryCategory category = MemoryCategory::other;
         StringId annotation = StringId::empty, stack = StringId::empty;
     };
+
+    // Which allocations live when the optimizer steps: at the start of its annotation or, in a snapshot
+    // without any, at an allocation that an optimizer makes.
+    void find_what_lives_in_steps() {
+        const auto is_step = [](const AnnotationEdge& edge) {
+            return edge.start && edge.name.starts_with(kOptimizerStep);
+        };
+        auto edge = device_.annotations.begin();
+        const auto last = device_.annotations.end();
+        const bool annotated = std::any_of(edge, last, is_step);
+        lives_in_step_.assign(device_.events.size(), false);
+        std::unordered_map<std::uint64_t, std::size_t> live;  // address -> event; only what saw no step yet
+        const auto step = [&] {
+            for (const auto& [address, event] : live) lives_in_step_[event] = true;
+            live.clear();
+            steps_ = true;
+        };
+        for (std::size_t i = 0; i < device_.events.size(); ++i) {
+            const SnapshotEvent& event = device_.events[i];
+            for (; edge != last && edge->time_us <= event.time_us; ++edge) {
+                if (is_step(*edge)) step();
+            }
+            if (event.action == SnapshotAction::free) live.erase(event.address);
+            if (event.action != SnapshotAction::allocate) continue;
+            if (!annotated &&
+                frames_.text(frames_.stack(event.frames)).find("torch/optim/") != std::string_view::npos)
+                step();
+            live[event.address] = i;
+        }
+        if (std::any_of(edge, last, is_step)) step();
+    }
 
     std::int64_t at(std::int64_t time_us) const {
         return std::max<std::int64_t>(0, time_us - start_us_) * 1000;
@@ -78,7 +113,7 @@ class DeviceRows {
         const StringId before = sink_.intern(device_.events.empty() ? std::string_view() : kBeforeRecording);
         for (const LiveBlock& block : blocks.before()) {
             Allocation allocation{.annotation = before};
-            if (block.tag < unknown) tell_stack(allocation, frames[block.tag]);
+            if (block.tag < unknown) tell_stack(allocation, frames[block.tag], steps_);
             allocate(0, block.address, block.bytes, allocation, -1);
             unexplained -= block.bytes;
         }
@@ -94,12 +129,12 @@ class DeviceRows {
         allocated_ = total_;
     }
 
-    void write(const SnapshotEvent& event, std::int64_t time) {
+    void write(const SnapshotEvent& event, std::int64_t time, bool in_step) {
         switch (event.action) {
             case SnapshotAction::allocate: {
                 Allocation allocation;
-                tell_annotation(allocation, event);
-                tell_stack(allocation, event.frames);
+                tell_annotation(allocation, event, in_step);
+                tell_stack(allocation, event.frames, in_step);
                 allocate(time, event.address, event.bytes, allocation, stream(event.stream));
                 tell_allocated(time, event.bytes);
                 break;
@@ -127,9 +162,15 @@ class DeviceRows {
         }
     }
 
-    void tell_annotation(Allocation& allocation, const SnapshotEvent& event) {
+    static MemoryCategory category(const OriginRule* rule, bool in_step) {
+        if (rule == nullptr) return MemoryCategory::other;
+        return in_step ? rule->in_step.value_or(rule->category) : rule->category;
+    }
+
+    // `in_step`: the allocation lives when the optimizer steps.
+    void tell_annotation(Allocation& allocation, const SnapshotEvent& event, bool in_step) {
         for (std::size_t i = open_.size(); i-- > 0 && allocation.category == MemoryCategory::other;)
-            allocation.category = category_of_origin(open_[i]);
+            allocation.category = category(rule_of_origin(open_[i]), in_step);
         if (open_.size() > 0) {
             allocation.annotation = sink_.intern(open_[open_.size() - 1]);
         } else if (!event.metadata.empty()) {
@@ -137,12 +178,12 @@ class DeviceRows {
         }
     }
 
-    void tell_stack(Allocation& allocation, const Value& frames) {
+    void tell_stack(Allocation& allocation, const Value& frames, bool in_step) {
         allocation.stack = frames_.stack(frames);
         if (allocation.stack == StringId::empty || allocation.category != MemoryCategory::other) return;
-        const auto [known, added] = categories_.try_emplace(allocation.stack, MemoryCategory::other);
-        if (added) known->second = category_of_stack(frames_.text(allocation.stack));
-        allocation.category = known->second;
+        const auto [known, added] = rules_.try_emplace(allocation.stack, nullptr);
+        if (added) known->second = rule_of_stack(frames_.text(allocation.stack));
+        allocation.category = category(known->second, in_step);
     }
 
     void allocate(std::int64_t time, std::uint64_t address, std::int64_t bytes, const Allocation& allocation,
@@ -199,14 +240,19 @@ class DeviceRows {
 
     void tell_failure(const SnapshotEvent& event, std::int64_t time) {
         Allocation allocation;
-        tell_annotation(allocation, event);
-        tell_stack(allocation, event.frames);
+        tell_annotation(allocation, event, false);
+        tell_stack(allocation, event.frames, false);
         std::string text =
             fmt::format("{}{}: asked for {}; {} were active, {} held by the allocator", kOutOfMemory, rank_,
                         in_words(event.bytes), in_words(total_), in_words(reserved_));
         const std::int64_t device_free = static_cast<std::int64_t>(
             std::min(event.address, static_cast<std::uint64_t>(kMostSnapshotBytes)));
         text += fmt::format(", {} free on the device", in_words(device_free));
+        if (event.bytes > device_free)
+            text += fmt::format(": {} were missing", in_words(event.bytes - device_free));
+        if (reserved_ > total_)
+            text += fmt::format("; of what is held {} were cached, in no stretch that was long enough",
+                                in_words(reserved_ - total_));
         if (open_.size() > 0) text += fmt::format("; under {}", open_[open_.size() - 1]);
         if (const std::string_view place = asking_frame(frames_.text(allocation.stack)); !place.empty())
             text += fmt::format("; at {}", place);
@@ -232,7 +278,7 @@ class DeviceRows {
         int open = 0;
         for (auto edge = first; edge != last; ++edge) {
             if (edge == first) step.start = at(edge->time_us);
-            if (!named("Optimizer.step#", *edge)) continue;
+            if (!named(kOptimizerStep, *edge)) continue;
             open += edge->start ? 1 : -1;
             if (open < 0) open = 0;  // began before the recording
             if (edge->start || open > 0) continue;
@@ -274,7 +320,9 @@ class DeviceRows {
     AnnotationList::Position annotations_;
     OpenAnnotations open_;
     std::unordered_map<std::uint64_t, Allocation> live_;
-    std::unordered_map<StringId, MemoryCategory> categories_;  // by stack
+    std::unordered_map<StringId, const OriginRule*> rules_;  // by stack
+    std::vector<bool> lives_in_step_;                        // by event
+    bool steps_ = false;                                     // an optimizer steps in the recording
     std::unordered_map<std::uint64_t, int> streams_;
     std::unordered_set<std::uint64_t> requested_;  // addresses whose free was requested, not completed
     std::int64_t total_ = 0, allocated_ = 0, reserved_ = 0, last_ns_ = 0;

@@ -17,7 +17,8 @@ constexpr std::array kAnnotationRules = std::to_array<OriginRule>({
     {"", "nccl:all_gather", unsharded_parameters, "a gather that no range of FSDP names"},
     {"", "FSDP::post_backward_accumulate", unsharded_gradients,
      "FSDP2 adds up gradients before they are reduced"},
-    {"", "reduce", communication, "buffers of reduce-scatter and all-reduce, FSDP::post_backward_reduce"},
+    {"", "FSDP::post_backward_reduce", communication, "FSDP2's reduce-scatter and its buffers", gradients},
+    {"", "reduce", communication, "buffers of reduce-scatter and all-reduce"},
     {"", "nccl:", communication, "any other collective"},
     {"", "c10d::", communication, "any other collective"},
     {"", "Optimizer.step", optimizer_state,
@@ -27,21 +28,22 @@ constexpr std::array kAnnotationRules = std::to_array<OriginRule>({
 });
 
 constexpr std::array kFrameRules = std::to_array<OriginRule>({
-    {"_fsdp_collectives.py", "reduce", communication, "FSDP2's reduce-scatter and its buffers"},
+    {"_fsdp_collectives.py", "reduce", communication, "FSDP2's reduce-scatter and its buffers", gradients},
     {"_fsdp_collectives.py", "all_gather", unsharded_parameters, "FSDP2's gather and its buffers"},
     {"_fsdp_param.py", "all_gather_outputs", unsharded_parameters, "FSDP2's gathered parameters"},
     {"_fsdp_param.py", "unshard", unsharded_parameters, "FSDP2's gathered parameters"},
     {"_fsdp_param.py", "_init_sharded", parameters, "FSDP2's shards"},
     {"_flat_param.py", "unshard", unsharded_parameters, "FSDP1's gathered flat parameter"},
     {"_flat_param.py", "", parameters, "FSDP1's flat parameter and its shard"},
-    {"_runtime_utils.py", "reduce", communication, "FSDP1's reduce-scatter and its buffers"},
+    {"_runtime_utils.py", "reduce", communication, "FSDP1's reduce-scatter and its buffers", gradients},
     {"torch/optim/", "", optimizer_state, "state is made in the first step; later steps free what they take"},
     {"torch/nn/init.py", "", parameters, "weights are made"},
     {"", "reset_parameters", parameters, "weights are made"},
     {"torch/nn/modules/module.py", "_apply", parameters, "Module.to, Module.to_empty, Module.cuda"},
-    {"", "torch::autograd::AccumulateGrad", unsharded_gradients, "a weight's gradient is kept"},
+    {"", "torch::autograd::AccumulateGrad", unsharded_gradients, "a weight's gradient is kept", gradients},
     {"", "torch::autograd::Engine", activations,
-     "the backward pass: gradients of activations; those of weights cannot be told apart there"},
+     "the backward pass: gradients of activations; those of weights live until the optimizer steps",
+     gradients},
     {"torch/distributed/", "all_gather", unsharded_parameters, "a gather"},
     {"distributed_c10d.py", "", communication, "any other collective"},
     {"torch/utils/data/", "", activations, "input batches count as activations"},
@@ -74,23 +76,33 @@ std::span<const OriginRule> frame_rules() {
     return kFrameRules;
 }
 
-MemoryCategory category_of_origin(std::string_view annotation) {
+const OriginRule* rule_of_origin(std::string_view annotation) {
     for (const OriginRule& rule : kAnnotationRules) {
-        if (contains(annotation, rule.name)) return rule.category;
+        if (contains(annotation, rule.name)) return &rule;
     }
-    return other;
+    return nullptr;
 }
 
-MemoryCategory category_of_stack(std::string_view stack) {
+const OriginRule* rule_of_stack(std::string_view stack) {
     while (!stack.empty()) {
         const std::size_t end = stack.find('\n');
         const Frame frame = parts(stack.substr(0, end));
         for (const OriginRule& rule : kFrameRules) {
-            if (contains(frame.file, rule.file) && contains(frame.function, rule.name)) return rule.category;
+            if (contains(frame.file, rule.file) && contains(frame.function, rule.name)) return &rule;
         }
         stack.remove_prefix(end == std::string_view::npos ? stack.size() : end + 1);
     }
-    return other;
+    return nullptr;
+}
+
+MemoryCategory category_of_origin(std::string_view annotation) {
+    const OriginRule* rule = rule_of_origin(annotation);
+    return rule != nullptr ? rule->category : other;
+}
+
+MemoryCategory category_of_stack(std::string_view stack) {
+    const OriginRule* rule = rule_of_stack(stack);
+    return rule != nullptr ? rule->category : other;
 }
 
 }  // namespace shardscope::traces
