@@ -105,6 +105,80 @@ TEST(CompareParts, ModulesOfOtherWrapPoliciesHaveTheSamePaths) {
     EXPECT_DOUBLE_EQ(part(c, "Net_0/Linear_0 [FSDP]").runs[1].us, 2);
 }
 
+// The same blocks, each with a Linear of 5 us, under ranges of the given names from the root down.
+std::unique_ptr<Trace> run_of_blocks(const std::vector<std::string>& root,
+                                     const std::vector<std::vector<std::string>>& blocks) {
+    RunBuilder run;
+    run.step(0, 0, 0, 1'000'000);
+    std::int64_t at = 0;
+    for (const std::string& name : root) {
+        run.range(0, at, 900'000 - at, "nn.Module: " + name);
+        ++at;
+    }
+    int linear = 0;
+    for (const std::vector<std::string>& block : blocks) {
+        at += 20'000;
+        std::int64_t inside = at;
+        for (const std::string& name : block) {
+            run.range(0, inside, 2 * at + 15'000 - inside, "nn.Module: " + name);
+            ++inside;
+        }
+        run.range(0, at + 100, at + 10'000, "nn.Module: Linear_" + std::to_string(linear++));
+        run.kernel(0, at + 1'000, at + 6'000, at + 200, 7, "gemm");
+    }
+    return run.take();
+}
+
+// A model of two blocks: both runs have every one of its modules, and their Linears take as long.
+void expect_joined(const Trace& a, const Trace& b) {
+    const PartsComparison c = compare_parts({&a, &b}, CompareBy::module);
+    for (const char* name :
+         {"GPT_0", "GPT_0/Block_0", "GPT_0/Block_0/Linear_0", "GPT_0/Block_1", "GPT_0/Block_1/Linear_1"}) {
+        const ComparedPart& module = part(c, name);
+        EXPECT_TRUE(module.runs[0].present) << name;
+        EXPECT_TRUE(module.runs[1].present) << name;
+        EXPECT_DOUBLE_EQ(module.largest_difference(), 0) << name;
+    }
+    EXPECT_DOUBLE_EQ(part(c, "GPT_0/Block_1/Linear_1").runs[1].us, 5);
+}
+
+TEST(CompareParts, ModulesThatFsdp2RenamedAreJoinedWithTheirOwnClasses) {
+    const auto root = run_of_blocks({"FSDPGPT_0"}, {{"Block_0"}, {"Block_1"}});
+    const auto each = run_of_blocks({"FSDPGPT_0"}, {{"FSDPBlock_0"}, {"FSDPBlock_1"}});
+    const auto plain = run_of_blocks({"GPT_0"}, {{"Block_0"}, {"Block_1"}});
+    expect_joined(*root, *each);
+    expect_joined(*plain, *each);
+    const PartsComparison c = compare_parts({root.get(), each.get()}, CompareBy::module);
+    EXPECT_EQ(c.parts.size(), 5u) << "no module is gone or new";
+}
+
+// Both kinds are numbered from 0 on.
+TEST(CompareParts, ModulesOfAClassOfWhichFsdp2RenamedSomeAreJoined) {
+    const auto first = run_of_blocks({"FSDPGPT_0"}, {{"FSDPBlock_0"}, {"Block_0"}});
+    const auto each = run_of_blocks({"FSDPGPT_0"}, {{"FSDPBlock_0"}, {"FSDPBlock_1"}});
+    expect_joined(*first, *each);
+}
+
+TEST(CompareParts, ModulesUnderDdpAreJoinedWithThoseUnderFsdp) {
+    const auto ddp = run_of_blocks({"DistributedDataParallel_0", "GPT_0"}, {{"Block_0"}, {"Block_1"}});
+    const auto fsdp1 =
+        run_of_blocks({"FullyShardedDataParallel_0", "GPT_0"},
+                      {{"FullyShardedDataParallel_1", "Block_0"}, {"FullyShardedDataParallel_2", "Block_1"}});
+    const auto fsdp2 = run_of_blocks({"FSDPGPT_0"}, {{"FSDPBlock_0"}, {"FSDPBlock_1"}});
+    expect_joined(*ddp, *fsdp1);
+    expect_joined(*fsdp1, *fsdp2);
+    EXPECT_TRUE(
+        part(compare_parts({ddp.get(), fsdp1.get()}, CompareBy::module), "GPT_0 [DDP]").runs[0].present);
+}
+
+TEST(CompareParts, ModulesUnderAWrapperForCheckpointingAreJoined) {
+    const auto kept = run_of_blocks({"GPT_0"}, {{"Block_0"}, {"Block_1"}});
+    const auto again =
+        run_of_blocks({"GPT_0"}, {{"FullyShardedDataParallel_0", "CheckpointWrapper_0", "Block_0"},
+                                  {"CheckpointWrapper_1", "Block_1"}});
+    expect_joined(*kept, *again);
+}
+
 TEST(CompareParts, OperatorsHaveTheDeviceTimeThatTheyLaunchThemselves) {
     const auto run_with = [](std::int64_t gemm_ns) {
         RunBuilder run;

@@ -180,13 +180,5 @@ TEST(Places, AreTheLongestEventOfThePart) {
     EXPECT_FALSE(longest_of_part(*trace, CompareBy::kernel, "no such kernel", {}).found);
 }
 
-TEST(Places, WrappersAreNoPartOfAJoinedPath) {
-    EXPECT_EQ(joined_path("FullyShardedDataParallel_0/GPT_0/FullyShardedDataParallel_1/Block_0"),
-              "GPT_0/Block_0");
-    EXPECT_EQ(joined_path("GPT_0"), "GPT_0");
-    EXPECT_EQ(joined_path("GPT_0/FullyShardedDataParallel_3"), "GPT_0/FullyShardedDataParallel_3")
-        << "a wrapper around nothing is itself";
-}
-
 }  // namespace
 }  // namespace shardscope::viewer

@@ -90,6 +90,7 @@ TEST(PartsModel, WhatOneRunLacksIsNewOrGone) {
     EXPECT_EQ(cell(model, 1, "run2_us"), "-");
     EXPECT_EQ(cell(model, 1, "run2_percent"), "gone");
     EXPECT_EQ(cell(model, 1, "run2_difference_us"), "-5.0");
+    EXPECT_EQ(model.ink(1, column(model, "run2_percent")), theme::text_dim()) << "neither better nor worse";
 }
 
 TEST(PartsModel, WhatNeitherRunHasDoesNotDiffer) {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "traces/analysis/matching.h"
+#include "traces/analysis/module_join.h"
 #include "traces/analysis/modules.h"
 #include "traces/analysis/operators.h"
 #include "traces/analysis/step_windows.h"
@@ -140,16 +141,13 @@ RunParts units_of(const Trace& trace, const Selection& selection) {
     return parts;
 }
 
-// `take(path, node)` for every row of a view. Wrappers are no part of a path, so that runs with other wrap
-// policies have the same paths: what a wrapper itself launches is its module's with "[FSDP]".
+// `take(path, node)` for every row of a view, by its own path.
 template <typename Take>
 void each_module(const std::vector<ModuleNode>& nodes, const std::string& path, const Take& take) {
     for (const ModuleNode& node : nodes) {
-        const bool wrapper = node.name.starts_with("FullyShardedDataParallel_") && !node.children.empty();
-        const std::string& name = wrapper ? node.children.front().name : node.name;
-        const std::string own = path.empty() ? name : path + "/" + name;
-        take(wrapper ? own + " [FSDP]" : own, node);
-        each_module(node.children, wrapper ? path : own, take);
+        const std::string own = path.empty() ? node.name : path + "/" + node.name;
+        take(own, node);
+        each_module(node.children, own, take);
     }
 }
 
@@ -186,10 +184,16 @@ RunParts sampled(const Trace& trace, const std::map<std::int64_t, int>& kept, co
 }
 
 RunParts modules_of(const Trace& trace, const std::map<std::int64_t, int>& kept, const Selection& selection) {
+    std::map<int, JoinedPaths> joined;  // by rank: of all kept steps, which come first
     return sampled(trace, kept, selection, [&](const Selection& part, const auto& take) {
         for (const RankModules& rank : module_view(trace, part).ranks) {
+            const auto [names, added] = joined.try_emplace(rank.rank);
+            if (added) names->second = joined_paths(rank);
+            const JoinedPaths& known = names->second;
             each_module(rank.modules, "", [&](const std::string& path, const ModuleNode& node) {
-                take(path, node.device_self_us * 1e3, static_cast<double>(node.occurrences));
+                const auto name = known.find(path);
+                take(name != known.end() ? name->second : path, node.device_self_us * 1e3,
+                     static_cast<double>(node.occurrences));
             });
         }
     });

@@ -16,10 +16,10 @@ namespace shardscope::traces {
 
 struct Trace;
 
-// module: device time launched in the module itself, children not included ("GPT_0/Block_3/Linear_1", without
-// FSDP's wrappers; "... [FSDP]" what the wrapper launched). kernel: device time by kernel name. collective:
-// device time by operation and unit. unit: device time of the unit's gathers and reductions, by unit and
-// phase. operator: device time launched in the operator itself, operators inside it not included.
+// module: device time launched in the module itself, children not included ("GPT_0/Block_3/Linear_1", joined
+// as module_join.h says; "... [FSDP]" what the wrapper launched). kernel: device time by kernel name.
+// collective: device time by operation and unit. unit: device time of the unit's gathers and reductions, by
+// unit and phase. operator: device time launched in the operator itself, operators inside it not included.
 enum class CompareBy { module, kernel, collective, unit, operation };
 inline constexpr std::array<std::string_view, 5> kCompareByNames = {"module", "kernel", "collective", "unit",
                                                                     "operator"};

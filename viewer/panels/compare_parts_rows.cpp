@@ -209,6 +209,8 @@ Color PartsModel::ink(std::size_t row, std::size_t column) const {
     if (what != What::difference && what != What::change) return 0;
     const ComparedPart& part = comparison_->parts[row];
     const std::size_t run = what_[column].run;
+    // What only one of the runs has is no change for better or worse.
+    if (!part.runs[run].present || !part.runs.front().present) return theme::text_dim();
     return change_ink(part.runs[run].us * factor_[run] - part.runs.front().us * factor_[0],
                       inside(part, run));
 }
@@ -339,8 +341,9 @@ std::string ComparedModules::text(std::size_t row, std::size_t column) const {
 Color ComparedModules::ink(std::size_t row, std::size_t column) const {
     const What what = what_[column].what;
     if (what != What::difference && what != What::change) return 0;
-    const std::size_t run = what_[column].run;
-    return change_ink(sums_[row * runs_ + run].total - sums_[row * runs_].total, false);
+    const Sums &sums = sums_[row * runs_ + what_[column].run], &first = sums_[row * runs_];
+    if (!sums.present || !first.present) return theme::text_dim();
+    return change_ink(sums.total - first.total, false);
 }
 
 }  // namespace shardscope::viewer

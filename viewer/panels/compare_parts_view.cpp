@@ -35,6 +35,28 @@ std::string_view plural_of(CompareBy by) {
     return {};
 }
 
+std::string measured(CompareBy by, bool per_step) {
+    const char* what = "";
+    switch (by) {
+        case CompareBy::module:
+            what = "Device time of what each module launches itself, without the modules in it";
+            break;
+        case CompareBy::kernel:
+            what = "Device time by kernel";
+            break;
+        case CompareBy::collective:
+            what = "Device time of the collectives";
+            break;
+        case CompareBy::unit:
+            what = "Device time of each unit's gathers and reductions";
+            break;
+        case CompareBy::operation:
+            what = "Device time of what each operator launches itself";
+            break;
+    }
+    return fmt::format("{}; one rank in the mean, {}.", what, per_step ? "a step" : "all steps");
+}
+
 std::string_view what_to_record(CompareBy by) {
     switch (by) {
         case CompareBy::module:
@@ -83,6 +105,7 @@ void ComparePartsView::draw(Session& session, const ComparedRuns& runs, CompareB
     take(page, parts, runs, per_step);
     const std::string id = fmt::format("compare.{}", traces::kCompareByNames[static_cast<std::size_t>(by)]);
     draw_run_legend(runs);
+    note(measured(by, per_step));
     std::optional<std::size_t> opened;
     std::string name;
     if (by == CompareBy::module) {

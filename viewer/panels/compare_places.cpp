@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "traces/analysis/matching.h"
+#include "traces/analysis/module_join.h"
 #include "traces/analysis/modules.h"
 #include "traces/analysis/step_windows.h"
 
@@ -16,8 +17,6 @@ namespace {
 using traces::CompareBy;
 using traces::DeviceKind;
 using traces::Trace;
-
-constexpr std::string_view kWrapper = "FullyShardedDataParallel_", kOfWrapper = " [FSDP]";
 
 std::string unit_name(const Trace& trace, std::int32_t unit) {
     const auto row = std::find_if(trace.units.begin(), trace.units.end(),
@@ -67,20 +66,17 @@ PartPlace longest_operator(const Trace& trace, const std::string& name, const tr
     return longest.place();
 }
 
+// `name` is a joined path; a rank's rows are joined as compare_parts() joins them.
 PartPlace longest_module_call(const Trace& trace, const std::string& name,
                               const traces::Selection& selection) {
-    const bool wrapper = name.ends_with(kOfWrapper);
-    const std::string path = wrapper ? name.substr(0, name.size() - kOfWrapper.size()) : name;
     Longest longest;
+    const traces::ModuleView view = traces::module_view(trace, selection);
+    std::size_t r = 0;
     for (const traces::RankModuleCalls& rank : traces::module_calls(trace, selection)) {
-        for (std::size_t m = 0; m < rank.modules.size(); ++m) {
-            const traces::CallsOfModule& module = rank.modules[m];
-            const std::string last = module.path.substr(module.path.rfind('/') + 1);
-            // A wrapper goes by the module that it wraps, which stands behind it.
-            const bool wraps = last.starts_with(kWrapper) && m + 1 < rank.modules.size() &&
-                               rank.modules[m + 1].path.starts_with(module.path + "/");
-            if (wraps != wrapper || joined_path(wraps ? rank.modules[m + 1].path : module.path) != path)
-                continue;
+        const traces::JoinedPaths joined = traces::joined_paths(view.ranks[r++]);
+        for (const traces::CallsOfModule& module : rank.modules) {
+            const auto known = joined.find(module.path);
+            if (known == joined.end() || known->second != name) continue;
             for (const traces::ModuleCall& call : module.calls) {
                 const auto i = static_cast<std::size_t>(call.range);
                 longest.take({trace.ranges.start[i], trace.ranges.end[i]},
@@ -93,18 +89,6 @@ PartPlace longest_module_call(const Trace& trace, const std::string& name,
 }
 
 }  // namespace
-
-std::string joined_path(const std::string& path) {
-    std::string joined;
-    for (std::size_t from = 0; from <= path.size();) {
-        const std::size_t to = std::min(path.find('/', from), path.size());
-        const std::string name = path.substr(from, to - from);
-        const bool wrapper = name.starts_with(kWrapper) && to < path.size();
-        if (!wrapper) joined += (joined.empty() ? "" : "/") + name;
-        from = to + 1;
-    }
-    return joined;
-}
 
 PartPlace longest_of_part(const Trace& trace, CompareBy by, const std::string& name,
                           const traces::Selection& selection) {

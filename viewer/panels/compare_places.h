@@ -22,8 +22,4 @@ struct PartPlace {
 PartPlace longest_of_part(const traces::Trace& trace, traces::CompareBy by, const std::string& name,
                           const traces::Selection& selection);
 
-// "FullyShardedDataParallel_0/GPT_0/FullyShardedDataParallel_1/Block_0" -> "GPT_0/Block_0": the path under
-// which compare_parts() joins modules.
-std::string joined_path(const std::string& path);
-
 }  // namespace shardscope::viewer
