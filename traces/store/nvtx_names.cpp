@@ -45,14 +45,17 @@ bool is_json(std::string_view value) {
     });
 }
 
-// A path in a model: "layers.0", "model.decoder.mlp": words, of which one at least is a number or lower case.
+// A path in a model: "layers.0", "model.decoder.mlp". A function of a class is none, as FSDP's own ranges
+// are: "FullyShardedDataParallel._pre_forward".
 bool is_module_path(std::string_view text) {
     if (text.find('.') == text.npos || text.starts_with("torch.")) return false;
-    bool last = false;
+    bool last = false, after_class = false;
     while (!last) {
         const auto dot = text.find('.');
         last = dot == text.npos;
         const std::string_view word = text.substr(0, dot);
+        if (last && after_class && !all_digits(word)) return false;
+        after_class = !word.empty() && is_upper(word[0]);
         if (word.empty() || !std::all_of(word.begin(), word.end(), is_word)) return false;
         if (is_digit(word[0]) && !all_digits(word)) return false;  // a version: "2a.1"
         if (!last) text.remove_prefix(dot + 1);
