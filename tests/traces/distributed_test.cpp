@@ -8,11 +8,14 @@
 #include "traces/analysis/matching.h"
 #include "traces/analysis/scaling.h"
 #include "traces/analysis/stragglers.h"
+#include "traces/report/report.h"
 #include "traces/store/names.h"
 
 namespace shardscope::traces {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -219,6 +222,48 @@ TEST(Scaling, SpeedUpAndEfficiencyAreAgainstTheFewestRanks) {
     ASSERT_THAT(report.runs[1].operations, SizeIs(1));
     EXPECT_DOUBLE_EQ(report.runs[1].operations[0].us, 0.45);
     EXPECT_DOUBLE_EQ(report.runs[1].operations[0].count, 1);
+}
+
+std::unique_ptr<Trace> run_of_model(int ranks, const std::vector<std::pair<std::string, std::string>>& config,
+                                    std::int64_t parameters) {
+    RunBuilder run(ranks);
+    run.sink().add(RunInfoRow{"data.batch", "4"});
+    for (const auto& [key, value] : config) run.sink().add(RunInfoRow{key, value});
+    run.sink().add(ModuleRow{.id = 0, .name = "Net_0", .parameters = parameters});
+    for (int rank = 0; rank < ranks; ++rank) {
+        run.step(rank, 0, 0, 1000);
+        run.kernel(rank, 0, 900, 0);
+    }
+    return run.take();
+}
+
+TEST(Scaling, GivesNoSpeedUpBetweenUnlikeModels) {
+    const auto gpt = run_of_model(4, {{"model.type", "gpt"}, {"parallel.mode", "fsdp"}}, 1000);
+    const auto mlp = run_of_model(2, {{"model.type", "mlp"}, {"parallel.mode", "ddp"}}, 100);
+    const ScalingReport report = scaling_report({gpt.get(), mlp.get()});
+    EXPECT_FALSE(report.runs[1].same_model);
+    EXPECT_DOUBLE_EQ(report.runs[1].speed_up, 0);
+    EXPECT_EQ(report.runs[1].grew, -1);
+    EXPECT_THAT(report.runs[1].differs,
+                ElementsAre("model.type (mlp, gpt)", "parallel.mode (ddp, fsdp)", "parameters (100, 1000)"));
+    const std::string text = render(report, Format::table);
+    EXPECT_THAT(text, HasSubstr("trains another model than"));
+    EXPECT_THAT(text, HasSubstr("model.type (mlp, gpt)"));
+    // Without a configuration the number of parameters tells it.
+    const auto large = run_of_model(4, {}, 1000), small = run_of_model(2, {}, 100);
+    EXPECT_DOUBLE_EQ(scaling_report({large.get(), small.get()}).runs[1].speed_up, 0);
+}
+
+TEST(Scaling, NamesWhatDiffersBesideTheSize) {
+    const auto fsdp =
+        run_of_model(4, {{"model.type", "gpt"}, {"parallel.mode", "fsdp"}, {"run.ranks", "4"}}, 1000);
+    const auto ddp =
+        run_of_model(2, {{"model.type", "gpt"}, {"parallel.mode", "ddp"}, {"run.ranks", "2"}}, 1000);
+    const ScalingReport report = scaling_report({fsdp.get(), ddp.get()});
+    EXPECT_TRUE(report.runs[1].same_model);
+    EXPECT_GT(report.runs[1].speed_up, 0);
+    EXPECT_THAT(report.runs[1].differs, ElementsAre("parallel.mode (ddp, fsdp)"));
+    EXPECT_THAT(render(report, Format::table), HasSubstr("differs from"));
 }
 
 TEST(Scaling, WithoutABatchThereIsNoSpeedUp) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
+#include "traces/analysis/compare.h"
 
 namespace shardscope::traces {
 namespace {
@@ -155,6 +156,26 @@ TEST_F(Explained, EachStepHasItsPeakAndTheLastStoredPredictionHoldsOn) {
     EXPECT_THAT(steps[2].predicted, Optional(600));
     EXPECT_EQ(steps[0].reserved_bytes, kNone);
     EXPECT_EQ(steps[0].active_bytes, kNone);
+}
+
+// A run of one step: the optimizer's state is made at its end, and the account's peak is that of the second
+// step, which was not run.
+TEST(ExplainedMemory, OfTheFirstStepAloneStandsBesideThePredictionOfTheFirstStep) {
+    RunBuilder run;
+    run.step(0, 0, 0, 100);
+    run.allocate(0, 10, 1, 400);
+    run.sink().add(PredictionRow{.rank = 0, .peak_bytes = 600, .at_peak = {}, .where = "later steps"});
+    run.sink().add(PredictionPartRow{0, PredictionPart::unit, -1, 600, {}});
+    run.sink().add(PredictionPartRow{0, PredictionPart::step, 0, 400, {}});
+    run.sink().add(PredictionPartRow{0, PredictionPart::step, 1, 600, {}});
+    const auto trace = run.take();
+    const RankMemory rank = memory_report(*trace).ranks.at(0);
+    EXPECT_EQ(rank.peak_bytes, 400);
+    EXPECT_EQ(rank.predicted_of_steps, 400);
+    EXPECT_THAT(rank.predicted_step, Optional(1));
+    EXPECT_FALSE(rank.prediction_applies) << "its parts are of another step";
+    EXPECT_FALSE(rank.units.front().predicted.has_value());
+    EXPECT_EQ(compare({trace.get()}).runs[0].predicted_peak_bytes, 400);
 }
 
 TEST_F(Explained, ThePredictionOfThePeakAppliesToTheStepsThatReachItOnly) {

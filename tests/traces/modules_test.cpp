@@ -113,6 +113,45 @@ TEST(Modules, RecomputationInTheBackwardAddsNoOccurrence) {
     EXPECT_DOUBLE_EQ(net.children[0].backward_host_us, us(100));
 }
 
+// Of the backward's 100 ns the block's forward took 60 once more, and its Linear 30 of them.
+TEST(Modules, RecomputationIsToldApartFromTheRestOfTheBackward) {
+    RunBuilder run;
+    describe_modules(run);
+    forward(run, 0);
+    run.range(0, 200, 300, "autograd::engine::evaluate_function: CheckpointFunctionBackward", 1);
+    run.range(0, 205, 265, "nn.Module: FullyShardedDataParallel_1", 1);
+    run.range(0, 210, 240, "nn.Module: Linear_0", 2);
+    run.kernel(0, 400, 440, 215);  // launched by what is computed again
+    run.kernel(0, 440, 500, 270);  // by the backward itself
+    const auto trace = run.take();
+    const ModuleNode net = module_view(*trace).ranks[0].modules[0];
+    const ModuleNode& unit = net.children[0];
+    const ModuleNode& linear = unit.children[0];
+    EXPECT_EQ(linear.recomputations, 1);
+    EXPECT_DOUBLE_EQ(linear.recompute_host_us, us(30));
+    EXPECT_DOUBLE_EQ(linear.recompute_device_us, us(40));
+    EXPECT_EQ(unit.recomputations, 1);
+    EXPECT_DOUBLE_EQ(unit.recompute_host_us, us(60));
+    EXPECT_DOUBLE_EQ(unit.recompute_device_us, us(40));
+    EXPECT_DOUBLE_EQ(unit.backward_host_us, us(100));
+    EXPECT_DOUBLE_EQ(unit.backward_device_us, us(40 + 60));
+    EXPECT_EQ(net.children[1].recomputations, 0);
+}
+
+// FSDP1's hook before the backward runs under the operator that made the unit's output; it waits for the
+// unit.
+TEST(Modules, TheWaitOfAHookIsThatOfTheUnitAndNotOfTheModuleInIt) {
+    RunBuilder run;
+    run.range(0, 0, 100, "nn.Module: FullyShardedDataParallel_0");
+    run.range(0, 10, 90, "nn.Module: Linear_0");
+    run.range(0, 20, 60, "FullyShardedDataParallel._pre_backward_hook");
+    run.range(0, 30, 50, "FullyShardedDataParallel.rate_limiter");
+    const auto trace = run.take();
+    const ModuleNode unit = module_view(*trace).ranks[0].modules[0];
+    EXPECT_DOUBLE_EQ(unit.unshard_wait_us, us(20));
+    EXPECT_DOUBLE_EQ(unit.children[0].unshard_wait_us, 0);
+}
+
 TEST(Modules, AHookInsideAForwardCallIsPartOfThatCall) {
     RunBuilder run;
     describe_modules(run);

@@ -23,6 +23,8 @@ inline ExecutionSummary sample_summary() {
     rank.steps[1].number = 4;
     rank.cut_steps = 1;
     rank.average_step_us = 2000;
+    rank.median_step_us = 1990;
+    rank.average_host_step_us = 1700;
     rank.average_us[0] = 1500;
     rank.average_us[7] = 500;
     RankSummary idle;

@@ -10,7 +10,9 @@
 namespace shardscope::traces {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 using Json = nlohmann::json;
 
@@ -23,7 +25,7 @@ Json json_of(const Result& result) {
 
 // clang-format off
 constexpr const char* kSummaryTable =
-R"(Rank 0: mean of 2 steps (1 at the end cut off and left out)
+R"(Rank 0: mean of 2 steps (1 at the end cut off and left out); median 1,990.0 us, host step 1,700.0 us
 Category           Time (us)  Percent
 ─────────────────  ─────────  ───────
 Average Step Time    2,000.0   100.00
@@ -48,6 +50,8 @@ Runtime                  0.0     0.00
 DataLoader               0.0     0.00
 CPU Exec                 0.0     0.00
 Other                    0.0     0.00
+A step's time is its window: from the end of the device work before it to the end of its own. The host step is its range
+on the host. The median leaves out the run's first step.
 )";
 
 constexpr const char* kModulesTable =
@@ -173,8 +177,8 @@ train.extra                            -             1
 Ranks                                  4             4
 Steps                                 18            18
 ───────────────────────────  ───────────  ────────────  ─────────────────
-Step time, mean (us)             2,000.0       2,010.0  ~ +10.0 (+0.50 %)
 Step time, median (us)           1,990.0       1,990.0                  =
+Step time, mean (us)             2,000.0       2,010.0  ~ +10.0 (+0.50 %)
 Step time, spread (us)              20.0          20.0                  =
   Kernel (us)                    1,500.0       1,500.0                  =
   Memcpy (us)                        0.0           0.0                  =
@@ -196,7 +200,7 @@ all_gather (count/step)             0.00         16.00             +16.00
 all_gather (MB/step)                0.00         32.00             +32.00
 all_gather (us/step)                 0.0       2,000.0           +2,000.0
 MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the difference lies inside the spread of the steps
-(half the interquartile range).
+(half the interquartile range). The median and the spread leave out a run's first step, which warms up.
 )";
 
 constexpr const char* kInfoTable =
@@ -231,6 +235,41 @@ TEST(Report, TablesForPeople) {
 }
 
 // A prediction of the whole run says nothing about the parts of another step's peak.
+TEST(Report, OfTracesWithoutStepsNothingIsSaidAStep) {
+    Comparison comparison = sample_comparison();
+    for (RunColumn& run : comparison.runs) run.stepped = false;
+    const std::string whole = render(comparison, Format::table);
+    EXPECT_THAT(whole, Not(HasSubstr("/step")));
+    EXPECT_THAT(whole, Not(HasSubstr("Step time")));
+    EXPECT_THAT(whole, HasSubstr("Whole trace (us)"));
+    EXPECT_THAT(whole, HasSubstr("figures are of the whole trace"));
+    EXPECT_FALSE(json_of(comparison)["runs"][0]["stepped"]);
+
+    ExecutionSummary summary = sample_summary();
+    summary.stepped = false;
+    const std::string text = render(summary, Format::table);
+    EXPECT_THAT(text, HasSubstr("Rank 0: the whole trace, which names no steps"));
+    EXPECT_THAT(text, Not(HasSubstr("Average Step Time")));
+    EXPECT_THAT(text, Not(HasSubstr("mean of")));
+
+    CollectivesReport collectives = sample_collectives();
+    collectives.stepped = false;
+    EXPECT_THAT(render(collectives, Format::table), Not(HasSubstr("/step")));
+}
+
+TEST(Report, TheFirstStepsPredictionStandsBesideTheFirstStepsPeak) {
+    MemoryReport memory = sample_memory();
+    RankMemory& rank = memory.ranks[0];
+    rank.prediction_applies = false;
+    rank.predicted_of_steps = rank.peak_bytes;
+    rank.predicted_step = 1;
+    EXPECT_THAT(render(memory, Format::table),
+                AllOf(HasSubstr("predicted for the steps shown 3,145,728 bytes (the same)"),
+                      HasSubstr("3,145,216 bytes from step 1 on")));
+    EXPECT_EQ(json_of(memory)["ranks"][0]["predicted_of_steps_bytes"], 3 << 20);
+    EXPECT_EQ(json_of(memory)["ranks"][0]["predicted_step"], 1);
+}
+
 TEST(Report, APredictionThatDoesNotApplyIsToldButNotCompared) {
     MemoryExplanation explanation = sample_explanation();
     RankMemory& rank = explanation.ranks[0].memory;

@@ -70,6 +70,23 @@ TEST(Summary, EachInstantGoesToTheFirstCategoryThatCoversIt) {
     EXPECT_EQ(ns(step, TimeCategory::other), 20);          // 80..100
 }
 
+// The host is through with a step after 100 ns, the device after 150: two lengths, and each has its name.
+TEST(Summary, KnowsTheHostStepBesideTheWindow) {
+    RunBuilder run;
+    for (std::int64_t step = 0; step < 3; ++step) {
+        run.step(0, step, step * 100, step * 100 + 100);
+        run.kernel(0, step * 150 + 5, step * 150 + 150, step * 100 + 1);
+    }
+    const auto trace = run.take();
+    const ExecutionSummary summary = summarize(*trace);
+    EXPECT_TRUE(summary.stepped);
+    EXPECT_EQ(summary.ranks[0].steps[2].window_end - summary.ranks[0].steps[2].window_start, 150);
+    EXPECT_EQ(summary.ranks[0].steps[2].host_ns, 100);
+    EXPECT_DOUBLE_EQ(summary.ranks[0].average_host_step_us, 0.1);
+    EXPECT_DOUBLE_EQ(summary.ranks[0].median_step_us, 0.15);
+    EXPECT_EQ(summarize(*trace, {.from_ns = 250}).ranks[0].steps.back().host_ns, 50);
+}
+
 TEST(Summary, PercentIsOfTheMeanWindow) {
     RunBuilder run;
     run.step(0, 0, 0, 1000);

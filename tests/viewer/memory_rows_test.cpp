@@ -214,6 +214,21 @@ TEST(MemoryWords, SayWhenThePeakWasAndWhatWasForetold) {
     EXPECT_EQ(prediction(trace, memory), "Predicted 3.00 MB, exact (first step).");
 }
 
+// A run of one step, whose predicted peak is that of the steps after it.
+TEST(MemoryWords, CompareTheFirstStepWithThePredictionOfTheFirstStep) {
+    traces::Trace trace;
+    RankMemory memory;
+    memory.peak_bytes = 3 << 20;
+    memory.predicted_peak_bytes = 5 << 20;
+    memory.prediction_applies = false;
+    memory.predicted_of_steps = 3 << 20;
+    memory.predicted_step = 1;
+    EXPECT_EQ(prediction(trace, memory), "Predicted for these steps 3.00 MB, exact; 5.00 MB from step 1 on.");
+    memory.predicted_of_steps = 2 << 20;
+    EXPECT_EQ(prediction(trace, memory),
+              "Predicted for these steps 2.00 MB, off by 1.00 MB; 5.00 MB from step 1 on.");
+}
+
 TEST(MemoryWords, RunsAreMovedToBeginTheirFirstCommonStepTogether) {
     traces::Trace here, there;
     here.steps = {{.rank = 0, .number = 1, .start = 100, .end = 200},

@@ -131,6 +131,7 @@ CollectivesReport collectives_report(const Trace& trace, const Selection& select
 
     const std::vector<KindUnions> unions = device_unions(trace);
     CollectivesReport report;
+    report.stepped = !trace.steps.empty();
     for (const int r : selected_ranks(trace, selection)) {
         const auto at = static_cast<std::size_t>(r);
         const auto kept = static_cast<std::int64_t>(selected_windows(steps.ranks[at], selection).size());

@@ -36,6 +36,7 @@ struct RankCollectives {
 
 struct CollectivesReport {
     std::vector<RankCollectives> ranks;
+    bool stepped = true;  // false: the trace names no steps, and figures per step are of the whole trace
 };
 
 // Communication kernels without collective metadata (an Nsight export without NCCL's ranges, an old Kineto

@@ -61,6 +61,7 @@ void fill_times(const Trace& trace, const Selection& selection, RunColumn& run) 
     const ExecutionSummary summary = summarize(trace, selection);
     const std::vector<int> selected = selected_ranks(trace, selection);  // in the summary's order
     run.ranks = static_cast<int>(selected.size());
+    run.stepped = !trace.steps.empty();
     const std::vector<KindUnions> unions = device_unions(trace);
     FiguresByStep by_step;
     double ranks = 0;
@@ -93,7 +94,9 @@ void fill_times(const Trace& trace, const Selection& selection, RunColumn& run) 
         *sum /= ranks;
     }
     for (double& sum : run.categories_us) sum /= ranks;
-    const Spread step = spread_over_steps(by_step, [](const StepFigures& f) { return f.window; });
+    FiguresByStep settled = by_step;
+    if (const auto warm_up = warm_up_step(trace); warm_up && settled.size() > 2) settled.erase(*warm_up);
+    const Spread step = spread_over_steps(settled, [](const StepFigures& f) { return f.window; });
     run.median_step_us = step.median;
     run.spread_step_us = step.spread;
     for (std::size_t c = 0; c < run.categories_us.size(); ++c) {
@@ -116,7 +119,8 @@ void fill_memory(const Trace& trace, const Selection& selection, RunColumn& run)
     if (most == memory.ranks.end()) return;
     run.peak_bytes = most->peak_bytes;
     run.at_peak = most->at_peak;
-    run.predicted_peak_bytes = most->predicted_peak_bytes;
+    const bool whole = most->prediction_applies || most->predicted_of_steps < 0;
+    run.predicted_peak_bytes = whole ? most->predicted_peak_bytes : most->predicted_of_steps;
 }
 
 void fill_collectives(const Trace& trace, const Selection& selection, RunColumn& run) {
@@ -162,7 +166,8 @@ const std::string* find_value(const Trace& trace, std::string_view key) {
     return nullptr;
 }
 
-// Keys with another value (or none) in some run, in the order in which the runs name them.
+}  // namespace
+
 std::vector<std::string> differing_keys(const std::vector<const Trace*>& traces) {
     std::vector<std::string> differing;
     std::set<std::string, std::less<>> seen = {"run.trace", "run.overwrite"};
@@ -178,8 +183,6 @@ std::vector<std::string> differing_keys(const std::vector<const Trace*>& traces)
     }
     return differing;
 }
-
-}  // namespace
 
 Spread spread_of(std::vector<double> values) {
     if (values.empty()) return {};
@@ -219,7 +222,7 @@ bool inside_spread(double a, double a_spread, double b, double b_spread) {
 }
 
 bool inside_spread(const RunColumn& a, const RunColumn& b) {
-    return inside_spread(a.average_step_us, a.spread_step_us, b.average_step_us, b.spread_step_us);
+    return inside_spread(a.median_step_us, a.spread_step_us, b.median_step_us, b.spread_step_us);
 }
 
 }  // namespace shardscope::traces

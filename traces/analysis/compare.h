@@ -26,8 +26,9 @@ struct RunColumn {
     std::string file;
     std::vector<std::pair<std::string, std::string>> config;  // only the keys that differ between the runs
     int ranks = 0;
-    double average_step_us = 0, median_step_us = 0,
-           spread_step_us = 0;  // spread: half the interquartile range
+    // Of the steps' windows. The median is the headline: it and the spread (half the interquartile range)
+    // leave out the trace's first step, which warms up, where three or more are kept.
+    double average_step_us = 0, median_step_us = 0, spread_step_us = 0;
     std::array<double, kTimeCategories> categories_us{};
     std::int64_t peak_bytes = 0;  // of the rank with the largest
     CategoryBytes at_peak{};
@@ -37,9 +38,10 @@ struct RunColumn {
     double device_busy_percent = 0;           // union of all device events / window
     std::vector<OperationStats> collectives;  // rank-averaged, by operation; whole run
 
-    std::int64_t steps = 0;                  // kept, of the rank with the most
-    double mean_steps = 0;                   // kept, mean over the ranks that kept any: what figures per step
-                                             // times this is, is the whole run's
+    bool stepped = true;     // false: the trace names no steps, and what is "per step" is of the whole trace
+    std::int64_t steps = 0;  // kept, of the rank with the most
+    double mean_steps = 0;   // kept, mean over the ranks that kept any: what figures per step
+                             // times this is, is the whole run's
     std::int64_t predicted_peak_bytes = -1;  // the memory account's, of the same rank; -1 none stored
     std::array<Spread, kTimeCategories> categories_spread{};
     Spread communication_spread, exposed_communication_spread, memcpy_spread, device_busy_spread;
@@ -55,7 +57,12 @@ Comparison compare(const std::vector<const Trace*>& traces, const Selection& sel
 // The same with a selection for each run.
 Comparison compare(const std::vector<const Trace*>& traces, const std::vector<Selection>& selections);
 
-// True where |a - b| lies inside the larger spread of the two runs: no difference can be claimed.
+// Keys of the configuration with another value (or none) in some run, in the order in which the runs name
+// them; none that name the output.
+std::vector<std::string> differing_keys(const std::vector<const Trace*>& traces);
+
+// True where the medians' |a - b| lies inside the larger spread of the two runs: no difference can be
+// claimed.
 bool inside_spread(const RunColumn& a, const RunColumn& b);
 // The same for any figure: two means and the spreads of their steps.
 bool inside_spread(double a, double a_spread, double b, double b_spread);

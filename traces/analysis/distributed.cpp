@@ -49,6 +49,7 @@ class Analysis {
         }
         keep_slowest();
         report_.hosts = hosts_.take();
+        report_.stepped = !trace_.steps.empty();
         report_.stopped = stop_report(trace_);
         return std::move(report_);
     }

@@ -58,7 +58,8 @@ struct SlowCollective {
 
 struct DistributedReport {
     std::vector<RankTraffic> ranks;
-    std::vector<Traffic> traffic;         // by group, operation, size class
+    bool stepped = true;           // false: the trace names no steps, and a rank's one "step" is all of it
+    std::vector<Traffic> traffic;  // by group, operation, size class
     std::vector<SlowCollective> slowest;  // by waiting, longest first; at most kMostSlow
     std::int64_t collectives = 0;         // matched ones, counted once
     std::int64_t unmatched = 0;           // parts without a counterpart on another rank

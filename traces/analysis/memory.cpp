@@ -136,6 +136,8 @@ MemoryReport memory_report(const Trace& trace, const Selection& selection, Memor
                       result.predicted_at_peak.begin());
             result.predicted_where = prediction.peak->where;
             result.prediction_applies = prediction.applies_to(trace, r, selection);
+            result.predicted_of_steps = prediction.of_steps(trace, r, selection).value_or(-1);
+            result.predicted_step = prediction.step_of_peak();
             if (result.prediction_applies) predicted = result.predicted_peak_bytes;
         }
         result.units = join<std::int64_t>(

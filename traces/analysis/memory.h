@@ -55,7 +55,12 @@ struct RankMemory {
     std::vector<SpacePeak> other_spaces;         // that the trace tells of
     bool until_last_use = false;                 // the bytes are active ones (see below)
     std::int64_t reserved_bytes = 0;             // what the pool held at most; 0 unknown
-    std::int64_t predicted_peak_bytes = -1;      // the memory account's; -1 none stored
+    std::int64_t predicted_peak_bytes = -1;      // the memory account's of the whole run; -1 none stored
+    // The account's peak of the selected steps that the trace has; -1: none stored by step. It may be less
+    // than the run's: the first step has no optimizer state before it ends.
+    std::int64_t predicted_of_steps = -1;
+    std::optional<std::int64_t>
+        predicted_step;  // which reaches the run's; none: not stored, or the set-up does
     CategoryBytes predicted_at_peak{};
     std::string predicted_where;
     bool prediction_applies = true;  // false: the peak looked for is not the predicted one (see below)

@@ -101,6 +101,13 @@ int ModuleTree::of_module(int rank, int module) {
     return node;
 }
 
+int ModuleTree::unit_of(int node) const {
+    for (int at = node; at >= 0; at = nodes_[static_cast<std::size_t>(at)].parent) {
+        if (nodes_[static_cast<std::size_t>(at)].name.starts_with("FullyShardedDataParallel_")) return at;
+    }
+    return node;
+}
+
 int ModuleTree::of_name(int rank, StringId name) const {
     const auto& known = by_name_[static_cast<std::size_t>(rank)];
     const auto at = known.find(shown_module_name(trace_.strings[name]));
@@ -111,6 +118,7 @@ void ModuleTree::add_totals() {
     for (ModuleTreeNode& row : nodes_) {
         row.total = {row.forward.host + row.backward.host, row.forward.device + row.backward.device};
         row.backward_total = row.backward;
+        row.recompute_total = row.recompute;
     }
     for (std::size_t n = nodes_.size(); n-- > 0;) {
         const ModuleTreeNode& row = nodes_[n];
@@ -120,6 +128,8 @@ void ModuleTree::add_totals() {
         parent.total.device += row.total.device;
         parent.backward_total.host += row.backward_total.host;
         parent.backward_total.device += row.backward_total.device;
+        parent.recompute_total.host += row.recompute_total.host;
+        parent.recompute_total.device += row.recompute_total.device;
         parent.peak = std::max(parent.peak, row.peak);
     }
 }
@@ -169,6 +179,9 @@ bool ModuleTree::result_of(int n, ModuleNode& node) const {
     node.device_us = us(row.total.device);
     node.backward_host_us = us(row.backward_total.host);
     node.backward_device_us = us(row.backward_total.device);
+    node.recomputations = row.recomputations;
+    node.recompute_host_us = us(row.recompute_total.host);
+    node.recompute_device_us = us(row.recompute_total.device);
     return true;
 }
 

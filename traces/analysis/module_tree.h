@@ -27,7 +27,9 @@ struct ModuleTreeNode {
     int module = -1;  // ModuleRow::id
     std::int64_t occurrences = 0, operators = 0;
     ModulePart forward, backward;
-    ModulePart total, backward_total;               // children included; total: both parts
+    ModulePart recompute;                               // of the backward: forward calls that it repeats
+    ModulePart total, backward_total, recompute_total;  // children included; total: forward and backward
+    std::int64_t recomputations = 0;
     std::int64_t busy = 0, busy_until = INT64_MIN;  // union of device time, children included
     std::int64_t unshard_wait = 0, gathered = 0, reduced = 0, peak = 0;
     std::vector<int> children;
@@ -54,6 +56,8 @@ class ModuleTree {
     int of_module(int rank, int module);
     // That which has the module already.
     int known_module(int rank, int module) const;
+    // The FSDP wrapper that is the row or holds it; the row itself where none does.
+    int unit_of(int node) const;
     // The first row with the name of a range; kNone: there is none.
     int of_name(int rank, StringId name) const;
 

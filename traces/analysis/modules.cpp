@@ -22,12 +22,13 @@ constexpr int kNone = ModuleTree::kNone;
 
 // What the ranges' pass knows of a range. "Owner": a range whose time is a row's.
 struct RangeState {
-    int owner = kNone;      // the innermost owner around it or itself: index into HostRanges
-    int node = kNone;       // the owner's row
-    int solid = kNone;      // the innermost around it or itself that an operator can be directly under
-    int module = kNone;     // the innermost module id around it or of itself
-    bool backward = false;  // the owner is a backward part
-    bool autograd = false;  // inside one of autograd's backward nodes
+    int owner = kNone;       // the innermost owner around it or itself: index into HostRanges
+    int node = kNone;        // the owner's row
+    int solid = kNone;       // the innermost around it or itself that an operator can be directly under
+    int module = kNone;      // the innermost module id around it or of itself
+    bool backward = false;   // the owner is a backward part
+    bool recompute = false;  // inside a forward call that the backward repeats
+    bool autograd = false;   // inside one of autograd's backward nodes
     bool limiter = false, unshard = false;  // inside the rate limiter, inside an unshard
 };
 
@@ -176,16 +177,24 @@ class Builder {
         state.owner = state.solid = static_cast<int>(i);
         state.node = node;
         state.backward = backward;
+        const bool repeated = backward && ranges.kind[i] == RangeKind::module;
+        state.recompute = backward && (repeated || outer.recompute);
         tree_.tie(node, ranges.module[i]);
         ModuleTreeNode& row = tree_[node];
-        (backward ? row.backward : row.forward).host += clipped(row.rank, ranges.start[i], ranges.end[i]);
-        if (!backward && is_selected(row.rank, ranges.start[i])) ++row.occurrences;
+        const std::int64_t host = clipped(row.rank, ranges.start[i], ranges.end[i]);
+        (backward ? row.backward : row.forward).host += host;
+        if (state.recompute) row.recompute.host += host;
+        if (is_selected(row.rank, ranges.start[i])) {
+            if (!backward) ++row.occurrences;
+            if (repeated) ++row.recomputations;
+        }
         if (outer.node < 0) return;
         // Of ranges that overlap without nesting each instant is taken once.
         std::int64_t& covered = covered_until_[static_cast<std::size_t>(outer.owner)];
         ModuleTreeNode& around = tree_[outer.node];
-        (outer.backward ? around.backward : around.forward).host -=
-            clipped(row.rank, std::max(covered, ranges.start[i]), ranges.end[i]);
+        const std::int64_t taken = clipped(row.rank, std::max(covered, ranges.start[i]), ranges.end[i]);
+        (outer.backward ? around.backward : around.forward).host -= taken;
+        if (outer.recompute) around.recompute.host -= taken;
         covered = std::max(covered, ranges.end[i]);
     }
 
@@ -235,7 +244,8 @@ class Builder {
 
     void add_wait(int rank, const RangeState& state, std::int64_t ns) {
         const int told = state.module >= 0 ? tree_.of_module(rank, state.module) : kNone;
-        const int node = told >= 0 ? told : state.node;
+        // A hook of FSDP runs under the last operator of what its unit wraps.
+        const int node = told >= 0 ? told : tree_.unit_of(state.node);
         if (node >= 0) tree_[node].unshard_wait += ns;
     }
 
@@ -262,7 +272,9 @@ class Builder {
             if (state.node < 0 || tree_[state.node].rank != rank) continue;
             if (!is_selected(rank, launched_at(trace_, i))) continue;
             ModuleTreeNode& own_row = tree_[state.node];
-            (state.backward ? own_row.backward : own_row.forward).device += device.end[i] - device.start[i];
+            const std::int64_t took = device.end[i] - device.start[i];
+            (state.backward ? own_row.backward : own_row.forward).device += took;
+            if (state.recompute) own_row.recompute.device += took;
             // Events come sorted by start, so what reaches past the latest end so far is new to the union.
             for (int n = state.node; n >= 0; n = tree_[n].parent) {
                 ModuleTreeNode& row = tree_[n];

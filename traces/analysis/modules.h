@@ -19,9 +19,12 @@ struct ModuleNode {
     double device_us = 0, device_self_us = 0;             // of the device work launched inside
     double device_busy_us = 0;                            // union of the same
     double backward_host_us = 0, backward_device_us = 0;  // the backward's share of the above
-    std::int64_t parameters = 0;                          // elements, children included; 0 unknown
-    std::int64_t gathered_bytes = 0, reduced_bytes = 0;   // of the unit that it wraps, in the selection
-    double unshard_wait_us = 0;   // host time inside its rate limiter and unshard waits
+    // Of the backward's share: forward calls that activation checkpointing repeats. They are no occurrences.
+    std::int64_t recomputations = 0;
+    double recompute_host_us = 0, recompute_device_us = 0;
+    std::int64_t parameters = 0;                         // elements, children included; 0 unknown
+    std::int64_t gathered_bytes = 0, reduced_bytes = 0;  // of the unit that it wraps, in the selection
+    double unshard_wait_us = 0;   // host time inside its unit's rate limiter and unshard waits
     std::int64_t peak_bytes = 0;  // largest allocated device total while a call is open
     std::vector<ModuleNode> children;
 };

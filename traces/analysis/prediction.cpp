@@ -13,9 +13,30 @@ std::optional<std::int64_t> RankPrediction::of_step(std::int64_t number) const {
     return after == steps.begin() ? after->second : std::prev(after)->second;
 }
 
+std::optional<std::int64_t> RankPrediction::of_steps(const Trace& trace, int rank_index,
+                                                     const Selection& selection) const {
+    std::optional<std::int64_t> most;
+    if (selection.from_ns || selection.to_ns) return most;
+    for (const Step& step : trace.steps) {
+        if (step.rank != rank_index || !selection.has_step(step.number)) continue;
+        if (const auto bytes = of_step(step.number)) most = std::max(most.value_or(0), *bytes);
+    }
+    return most;
+}
+
+std::optional<std::int64_t> RankPrediction::step_of_peak() const {
+    const auto at = std::find_if(steps.begin(), steps.end(), [&](const auto& step) {
+        return peak != nullptr && step.second == peak->peak_bytes;
+    });
+    return at != steps.end() ? std::optional(at->first) : std::nullopt;
+}
+
 bool RankPrediction::applies_to(const Trace& trace, int rank_index, const Selection& selection) const {
     if (peak == nullptr) return false;
-    if (selects_whole_time(selection)) return true;
+    if (selects_whole_time(selection)) {
+        const auto here = of_steps(trace, rank_index, selection);
+        return !here || *here == peak->peak_bytes || !step_of_peak();
+    }
     if (selection.from_ns || selection.to_ns) return false;  // the account knows no times
     return std::any_of(trace.steps.begin(), trace.steps.end(), [&](const Step& step) {
         return step.rank == rank_index && selection.has_step(step.number) &&

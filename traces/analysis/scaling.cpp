@@ -2,10 +2,14 @@
 #include "traces/analysis/scaling.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "traces/analysis/collectives.h"
+#include "traces/analysis/compare.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -74,7 +78,43 @@ void add_operations(const Trace& trace, const Selection& selection, ScalingRun& 
               [](const OperationTime& a, const OperationTime& b) { return a.operation < b.operation; });
 }
 
+// Keys that make another job of a run, not the same one at another size.
+bool is_of_the_job(std::string_view key) {
+    constexpr std::array<std::string_view, 8> kPrefixes = {
+        "parallel.", "fsdp.", "ddp.", "precision.", "memory.", "data.batch", "run.device", "sim.cluster"};
+    return key == "train.accumulation" || key == "optimizer.type" ||
+           std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                       [key](std::string_view p) { return key.starts_with(p); });
+}
+
+std::int64_t parameters_of(const Trace& trace) {
+    std::int64_t sum = 0;
+    for (const ModuleRow& module : trace.modules) sum += module.parameters;
+    return sum;
+}
+
+// Metadata that only one of the two has tells nothing.
+void tell_differences(const Trace& base, const Trace& trace, ScalingRun& run) {
+    const auto add = [&](std::string_view key, std::string_view first, std::string_view own) {
+        run.differs.push_back(
+            fmt::format("{} ({}, {})", key, first.empty() ? "-" : first, own.empty() ? "-" : own));
+    };
+    if (!base.config_value("model.type").empty() && !trace.config_value("model.type").empty()) {
+        for (const std::string& key : differing_keys({&base, &trace})) {
+            const bool model = key.starts_with("model.");
+            if (model) run.same_model = false;
+            if (model || is_of_the_job(key)) add(key, base.config_value(key), trace.config_value(key));
+        }
+    }
+    const std::int64_t first = parameters_of(base), own = parameters_of(trace);
+    if (first > 0 && own > 0 && first != own) {
+        run.same_model = false;
+        add("parameters", std::to_string(first), std::to_string(own));
+    }
+}
+
 void compare_with(const ScalingRun& base, ScalingRun& run) {
+    if (!run.same_model) return;
     if (base.samples_per_second() > 0 && run.samples_per_second() > 0) {
         run.speed_up = run.samples_per_second() / base.samples_per_second();
         run.efficiency = run.speed_up * base.ranks / run.ranks;
@@ -91,7 +131,10 @@ void compare_with(const ScalingRun& base, ScalingRun& run) {
 
 ScalingReport scaling_report(const std::vector<const Trace*>& traces, const Selection& selection) {
     ScalingReport report;
-    for (const Trace* trace : traces) {
+    std::vector<const Trace*> by_ranks = traces;
+    std::stable_sort(by_ranks.begin(), by_ranks.end(),
+                     [](const Trace* a, const Trace* b) { return ranks_of_job(*a) < ranks_of_job(*b); });
+    for (const Trace* trace : by_ranks) {
         ScalingRun run;
         run.file = trace->path;
         run.ranks_in_trace = static_cast<int>(trace->ranks.size());
@@ -99,10 +142,9 @@ ScalingReport scaling_report(const std::vector<const Trace*>& traces, const Sele
         add_samples(*trace, run);
         add_times(*trace, selection, run);
         add_operations(*trace, selection, run);
+        tell_differences(*by_ranks.front(), *trace, run);
         report.runs.push_back(std::move(run));
     }
-    std::stable_sort(report.runs.begin(), report.runs.end(),
-                     [](const ScalingRun& a, const ScalingRun& b) { return a.ranks < b.ranks; });
     if (report.runs.empty()) return report;
     const ScalingRun base = report.runs.front();
     for (ScalingRun& run : report.runs) compare_with(base, run);

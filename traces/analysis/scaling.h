@@ -30,6 +30,11 @@ struct ScalingRun {
     std::array<double, kTimeCategories> categories_us{};
     std::vector<OperationTime> operations;
 
+    // What differs from the baseline's job beside its size, each as "key (the baseline's value, the run's)".
+    std::vector<std::string> differs;
+    bool same_model =
+        true;  // false: the runs train different models, and nothing is said against the baseline
+
     // Against the baseline; 0 where the samples of either are not known.
     double speed_up = 0;
     double efficiency = 0;  // speed-up / (ranks / the baseline's ranks)

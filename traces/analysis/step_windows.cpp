@@ -110,6 +110,12 @@ const StepWindow* find_step(const std::vector<StepWindow>& steps, std::int64_t n
     return at == steps.end() ? nullptr : &*at;
 }
 
+std::optional<std::int64_t> warm_up_step(const Trace& trace) {
+    const auto first = std::min_element(trace.steps.begin(), trace.steps.end(),
+                                        [](const Step& a, const Step& b) { return a.number < b.number; });
+    return first != trace.steps.end() ? std::optional(first->number) : std::nullopt;
+}
+
 std::int64_t launched_at(const Trace& trace, std::size_t device_event) {
     const std::int32_t launch = trace.device.launch[device_event];
     return launch >= 0 ? trace.runtime.start[static_cast<std::size_t>(launch)]

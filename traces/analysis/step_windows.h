@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "traces/analysis/intervals.h"
@@ -12,9 +13,10 @@ namespace shardscope::traces {
 
 struct Trace;
 
+// A step has two lengths, and whatever shows one says which: its host step and its window.
 struct StepWindow {
     std::int64_t number = 0;
-    Interval host;                   // as the rank's host thread ran it
+    Interval host;                   // the host step: the step's range on the rank's host thread
     Interval window;                 // from the end of earlier device work to the end of its own
     std::int64_t device_events = 0;  // launched in it
 };
@@ -35,6 +37,10 @@ struct TraceSteps {
 
 // A trace without any step is one step (number 0) a rank, from the rank's first to its last event.
 TraceSteps find_steps(const Trace& trace);
+
+// The number of the trace's first step, which warms up (memory pools, caches, compilation); none in a trace
+// without steps. Headline medians leave it out where two or more others are kept.
+std::optional<std::int64_t> warm_up_step(const Trace& trace);
 
 // The first step of that number, nullptr where there is none. Numbers rise as a rule: log n then, else n.
 const StepWindow* find_step(const std::vector<StepWindow>& steps, std::int64_t number);

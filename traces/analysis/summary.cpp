@@ -1,10 +1,13 @@
 // The split of each step's window by priority; see summary.h.
 #include "traces/analysis/summary.h"
 
+#include <algorithm>
+#include <span>
 #include <utility>
 
 #include "traces/analysis/device_time.h"
 #include "traces/analysis/intervals.h"
+#include "traces/analysis/percentile.h"
 #include "traces/analysis/step_windows.h"
 #include "traces/store/trace.h"
 
@@ -103,16 +106,22 @@ void split(const CategoryUnions& unions, RankSummary& summary) {
     }
 }
 
-void average(RankSummary& summary) {
+void average(RankSummary& summary, std::optional<std::int64_t> warm_up) {
     if (summary.steps.empty()) return;
     const double to_us = 1e-3 / static_cast<double>(summary.steps.size());
-    std::int64_t windows = 0;
+    std::int64_t windows = 0, host = 0;
+    std::vector<std::int64_t> settled;
     std::array<std::int64_t, kTimeCategories> sums{};
     for (const StepSummary& step : summary.steps) {
         windows += step.window_end - step.window_start;
+        host += step.host_ns;
+        if (summary.steps.size() < 3 || step.number != warm_up)
+            settled.push_back(step.window_end - step.window_start);
         for (std::size_t c = 0; c < sums.size(); ++c) sums[c] += step.ns[c];
     }
     summary.average_step_us = static_cast<double>(windows) * to_us;
+    summary.average_host_step_us = static_cast<double>(host) * to_us;
+    summary.median_step_us = percentile(std::span(settled), 0.5) * 1e-3;
     for (std::size_t c = 0; c < sums.size(); ++c) {
         summary.average_us[c] = static_cast<double>(sums[c]) * to_us;
     }
@@ -123,7 +132,9 @@ void average(RankSummary& summary) {
 ExecutionSummary summarize(const Trace& trace, const Selection& selection, CommunicationAs communication) {
     const TraceSteps steps = find_steps(trace);
     std::vector<CategoryUnions> unions = category_unions(trace);
-    ExecutionSummary result{.ranks = {}, .communication = communication};
+    const std::optional<std::int64_t> warm_up = warm_up_step(trace);
+    const Interval time = selected_time(selection);
+    ExecutionSummary result{.ranks = {}, .communication = communication, .stepped = !trace.steps.empty()};
     for (const int r : selected_ranks(trace, selection)) {
         const auto at = static_cast<std::size_t>(r);
         RankSummary summary;
@@ -134,11 +145,13 @@ ExecutionSummary summarize(const Trace& trace, const Selection& selection, Commu
             kept.number = step.number;
             kept.window_start = step.window.start;
             kept.window_end = step.window.end;
+            kept.host_ns = std::clamp(step.host.end, time.start, time.end) -
+                           std::clamp(step.host.start, time.start, time.end);
             summary.steps.push_back(kept);
         }
         if (communication == CommunicationAs::kernel) fold_communication(unions[at]);
         split(unions[at], summary);
-        average(summary);
+        average(summary, warm_up);
         result.ranks.push_back(std::move(summary));
     }
     return result;

@@ -21,8 +21,9 @@ inline constexpr std::array<std::string_view, kTimeCategories> kTimeCategoryName
 
 struct StepSummary {
     std::int64_t number = 0;
-    std::int64_t window_start = 0, window_end = 0;
+    std::int64_t window_start = 0, window_end = 0;   // device work included (step_windows.h)
     std::array<std::int64_t, kTimeCategories> ns{};  // sums to the window exactly
+    std::int64_t host_ns = 0;                        // of the host step, as far as it is selected
 };
 
 struct RankSummary {
@@ -31,6 +32,8 @@ struct RankSummary {
     std::int64_t cut_steps = 0;      // last steps left out because they were cut off
     double average_step_us = 0;      // mean window of the kept steps
     std::array<double, kTimeCategories> average_us{};
+    double median_step_us = 0;        // of the windows, without the trace's first step where three are kept
+    double average_host_step_us = 0;  // mean of the kept host steps
     double percent(TimeCategory c) const {
         return average_step_us > 0 ? 100.0 * average_us[static_cast<std::size_t>(c)] / average_step_us : 0.0;
     }
@@ -46,6 +49,7 @@ enum class CommunicationAs {
 struct ExecutionSummary {
     std::vector<RankSummary> ranks;
     CommunicationAs communication = CommunicationAs::category;
+    bool stepped = true;  // false: the trace names no steps, and the one "step" of a rank is all of it
     // Whether the category stands for anything here, and is to be shown.
     bool has(TimeCategory c) const {
         return c != TimeCategory::communication || communication == CommunicationAs::category;

@@ -100,7 +100,8 @@ class CommandLine {
                 "--fail-if", fail_if_,
                 "Exit with 1 where the condition holds for a run after the first: a key of a run in the JSON "
                 "result, > >= < or <=, and a number; with a sign it counts from the first run "
-                "('average_step_us>+5%'; with --by kernel also 'kernels.NAME.us>+5%'). May be repeated")
+                "('median_step_us>+5%', 'average_step_us>+5%'; with --by kernel also 'kernels.NAME.us>+5%'). "
+                "May be repeated")
             ->type_name("CONDITION")
             ->expected(1)
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -67,8 +67,9 @@ std::string table_text(const PartsComparison& comparison, std::size_t width) {
     std::string text;
     const std::vector<RunColumn>& runs = comparison.whole.runs;
     for (std::size_t r = 0; r < runs.size(); ++r) {
-        text += fmt::format("Run {}: {}, step {} us", r + 1, printable(runs[r].file),
-                            us(runs[r].average_step_us));
+        text += fmt::format("Run {}: {}, {} {} us", r + 1, printable(runs[r].file),
+                            runs[r].stepped ? "median step" : "the whole trace, which names no steps:",
+                            us(runs[r].median_step_us));
         for (const auto& [key, value] : runs[r].config) {
             text += fmt::format("\n       {} = {}", printable(key), value.empty() ? "-" : printable(value));
         }

@@ -61,33 +61,36 @@ const OperationStats* find(const RunColumn& run, Operation operation) {
     return at == run.collectives.end() ? nullptr : &*at;
 }
 
-std::vector<Figure> time_figures() {
+// `stepped`: some run names steps. Figures "a step" of one without are of its whole trace.
+std::vector<Figure> time_figures(bool stepped) {
+    const std::string per_step = stepped ? "us/step" : "us";
     std::vector<Figure> figures = {
+        {stepped ? "Step time, median (us)" : "Whole trace (us)", 1,
+         [](const RunColumn& r) {
+             return Value{r.median_step_us, r.spread_step_us};
+         }},
         {"Step time, mean (us)", 1,
          [](const RunColumn& r) {
              return Value{r.average_step_us, r.spread_step_us};
-         }},
-        {"Step time, median (us)", 1,
-         [](const RunColumn& r) {
-             return Value{r.median_step_us, r.spread_step_us};
          }},
         {"Step time, spread (us)", 1,
          [](const RunColumn& r) {
              return Value{r.spread_step_us, 0};
          }},
     };
+    if (!stepped) figures.resize(1);
     for (std::size_t c = 0; c < kTimeCategoryNames.size(); ++c) {
         figures.push_back({fmt::format("  {} (us)", kTimeCategoryNames[c]), 1, [c](const RunColumn& r) {
                                return Value{r.categories_us[c], r.categories_spread[c].spread};
                            }});
     }
-    figures.push_back({"Communication (us/step)", 1, [](const RunColumn& r) {
+    figures.push_back({fmt::format("Communication ({})", per_step), 1, [](const RunColumn& r) {
                            return Value{r.communication_us, r.communication_spread.spread};
                        }});
-    figures.push_back({"  exposed (us/step)", 1, [](const RunColumn& r) {
+    figures.push_back({fmt::format("  exposed ({})", per_step), 1, [](const RunColumn& r) {
                            return Value{r.exposed_communication_us, r.exposed_communication_spread.spread};
                        }});
-    figures.push_back({"Memcpy (us/step)", 1, [](const RunColumn& r) {
+    figures.push_back({fmt::format("Memcpy ({})", per_step), 1, [](const RunColumn& r) {
                            return Value{r.memcpy_us, r.memcpy_spread.spread};
                        }});
     figures.push_back({"Device busy (%)", 2, [](const RunColumn& r) {
@@ -111,7 +114,7 @@ std::vector<Figure> memory_figures(const Comparison& comparison) {
     return figures;
 }
 
-std::vector<Figure> collective_figures(const Comparison& comparison) {
+std::vector<Figure> collective_figures(const Comparison& comparison, bool stepped) {
     std::vector<Figure> figures;
     for (int o = 0; o < kOperations; ++o) {
         const auto operation = static_cast<Operation>(o);
@@ -128,9 +131,9 @@ std::vector<Figure> collective_figures(const Comparison& comparison) {
                                    return Value{stats != nullptr ? stats->*member / unit : 0.0, 0};
                                }});
         };
-        add("(count/step)", 2, &OperationStats::count_per_step, 1);
-        add("(MB/step)", 2, &OperationStats::bytes_per_step, kMb);
-        add("(us/step)", 1, &OperationStats::us_per_step, 1);
+        add(stepped ? "(count/step)" : "(count)", 2, &OperationStats::count_per_step, 1);
+        add(stepped ? "(MB/step)" : "(MB)", 2, &OperationStats::bytes_per_step, kMb);
+        add(stepped ? "(us/step)" : "(us)", 1, &OperationStats::us_per_step, 1);
     }
     return figures;
 }
@@ -180,19 +183,24 @@ std::string table_text(const Comparison& comparison, std::size_t width) {
         });
     }
     add_text("Ranks", [](const RunColumn& run) { return std::to_string(run.ranks); });
-    add_text("Steps", [](const RunColumn& run) { return grouped(run.steps); });
+    add_text("Steps", [](const RunColumn& run) { return run.stepped ? grouped(run.steps) : "none"; });
     table.rule();
-    add_rows(table, comparison, time_figures());
+    const auto has_steps = [](const RunColumn& run) { return run.stepped; };
+    const bool stepped = std::any_of(comparison.runs.begin(), comparison.runs.end(), has_steps);
+    const bool all_stepped = std::all_of(comparison.runs.begin(), comparison.runs.end(), has_steps);
+    add_rows(table, comparison, time_figures(stepped));
     table.rule();
     add_rows(table, comparison, memory_figures(comparison));
-    const std::vector<Figure> collectives = collective_figures(comparison);
+    const std::vector<Figure> collectives = collective_figures(comparison, stepped);
     if (!collectives.empty()) table.rule();
     add_rows(table, comparison, collectives);
-    return table.text(width) + paragraph(
-                                   "MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the "
-                                   "difference lies inside the "
-                                   "spread of the steps (half the interquartile range).",
-                                   width);
+    std::string notes =
+        "MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the difference lies inside the "
+        "spread of the steps (half the interquartile range).";
+    if (stepped) notes += " The median and the spread leave out a run's first step, which warms up.";
+    if (!all_stepped)
+        notes += " A trace that names no steps counts as one: its figures are of the whole trace.";
+    return table.text(width) + paragraph(notes, width);
 }
 
 }  // namespace shardscope::traces

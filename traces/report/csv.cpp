@@ -38,10 +38,26 @@ Cell text(std::string_view value) {
 void add_modules(int rank, const std::string& above, const std::vector<ModuleNode>& nodes, Rows& rows) {
     for (const ModuleNode& n : nodes) {
         const std::string path = above.empty() ? n.name : above + '/' + n.name;
-        rows.push_back({whole(rank), path, n.name, n.occurrences, n.operators, n.host_us, n.host_self_us,
-                        n.device_us, n.device_self_us, n.device_busy_us, n.backward_host_us,
-                        n.backward_device_us, n.parameters, n.gathered_bytes, n.reduced_bytes,
-                        n.unshard_wait_us, n.peak_bytes});
+        rows.push_back({whole(rank),
+                        path,
+                        n.name,
+                        n.occurrences,
+                        n.operators,
+                        n.host_us,
+                        n.host_self_us,
+                        n.device_us,
+                        n.device_self_us,
+                        n.device_busy_us,
+                        n.backward_host_us,
+                        n.backward_device_us,
+                        n.parameters,
+                        n.gathered_bytes,
+                        n.reduced_bytes,
+                        n.unshard_wait_us,
+                        n.peak_bytes,
+                        n.recomputations,
+                        n.recompute_host_us,
+                        n.recompute_device_us});
         add_modules(rank, path, n.children, rows);
     }
 }
@@ -95,11 +111,27 @@ std::string csv_text(const ExecutionSummary& summary) {
 std::string csv_text(const ModuleView& view) {
     Rows rows;
     for (const RankModules& rank : view.ranks) add_modules(rank.rank, "", rank.modules, rows);
-    return csv_text(
-        columns({"rank", "path", "name", "occurrences", "operators", "host_us", "host_self_us", "device_us",
-                 "device_self_us", "device_busy_us", "backward_host_us", "backward_device_us", "parameters",
-                 "gathered_bytes", "reduced_bytes", "unshard_wait_us", "peak_bytes"}),
-        rows);
+    return csv_text(columns({"rank",
+                             "path",
+                             "name",
+                             "occurrences",
+                             "operators",
+                             "host_us",
+                             "host_self_us",
+                             "device_us",
+                             "device_self_us",
+                             "device_busy_us",
+                             "backward_host_us",
+                             "backward_device_us",
+                             "parameters",
+                             "gathered_bytes",
+                             "reduced_bytes",
+                             "unshard_wait_us",
+                             "peak_bytes",
+                             "recomputations",
+                             "recompute_host_us",
+                             "recompute_device_us"}),
+                    rows);
 }
 
 std::string csv_text(const MemoryReport& report) {

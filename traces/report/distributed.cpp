@@ -73,7 +73,8 @@ std::string ranks_table(const DistributedReport& report, std::size_t width) {
              grouped(mean(r.collectives), r.collectives % std::max<std::int64_t>(r.steps, 1) == 0 ? 0 : 2),
              mb(mean(r.bytes)), mean_us(r.transfer_ns, r.steps), mean_us(r.ns - r.transfer_ns, r.steps)});
     }
-    return "Mean of a step by rank; times in us, MB = 2^20 bytes of the full buffers\n" + table.text(width);
+    const std::string of = report.stepped ? "Mean of a step" : "The whole trace, which names no steps,";
+    return of + " by rank; times in us, MB = 2^20 bytes of the full buffers\n" + table.text(width);
 }
 
 std::string traffic_table(const DistributedReport& report, GroupNames& groups, std::size_t width) {

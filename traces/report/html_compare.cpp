@@ -54,8 +54,12 @@ std::string bars(const Comparison& comparison, const std::vector<std::string>& n
             parts.push_back({fmt::format("{}: {} us", kTimeCategoryNames[c], us(run.categories_us[c])),
                              longest > 0 ? run.categories_us[c] / longest : 0, static_cast<int>(c)});
         }
-        html += fmt::format("<div class=\"small dim\">{}: {} ms a step</div>\n", names[r],
-                            grouped(run.average_step_us * 1e-3, 3));
+        html +=
+            run.stepped
+                ? fmt::format("<div class=\"small dim\">{}: median step {} ms, mean {} ms</div>\n", names[r],
+                              grouped(run.median_step_us * 1e-3, 3), grouped(run.average_step_us * 1e-3, 3))
+                : fmt::format("<div class=\"small dim\">{}: {} ms in the whole trace</div>\n", names[r],
+                              grouped(run.average_step_us * 1e-3, 3));
         html += stacked_bar(parts, "Where the time of a step went");
     }
     std::vector<std::pair<std::string, int>> entries;
@@ -105,7 +109,13 @@ std::string html_comparison(const Comparison& comparison, const std::vector<Repo
     const auto as_us = [](double value) { return us(value); };
     const auto as_mb = [](double value) { return mb(value); };
     rows.add(
-        "Step time (us)",
+        "Step time, median (us)",
+        [](const RunColumn& r) {
+            return Value{r.median_step_us, r.spread_step_us};
+        },
+        as_us);
+    rows.add(
+        "Step time, mean (us)",
         [](const RunColumn& r) {
             return Value{r.average_step_us, r.spread_step_us};
         },

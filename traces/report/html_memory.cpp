@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "traces/report/html_parts.h"
+#include "traces/report/memory_parts.h"
 #include "traces/report/units.h"
 
 namespace shardscope::traces {
@@ -136,9 +137,14 @@ std::string rank_memory(const RankMemory& rank, const std::vector<MemoryPoint>& 
         fmt::format("<p>Peak {} MB at {} ms", mb(rank.peak_bytes), milliseconds(rank.peak_time_ns));
     if (rank.reserved_bytes > 0)
         html += fmt::format("; the pool held {} MB at most", mb(rank.reserved_bytes));
+    const bool like = rank.prediction_applies || rank.predicted_of_steps < 0;
     if (rank.predicted_peak_bytes >= 0) {
-        html += fmt::format("; the memory account predicted {} MB ({:+.2f} %)", mb(rank.predicted_peak_bytes),
-                            difference_percent(rank.peak_bytes, rank.predicted_peak_bytes));
+        const std::int64_t predicted = like ? rank.predicted_peak_bytes : rank.predicted_of_steps;
+        html += fmt::format("; the memory account predicted {} MB ({:+.2f} %)", mb(predicted),
+                            difference_percent(rank.peak_bytes, predicted));
+        if (!like)
+            html += fmt::format(" for the steps shown, and {} MB{}", mb(rank.predicted_peak_bytes),
+                                since_step(rank));
     }
     html += ".</p>\n";
     if (curve.size() > 1) {

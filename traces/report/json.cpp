@@ -42,6 +42,7 @@ Json memory_json(const RankMemory& rank) {
                  {"at_peak", bytes_by_category(rank.at_peak)},
                  {"reserved_bytes", rank.reserved_bytes},
                  {"predicted_peak_bytes", nullptr},
+                 {"predicted_of_steps_bytes", nullptr},
                  {"units", holders(rank.units)},
                  {"modules", holders(rank.modules)},
                  {"buffers", holders(rank.buffers)},
@@ -68,6 +69,8 @@ Json memory_json(const RankMemory& rank) {
         json["predicted_peak_bytes"] = rank.predicted_peak_bytes;
         json["predicted_at_peak"] = bytes_by_category(rank.predicted_at_peak);
         json["predicted_where"] = rank.predicted_where;
+        if (rank.predicted_of_steps >= 0) json["predicted_of_steps_bytes"] = rank.predicted_of_steps;
+        json["predicted_step"] = rank.predicted_step ? Json(*rank.predicted_step) : Json(nullptr);
     }
     return json;
 }
@@ -143,6 +146,9 @@ Json module_json(const ModuleNode& node) {
             {"device_busy_us", node.device_busy_us},
             {"backward_host_us", node.backward_host_us},
             {"backward_device_us", node.backward_device_us},
+            {"recomputations", node.recomputations},
+            {"recompute_host_us", node.recompute_host_us},
+            {"recompute_device_us", node.recompute_device_us},
             {"parameters", node.parameters},
             {"gathered_bytes", node.gathered_bytes},
             {"reduced_bytes", node.reduced_bytes},
@@ -200,7 +206,10 @@ std::string json_text(const ExecutionSummary& summary) {
                      {"steps", rank.steps.size()},
                      {"cut_steps", rank.cut_steps},
                      {"communication_folded", !summary.has(TimeCategory::communication)},
+                     {"stepped", summary.stepped},
                      {"average_step_us", rank.average_step_us},
+                     {"median_step_us", rank.median_step_us},
+                     {"average_host_step_us", rank.average_host_step_us},
                      {"categories", std::move(categories)}};
         Json per_step = Json::array();
         for (const StepSummary& step : rank.steps) {
@@ -211,6 +220,7 @@ std::string json_text(const ExecutionSummary& summary) {
             per_step.push_back({{"step", step.number},
                                 {"start_ns", step.window_start},
                                 {"end_ns", step.window_end},
+                                {"host_ns", step.host_ns},
                                 {"categories_ns", std::move(ns)}});
         }
         json["per_step"] = std::move(per_step);
@@ -278,6 +288,7 @@ std::string json_text(const Comparison& comparison) {
         Json json = {{"file", run.file},
                      {"config", pairs(run.config)},
                      {"ranks", run.ranks},
+                     {"stepped", run.stepped},
                      {"steps", run.steps},
                      {"average_step_us", run.average_step_us},
                      {"median_step_us", run.median_step_us},

@@ -153,9 +153,17 @@ std::string prediction_line(const RankMemory& rank, std::size_t width) {
     if (rank.predicted_peak_bytes < 0) return "No prediction of the memory account is stored.\n";
     std::string line = fmt::format("Predicted by the memory account: {} MB ({} bytes)",
                                    mb(rank.predicted_peak_bytes), grouped(rank.predicted_peak_bytes));
+    if (!rank.prediction_applies && rank.predicted_of_steps >= 0) {
+        line = fmt::format(
+                   "Predicted by the memory account for the steps shown: {} MB ({} bytes); {} MB ({} bytes)",
+                   mb(rank.predicted_of_steps), grouped(rank.predicted_of_steps),
+                   mb(rank.predicted_peak_bytes), grouped(rank.predicted_peak_bytes)) +
+               since_step(rank);
+    }
     if (!rank.predicted_where.empty()) line += fmt::format(", in {}", printable(rank.predicted_where));
     if (!rank.prediction_applies) {
-        line += "; of the whole run, whose peak is not known to be in what is selected here";
+        if (rank.predicted_of_steps < 0)
+            line += "; of the whole run, whose peak is not known to be in what is selected here";
     } else if (!rank.units.empty() && !rank.units.front().predicted) {
         line += "; stored by category only";
     }

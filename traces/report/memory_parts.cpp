@@ -20,6 +20,25 @@ std::string counted_title(const MemoryReport& report) {
     return counted_title(active, report.space);
 }
 
+std::string since_step(const RankMemory& rank) {
+    return rank.predicted_step ? fmt::format(" from step {} on", *rank.predicted_step) : " in the whole run";
+}
+
+std::string predicted_text(const RankMemory& rank) {
+    const auto beside = [&](std::int64_t predicted) {
+        const std::int64_t more = rank.peak_bytes - predicted;
+        return more == 0 ? "the same"
+                         : fmt::format("{}{} bytes", more > 0 ? "measured +" : "measured ", grouped(more));
+    };
+    const std::string whole = grouped(rank.predicted_peak_bytes);
+    if (rank.prediction_applies)
+        return fmt::format("predicted {} bytes ({})", whole, beside(rank.predicted_peak_bytes));
+    if (rank.predicted_of_steps < 0) return fmt::format("predicted {} bytes (of the whole run)", whole);
+    return fmt::format("predicted for the steps shown {} bytes ({}), {} bytes{}",
+                       grouped(rank.predicted_of_steps), beside(rank.predicted_of_steps), whole,
+                       since_step(rank));
+}
+
 std::string fragmentation_line(const RankMemory& rank) {
     if (!rank.fragmentation) return {};
     const Fragmentation& f = *rank.fragmentation;

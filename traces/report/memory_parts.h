@@ -13,6 +13,12 @@ namespace shardscope::traces {
 std::string counted_title(const MemoryReport& report);
 std::string counted_title(bool until_last_use, MemorySpace space = MemorySpace::device);
 
+// "predicted 512 bytes (the same)": the prediction of what the peak was looked for in, beside the peak; where
+// the predicted peak of the run is another's, that after it.
+std::string predicted_text(const RankMemory& rank);
+// " from step 1 on": of the run's predicted peak.
+std::string since_step(const RankMemory& rank);
+
 // Fragmentation at the peak; "" where the trace tells no segments.
 std::string fragmentation_line(const RankMemory& rank);
 // One line for each space beside the device's, and one for each failed allocation.

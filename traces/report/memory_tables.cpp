@@ -15,15 +15,7 @@ std::string memory_headline(const RankMemory& rank, std::size_t width) {
     std::string line = fmt::format("Rank {}: peak {} MB ({} bytes) at {} ms", rank.rank, mb(rank.peak_bytes),
                                    grouped(rank.peak_bytes), milliseconds(rank.peak_time_ns));
     if (rank.predicted_peak_bytes >= 0) {
-        const std::int64_t more = rank.peak_bytes - rank.predicted_peak_bytes;
-        line += fmt::format("; predicted {} bytes", grouped(rank.predicted_peak_bytes));
-        if (!rank.prediction_applies) {
-            line += " (of the whole run)";
-        } else if (more == 0) {
-            line += " (the same)";
-        } else {
-            line += fmt::format(" ({}{} bytes)", more > 0 ? "measured +" : "measured ", grouped(more));
-        }
+        line += "; " + predicted_text(rank);
         if (!rank.predicted_where.empty()) line += fmt::format(", in {}", printable(rank.predicted_where));
     }
     if (rank.reserved_bytes > 0) line += fmt::format("; reserved {} MB", mb(rank.reserved_bytes));

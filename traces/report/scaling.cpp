@@ -62,6 +62,21 @@ std::string runs_table(const ScalingReport& report, bool tokens, std::size_t wid
     return table.text(width);
 }
 
+// What makes a run's figures no matter of its size alone, in a sentence.
+std::string difference_note(const ScalingRun& run, const ScalingRun& base) {
+    if (run.differs.empty()) return {};
+    constexpr std::size_t kMost = 4;
+    std::string what;
+    for (std::size_t i = 0; i < std::min(run.differs.size(), kMost); ++i)
+        what += (i > 0 ? ", " : "") + printable(run.differs[i]);
+    if (run.differs.size() > kMost) what += fmt::format(" and {} more", run.differs.size() - kMost);
+    if (!run.same_model)
+        return fmt::format("{} trains another model than {}, so no speed-up is given: {}. ",
+                           file_text(run.file), file_text(base.file), what);
+    return fmt::format("{} differs from {} in more than its size: {}. ", file_text(run.file),
+                       file_text(base.file), what);
+}
+
 // One row for each part of a step, one column for each run and, after the first, its difference.
 std::string parts_table(const ScalingReport& report, std::size_t width) {
     std::vector<Align> align = {Align::left};
@@ -107,12 +122,15 @@ std::string parts_table(const ScalingReport& report, std::size_t width) {
 std::string table_text(const ScalingReport& report, std::size_t width) {
     if (report.runs.empty()) return "No run.\n";
     bool all_tokens = true, all_samples = true;
+    std::string notes;
     for (const ScalingRun& run : report.runs) {
+        notes += difference_note(run, report.runs[report.baseline]);
         all_tokens = all_tokens && run.tokens_per_step > 0;
         all_samples = all_samples && run.samples_per_step > 0;
     }
     std::string text = "Mean of a step; efficiency = speed-up / (ranks / fewest ranks)\n" +
                        runs_table(report, all_tokens, width);
+    text += notes.empty() ? notes : paragraph(notes, width);
     if (!all_samples) {
         text +=
             "Not every run's configuration tells its batch: no speed-up can be given for those with \"-\".\n";
@@ -140,11 +158,13 @@ std::string json_text(const ScalingReport& report) {
                         {"average_step_us", run.step_us},
                         {"samples_per_second", known_json(run.samples_per_second())},
                         {"tokens_per_second", known_json(run.tokens_per_second())},
+                        {"same_model", run.same_model},
+                        {"differs", run.differs},
                         {"speed_up", known_json(run.speed_up)},
                         {"efficiency", known_json(run.efficiency)},
                         {"grew", run.grew >= 0 ? Json(kTimeCategoryNames[static_cast<std::size_t>(run.grew)])
                                                : Json(nullptr)},
-                        {"grew_us", run.grew_us},
+                        {"grew_us", run.same_model ? Json(run.grew_us) : Json(nullptr)},
                         {"categories_us", std::move(categories)},
                         {"operations", std::move(operations)}});
     }

@@ -37,6 +37,8 @@ Json step_json(const StepDetail& step) {
             {"start_ns", step.summary.window_start},
             {"end_ns", step.summary.window_end},
             {"us", to_us(step.window())},
+            {"host_start_ns", step.host_start},
+            {"host_end_ns", step.host_end},
             {"host_us", to_us(step.host_end - step.host_start)},
             {"categories_us", std::move(categories)},
             {"device_events", step.device_events},
@@ -45,8 +47,8 @@ Json step_json(const StepDetail& step) {
 }
 
 std::string rank_table(const RankStepDetails& rank, bool loss, std::size_t width) {
-    std::vector<Align> align(13, Align::right);
-    std::vector<std::string> header = {"Step", "Time (us)", "Diff (%)"};
+    std::vector<Align> align(14, Align::right);
+    std::vector<std::string> header = {"Step", "Host (us)", "Window (us)", "Diff (%)"};
     for (const char* name : kShortNames) header.emplace_back(name);
     header.insert(header.end(), {"Busy", "Events"});
     if (loss) {
@@ -59,8 +61,9 @@ std::string rank_table(const RankStepDetails& rank, bool loss, std::size_t width
     table.header(std::move(header));
     for (std::size_t s = 0; s < rank.steps.size(); ++s) {
         const StepDetail& step = rank.steps[s];
-        std::vector<std::string> cells = {std::to_string(step.summary.number), us(to_us(step.window())),
-                                          difference(step.window(), rank.median_window)};
+        std::vector<std::string> cells = {
+            std::to_string(step.summary.number), us(to_us(step.host_end - step.host_start)),
+            us(to_us(step.window())), difference(step.window(), rank.median_window)};
         for (const std::int64_t ns : step.summary.ns) cells.push_back(percent(ns, step.window()));
         cells.push_back(percent(step.device_busy, step.window()));
         cells.push_back(grouped(step.device_events));
@@ -78,7 +81,9 @@ std::string table_text(const StepsReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     const bool loss = any_loss(report);
     std::string text =
-        "Categories and busy (any device work): % of the step. Diff: against the rank's median step.\n";
+        "Host: the step's range on the host. Window: from the end of the device work before it to the end\n"
+        "of its own. Categories and busy (any device work): % of the window. Diff: against the rank's\n"
+        "median window.\n";
     for (const RankStepDetails& rank : report.ranks) {
         text += fmt::format("\nRank {}: {} step{}", rank.rank, grouped(std::int64_t(rank.steps.size())),
                             rank.steps.size() == 1 ? "" : "s");
@@ -88,7 +93,7 @@ std::string table_text(const StepsReport& report, std::size_t width) {
     }
     if (report.across.empty()) return text;
     TextTable across({Align::right, Align::right, Align::right, Align::right});
-    across.header({"Step", "Slowest rank", "Its time (us)", "Fastest rank's (us)"});
+    across.header({"Step", "Slowest rank", "Its window (us)", "Fastest rank's (us)"});
     for (const StepAcrossRanks& step : report.across) {
         across.row({std::to_string(step.number), std::to_string(step.slowest_rank), us(to_us(step.longest)),
                     us(to_us(step.shortest))});
@@ -131,6 +136,7 @@ std::string csv_text(const StepsReport& report) {
             cells.insert(cells.end(), {step.device_events, to_us(step.device_busy)});
             cells.emplace_back();
             if (step.loss) cells.back() = *step.loss;
+            cells.insert(cells.end(), {step.host_start, step.host_end});
             rows.push_back(std::move(cells));
         }
     }
@@ -149,7 +155,9 @@ std::string csv_text(const StepsReport& report) {
                      {"other_us"},
                      {"device_events"},
                      {"device_busy_us"},
-                     {"loss"}},
+                     {"loss"},
+                     {"host_start_ns"},
+                     {"host_end_ns"}},
                     rows);
 }
 

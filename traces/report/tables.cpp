@@ -37,6 +37,12 @@ const std::vector<ModuleColumn>& module_columns() {
         {"Device self (us)", [](const ModuleNode& n) { return us(n.device_self_us); }, always},
         {"Backward device (us)", [](const ModuleNode& n) { return us(n.backward_device_us); },
          [](const ModuleNode& n) { return n.backward_device_us > 0; }},
+        {"Recomputed calls", [](const ModuleNode& n) { return grouped(n.recomputations); },
+         [](const ModuleNode& n) { return n.recomputations > 0; }},
+        {"Recompute host (us)", [](const ModuleNode& n) { return us(n.recompute_host_us); },
+         [](const ModuleNode& n) { return n.recomputations > 0; }},
+        {"Recompute device (us)", [](const ModuleNode& n) { return us(n.recompute_device_us); },
+         [](const ModuleNode& n) { return n.recompute_device_us > 0; }},
         {"Parameters", [](const ModuleNode& n) { return grouped(n.parameters); },
          [](const ModuleNode& n) { return n.parameters > 0; }},
         {"Gathered (MB)", [](const ModuleNode& n) { return mb(n.gathered_bytes); },
@@ -85,15 +91,20 @@ std::string table_text(const ExecutionSummary& summary, std::size_t width) {
     std::string text;
     for (const RankSummary& rank : summary.ranks) {
         if (!text.empty()) text += '\n';
-        text += fmt::format("Rank {}: mean of {} step{}", rank.rank, grouped(std::int64_t(rank.steps.size())),
-                            rank.steps.size() == 1 ? "" : "s");
+        text += summary.stepped
+                    ? fmt::format("Rank {}: mean of {} step{}", rank.rank,
+                                  grouped(std::int64_t(rank.steps.size())), rank.steps.size() == 1 ? "" : "s")
+                    : fmt::format("Rank {}: the whole trace, which names no steps", rank.rank);
         if (rank.cut_steps > 0) {
             text += fmt::format(" ({} at the end cut off and left out)", grouped(rank.cut_steps));
         }
+        if (summary.stepped && !rank.steps.empty())
+            text += fmt::format("; median {} us, host step {} us", us(rank.median_step_us),
+                                us(rank.average_host_step_us));
         text += '\n';
         TextTable table({Align::left, Align::right, Align::right});
         table.header({"Category", "Time (us)", "Percent"});
-        table.row({"Average Step Time", us(rank.average_step_us),
+        table.row({summary.stepped ? "Average Step Time" : "Whole trace", us(rank.average_step_us),
                    percent(rank.average_step_us, rank.average_step_us)});
         for (std::size_t c = 0; c < rank.average_us.size(); ++c) {
             if (!summary.has(static_cast<TimeCategory>(c))) continue;
@@ -103,7 +114,12 @@ std::string table_text(const ExecutionSummary& summary, std::size_t width) {
         text += table.text(width);
     }
     if (!summary.has(TimeCategory::communication)) text += "Kernel holds communication.\n";
-    return text;
+    if (!summary.stepped) return text;
+    return text +
+           paragraph(
+               "A step's time is its window: from the end of the device work before it to the end of its "
+               "own. The host step is its range on the host. The median leaves out the run's first step.",
+               width);
 }
 
 std::string table_text(const ModuleView& view, std::size_t width) {
@@ -135,9 +151,10 @@ std::string table_text(const ModuleView& view, std::size_t width) {
 
 std::string table_text(const CollectivesReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
-    const std::vector<std::string> header = {"Rank",         "Operation",     "Count",        "MB",
-                                             "Time (us)",    "Transfer (us)", "Waiting (us)", "Exposed (us)",
-                                             "algbw (GB/s)", "busbw (GB/s)",  "Count/step",   "MB/step"};
+    std::vector<std::string> header = {"Rank",         "Operation",     "Count",        "MB",
+                                       "Time (us)",    "Transfer (us)", "Waiting (us)", "Exposed (us)",
+                                       "algbw (GB/s)", "busbw (GB/s)",  "Count/step",   "MB/step"};
+    if (!report.stepped) header.resize(header.size() - 2);
     std::vector<Align> align(header.size(), Align::right);
     align[1] = Align::left;
     TextTable table(align, 2);
@@ -147,10 +164,20 @@ std::string table_text(const CollectivesReport& report, std::size_t width) {
         unmatched += rank.unmatched;
         for (const OperationStats& o : rank.operations) {
             ++rows;
-            table.row({std::to_string(rank.rank), std::string(name(o.operation)), grouped(o.count),
-                       mb(o.bytes), us(o.us), us(o.transfer_us), us(o.waiting_us), us(o.exposed_us),
-                       bandwidth(o.algbw_gbps, o.bytes), bandwidth(o.busbw_gbps, o.bytes),
-                       grouped(o.count_per_step, 2), mb(o.bytes_per_step)});
+            std::vector<std::string> cells = {std::to_string(rank.rank),
+                                              std::string(name(o.operation)),
+                                              grouped(o.count),
+                                              mb(o.bytes),
+                                              us(o.us),
+                                              us(o.transfer_us),
+                                              us(o.waiting_us),
+                                              us(o.exposed_us),
+                                              bandwidth(o.algbw_gbps, o.bytes),
+                                              bandwidth(o.busbw_gbps, o.bytes),
+                                              grouped(o.count_per_step, 2),
+                                              mb(o.bytes_per_step)};
+            cells.resize(header.size());
+            table.row(std::move(cells));
         }
     }
     if (rows == 0) return "No collectives.\n";

@@ -142,7 +142,7 @@ constexpr std::array kModules = {
     SchemaColumn{"path", "", "", "PyTorch's full name: \"net.0\"."},
     kUnit,
     SchemaColumn{"parameters", "", "elements", "Of its own, without its children's."},
-    SchemaColumn{"calls", "", "count", "Forward calls in the whole run."},
+    SchemaColumn{"calls", "", "count", "Forward calls in the whole run, recomputed ones included."},
     SchemaColumn{"host_ns", "", "ns", "Time of these calls on the host, children included."},
 };
 constexpr std::string_view kModulesSql =
@@ -162,7 +162,10 @@ constexpr std::array kSteps = {
     SchemaColumn{"step", "", "", "The step's number."},
     kStart,
     kEnd,
-    SchemaColumn{"duration_ns", "", "ns", "Host time; device work may end later."},
+    SchemaColumn{
+        "duration_ns", "", "ns",
+        "Of the host step: the range on the rank's thread. Its window, which the device's work ends, is "
+        "what `shardscope-trace steps` gives beside it."},
     SchemaColumn{"loss", "", "", "Mean over the global batch."},
 };
 constexpr std::string_view kStepsSql =
@@ -301,7 +304,7 @@ constexpr std::array<SchemaView, 12> kViews = {{
     {"collectives", "Collectives with their times on the device.", kCollectives, kCollectivesSql},
     {"units", "FSDP units, for each rank, and what gathering and reducing them took.", kUnits, kUnitsSql},
     {"modules", "The module tree, for each rank, and its forward calls.", kModules, kModulesSql},
-    {"steps", "Training steps.", kSteps, kStepsSql},
+    {"steps", "Training steps as the ranks' host threads ran them.", kSteps, kStepsSql},
     {"memory", "Allocations and frees.", kMemory, kMemorySql},
     {"predictions", "The memory account's prediction in parts. Since schema version 2.", kPredictions,
      kPredictionsSql, 2},

@@ -96,11 +96,11 @@ void draw_times(const CompareCard::Input& input) {
     const RunColumn &run = *input.run, &first = *input.first;
     const bool stepped = !input.trace->steps.empty();
     if (run.steps == 0) return dim("No complete step in what is looked at.");
-    const char* time = stepped ? "Step time" : "Whole trace";
+    const char* time = stepped ? "Median step" : "Whole trace";
     const Figure figures[] = {
-        {time, time, format_duration(run.average_step_us * 1e3),
-         stepped ? " \u00b1 " + format_duration(run.spread_step_us * 1e3) : "", run.average_step_us,
-         first.average_step_us, traces::inside_spread(first, run)},
+        {time, time, format_duration(run.median_step_us * 1e3),
+         stepped ? " \u00b1 " + format_duration(run.spread_step_us * 1e3) : "", run.median_step_us,
+         first.median_step_us, traces::inside_spread(first, run)},
         {"Communication", "Comm.", format_duration(run.communication_us * 1e3), "", run.communication_us,
          first.communication_us,
          traces::inside_spread(first.communication_us, first.communication_spread.spread,

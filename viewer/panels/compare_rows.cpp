@@ -279,27 +279,32 @@ std::vector<CompareRow> compare_rows(const Comparison& comparison, const std::ve
     constexpr auto kJudge = RowBuilder::Judge::smaller_is_better;
     constexpr auto kNoJudge = RowBuilder::Judge::none;
     const auto step_spread = [](const RunColumn& r) { return r.spread_step_us; };
-    rows.heading("Time of a step, mean over ranks");
     // Where some runs have steps, one without has no figures of a step; among themselves they compare whole.
     const bool any_stepped = std::find(stepped.begin(), stepped.end(), true) != stepped.end();
+    const bool whole = !stepped.empty() && !any_stepped;
+    rows.heading(whole ? "Time of the whole trace, mean over ranks" : "Time of a step, mean over ranks");
     const auto has_steps = [&](const RunColumn& run) {
         const auto at = static_cast<std::size_t>(&run - comparison.runs.data());
         return run.steps > 0 && (!any_stepped || (at < stepped.size() && stepped[at]));
     };
     rows.told(has_steps);
     rows.text("Steps looked at",
-              [&](const RunColumn& r) { return has_steps(r) ? format_count(r.steps) : "none"; });
+              [&](const RunColumn& r) { return has_steps(r) && !whole ? format_count(r.steps) : "none"; });
     double longest_step = 0;
-    for (const RunColumn& run : comparison.runs)
-        longest_step = std::max(longest_step, has_steps(run) ? run.average_step_us : 0.0);
+    for (const RunColumn& run : comparison.runs) {
+        longest_step =
+            std::max(longest_step, has_steps(run) ? std::max(run.average_step_us, run.median_step_us) : 0.0);
+    }
     rows.scale(longest_step);
     rows.figure(
-        "Average step time", [](const RunColumn& r) { return r.average_step_us; }, print_us, kJudge,
-        step_spread);
-    rows.figure(
-        "Median step time", [](const RunColumn& r) { return r.median_step_us; }, print_us, kJudge,
-        step_spread);
-    rows.figure("Spread", step_spread, print_us, kNoJudge);
+        whole ? "Whole trace" : "Median step time", [](const RunColumn& r) { return r.median_step_us; },
+        print_us, kJudge, step_spread);
+    if (!whole) {
+        rows.figure(
+            "Average step time", [](const RunColumn& r) { return r.average_step_us; }, print_us, kJudge,
+            step_spread);
+        rows.figure("Spread", step_spread, print_us, kNoJudge);
+    }
     for (std::size_t c = 0; c < traces::kTimeCategories; ++c) {
         const auto get = [c](const RunColumn& r) { return r.categories_us[c]; };
         const auto spread = [c](const RunColumn& r) { return r.categories_spread[c].spread; };
@@ -311,7 +316,8 @@ std::vector<CompareRow> compare_rows(const Comparison& comparison, const std::ve
         "Device busy", [](const RunColumn& r) { return r.device_busy_percent; }, print_percent, kNoJudge,
         [](const RunColumn& r) { return r.device_busy_spread.spread; });
 
-    rows.heading("Communication of a step, mean over ranks");
+    rows.heading(whole ? "Communication of the whole trace, mean over ranks"
+                       : "Communication of a step, mean over ranks");
     rows.scale(longest_step);
     rows.figure(
         "Communication", [](const RunColumn& r) { return r.communication_us; }, print_us, kJudge,

@@ -1,6 +1,8 @@
 // See memory_words.h.
 #include "viewer/panels/memory_words.h"
 
+#include <cstdlib>
+
 #include <fmt/format.h>
 
 #include "viewer/app/rank_steps.h"
@@ -22,12 +24,21 @@ std::string moment(const traces::Trace& trace, int rank_index, std::int64_t time
 std::string prediction(const traces::Trace& trace, const RankMemory& memory) {
     if (memory.predicted_peak_bytes < 0)  // no other tool stores one
         return trace.config_value("import.format").empty() ? "No prediction is stored." : "";
-    const std::int64_t off = memory.peak_bytes - memory.predicted_peak_bytes;
-    const std::string compared = !memory.prediction_applies ? "of the whole run"
-                                 : off == 0                 ? "exact"
-                                            : fmt::format("off by {} bytes", format_count(off));
-    return fmt::format("Predicted {}, {}{}.", format_mb(memory.predicted_peak_bytes), compared,
-                       memory.predicted_where.empty() ? "" : " (" + memory.predicted_where + ")");
+    const auto compared = [&](std::int64_t predicted) {
+        const std::int64_t off = memory.peak_bytes - predicted;
+        if (off == 0) return std::string("exact");
+        const bool shows = std::abs(off) >= (1 << 20) / 100;  // in MB with two decimals
+        return "off by " + (shows ? format_mb(off) : format_count(off) + " bytes");
+    };
+    const std::string whole = format_mb(memory.predicted_peak_bytes);
+    const std::string where = memory.predicted_where.empty() ? "" : " (" + memory.predicted_where + ")";
+    if (memory.prediction_applies)
+        return fmt::format("Predicted {}, {}{}.", whole, compared(memory.predicted_peak_bytes), where);
+    if (memory.predicted_of_steps < 0) return fmt::format("Predicted {}, of the whole run{}.", whole, where);
+    const std::string since =
+        memory.predicted_step ? fmt::format("from step {} on", *memory.predicted_step) : "in the whole run";
+    return fmt::format("Predicted for these steps {}, {}; {} {}{}.", format_mb(memory.predicted_of_steps),
+                       compared(memory.predicted_of_steps), whole, since, where);
 }
 
 std::string other_facts(const RankMemory& memory) {
