@@ -306,6 +306,19 @@ TEST(MemorySnapshot, WhatTheBackwardMadeAndTheOptimizerUsesAreGradients) {
     }
 }
 
+// cuBLAS asked for its workspace in the backward, and keeps it.
+TEST(MemorySnapshot, AWorkspaceThatTheBackwardMadeIsNoGradient) {
+    const std::vector<Bytes> workspace = {frame("??", 0, "at::cuda::setWorkspaceForHandle(cublasContext*)"),
+                                          frame("??", 0, "torch::autograd::Engine::evaluate_function")};
+    const auto trace = load(snapshot({},
+                                     {pickled::list({event("alloc", kBase, 1000, kStart + 10, workspace),
+                                                     event("alloc", kBase + 4096, 64, kStart + 30)})},
+                                     {annotation("START", "Optimizer.step#AdamW.step", kStart + 20)}));
+    const RankMemory rank = memory_report(*trace).ranks.at(0);
+    EXPECT_EQ(at(rank.at_peak, MemoryCategory::gradients), 0);
+    EXPECT_EQ(at(rank.at_peak, MemoryCategory::other), 1064);
+}
+
 // FSDP2 keeps a gradient's shard in the buffer that the reduce-scatter filled.
 TEST(MemorySnapshot, AShardThatWasReducedAndLivesInTheOptimizersStepIsAGradient) {
     const auto trace = load(snapshot(

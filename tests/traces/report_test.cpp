@@ -257,6 +257,19 @@ TEST(Report, OfTracesWithoutStepsNothingIsSaidAStep) {
     EXPECT_THAT(render(collectives, Format::table), Not(HasSubstr("/step")));
 }
 
+TEST(Report, APartThatNeitherOfTwoRunsHasIsNotGone) {
+    PartsComparison comparison;
+    comparison.whole = sample_comparison();
+    comparison.whole.runs.push_back(comparison.whole.runs.back());
+    PartFigures there;
+    there.present = true;
+    there.us = 5;
+    comparison.parts = {{"gemm", {PartFigures{}, PartFigures{}, there}}};
+    const std::string text = render(comparison, Format::table);
+    EXPECT_THAT(text, HasSubstr("new"));
+    EXPECT_THAT(text, Not(HasSubstr("gone")));
+}
+
 TEST(Report, TheFirstStepsPredictionStandsBesideTheFirstStepsPeak) {
     MemoryReport memory = sample_memory();
     RankMemory& rank = memory.ranks[0];

@@ -106,6 +106,8 @@ void tell_differences(const Trace& base, const Trace& trace, ScalingRun& run) {
             if (model || is_of_the_job(key)) add(key, base.config_value(key), trace.config_value(key));
         }
     }
+    std::stable_partition(run.differs.begin(), run.differs.end(),
+                          [](const std::string& key) { return key.starts_with("model."); });
     const std::int64_t first = parameters_of(base), own = parameters_of(trace);
     if (first > 0 && own > 0 && first != own) {
         run.same_model = false;

@@ -25,7 +25,7 @@ bool inside(const PartFigures& run, const PartFigures& first) {
 
 std::string change(const PartFigures& run, const PartFigures& first) {
     const double more = run.us - first.us;
-    if (!run.present) return "gone";
+    if (!run.present) return first.present ? "gone" : "-";
     if (!first.present) return "new";
     if (more == 0) return "=";
     std::string text = (more > 0 ? "+" : "") + grouped(more, 1);

@@ -75,7 +75,9 @@ bool is_module_class(std::string_view text) {
     if (text.empty() || !is_upper(text[0]) || !std::all_of(text.begin(), text.end(), is_word)) return false;
     if (std::find(kOneCapital.begin(), kOneCapital.end(), text) != kOneCapital.end()) return true;
     if (text.find('_') != text.npos || std::none_of(text.begin(), text.end(), is_lower)) return false;
-    if (text.starts_with("Profiler") || text.ends_with("Step") || text.ends_with("Backward")) return false;
+    // Autograd's nodes are "AddmmBackward0".
+    const std::string_view node = text.substr(0, text.find_last_not_of("0123456789") + 1);
+    if (text.starts_with("Profiler") || text.ends_with("Step") || node.ends_with("Backward")) return false;
     const auto capitals = std::count_if(text.begin(), text.end(), is_upper);
     const bool numbered =
         text.find("1d") != text.npos || text.find("2d") != text.npos || text.find("3d") != text.npos;
