@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/traces/report_samples.h"
+#include "traces/analysis/compare_parts.h"
 
 namespace shardscope::traces {
 namespace {
