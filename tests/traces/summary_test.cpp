@@ -125,8 +125,10 @@ TEST(Summary, WorkWithoutALaunchBelongsToTheStepInWhichItStarts) {
     run.kernel(0, 10, 20, 5);  // before it nothing is left from before the recording
     run.kernel(0, 90, 150);
     run.kernel(0, 150, 160, 110);
+    run.kernel(0, 160, 170, 120);
     const auto trace = run.take();
     const auto rank = summarize(*trace).ranks[0];
+    ASSERT_EQ(rank.steps.size(), 2u);  // two events each
     EXPECT_EQ(rank.steps[0].window_end, 150);
     EXPECT_EQ(rank.steps[1].window_start, 150);
 }
