@@ -2,12 +2,14 @@
 #include <memory>
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/viewer/panel_fixture.h"
 #include "traces/analysis/compare_parts.h"
 #include "viewer/draw/format.h"
+#include "viewer/panels/compare_runs.h"
 #include "viewer/tables/table.h"
 
 namespace shardscope::viewer {
@@ -91,6 +93,18 @@ TEST_F(ComparePanelTest, ARunThatIsNotWantedIsLeftOut) {
     click("compare.run.2");
     EXPECT_FALSE(items::find("compare.Peak allocated.3"));
     EXPECT_EQ(item("compare.run.2"), "hidden");
+}
+
+// Dear ImGui ends the program where a table has more than 64 columns.
+TEST_F(ComparePanelTest, OfMoreRunsThanATableHasColumnsTheFirstAreCompared) {
+    constexpr std::size_t kOpen = kMostCompared + 4;
+    for (std::size_t i = 0; i < kOpen; ++i) open({.steps = 1}, fmt::format("run{}.sqlite", i).c_str());
+    EXPECT_THAT(draw(*panel_), HasSubstr("63 of 67 chosen runs are compared"));
+    EXPECT_TRUE(items::find("compare.Peak allocated.63"));
+    EXPECT_FALSE(items::find("compare.Peak allocated.64"));
+    click("compare.tab.kernels");
+    click("compare.run.1");
+    EXPECT_THAT(clipboard_, HasSubstr("63 of 66"));
 }
 
 TEST_F(ComparePanelTest, ARunIsComparedInItsOwnLimitRange) {

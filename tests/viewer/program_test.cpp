@@ -1,4 +1,5 @@
 // The program without its picture: session, analyses off the frame thread, actions, command line, folders.
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -204,6 +205,28 @@ TEST(AnalysisCache, AsksOfATraceThatWasReadAgainWhatWasOnShowOfTheOneBefore) {
     EXPECT_NE(ask(after), nullptr);                                   // without a wait
     EXPECT_EQ(cache.derived<int>("derived", {after}, sum), nullptr);  // it may hold what is of `before`
     EXPECT_EQ(cache.get<int>("long ago", {after}, sum), nullptr);     // nobody looks at it
+}
+
+// A panel of many runs asks for more than is kept of what nobody asks for any more.
+TEST(AnalysisCache, KeepsHoweverMuchIsAskedForInEveryFrame) {
+    AnalysisCache cache;
+    const TracePtr trace = mlp_sample({}, "run");
+    constexpr int kQuestions = 400;
+    std::atomic<int> made = 0;
+    bool all = false;
+    for (int frame = 0; frame < 5000 && !all; ++frame) {
+        all = true;
+        for (int q = 0; q < kQuestions; ++q) {
+            const auto answer = cache.get<int>(std::to_string(q), {trace}, [&made](const auto&) {
+                ++made;
+                return 1;
+            });
+            all = all && answer != nullptr;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_TRUE(all);
+    EXPECT_EQ(made, kQuestions) << "nothing is worked out twice";
 }
 
 // --- actions

@@ -32,6 +32,13 @@ TEST_F(RunsPanelTest, PutsKeyFiguresSideBySide) {
               std::to_string(traces::check_trace(*session_.open[1].trace).size()));
 }
 
+TEST_F(RunsPanelTest, EndsWithHoweverManyRuns) {
+    constexpr int kOpen = 80;  // each asks for four analyses in every frame
+    for (int i = 0; i < kOpen; ++i) open({.steps = 1}, ("run" + std::to_string(i) + ".sqlite").c_str());
+    draw(*make_runs_panel());
+    EXPECT_EQ(item("runs.files.rows"), std::to_string(kOpen));
+}
+
 TEST_F(RunsPanelTest, ShowsOnlyWhatDiffersOnRequest) {
     open_root_and_linear();
     const auto panel = make_runs_panel();

@@ -17,7 +17,10 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr std::size_t kMostEntries = 256;  // then the one asked for longest ago makes room
+// Of more than this, those that nobody has asked for lately make room. What is asked for in every frame
+// stays, however much it is: thrown out, it would be computed again in every frame.
+constexpr std::size_t kMostEntries = 256;
+constexpr std::uint64_t kRounds = 4;  // in which each entry could have been asked for once
 
 std::string text_of(const std::optional<std::int64_t>& value) {
     return value ? fmt::format("{}", *value) : "-";
@@ -117,7 +120,10 @@ struct AnalysisCache::Impl {
                 if (it->second->state == State::running) continue;
                 if (oldest == entries.end() || it->second->asked < oldest->second->asked) oldest = it;
             }
-            if (oldest == entries.end()) return;
+            const auto stale = [&](const Entry& entry) {
+                return entry.asked + kRounds * entries.size() < questions;
+            };
+            if (oldest == entries.end() || !stale(*oldest->second)) return;
             entries.erase(oldest);
         }
     }

@@ -71,6 +71,11 @@ class ComparePanel final : public Panel {
         for (std::size_t r = 0; r < runs.heads.size(); ++r) runs.heads[r].name = titles[r];
         draw_run_line(session, runs);
         if (session.ready().size() < 2) note("One run is open. Open another to see what differs.");
+        if (runs.left_out > 0) {
+            note(
+                fmt::format("{} of {} chosen runs are compared, the most at a time; hide some to see others.",
+                            runs.traces.size(), runs.traces.size() + runs.left_out));
+        }
         draw_limits(session, runs);
         if (!ImGui::BeginTabBar("pages", ImGuiTabBarFlags_FittingPolicyScroll)) return;
         for (const auto& [page, title] : kPages) {

@@ -29,6 +29,13 @@ ComparedRuns RunChoice::runs(const Session& session) const {
         runs.selections.insert(runs.selections.begin() + at, Session::selection(entry));
         runs.heads.insert(runs.heads.begin() + at, {entry.name, run_color(entry.color)});
     }
+    if (runs.traces.size() > kMostCompared) {
+        runs.left_out = runs.traces.size() - kMostCompared;
+        runs.traces.resize(kMostCompared);
+        runs.entries.resize(kMostCompared);
+        runs.selections.resize(kMostCompared);
+        runs.heads.resize(kMostCompared);
+    }
     for (const traces::Selection& selection : runs.selections) {
         runs.key += selection.from_ns ? fmt::format("/{}:{}", *selection.from_ns, *selection.to_ns) : "/-";
     }

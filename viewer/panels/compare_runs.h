@@ -12,11 +12,15 @@
 
 namespace shardscope::viewer {
 
+// A table of Dear ImGui has at most 64 columns: one for each run beside the names.
+inline constexpr std::size_t kMostCompared = 63;
+
 struct ComparedRuns {
     std::vector<TracePtr> traces;      // the base first
     std::vector<std::size_t> entries;  // their places in Session::open
     std::vector<traces::Selection> selections;
     std::vector<RunHead> heads;  // the files' names until the comparison knows what differs
+    std::size_t left_out = 0;    // runs that were chosen beyond kMostCompared, the last of them
     std::string key;             // tells these selections from others: for the names of analyses
 };
 

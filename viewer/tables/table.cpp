@@ -19,6 +19,8 @@
 namespace shardscope::viewer {
 namespace {
 
+constexpr std::size_t kMostColumns = 64;  // of a table of Dear ImGui
+
 // Tables are offered by the frame that draws them.
 struct Shown {
     int frame = -1;
@@ -60,6 +62,7 @@ std::vector<std::size_t> columns_that_fit(const TableModel& model, const TableSt
         const float wide = columns[c].width > 0 ? columns[c].width : least;
         used += wide * font + padding;
         if (used > width && !fit.empty() && !state.all_columns) break;
+        if (fit.size() == kMostColumns) break;
         fit.push_back(c);
     }
     std::sort(fit.begin(), fit.end());

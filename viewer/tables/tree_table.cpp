@@ -19,6 +19,8 @@ constexpr int kAllLevels = 100'000;
 constexpr float kNameWidth = 19;  // in font sizes: what the tree's column has at least
 
 // The columns that are wanted and fit beside a readable tree, in the order of the model.
+constexpr std::size_t kMostTreeColumns = 63;  // beside the names: a table of Dear ImGui has 64
+
 std::vector<std::size_t> columns_that_fit(const TreeModel& model, const TreeState& state, float width) {
     const auto& columns = model.columns();
     std::vector<std::size_t> by_priority(columns.size() - 1);
@@ -31,7 +33,7 @@ std::vector<std::size_t> columns_that_fit(const TreeModel& model, const TreeStat
     for (const std::size_t c : by_priority) {
         if (state.hidden.contains(columns[c].id)) continue;
         used += columns[c].width * font + padding;
-        if (used > width && !fit.empty()) break;
+        if ((used > width && !fit.empty()) || fit.size() == kMostTreeColumns) break;
         fit.push_back(c);
     }
     std::sort(fit.begin(), fit.end());
