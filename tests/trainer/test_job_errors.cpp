@@ -12,6 +12,9 @@
 namespace shardscope::trainer {
 namespace {
 
+using testing::AllOf;
+using testing::HasSubstr;
+
 // The sentence, or "no error".
 std::string error_of(const std::string& toml, const std::vector<Override>& overrides = {}) {
     try {
@@ -20,6 +23,21 @@ std::string error_of(const std::string& toml, const std::vector<Override>& overr
         return error.what();
     }
     return "no error";
+}
+
+// A parser that calls itself for each part would end without a word.
+TEST(JobErrors, AKeyOfTooManyPartsIsRefusedWithItsLine) {
+    std::string dots = "a";
+    for (int i = 0; i < 200'000; ++i) dots += ".a";
+    const std::string sentence = "a key of more than 32 parts";
+    EXPECT_THAT(error_of("[run]\nsteps = 1\n[" + dots + "]\nx = 1"),
+                AllOf(HasSubstr("job.toml:3: "), HasSubstr(sentence)));
+    EXPECT_THAT(error_of(dots + " = 1"), HasSubstr(sentence));
+    EXPECT_THAT(error_of("[data]\npath = \"\"\"\n\\\"\"\"\" \n" + dots + " = 1"),
+                AllOf(HasSubstr("job.toml:4: "), HasSubstr(sentence)));
+    // Dots in a text, a comment or a list of numbers are none of a key.
+    EXPECT_EQ(error_of("[data]\npath = \"" + dots + "\" # " + dots), "no error");
+    EXPECT_EQ(error_of("[data]\npath = '" + dots + "\"'"), "no error");
 }
 
 struct Mistake {

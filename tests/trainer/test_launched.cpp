@@ -2,12 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "trainer/job/agreed.h"
 #include "trainer/job/job.h"
 
 namespace shardscope::trainer {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr const char* kEight = "[run]\nranks = 8\n";
 
@@ -71,6 +74,30 @@ TEST(Launched, TheCollectivesMustFitTheProcesses) {
     EXPECT_EQ(refusal("[run]\ntrace_parts = '/tmp'", {}, {2, 2, "mpirun"}), "");
     EXPECT_THAT(refusal("[run]\nranks = 2\nsums = 'ring'", {}, {}), HasSubstr("run.sums"));
     EXPECT_EQ(parse_job("[run]\nsums = 'ring'", "job.toml", {}, {2, 2, "mpirun"}).run.sums, SumOrder::ring);
+}
+
+TEST(Agreed, NamesEveryKeyThatDiffersFromRankZero) {
+    const Job first = parse_job("[model]\nwidth = 64\n", "job.toml");
+    const std::string values = agreed_values(first);
+    EXPECT_NO_THROW(check_agreed(first, values));
+    const Job other = parse_job("[model]\nwidth = 64\n[run]\nseed = 99\n[optimizer]\nlr = 0.5\n", "job.toml");
+    try {
+        check_agreed(other, values);
+        ADD_FAILURE() << "another seed was taken";
+    } catch (const JobError& error) {
+        EXPECT_THAT(error.what(), AllOf(HasSubstr("run.seed = 99, and 1 on rank 0; optimizer.lr = 0.5, and "),
+                                        HasSubstr("give all ranks the same job"), Not(HasSubstr("model"))));
+    }
+    EXPECT_THROW(check_agreed(first, ""), JobError);
+}
+
+TEST(Agreed, LeavesEachRankItsOwnPathsAndCores) {
+    const Job first = parse_job("", "job.toml");
+    const Job other = parse_job(
+        "[run]\nworkers = 3\ntimeout = 7\nmemory_limit = 5\n[checkpoint]\nsave = "
+        "\"there\"\n",
+        "job.toml");
+    EXPECT_NO_THROW(check_agreed(other, agreed_values(first)));
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ constexpr int kNotStarted = 127;
 constexpr int kSignalled = 128;
 constexpr int kPollMicroseconds = 20'000;  // how late a signal or an end is noticed
 // Ranks that have come together end each other. Where one dies before that, the others wait for it: they are
-// asked to end so long after it. One that is about to finish its trace lets nobody hurry it by that.
+// asked to end so long after it. One that is about to finish its trace lets nobody hurry it by that; one that
+// is stopped (SIGSTOP) takes no question, and is killed.
 constexpr auto kGrace = std::chrono::seconds(10);
 
 // Words as exec wants them; good as long as they are.
@@ -60,6 +61,7 @@ struct Child {
     pid_t pid = 0;
     std::optional<int> status;  // as waitpid gave it
     bool asked = false;         // to end, because another did
+    bool stopped = false;       // by SIGSTOP or its like, and not continued
 };
 
 // Between fork and exec.
@@ -97,34 +99,58 @@ void send(const std::vector<Child>& children, int signal) {
     }
 }
 
+void kill_rank(std::vector<Child>& children, std::size_t rank) {
+    fmt::print(stderr,
+               "shardscope-train: rank {} (process {}) is stopped and cannot end by itself; it is killed\n",
+               rank, children[rank].pid);
+    children[rank].asked = true;
+    kill(children[rank].pid, SIGKILL);
+}
+
 // Until all have ended.
 void wait_for(std::vector<Child>& children) {
     using Clock = std::chrono::steady_clock;
     int passed_on = 0;
+    bool killed = false;  // one of them, by a signal
     Clock::time_point patience = Clock::time_point::max();
     for (std::size_t left = children.size(); left > 0;) {
         if (StopSignals::count() > passed_on) {
-            ++passed_on;
             send(children, StopSignals::received());
+            // Asked twice, the ranks end at once, and nobody waits for one that is stopped.
+            patience = std::min(patience, Clock::now() + (++passed_on > 1 ? Clock::duration() : kGrace));
         }
         int status = 0;
-        const pid_t ended = waitpid(-1, &status, WNOHANG);
+        const pid_t ended = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED);
         if (ended < 0 && errno != EINTR)
             throw std::system_error(errno, std::generic_category(), "the end of a rank cannot be learned");
         if (ended <= 0) {
             if (Clock::now() > patience) {
-                patience = Clock::time_point::max();
-                for (Child& child : children) child.asked = !child.status;
-                send(children, SIGTERM);
+                patience = Clock::now() + kGrace;
+                for (std::size_t rank = 0; rank < children.size(); ++rank) {
+                    Child& child = children[rank];
+                    if (child.status) continue;
+                    if (child.stopped) {
+                        kill_rank(children, rank);
+                    } else if (killed && !child.asked) {
+                        child.asked = true;
+                        kill(child.pid, SIGTERM);
+                    }
+                }
             }
             usleep(kPollMicroseconds);
             continue;
         }
         for (Child& child : children) {
             if (child.pid != ended || child.status) continue;
+            if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
+                child.stopped = WIFSTOPPED(status);
+                continue;
+            }
             child.status = status;
             --left;
-            if (WIFSIGNALED(status)) patience = std::min(patience, Clock::now() + kGrace);
+            killed = killed || WIFSIGNALED(status);
+            if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0)
+                patience = std::min(patience, Clock::now() + kGrace);
         }
     }
 }
@@ -133,11 +159,13 @@ int exit_status(const std::vector<Child>& children) {
     int first = 0;
     for (std::size_t rank = 0; rank < children.size(); ++rank) {
         const int status = *children[rank].status;
-        if (WIFSIGNALED(status) && !children[rank].asked) {
+        if (WIFSIGNALED(status) && !children[rank].asked && StopSignals::count() < 2) {
             fmt::print(stderr, "shardscope-train: rank {} was ended by signal {} ({})\n", rank,
                        WTERMSIG(status), strsignal(WTERMSIG(status)));
         }
-        const int own = WIFEXITED(status)          ? WEXITSTATUS(status)
+        const int own = WIFEXITED(status) ? WEXITSTATUS(status)
+                        : children[rank].asked && StopSignals::count() > 0
+                            ? kSignalled + StopSignals::received()
                         : StopSignals::count() > 0 ? kSignalled + WTERMSIG(status)
                                                    : kFailed;
         if (first == 0) first = own;
@@ -150,7 +178,7 @@ int exit_status(const std::vector<Child>& children) {
 int launch(const std::vector<std::string>& arguments, const Job& job) {
     const int processes = job.run.processes;
     if (job.run.comm == CommKind::mpi) become_mpirun(arguments, processes);
-    const StopSignals listening;
+    const StopSignals listening(nullptr, StopSignals::Second::is_counted);
     std::vector<Child> children;
     try {
         const Listener listener = Listener::on_loopback();

@@ -10,8 +10,11 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <shardscope/version.h>
+#include <sys/stat.h>
 
+#include "traces/report/text_table.h"
 #include "traces/schema/schema.h"
+#include "traces/store/apart.h"
 #include "trainer/cli/bench_collectives.h"
 #include "trainer/cli/calibrate_verb.h"
 #include "trainer/cli/generate.h"
@@ -22,6 +25,7 @@
 #include "trainer/cli/rank_errors.h"
 #include "trainer/cli/sweep.h"
 #include "trainer/cli/train.h"
+#include "trainer/job/agreed.h"
 #include "trainer/job/job.h"
 
 namespace {
@@ -85,7 +89,7 @@ bool g_silent = false;
 int complain(const std::exception& error) {
     const int status = status_of(error);
     if (g_silent && status == kWrongUse) return status;
-    fmt::print(stderr, "shardscope-train: {}\n", sentence_of(error));
+    fmt::print(stderr, "shardscope-train: {}\n", shardscope::traces::printable(sentence_of(error)));
     return status;
 }
 
@@ -153,6 +157,9 @@ std::unique_ptr<JoinedJob> join(const Place& place, const Load& load) {
     together(&joined->joined, [&] {
         if (problem) std::rethrow_exception(problem);
     });
+    // Ranks of different jobs would train together, each its own.
+    const std::string first = joined->joined.world().broadcast(agreed_values(joined->job));
+    together(&joined->joined, [&] { check_agreed(joined->job, first); });
     return joined;
 }
 
@@ -275,6 +282,10 @@ int run_train(const std::vector<std::string>& arguments) {
         Job job = load_job(common.file, overrides, launched);
         if (!trace.empty()) job.run.trace = trace;
         if (common.overwrite) job.run.overwrite = true;
+        if (shardscope::traces::same_file(common.file, job.run.trace)) {
+            throw JobError(
+                fmt::format("{} is both read and written; choose another path for the trace", common.file));
+        }
         return job;
     };
     const bool generates = continuation->count() > 0;
@@ -308,6 +319,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
     constexpr const char* kFullOutput =
         "shardscope-train: standard output cannot be written; check where it goes\n";
+    ::umask(::umask(S_IWOTH) | S_IWOTH);  // checkpoints and reports are nobody else's to change
     try {
         const int status = run(argc, argv);
         if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;

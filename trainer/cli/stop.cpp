@@ -12,12 +12,14 @@ namespace {
 std::atomic<std::atomic<bool>*> g_stop{nullptr};
 std::atomic<int> g_first{0};
 std::atomic<int> g_count{0};
+std::atomic<bool> g_second_ends{true};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 void on_signal(int signal) {
     int none = 0;
     g_first.compare_exchange_strong(none, signal);
     if (g_count.fetch_add(1) > 0) {  // asked twice
+        if (!g_second_ends.load()) return;
         std::signal(signal, SIG_DFL);
         raise(signal);
         return;
@@ -35,8 +37,9 @@ void listen(void (*handler)(int), int flags) {
 
 }  // namespace
 
-StopSignals::StopSignals(std::atomic<bool>* stop) {
+StopSignals::StopSignals(std::atomic<bool>* stop, Second second) {
     g_stop.store(stop);
+    g_second_ends.store(second == Second::ends);
     listen(on_signal, SA_RESTART);
 }
 

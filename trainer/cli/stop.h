@@ -1,5 +1,6 @@
 // SIGINT (Ctrl-C) and SIGTERM while a run goes on. The first asks: the run ends after its step, saves where
-// it is to save, and finishes its trace. The second ends the process at once, as if nobody listened.
+// it is to save, and finishes its trace. The second ends the process at once, as if nobody listened; but a
+// parent of ranks first has to end those.
 #pragma once
 
 #include <atomic>
@@ -9,8 +10,9 @@ namespace shardscope::trainer {
 // Listens from construction to destruction; one at a time.
 class StopSignals {
   public:
+    enum class Second : bool { ends, is_counted };
     // `stop` (may be null) is set by the first signal.
-    explicit StopSignals(std::atomic<bool>* stop = nullptr);
+    explicit StopSignals(std::atomic<bool>* stop = nullptr, Second second = Second::ends);
     ~StopSignals();
     StopSignals(const StopSignals&) = delete;
     StopSignals& operator=(const StopSignals&) = delete;

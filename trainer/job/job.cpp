@@ -12,6 +12,7 @@
 #include <toml++/toml.h>
 
 #include "trainer/job/loading.h"
+#include "trainer/job/toml_depth.h"
 
 namespace shardscope::trainer {
 
@@ -128,6 +129,10 @@ Job parse_job(const std::string& toml, const std::string& file, const std::vecto
     Job job;
     Origins origins;
     toml::table root;
+    if (const int line = line_too_deep(toml); line > 0) {
+        throw JobError(fmt::format("{}:{}: a key of more than {} parts; a job's keys have two, SECTION.NAME",
+                                   file, line, kMostKeyParts));
+    }
     try {
         root = toml::parse(toml, file);
     } catch (const toml::parse_error& error) {

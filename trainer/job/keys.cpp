@@ -98,6 +98,11 @@ Key module_classes(std::string_view section, std::string_view name, In<S> in, Mo
     return key;
 }
 
+Key own(Key key) {
+    key.own = true;
+    return key;
+}
+
 Key milestones_key() {
     Key key = base("optimizer", "milestones", ValueType::numbers,
                    "step: steps at which the learning rate is multiplied by gamma");
@@ -182,22 +187,23 @@ std::vector<Key> make_keys() {
             "(a GPU for each rank); auto: what fits the launcher and the device"),
         choice("run", "sums", &Job::run, &RunSection::sums, {"ordered", "ring"},
                "mpi, tcp: sums in the order of ranks, with the bits of local, or along a ring"),
-        number("run", "timeout", &Job::run, &RunSection::timeout, 0, 1e6,
-               "seconds after which a collective that does not end, on a GPU or between processes, or a "
-               "process that "
-               "gives no sign of life ends the job; 0: never"),
-        integer("run", "workers", &Job::run, &RunSection::workers, 0, 1024,
-                "threads that do the ranks' work on the cpu device; 0: one per core"),
+        own(number("run", "timeout", &Job::run, &RunSection::timeout, 0, 1e6,
+                   "seconds after which a collective that does not end, on a GPU or between processes, or a "
+                   "process that "
+                   "gives no sign of life ends the job; 0: never")),
+        own(integer("run", "workers", &Job::run, &RunSection::workers, 0, 1024,
+                    "threads that do the ranks' work on the cpu device; 0: one per core")),
         integer("run", "blas_threads", &Job::run, &RunSection::blas_threads, 1, 1024,
                 "threads inside one matrix product of the cpu device"),
-        integer("run", "memory_limit", &Job::run, &RunSection::memory_limit, 0, kMaxInteger,
-                "bytes of device memory that a rank may allocate; 0: no limit"),
-        text("run", "trace", &Job::run, &RunSection::trace, "write the trace here (as --trace); empty: none"),
-        text("run", "trace_parts", &Job::run, &RunSection::trace_parts,
-             "folder where each process records its part of the trace, on its own host; empty: beside "
-             "run.trace"),
-        boolean("run", "overwrite", &Job::run, &RunSection::overwrite,
-                "replace an existing trace (as --overwrite)"),
+        own(integer("run", "memory_limit", &Job::run, &RunSection::memory_limit, 0, kMaxInteger,
+                    "bytes of device memory that a rank may allocate; 0: no limit")),
+        own(text("run", "trace", &Job::run, &RunSection::trace,
+                 "write the trace here (as --trace); empty: none")),
+        own(text("run", "trace_parts", &Job::run, &RunSection::trace_parts,
+                 "folder where each process records its part of the trace, on its own host; empty: beside "
+                 "run.trace")),
+        own(boolean("run", "overwrite", &Job::run, &RunSection::overwrite,
+                    "replace an existing trace (as --overwrite)")),
 
         choice("model", "type", &Job::model, &ModelSection::type, {"mlp", "gpt", "llama", "bert"},
                "mlp: Linear layers with ReLU between; gpt, llama: language models; bert: an encoder that "
@@ -233,11 +239,11 @@ std::vector<Key> make_keys() {
 
         choice("data", "type", &Job::data, &DataSection::type, {"synthetic", "text"},
                "synthetic: made from the seed (mlp); text: from data.path (gpt, llama, bert)"),
-        text("data", "path", &Job::data, &DataSection::path, "text: a file, or a folder of files"),
+        own(text("data", "path", &Job::data, &DataSection::path, "text: a file, or a folder of files")),
         integer("data", "batch", &Job::data, &DataSection::batch, 1, 1048576,
                 "samples per rank and micro-batch"),
-        integer("data", "workers", &Job::data, &DataSection::workers, 0, 64,
-                "threads per rank that prepare batches ahead; 0: the rank does it itself"),
+        own(integer("data", "workers", &Job::data, &DataSection::workers, 0, 64,
+                    "threads per rank that prepare batches ahead; 0: the rank does it itself")),
         number("data", "validation", &Job::data, &DataSection::validation, 0, 0.5,
                "text: share of it, its end, that is held out for the validation loss"),
 
@@ -332,10 +338,10 @@ std::vector<Key> make_keys() {
         number("optimizer", "gamma", &Job::optimizer, &OptimizerSection::gamma, 1e-9, 1,
                "step: factor at each milestone"),
 
-        text("checkpoint", "save", &Job::checkpoint, &CheckpointSection::save,
-             "folder to save checkpoints in; empty: none"),
-        text("checkpoint", "load", &Job::checkpoint, &CheckpointSection::load,
-             "folder of the checkpoint to go on from; empty: none"),
+        own(text("checkpoint", "save", &Job::checkpoint, &CheckpointSection::save,
+                 "folder to save checkpoints in; empty: none")),
+        own(text("checkpoint", "load", &Job::checkpoint, &CheckpointSection::load,
+                 "folder of the checkpoint to go on from; empty: none")),
         integer("checkpoint", "every", &Job::checkpoint, &CheckpointSection::every, 0, 1e9,
                 "steps between checkpoints; 0: at the end, and at a stop, only"),
         choice("checkpoint", "format", &Job::checkpoint, &CheckpointSection::format, {"sharded", "full"},

@@ -10,6 +10,7 @@
 #include <toml++/toml.h>
 
 #include "trainer/job/nearest.h"
+#include "trainer/job/toml_depth.h"
 
 namespace shardscope::trainer::sim {
 
@@ -66,6 +67,11 @@ struct FigureReader::Impl {
 
 FigureReader::FigureReader(const std::string& toml, std::string file) : impl_(std::make_unique<Impl>()) {
     impl_->file = std::move(file);
+    if (const int line = line_too_deep(toml); line > 0) {
+        throw ClusterError(
+            fmt::format("{}:{}: a key of more than {} parts; see the files of samples/clusters", impl_->file,
+                        line, kMostKeyParts));
+    }
     try {
         impl_->root = toml::parse(toml, impl_->file);
     } catch (const toml::parse_error& error) {

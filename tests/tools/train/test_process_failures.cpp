@@ -270,6 +270,20 @@ TEST_F(ProcessFailures, AJobThatOneRankCannotReadEndsAll) {
     for (int rank = 0; rank < kRanks; ++rank) EXPECT_FALSE(fs::exists(part(rank)));
 }
 
+TEST_F(ProcessFailures, RanksOfDifferentJobsDoNotTrainTogether) {
+    for (const char* key : {"optimizer.lr", "optimizer.weight_decay"}) {
+        ProcessRun run(2, job({"--run.steps=3", "--run.timeout=30"}));
+        run.start(0);
+        run.start(1, {std::string("--") + key + "=0.25"});
+        const auto ends = run.ends(kSoon);
+        for (const auto& [rank, end] : ends) EXPECT_EQ(end.status, 2) << key << rank << end.err;
+        EXPECT_THAT(ends.at(0).err,
+                    AllOf(HasSubstr("rank 1 on "), HasSubstr(std::string(key) + " = 0.25, and "),
+                          HasSubstr("on rank 0; give all ranks the same job")));
+        for (const int rank : {0, 1}) EXPECT_FALSE(fs::exists(part(rank)));
+    }
+}
+
 TEST_F(ProcessFailures, ATraceThatExistsIsKept) {
     write_file(part(1), "mine");
     ProcessRun run(kRanks, job());
@@ -386,6 +400,40 @@ TEST_F(ProcessFailures, AKilledRankIsToldByTheParent) {
     EXPECT_EQ(outcome.status, 1);
     EXPECT_THAT(read_file(err), AllOf(HasSubstr("rank 1 was ended by signal 9 (Killed)"),
                                       HasSubstr("rank 1 (process "), ContainsRegex(kGone)));
+}
+
+// The parent, started in the background with standard error in `err`; `then` knows it as $p and its children
+// as $1 to $4. Ends with the parent's status, or 99 where a process of the job is left.
+std::string with_parent(const Words& words, const std::string& err, const std::string& then) {
+    std::string command = "exec";
+    for (const std::string& word : words) command += " '" + word + "'";
+    return "(" + command + ") 2>'" + err + "' & p=$!; until grep -q 'step 1/' '" + err +
+           "'; do sleep 0.05; done; set -- $(cat /proc/$p/task/$p/children); " + then +
+           "; wait $p; status=$?; for each; do kill -0 $each 2>/dev/null && kill -9 $each && status=99; "
+           "done; "
+           "exit $status";
+}
+
+TEST_F(ProcessFailures, AStoppedRankIsKilledByTheParent) {
+    for (const char* stopped : {"$1", "$3"}) {
+        const std::string err = folder_ / "err";
+        fs::remove(err);
+        const Outcome outcome =
+            run_command({"timeout", "120", "sh", "-c",
+                         with_parent(job({"--run.processes=3", "--run.timeout=3", "--overwrite"}), err,
+                                     std::string("kill -STOP ") + stopped)});
+        EXPECT_EQ(outcome.status, 1) << read_file(err);
+        EXPECT_THAT(read_file(err), HasSubstr("is stopped and cannot end by itself; it is killed"));
+    }
+}
+
+TEST_F(ProcessFailures, AskedTwiceTheParentLeavesNoStoppedRank) {
+    const std::string err = folder_ / "err";
+    const Outcome outcome = run_command(
+        {"timeout", "120", "sh", "-c",
+         with_parent(job({"--run.processes=3"}), err, "kill -STOP $2; kill $p; sleep 1; kill $p")});
+    EXPECT_EQ(outcome.status, 128 + SIGTERM) << read_file(err);
+    EXPECT_THAT(read_file(err), HasSubstr("rank 1 (process "));
 }
 
 }  // namespace

@@ -1,0 +1,18 @@
+// What the ranks of a job must have in common before they train together.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "trainer/job/job.h"
+
+namespace shardscope::trainer {
+
+// Every key that must be the same on all ranks (not Key::own) with its value, a line for each.
+std::string agreed_values(const Job& job);
+
+// Throws JobError, which names the keys, where the job differs from that of rank 0, whose agreed_values()
+// they are.
+void check_agreed(const Job& job, std::string_view of_rank_0);
+
+}  // namespace shardscope::trainer
