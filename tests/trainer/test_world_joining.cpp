@@ -13,6 +13,7 @@
 #include "tests/trainer/world_helpers.h"
 #include "trainer/world/frame.h"
 #include "trainer/world/hello.h"
+#include "trainer/world/proof.h"
 #include "trainer/world/wording.h"
 
 namespace shardscope::trainer {
@@ -21,6 +22,7 @@ namespace {
 using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
+using testing::Not;
 
 // Somebody who finds rank 0's port.
 class Stranger {
@@ -53,7 +55,28 @@ class Stranger {
         return heard;
     }
 
+    // The text of the next frame; "" where it is shown out before.
+    std::string hear_text() const {
+        FrameHeaderBytes bytes{};
+        if (!take(bytes.data(), bytes.size())) return {};
+        const auto header = decode(bytes);
+        if (!header) return {};
+        std::string text(header->bytes, '\0');
+        return take(text.data(), text.size()) ? text : std::string();
+    }
+    // Greets rank 0 and proves that it knows the token.
+    void prove(const std::string& token, const std::string& text) const {
+        Nonces nonces{std::string(kNonceBytes, 'n'), {}};
+        say(FrameKind::hello, nonces.visitor);
+        nonces.rank_0 = hear_text();
+        say(FrameKind::proof, proof(token, Side::visitor, nonces, text) + text);
+    }
+
   private:
+    bool take(char* into, std::size_t size) const {
+        return ::recv(socket_, into, size, MSG_WAITALL) == static_cast<ssize_t>(size);
+    }
+
     int socket_;
 };
 
@@ -66,12 +89,11 @@ TEST(WorldJoining, StrangersDisturbNobody) {
     // A text of 100 TB is not waited for, nor is memory taken for it.
     const FrameHeaderBytes header = encode(FrameHeader{FrameKind::hello, 100'000'000'000'000});
     large.say(std::string(header.data(), header.size()));
-    Place foreign = places[1];
-    foreign.token = "somebody else's";
-    other_job.say(FrameKind::hello, encode(own_hello(foreign, "1.2.3")));
     gone_job.say(FrameKind::hello, "too short");
     early.say(FrameKind::confirm, "");  // nobody has accepted it
+    std::thread liar([&] { other_job.prove("somebody else's", encode(own_hello(places[1], "1.2.3"))); });
     const auto errors = run_threads(places, [&](const Place& place) {
+        if (place.rank == 1) liar.join();
         World world(place, within(20));
         EXPECT_EQ(world.gather("x").size(), 3U);
         world.leave();
@@ -192,11 +214,63 @@ TEST(WorldJoining, WhoComesALittleLateIsStillTold) {
 TEST(WorldJoining, AnotherProtocolIsNamed) {
     std::vector<Place> places = make_places(2);
     const Stranger other(places[0].port);
-    other.say(FrameKind::hello, FrameWriter().number(2).text(places[0].token).text("9.0").take());
-    const auto errors =
-        run_threads({places[0]}, [&](const Place& place) { const World world(place, within(5)); });
-    EXPECT_THAT(errors[0], HasSubstr("shardscope 9.0 (protocol 2)"));
+    std::vector<std::string> errors;
+    std::thread rank_0([&] {
+        errors = run_threads({places[0]}, [&](const Place& place) { const World world(place, within(5)); });
+    });
+    other.prove(places[0].token, FrameWriter().number(99).text("9.0").take());
+    rank_0.join();
+    EXPECT_THAT(errors[0], HasSubstr("shardscope 9.0 (protocol 99)"));
     EXPECT_THAT(other.hear(), HasSubstr(errors[0]));
+}
+
+// Somebody who has rank 0's port and plays rank 0: whoever comes gives nothing away, and does not stay.
+TEST(WorldJoining, TheTokenIsNotSentToWhoeverListens) {
+    Listener listener = Listener::on_loopback();
+    std::vector<Place> places = make_places(2);
+    ::close(places[0].listen_fd);
+    places[1].port = listener.port();
+    places[1].token = "a very secret token";
+    std::string heard;
+    int visits = 0;
+    std::thread impostor([&] {
+        const auto frame = [](FrameKind kind, const std::string& text) {
+            const FrameHeaderBytes header = encode(FrameHeader{kind, text.size()});
+            return std::string(header.data(), header.size()) + text;
+        };
+        Place lie = places[1];
+        lie.rank = 0;
+        const std::string challenge = frame(FrameKind::challenge, std::string(kNonceBytes, 'x'));
+        const std::string no_proof(kProofBytes, 'x');
+        const std::string accepted = frame(FrameKind::accepted, no_proof + encode(own_hello(lie, "1.2.3")));
+        const std::string refused = frame(FrameKind::refused, no_proof + "go away");
+        for (int visitor = -1; (visitor = ::accept(listener.descriptor(), nullptr, nullptr)) >= 0; ++visits) {
+            char buffer[4096];
+            const auto hear = [&] {
+                const ssize_t got = ::recv(visitor, buffer, sizeof buffer, 0);
+                if (got > 0) heard.append(buffer, static_cast<std::size_t>(got));
+                return got > 0;
+            };
+            ::send(visitor, challenge.data(), challenge.size(), MSG_NOSIGNAL);
+            // Its greeting and its proof come as one piece or as several.
+            const std::size_t before = heard.size();
+            while (heard.size() < before + 2 * kFrameHeaderBytes + kNonceBytes + kProofBytes && hear()) {
+            }
+            const std::string& answer = visits % 2 == 0 ? accepted : refused;
+            ::send(visitor, answer.data(), answer.size(), MSG_NOSIGNAL);
+            while (hear()) {
+            }
+            ::close(visitor);
+        }
+    });
+    const auto errors =
+        run_threads({places[1]}, [&](const Place& place) { const World world(place, within(1)); });
+    ::shutdown(listener.descriptor(), SHUT_RDWR);
+    impostor.join();
+    EXPECT_THAT(errors[0], HasSubstr("no process of this job answers"));
+    EXPECT_GE(visits, 1);
+    EXPECT_GT(heard.size(), 2 * kFrameHeaderBytes + kNonceBytes + kProofBytes);
+    EXPECT_THAT(heard, Not(HasSubstr("secret")));
 }
 
 TEST(WorldJoining, ARankThatComesTwiceIsNamedOnAllSides) {
@@ -248,13 +322,23 @@ TEST(WorldJoining, ADescriptorThatDoesNotListenIsAnError) {
     EXPECT_THAT(errors[0], HasSubstr("descriptor 0 is no listening socket"));
 }
 
-TEST(WorldJoining, TokensAreCompared) {
-    EXPECT_TRUE(same_token("", ""));
-    EXPECT_TRUE(same_token("abc", "abc"));
-    for (const char* other : {"", "ab", "abd", "xbc", "abcabc", "abca"}) {
-        EXPECT_FALSE(same_token("abc", other)) << other;
-        EXPECT_FALSE(same_token(other, "abc")) << other;
+TEST(WorldJoining, AProofIsOfTheTokenTheSideBothNumbersAndTheText) {
+    const Nonces nonces{std::string(kNonceBytes, 'a'), std::string(kNonceBytes, 'b')};
+    const Nonces swapped{nonces.rank_0, nonces.visitor};
+    const std::string message = proof("token", Side::visitor, nonces, "text") + "text";
+    std::string_view rest = message;
+    EXPECT_TRUE(take_proof("token", Side::visitor, nonces, rest));
+    EXPECT_EQ(rest, "text");
+    for (const char* token : {"", "toke", "tokens", "Token"}) {
+        rest = message;
+        EXPECT_FALSE(take_proof(token, Side::visitor, nonces, rest)) << token;
     }
+    EXPECT_FALSE(take_proof("token", Side::rank_0, nonces, rest = message));
+    EXPECT_FALSE(take_proof("token", Side::visitor, swapped, rest = message));
+    const std::string longer = message + ".";
+    EXPECT_FALSE(take_proof("token", Side::visitor, nonces, rest = longer));
+    EXPECT_FALSE(take_proof("token", Side::visitor, nonces, rest = rest.substr(0, 5)));
+    EXPECT_NE(random_bytes(kNonceBytes), random_bytes(kNonceBytes));
 }
 
 TEST(WorldJoining, RanksAreListedShortly) {

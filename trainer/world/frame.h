@@ -18,10 +18,12 @@
 namespace shardscope::trainer {
 
 enum class FrameKind : std::uint16_t {
-    // Coming together. The others say hello, rank 0 accepts them, they confirm; or it refuses the job's
-    // coming
-    // together (a sentence). When all are here it tells them who they are.
+    // Coming together (hello.h). The others say hello, rank 0 challenges them, they prove that they know the
+    // token, it accepts them, they confirm; or it refuses the job's coming together (a sentence). When all
+    // are here it tells them who they are.
     hello = 1,
+    challenge,
+    proof,
     accepted,
     confirm,
     refused,
@@ -52,7 +54,7 @@ struct Frame {
 };
 
 inline constexpr std::size_t kFrameHeaderBytes = 16;
-// Of a text, checked before memory is taken: from anybody, and from a process that has shown the job's token.
+// Of a text, checked before memory is taken: from anybody, and from a process that knows the job's token.
 inline constexpr std::uint64_t kMostHelloBytes = 4096, kMostFrameBytes = std::uint64_t{1} << 31U;
 
 using FrameHeaderBytes = std::array<char, kFrameHeaderBytes>;

@@ -11,7 +11,7 @@ namespace shardscope::trainer {
 
 namespace {
 
-constexpr std::int64_t kProtocol = 1;
+constexpr std::int64_t kProtocol = 2;
 
 }  // namespace
 
@@ -22,7 +22,6 @@ std::string own_host_name() {
 
 Hello own_hello(const Place& place, const std::string& version) {
     return {.protocol = kProtocol,
-            .token = place.token,
             .version = version,
             .rank = place.rank,
             .ranks = place.ranks,
@@ -32,7 +31,6 @@ Hello own_hello(const Place& place, const std::string& version) {
 std::string encode(const Hello& hello) {
     return FrameWriter()
         .number(hello.protocol)
-        .text(hello.token)
         .text(hello.version)
         .number(hello.rank)
         .number(hello.ranks)
@@ -46,7 +44,6 @@ Hello decode_hello(std::string_view text) {
     FrameReader reader(text);
     Hello hello;
     hello.protocol = reader.number();
-    hello.token = reader.text();
     hello.version = reader.text();
     if (hello.protocol != kProtocol) return hello;
     hello.rank = reader.small_number();
@@ -55,17 +52,6 @@ Hello decode_hello(std::string_view text) {
     hello.member.pid = reader.number();
     hello.member.local_rank = reader.small_number();
     return hello;
-}
-
-bool same_token(std::string_view a, std::string_view b) {
-    // All of `a` is looked at, whatever `b` is: its length is all that time can tell.
-    unsigned difference = a.size() == b.size() ? 0U : 1U;
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        const char other = b.empty() ? '\0' : b[i % b.size()];
-        difference |= static_cast<unsigned>(static_cast<unsigned char>(a[i])) ^
-                      static_cast<unsigned>(static_cast<unsigned char>(other));
-    }
-    return difference == 0;
 }
 
 std::string disagreement(const Hello& rank_0, const Hello& other) {

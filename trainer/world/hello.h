@@ -1,7 +1,13 @@
-// How the processes of a job make themselves known: each shows the other its hello before anything else.
+// How the processes of a job make themselves known:
 //
-// The token keeps out processes of other jobs and whoever else finds the port. It is sent as it is, and so is
-// everything else: it does not protect against somebody who listens on the network.
+//     visitor   hello       a number (proof.h)
+//     rank 0    challenge   a number
+//     visitor   proof       the proof that it knows the token, its Hello
+//     rank 0    accepted    its own proof, its Hello
+//     visitor   confirm
+//
+// The token keeps out processes of other jobs and whoever else finds the port. What is sent is not encrypted:
+// it does not protect against somebody who changes what is on the network.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +22,7 @@ namespace shardscope::trainer {
 struct Hello {
     // These two are first in every version of the text, so that versions can tell each other apart.
     std::int64_t protocol = 0;  // of frames and their texts; grows with each change
-    std::string token;
-    std::string version;  // of the program
+    std::string version;        // of the program
     int rank = 0, ranks = 0;
     Member member;
 };
@@ -29,9 +34,6 @@ Hello own_hello(const Place& place, const std::string& version);
 std::string encode(const Hello& hello);
 // Throws FrameError. Of another protocol only what precedes the rank is read.
 Hello decode_hello(std::string_view text);
-
-// Takes the same time wherever they differ.
-bool same_token(std::string_view a, std::string_view b);
 
 // Why two that have the same token cannot work together, "" where they can; one sentence.
 std::string disagreement(const Hello& rank_0, const Hello& other);

@@ -1,13 +1,16 @@
 #include "trainer/world/own_launcher.h"
 
-#include <array>
-#include <cerrno>
-#include <system_error>
-
 #include <fmt/format.h>
-#include <sys/random.h>
+
+#include "trainer/world/proof.h"
 
 namespace shardscope::trainer {
+
+namespace {
+
+constexpr std::size_t kTokenBytes = 16;
+
+}  // namespace
 
 std::vector<std::string> environment_for(const Place& place) {
     std::vector<std::string> variables = {
@@ -19,12 +22,9 @@ std::vector<std::string> environment_for(const Place& place) {
 }
 
 std::string random_token() {
-    std::array<unsigned char, 16> bits{};
-    while (::getrandom(bits.data(), bits.size(), 0) != static_cast<ssize_t>(bits.size())) {
-        if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "getrandom");
-    }
     std::string token;
-    for (const unsigned char byte : bits) token += fmt::format("{:02x}", byte);
+    for (const char byte : random_bytes(kTokenBytes))
+        token += fmt::format("{:02x}", static_cast<unsigned char>(byte));
     return token;
 }
 

@@ -16,11 +16,13 @@ constexpr std::size_t kMostStrangers = 64;
 
 }  // namespace
 
-Reception::Reception(asio::io_context& io, Listener listener, const Hello& own, double hello_s, Events events)
+Reception::Reception(asio::io_context& io, Listener listener, const Hello& own, std::string token,
+                     double hello_s, Events events)
     : io_(io),
       acceptor_(io),
       pause_(io),
       own_(own),
+      token_(std::move(token)),
       hello_time_(hello_s),
       events_(std::move(events)),
       here_(static_cast<std::size_t>(own.ranks)),
@@ -50,8 +52,9 @@ void Reception::receive(asio::ip::tcp::socket socket) {
     const Number number = next_++;
     Visitor& visitor =
         visitors_
-            .try_emplace(number,
-                         Visitor{std::make_shared<Link>(std::move(socket)), asio::steady_timer(io_), {}})
+            .try_emplace(
+                number,
+                Visitor{std::make_shared<Link>(std::move(socket)), asio::steady_timer(io_), {}, {}, false})
             .first->second;
     visitor.link->start({.on_frame = [this, number](Frame&& frame) { on_frame(number, frame); },
                          .on_end = [this, number](const std::error_code&) { dismiss(number); }},
@@ -66,19 +69,30 @@ void Reception::on_frame(Number number, const Frame& frame) {
     const auto found = visitors_.find(number);
     if (found == visitors_.end()) return;
     Visitor& visitor = found->second;
-    if (!visitor.hello && frame.kind == FrameKind::hello) return on_hello(number, visitor, frame);
+    const bool greeted = !visitor.nonces.visitor.empty();
+    if (!greeted && frame.kind == FrameKind::hello) return challenge(number, visitor, frame);
+    if (greeted && !visitor.hello && frame.kind == FrameKind::proof) return on_proof(number, visitor, frame);
     if (visitor.hello && frame.kind == FrameKind::confirm) return admit(number, visitor);
     dismiss(number);
 }
 
-void Reception::on_hello(Number number, Visitor& visitor, const Frame& frame) {
-    Hello hello = decode_hello(frame.text);
-    if (!same_token(own_.token, hello.token)) return dismiss(number);
+void Reception::challenge(Number number, Visitor& visitor, const Frame& frame) {
+    if (frame.text.size() != kNonceBytes) return dismiss(number);
+    visitor.nonces = {frame.text, random_bytes(kNonceBytes)};
+    visitor.link->send(FrameKind::challenge, visitor.nonces.rank_0);
+}
+
+void Reception::on_proof(Number number, Visitor& visitor, const Frame& frame) {
+    std::string_view text = frame.text;
+    if (!take_proof(token_, Side::visitor, visitor.nonces, text)) return dismiss(number);
+    Hello hello = decode_hello(text);
     const std::string sentence = disagreement(own_, hello);
     visitor.hello = std::move(hello);
     if (!refusal_.empty()) return turn_away(visitor);
     if (!sentence.empty()) return events_.on_error(sentence);
-    visitor.link->send(FrameKind::accepted, encode(own_));
+    visitor.accepted = true;
+    const std::string own = encode(own_);
+    visitor.link->send(FrameKind::accepted, proof(token_, Side::rank_0, visitor.nonces, own) + own);
 }
 
 void Reception::admit(Number number, const Visitor& visitor) {
@@ -111,7 +125,10 @@ void Reception::refuse(const std::string& sentence) {
 }
 
 void Reception::turn_away(Visitor& visitor) {
-    visitor.link->send(FrameKind::refused, refusal_);
+    // Who has been accepted knows who speaks.
+    const std::string shown =
+        visitor.accepted ? std::string() : proof(token_, Side::rank_0, visitor.nonces, refusal_);
+    visitor.link->send(FrameKind::refused, shown + refusal_);
     const auto rank = static_cast<std::size_t>(visitor.hello->rank);
     if (rank < refused_.size()) refused_[rank] = true;
 }

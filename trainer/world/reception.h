@@ -17,6 +17,7 @@
 #include "trainer/world/hello.h"
 #include "trainer/world/link.h"
 #include "trainer/world/listener.h"
+#include "trainer/world/proof.h"
 
 namespace shardscope::trainer {
 
@@ -29,7 +30,8 @@ class Reception {
         std::function<void(const std::string& sentence)> on_error;
     };
 
-    Reception(asio::io_context& io, Listener listener, const Hello& own, double hello_s, Events events);
+    Reception(asio::io_context& io, Listener listener, const Hello& own, std::string token, double hello_s,
+              Events events);
 
     // Tells those of the job that are at the door, and whoever still comes, why it cannot come together.
     void refuse(const std::string& sentence);
@@ -42,7 +44,9 @@ class Reception {
     struct Visitor {
         std::shared_ptr<Link> link;
         asio::steady_timer patience;
+        Nonces nonces;               // once it has said hello
         std::optional<Hello> hello;  // shown, and of this job
+        bool accepted = false;
     };
     // A call may come for one who has just left: it is looked up.
     using Number = std::uint64_t;
@@ -50,7 +54,8 @@ class Reception {
     void accept();
     void receive(asio::ip::tcp::socket socket);
     void on_frame(Number number, const Frame& frame);
-    void on_hello(Number number, Visitor& visitor, const Frame& frame);
+    void challenge(Number number, Visitor& visitor, const Frame& frame);
+    void on_proof(Number number, Visitor& visitor, const Frame& frame);
     void turn_away(Visitor& visitor);
     void admit(Number number, const Visitor& visitor);
     void dismiss(Number number);
@@ -59,6 +64,7 @@ class Reception {
     asio::ip::tcp::acceptor acceptor_;
     asio::steady_timer pause_;
     Hello own_;
+    std::string token_;
     std::chrono::duration<double> hello_time_;
     Events events_;
     Number next_ = 0;

@@ -108,17 +108,27 @@ void Search::greet(const std::shared_ptr<tcp::socket>& socket) {
     link_->start({.on_frame = [this](Frame&& frame) { on_frame(frame); },
                   .on_end = [this](const std::error_code&) { give_up(trouble_); }},
                  kMostHelloBytes);
-    link_->send(FrameKind::hello, encode(own_));
+    nonces_ = {random_bytes(kNonceBytes), {}};
+    link_->send(FrameKind::hello, nonces_.visitor);
 }
 
 void Search::on_frame(const Frame& frame) {
+    const bool challenged = !nonces_.rank_0.empty();
+    if (!challenged && frame.kind == FrameKind::challenge && frame.text.size() == kNonceBytes) {
+        nonces_.rank_0 = frame.text;
+        const std::string own = encode(own_);
+        return link_->send(FrameKind::proof, proof(place_.token, Side::visitor, nonces_, own) + own);
+    }
+    if (!challenged) return give_up(trouble_);
+    std::string_view text = frame.text;
+    if (!take_proof(place_.token, Side::rank_0, nonces_, text)) return give_up(trouble_);
     if (frame.kind == FrameKind::refused) {
         close();
-        return events_.on_error(frame.text);
+        return events_.on_error(std::string(text));
     }
     if (frame.kind != FrameKind::accepted) return give_up(trouble_);
-    const Hello rank_0 = decode_hello(frame.text);
-    if (!same_token(own_.token, rank_0.token) || rank_0.rank != 0) return give_up(trouble_);
+    const Hello rank_0 = decode_hello(text);
+    if (rank_0.rank != 0) return give_up(trouble_);
     const std::shared_ptr<Link> link = std::exchange(link_, nullptr);
     close();
     link->send(FrameKind::confirm);

@@ -1,5 +1,5 @@
 // How a process finds rank 0: every address of its name, every port that it may have taken, again and again
-// until somebody there shows the job's token. Used on the World's thread only.
+// until somebody there proves that he knows the job's token. Used on the World's thread only.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +14,7 @@
 
 #include "trainer/world/hello.h"
 #include "trainer/world/link.h"
+#include "trainer/world/proof.h"
 
 namespace shardscope::trainer {
 
@@ -58,6 +59,7 @@ class Search {
     std::chrono::milliseconds pause_{20};
     std::shared_ptr<asio::ip::tcp::socket> socket_;  // being connected
     std::shared_ptr<Link> link_;                     // being greeted
+    Nonces nonces_;                                  // of that greeting
     std::string trouble_, stranger_;
     bool closed_ = false;
 };

@@ -85,7 +85,7 @@ void World::Impl::open_door() {
     Listener listener = place.listen_fd >= 0
                             ? Listener::inherited(place.listen_fd)
                             : Listener::on_ports(place.port, kPorts, is_loopback(place.master));
-    reception.emplace(io, std::move(listener), own, hello_time().count(),
+    reception.emplace(io, std::move(listener), own, place.token, hello_time().count(),
                       Reception::Events{.on_member =
                                             [this](const Hello& hello, const std::shared_ptr<Link>& link) {
                                                 add(hello.rank, hello, link);
