@@ -185,6 +185,13 @@ TEST(Scheduler, ManyHostsWaitAtOnce) {
 }
 
 // One worker: had it slept during the transfer, the other stream's work would come after it.
+TEST(Scheduler, AWorkerThatCannotStartIsTheConstructorsFailure) {
+    const auto start = [](int worker) {
+        if (worker == 1) throw std::bad_alloc();
+    };
+    EXPECT_THROW(Scheduler(3, start), std::bad_alloc);
+}
+
 TEST(Scheduler, ATransferTakesItsTimeWithoutAWorker) {
     Scheduler scheduler(1, nullptr);
     const StreamIndex communication = scheduler.add_stream(), compute = scheduler.add_stream();

@@ -43,15 +43,12 @@ CpuDevice::CpuDevice(const Mesh& mesh, const CpuDeviceOptions& options, std::uni
       groups_(mesh, options.transfer_delay, options.delays),
       group_(std::move(group)),
       worker_logs_(static_cast<std::size_t>(options.workers), nullptr),
-      workers_ready_(options.workers),
       scheduler_(options.workers, [this](int worker) {
           if (options_.recorder) {
               worker_logs_[static_cast<std::size_t>(worker)] =
                   options_.recorder->attach_thread(fmt::format("worker {}", worker), -1);
           }
-          workers_ready_.count_down();
       }) {
-    workers_ready_.wait();
     if (group_ && options.own_core) group_->look_while([this] { return scheduler_.resting(); });
 }
 
@@ -137,10 +134,14 @@ StreamEvent CpuDevice::begin(StreamIndex stream, const Waits& waits, const Colle
 void CpuDevice::end(StreamIndex stream, const CollectiveLaunch& collective, std::uint64_t arrived,
                     const std::exception_ptr& error) {
     if (error) return scheduler_.fail(error);
-    if (collective.recorded) {
-        if (!group_log_) group_log_ = options_.recorder->attach_thread("communication", -1);
-        group_log_->kernel(arrived, ticks(), collective.kernel);
-        group_log_->collective(collective.row);
+    try {
+        if (collective.recorded) {
+            if (!group_log_) group_log_ = options_.recorder->attach_thread("communication", -1);
+            group_log_->kernel(arrived, ticks(), collective.kernel);
+            group_log_->collective(collective.row);
+        }
+    } catch (...) {  // no memory for the thread's log
+        return scheduler_.fail(std::current_exception());
     }
     scheduler_.end_elsewhere(stream);
 }

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <deque>
-#include <latch>
 #include <memory>
 #include <vector>
 
@@ -91,7 +90,6 @@ class CpuDevice final : public Device {
     profiler::ThreadLog* group_log_ = nullptr;       // of the group's thread
     std::vector<profiler::ThreadLog*> worker_logs_;  // by worker, once they have started
     std::deque<Launches> launches_;                  // by stream; a deque: add_stream moves none
-    std::latch workers_ready_;
     Scheduler scheduler_;
 };
 

@@ -8,16 +8,31 @@
 
 namespace shardscope::trainer {
 
-Scheduler::Scheduler(int workers, const std::function<void(int worker)>& on_worker_start) {
+Scheduler::Scheduler(int workers, const std::function<void(int worker)>& on_worker_start)
+    : started_(workers) {
     home_of_worker_.assign(static_cast<std::size_t>(workers), -1);
     at_work_.assign(static_cast<std::size_t>(workers), false);
     workers_.reserve(static_cast<std::size_t>(workers));
-    for (int i = 0; i < workers; ++i) {
-        workers_.emplace_back([this, i, on_worker_start] {
-            if (on_worker_start) on_worker_start(i);
-            run(i);
-        });
+    try {
+        for (int i = 0; i < workers; ++i) {
+            workers_.emplace_back([this, i, &on_worker_start] {
+                try {
+                    if (on_worker_start) on_worker_start(i);
+                } catch (...) {
+                    fail(std::current_exception());
+                }
+                started_.count_down();
+                run(i);
+            });
+        }
+    } catch (...) {  // no more threads to be had
+        stop();
+        throw;
     }
+    started_.wait();
+    if (!error_) return;
+    stop();
+    std::rethrow_exception(error_);
 }
 
 void Scheduler::stop() {

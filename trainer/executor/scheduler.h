@@ -19,6 +19,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <latch>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -70,7 +71,8 @@ class Meeting {
 
 class Scheduler {
   public:
-    // `on_worker_start(worker)` runs first on each worker's thread.
+    // `on_worker_start(worker)` runs first on each worker's thread, and has run on all when this returns.
+    // What it throws is thrown here.
     Scheduler(int workers, const std::function<void(int worker)>& on_worker_start);
     ~Scheduler() { stop(); }
     Scheduler(const Scheduler&) = delete;
@@ -172,6 +174,7 @@ class Scheduler {
     std::atomic<std::size_t> active_{0};  // ready or run by a worker
     std::vector<int> home_of_worker_;     // what it works for, or worked for last; -1 none
     std::vector<bool> at_work_;           // by worker
+    std::latch started_;
     std::vector<std::thread> workers_;
     std::exception_ptr error_;
     bool stop_ = false;

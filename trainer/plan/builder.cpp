@@ -3,7 +3,15 @@
 #include <stdexcept>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace shardscope::trainer {
+
+namespace {
+
+constexpr std::size_t kMostOps = std::size_t{1} << 24;  // some 4 GB; a step of a large model has a million
+
+}  // namespace
 
 Storage::Storage(PlanBuilder& builder, BufferId buffer)
     : builder_(&builder), builder_lives_(builder.lives_), buffer_(buffer) {
@@ -13,7 +21,7 @@ Storage::Storage(PlanBuilder& builder, BufferId buffer)
 Storage::~Storage() {
     if (builder_lives_.expired()) return;
     --builder_->storages_;
-    builder_->free(buffer_);
+    builder_->at_the_end([this] { builder_->free(buffer_); });
 }
 
 PlanBuilder::Scope::Scope(PlanBuilder& builder, Phase phase, int module, int unit)
@@ -38,7 +46,7 @@ PlanBuilder::Range::Range(PlanBuilder& builder, std::string_view name, int modul
 }
 
 PlanBuilder::Range::~Range() {
-    builder_.emit(OpKind::pop_range, Stream::host);
+    builder_.at_the_end([this] { builder_.emit(OpKind::pop_range, Stream::host); });
     --builder_.open_ranges_;
 }
 
@@ -57,6 +65,13 @@ void PlanBuilder::set_persistent(std::vector<Buffer> persistent) {
 }
 
 Op& PlanBuilder::emit(OpKind kind, Stream stream) {
+    if (failure_) std::rethrow_exception(failure_);
+    if (plan_.ops.size() >= kMostOps) {
+        throw std::length_error(fmt::format(
+            "a step of this job has more than {} operations; make train.accumulation or the model "
+            "smaller",
+            kMostOps));
+    }
     Op& op = plan_.ops.emplace_back();
     op.kind = kind;
     op.stream = stream;
@@ -166,6 +181,7 @@ std::int32_t PlanBuilder::add_segments(std::vector<Segment> segments) {
 }
 
 Plan PlanBuilder::take() {
+    if (failure_) std::rethrow_exception(failure_);
     if (open_ranges_ != 0) throw std::logic_error("a Plan was taken while a range was open");
     if (storages_ != 0) {
         throw std::logic_error(

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -127,6 +128,16 @@ class PlanBuilder {
   private:
     friend class Storage;
     Op& emit(OpKind kind, Stream stream);
+    // `work` from a destructor, which may not throw: what it would throw is thrown by the next emit() or
+    // take().
+    template <class Work>
+    void at_the_end(const Work& work) noexcept {
+        try {
+            work();
+        } catch (...) {
+            failure_ = std::current_exception();
+        }
+    }
     std::int32_t intern(std::string_view name);
 
     Plan plan_;
@@ -138,6 +149,7 @@ class PlanBuilder {
     int micro_ = 0;
     int open_ranges_ = 0;
     int storages_ = 0;  // that have not ended
+    std::exception_ptr failure_;
 };
 
 }  // namespace shardscope::trainer
