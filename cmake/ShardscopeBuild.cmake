@@ -34,6 +34,8 @@ endif()
 if(SHARDSCOPE_WERROR)
     target_compile_options(shardscope_options INTERFACE $<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-Werror>)
 endif()
+# Addresses of functions are found when a program starts and cannot be written after that.
+target_link_options(shardscope_options INTERFACE LINKER:-z,relro,-z,now)
 if(SHARDSCOPE_SANITIZE STREQUAL "address")
     add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
     add_link_options(-fsanitize=address,undefined)
