@@ -13,6 +13,7 @@
 
 #include "profiler/record/option_values.h"
 #include "shardscope/version.h"
+#include "traces/report/text_table.h"
 #include "traces/schema/schema.h"
 
 namespace shardscope::profiler {
@@ -182,11 +183,12 @@ CommandLine parse_command_line(int argc, char** argv) {
         line.status = 0;
         return line;
     } catch (const CLI::ParseError& error) {
-        fmt::print(stderr, "shardscope-record: {}; see --help (a command goes behind --)\n", error.what());
+        fmt::print(stderr, "shardscope-record: {}; see --help (a command goes behind --)\n",
+                   traces::printable(error.what()));
         line.status = kOwnFailure;
         return line;
     } catch (const std::invalid_argument& error) {
-        fmt::print(stderr, "shardscope-record: {}\n", error.what());
+        fmt::print(stderr, "shardscope-record: {}\n", traces::printable(error.what()));
         line.status = kOwnFailure;
         return line;
     }

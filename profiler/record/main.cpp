@@ -6,6 +6,7 @@
 #include "profiler/record/command_line.h"
 #include "profiler/record/gpu_counters.h"
 #include "profiler/record/record_command.h"
+#include "traces/report/text_table.h"
 
 int main(int argc, char** argv) try {
     using namespace shardscope::profiler;
@@ -15,6 +16,6 @@ int main(int argc, char** argv) try {
     if (GpuCounters::stuck()) std::_Exit(status);
     return status;
 } catch (const std::exception& error) {
-    std::fprintf(stderr, "shardscope-record: %s\n", error.what());
+    std::fprintf(stderr, "shardscope-record: %s\n", shardscope::traces::printable(error.what()).c_str());
     return shardscope::profiler::kOwnFailure;
 }

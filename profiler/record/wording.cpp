@@ -9,17 +9,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "traces/report/text_table.h"
+
 namespace shardscope::profiler {
 
 namespace fs = std::filesystem;
 
 void tell(const std::string& sentence) {
-    std::string line = "shardscope-record: " + sentence;
     // Names of ranges may hold anything, and a terminal obeys.
-    for (char& c : line) {
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
-    }
-    line += '\n';
+    const std::string line = "shardscope-record: " + traces::printable(sentence) + '\n';
     // In one piece, so that lines of several ranks do not mix.
     if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // there is nobody to tell
 }

@@ -1,5 +1,6 @@
 // A trace as Chrome JSON and CSV: what other tools find in it, and that our own importer gets it all back.
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
@@ -22,6 +23,7 @@
 #include "traces/import/open.h"
 #include "traces/report/report.h"
 #include "traces/store/loader.h"
+#include "traces/store/sqlite.h"
 #include "traces/store/writer.h"
 
 namespace shardscope::traces {
@@ -267,6 +269,52 @@ TEST_F(Export, WritesCsvWithUnits) {
         16);
     EXPECT_THROW(export_csv(run_, csv, false), StoreError);
     EXPECT_NO_THROW(export_csv(run_, csv, true));
+}
+
+// A name of 5 MB stands in each of its events: the file would be as many times as large.
+TEST_F(Export, CutsNamesThatNobodyReads) {
+    Database(run_, Database::Mode::read_write)
+        .execute(
+            "UPDATE StringIds SET value = hex(zeroblob(2500000)) WHERE value = 'aten::\"mm\"' || char(10)");
+    const auto result = export_chrome(run_, chrome_, {.overwrite = true, .pack = false});
+    EXPECT_LT(result.bytes, 1 << 20);
+    const std::string text = text_of(chrome_);
+    EXPECT_THAT(text, HasSubstr("0... (5000000 bytes)\""));
+    EXPECT_NO_THROW((void)json::parse(text));
+    export_csv(run_, folder_ / "csv", false);
+    EXPECT_THAT(text_of(folder_ / "csv/ranges.csv"), HasSubstr("0... (5000000 bytes)"));
+}
+
+// Rows without an end in place of a table's or a view's.
+TEST_F(Export, ReadsNoComputedRowsInPlaceOfRecordedOnes) {
+    const std::string endless =
+        " AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x AS rank, x AS step, x "
+        "AS "
+        "start, x AS \"end\", x AS start_ns, x AS duration_ns, x AS loss FROM c";
+    const auto refusal = [&](const std::string& sql, bool csv) -> std::string {
+        const std::string path = folder_ / "made.sqlite";
+        std::filesystem::copy_file(run_, path, std::filesystem::copy_options::overwrite_existing);
+        Database(path, Database::Mode::read_write).execute(sql);
+        try {
+            if (csv) {
+                export_csv(path, folder_ / "csv", true);
+            } else {
+                export_chrome(path, chrome_, {.overwrite = true, .pack = false});
+            }
+        } catch (const StoreError& error) {
+            return error.what();
+        }
+        return "";
+    };
+    for (const bool csv : {false, true}) {
+        EXPECT_THAT(refusal("DROP TABLE SHARD_STEPS; CREATE VIEW SHARD_STEPS" + endless, csv),
+                    HasSubstr("SHARD_STEPS is no plain table"));
+        EXPECT_THAT(refusal("DROP TABLE NVTX_EVENTS; CREATE VIEW NVTX_EVENTS AS SELECT 1 AS start", csv),
+                    HasSubstr("NVTX_EVENTS is no plain table"));
+        // Views are the schema's, whatever the file says.
+        EXPECT_EQ(refusal("DROP VIEW steps; CREATE VIEW steps" + endless, csv), "");
+    }
+    EXPECT_THAT(text_of(folder_ / "csv/steps.csv"), HasSubstr("0,0,0,1000000,"));
 }
 
 }  // namespace

@@ -140,6 +140,34 @@ Bytes small_snapshot() {
 
 // Annotations from 5 us on, the optimizer's steps end at 26 (one around another's) and 45; a third is cut
 // off.
+// 400 devices that share one list of 2000 times one event: 800,000 rows of some thousand bytes.
+TEST(MemorySnapshot, RowsThatSeveralDevicesShareAreRefused) {
+    const auto again = [](const Bytes& value, char place, int times) {
+        Bytes list = "](" + value + "q" + place;
+        for (int i = 1; i < times; ++i) list += Bytes("h") + place;
+        return list + "e";
+    };
+    const Bytes event_once = event("alloc", kBase, 512, kStart);
+    const auto refusal = [](const Bytes& segments, const Bytes& traces) {
+        try {
+            load(pickled::whole(pickled::dictionary({{"segments", segments}, {"device_traces", traces}})));
+        } catch (const StoreError& error) {
+            return std::string(error.what());
+        }
+        return std::string();
+    };
+    EXPECT_THAT(refusal("]", again(again(event_once, 1, 2000), 2, 400)),
+                HasSubstr("one list of blocks or events stands for several segments or devices"));
+    const Bytes blocks = again(block(kBase, 512, "active_allocated"), 1, 2000);
+    const Bytes shared = pickled::dictionary({{"device", pickled::integer(0)},
+                                              {"address", pickled::integer(kBase)},
+                                              {"total_size", pickled::integer(65536)},
+                                              {"blocks", blocks}});
+    EXPECT_THAT(refusal(again(shared, 2, 400), "]"), HasSubstr("stands for several"));
+    // One event that stands in one list twice takes its room there.
+    EXPECT_EQ(refusal("]", pickled::list({again(event_once, 1, 2000)})), "");
+}
+
 TEST(MemorySnapshot, StepsEndWithTheOptimizersWhereNoneAreMarked) {
     const std::vector<Bytes> events = {pickled::list(
         {event("alloc", kBase, 512, kStart + 10), event("alloc", kBase + 512, 512, kStart + 30)})};

@@ -130,6 +130,18 @@ TEST_F(Query, WritesAllOrNothing) {
     EXPECT_FALSE(std::filesystem::exists("other.sqlite"));
 }
 
+// The table of tables is SQLite's: with nonsense in it the file could never be read again.
+TEST_F(Query, WritesNoTableOfTables) {
+    EXPECT_NE(refusal("PRAGMA writable_schema=ON; UPDATE sqlite_master SET sql='x'", {.write = true}), "");
+    EXPECT_EQ(value("SELECT count(*) FROM SHARD_STEPS"), whole(4));
+}
+
+TEST_F(Query, TellsNoAddressOfCode) {
+    for (const bool write : {false, true})
+        EXPECT_THAT(refusal("SELECT fts3_tokenizer('simple')", {.write = write}),
+                    HasSubstr("fts3_tokenizer"));
+}
+
 TEST_F(Query, StopsOnDemandAndAtItsTimeLimit) {
     const std::string endless =
         "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c) SELECT count(*) FROM c";

@@ -8,7 +8,9 @@
 #include "traces/export/chrome_trace.h"
 #include "traces/export/csv_tables.h"
 #include "traces/export/text_output.h"
+#include "traces/import/inputs.h"
 #include "traces/query/as_database.h"
+#include "traces/store/apart.h"
 
 namespace shardscope::traces {
 
@@ -37,6 +39,7 @@ int run_export(const Inputs& inputs, const std::string& to, const std::string& o
         const LongWork work("exporting");
         if (to == "chrome") {
             try {
+                check_apart(file_paths(inputs.files), output);
                 TextOutput::check(output, overwrite);
             } catch (const StoreError& error) {
                 throw UsageError(error.what());

@@ -17,6 +17,7 @@
 #include "traces/cli/query_verb.h"
 #include "traces/cli/report_verb.h"
 #include "traces/cli/verbs.h"
+#include "traces/report/text_table.h"
 #include "traces/schema/schema.h"
 #include "traces/store/query.h"
 
@@ -25,7 +26,7 @@ namespace {
 using namespace shardscope::traces;
 
 int complain(const std::string& what, int status) {
-    fmt::print(stderr, "shardscope-trace: {}\n", what);
+    fmt::print(stderr, "shardscope-trace: {}\n", printable(what));
     return status;
 }
 
@@ -332,7 +333,9 @@ class CommandLine {
             "--schema", query_.schema,
             "Print what the tables and views hold, of all or of those that are named, and exit");
         command->add_flag("--write", query_.write, "Statements may change the file: all of them do, or none");
-        command->add_option("--time-limit", query_.time_limit, "Stop the query after this time (10s)")
+        command
+            ->add_option("--time-limit", query_.time_limit,
+                         "Stop the query after this time, such as 10s or 500ms; else it runs until it ends")
             ->type_name("TIME");
         command->add_flag("--partial", query_.inputs.partial, "Keep what can be read of a damaged file");
         command

@@ -48,10 +48,6 @@ void check_database(const std::string& verb, const std::string& file) {
                     verb, file));
 }
 
-void tell_notes(const std::vector<std::string>& notes) {
-    for (const std::string& note : notes) fmt::print(stderr, "shardscope-trace: note: {}\n", note);
-}
-
 // A table's last lines; beside JSON and CSV they go to standard error.
 void tell(const std::string& sentence, Format format) {
     if (format == Format::table) return print(sentence + "\n");
@@ -133,7 +129,7 @@ int run_import(const Inputs& inputs, const std::string& output, bool overwrite) 
     const int status = stoppable("importing", output,
                                  [&](const WorkOptions& work) { result = import_files(options, work); });
     if (status != kDone) return status;
-    tell_notes(result.notes);
+    print_notes(result.notes);
     const bool several = result.files.size() > 1;
     std::vector<std::vector<Cell>> rows;
     for (std::size_t i = 0; i < result.files.size(); ++i) {
@@ -167,7 +163,7 @@ int run_merge(const std::vector<std::string>& files, const std::string& output, 
         result = merge_traces({.inputs = files, .output = output, .overwrite = overwrite}, work);
     });
     if (status != kDone) return status;
-    tell_notes(result.notes);
+    print_notes(result.notes);
     std::vector<std::vector<Cell>> rows;
     for (const MergedPart& part : result.parts) {
         rows.push_back({part.file, number_list(part.ranks), part.rows, us(part.shift_ns),
@@ -208,7 +204,7 @@ int run_slice(const std::string& file, const std::string& output, bool overwrite
     const int status =
         stoppable("slicing", output, [&](const WorkOptions& work) { result = slice_trace(options, work); });
     if (status != kDone) return status;
-    tell_notes(result.notes);
+    print_notes(result.notes);
     print(render_rows({{"file"}, {"ranks"}, {"steps"}, {"from_us"}, {"to_us"}, {"rows"}, {"rows_of_input"}},
                       {{output, number_list(result.ranks), number_list(result.steps), us(result.first_ns),
                         us(result.last_ns), result.rows, result.rows_of_input}},

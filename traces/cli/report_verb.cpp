@@ -7,8 +7,10 @@
 #include "traces/cli/analyse.h"
 #include "traces/cli/verbs.h"
 #include "traces/export/text_output.h"
+#include "traces/import/inputs.h"
 #include "traces/report/html_report.h"
 #include "traces/report/reported_run.h"
+#include "traces/store/apart.h"
 #include "traces/store/error.h"
 #include "traces/store/trace.h"
 
@@ -16,7 +18,9 @@ namespace shardscope::traces {
 
 int run_report(const ReportArguments& arguments) {
     const Selection selection = parse_selection(arguments.inputs.selection);
+    for (const std::string& file : arguments.inputs.files) check_input_or_folder(file);
     try {
+        check_apart(file_paths(arguments.inputs.files), arguments.output);
         TextOutput::check(arguments.output, arguments.overwrite);
     } catch (const StoreError& error) {
         throw UsageError(error.what());

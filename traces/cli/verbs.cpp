@@ -2,8 +2,10 @@
 
 #include <cstdio>
 #include <memory>
+#include <string_view>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "traces/analysis/allocations_report.h"
 #include "traces/analysis/collectives.h"
@@ -17,6 +19,7 @@
 #include "traces/cli/analyse.h"
 #include "traces/cli/fail_if.h"
 #include "traces/query/as_database.h"
+#include "traces/report/text_table.h"
 
 namespace shardscope::traces {
 namespace {
@@ -29,14 +32,30 @@ std::optional<MemorySpace> parse_space(const std::string& text) {
     throw UsageError(fmt::format("--space {} is unknown; use device, pinned or host", text));
 }
 
+// The lines, each printable.
+std::string for_terminal(std::string_view text) {
+    std::string safe;
+    while (!text.empty()) {
+        const std::size_t end = text.find('\n');
+        safe += printable(text.substr(0, end));
+        if (end == std::string_view::npos) break;
+        safe += '\n';
+        text.remove_prefix(end + 1);
+    }
+    return safe;
+}
+
 }  // namespace
 
 void print(const std::string& text) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    // Fields of CSV are as they are in the trace: a file can hold any, a terminal would obey some.
+    const std::string shown = ::isatty(STDOUT_FILENO) != 0 ? for_terminal(text) : text;
+    std::fwrite(shown.data(), 1, shown.size(), stdout);
 }
 
 void print_notes(const std::vector<std::string>& sentences) {
-    for (const std::string& note : sentences) fmt::print(stderr, "shardscope-trace: note: {}\n", note);
+    for (const std::string& note : sentences)
+        fmt::print(stderr, "shardscope-trace: note: {}\n", printable(note));
 }
 
 AsDatabaseOptions database_options(const Inputs& inputs) {

@@ -69,7 +69,7 @@ const ChromeContext::Name& ChromeContext::lookup(std::int64_t id) {
     const auto [it, is_new] = names_.try_emplace(id);
     if (is_new) {
         find_name_.bind(1, id);
-        if (find_name_.step()) it->second.plain = find_name_.text(0);
+        if (find_name_.step()) it->second.plain = cut_name(find_name_.text(0));
         find_name_.reset();
         append_json(it->second.json, it->second.plain);
     }

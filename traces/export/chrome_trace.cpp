@@ -10,6 +10,7 @@ namespace shardscope::traces {
 ChromeExportResult export_chrome(const std::string& input, const std::string& output,
                                  const ChromeExportOptions& options, const WorkOptions& work) {
     Database database = open_trace(input);
+    trust_tables_only(database);
     TextOutput file(output, options.overwrite, options.pack);
     ChromeContext context(database, file, work);
     std::int64_t start_utc_ns = 0;

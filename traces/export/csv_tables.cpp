@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "traces/export/text_output.h"
+#include "traces/store/apart.h"
 #include "traces/store/open.h"
 
 namespace shardscope::traces {
@@ -67,7 +68,7 @@ void append_value(std::string& to, const Statement& row, int column) {
             fmt::format_to(std::back_inserter(to), "{}", row.real(column));
             return;
         default:
-            append_csv(to, row.text(column));
+            append_csv(to, cut_name(row.text(column)));
     }
 }
 
@@ -101,6 +102,7 @@ std::int64_t write_table(Database& database, const Table& table, const std::stri
 std::vector<CsvTable> export_csv(const std::string& input, const std::string& folder, bool overwrite,
                                  const WorkOptions& work) {
     Database database = open_trace(input);
+    trust_tables_only(database);
     std::error_code error;
     if (fs::exists(folder, error) && !fs::is_directory(folder, error))
         throw StoreError(fmt::format("{} is a file; give a folder for the CSV files", folder));
@@ -109,7 +111,10 @@ std::vector<CsvTable> export_csv(const std::string& input, const std::string& fo
                                      std::strerror(errno)));
     }
     const auto path_of = [&](const Table& table) { return fmt::format("{}/{}.csv", folder, table.name); };
-    for (const Table& table : kTables) TextOutput::check(path_of(table), overwrite);
+    for (const Table& table : kTables) {
+        check_apart({input}, path_of(table));
+        TextOutput::check(path_of(table), overwrite);
+    }
     std::vector<CsvTable> tables;
     for (const Table& table : kTables) {
         const std::int64_t rows = write_table(database, table, path_of(table), overwrite, work);

@@ -69,6 +69,7 @@ struct TextOutput::File {
 TextOutput::TextOutput(const std::string& path, bool overwrite, bool pack)
     : path_(path), overwrite_(overwrite) {
     check(path, overwrite);
+    remove_left_ones(path + ".new-");
     file_ = std::make_unique<File>(fmt::format("{}.new-{}", path, ::getpid()), pack);
 }
 
@@ -112,6 +113,13 @@ void TextOutput::finish() {
     if (::gzclose(std::exchange(file_->packed, nullptr)) != Z_OK) throw file_->failure();
     file_->temporary.rename_to(path_, overwrite_);
     file_.reset();
+}
+
+std::string cut_name(std::string_view name) {
+    if (name.size() <= kLongestName) return std::string(name);
+    std::size_t end = kLongestName;
+    while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;
+    return fmt::format("{}... ({} bytes)", name.substr(0, end), name.size());
 }
 
 void append_json(std::string& to, std::string_view text) {

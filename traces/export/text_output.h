@@ -40,6 +40,11 @@ class TextOutput {
     std::int64_t bytes_ = 0;
 };
 
+// The longest name that is written as it is, in bytes: it stands at each of its events.
+inline constexpr std::size_t kLongestName = std::size_t{64} << 10;
+// A longer one is cut there and tells its length.
+std::string cut_name(std::string_view name);
+
 // `text` as a JSON string with its quotes; bytes that are no UTF-8 become U+FFFD.
 void append_json(std::string& to, std::string_view text);
 // Nanoseconds as microseconds with three decimals: 1234 -> 1.234.

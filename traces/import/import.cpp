@@ -15,6 +15,7 @@
 #include "traces/import/inputs.h"
 #include "traces/import/overlapped_sink.h"
 #include "traces/import/read_file.h"
+#include "traces/store/apart.h"
 #include "traces/store/temporary_file.h"
 #include "traces/store/writer.h"
 
@@ -34,6 +35,7 @@ class WorkFolder {
         std::error_code ignored;
         const std::string target =
             fs::exists(output, ignored) ? fs::canonical(output, ignored).string() : output;
+        remove_left_ones(target + ".import-");
         path_ = fmt::format("{}.import-{}", target, ::getpid());
         if (::mkdir(path_.c_str(), S_IRWXU) != 0) {
             const int reason = errno;
@@ -74,6 +76,7 @@ class Importer {
 
     ImportResult run() {
         const std::vector<InputFile> files = list_inputs(options_.inputs);
+        for (const InputFile& file : files) check_apart({file.path}, options_.output);
         DatabaseWriter::check_output(options_.output, options_.overwrite);
         const WorkFolder folder(options_.output);
         const bool several = files.size() > 1;

@@ -100,4 +100,10 @@ std::vector<InputFile> list_inputs(const std::vector<std::string>& paths) {
     return files;
 }
 
+std::vector<std::string> file_paths(const std::vector<std::string>& paths) {
+    std::vector<std::string> files;
+    for (const InputFile& file : list_inputs(paths)) files.push_back(file.path);
+    return files;
+}
+
 }  // namespace shardscope::traces

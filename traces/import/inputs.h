@@ -15,5 +15,7 @@ struct InputFile {
 // different ones ("rank3", "worker_3", or "trace_0" to "trace_7" for eight files), else by order, names with
 // numbers in the order of these. Throws StoreError where something is not there or a folder holds no trace.
 std::vector<InputFile> list_inputs(const std::vector<std::string>& paths);
+// Their paths alone.
+std::vector<std::string> file_paths(const std::vector<std::string>& paths);
 
 }  // namespace shardscope::traces

@@ -78,6 +78,12 @@ bool is_memory_snapshot(const Value& root) {
 
 FileFacts read_memory_snapshot(const Value& root, bool cut, const std::string& path, EventSink& sink,
                                const FileRequest& request) {
+    if (shares_rows(root)) {
+        throw StoreError(
+            fmt::format("{}: one list of blocks or events stands for several segments or devices, which no "
+                        "memory snapshot needs; record it again",
+                        path));
+    }
     std::vector<SnapshotDevice> devices = snapshot_devices(root);
     if (devices.empty()) {
         throw StoreError(

@@ -4,12 +4,12 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <system_error>
 #include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 namespace shardscope::traces {
@@ -29,6 +29,33 @@ int number_at(const std::string& text, std::size_t at) {
         if (number > kRankAtMost) return -1;
     }
     return number;
+}
+
+struct Descriptor {
+    ~Descriptor() {
+        if (number >= 0) ::close(number);
+    }
+    int number = -1;
+};
+
+// How long the packed database says that it is, from its first page, looked at before anything is unpacked.
+// Source: SQLite's documentation "Database File Format", 1.3 and 1.6.
+std::uint64_t bytes_of_database(Input& input) {
+    const std::string_view head = input.peek(101);
+    const auto number = [&](std::size_t at, std::size_t size) {
+        std::uint64_t value = 0;
+        for (std::size_t i = at; i < at + size; ++i) value = value << 8 | static_cast<unsigned char>(head[i]);
+        return value;
+    };
+    constexpr std::uint64_t kFractions = 0x402020;     // fixed bytes
+    constexpr std::uint64_t kLeaf = 0x0D, kInner = 5;  // of the table of tables, which begins the first page
+    const bool whole = head.size() > 100 && number(21, 3) == kFractions &&
+                       (number(100, 1) == kLeaf || number(100, 1) == kInner);
+    const std::uint64_t page = !whole ? 0 : number(16, 2) == 1 ? 65536 : number(16, 2);
+    if (page < 512 || (page & (page - 1)) != 0)
+        throw input.error(0, "what is packed begins like an SQLite file and is none; it is damaged");
+    const bool told = number(24, 4) == number(92, 4) && number(28, 4) > 0;
+    return told ? page * number(28, 4) : std::numeric_limits<std::uint64_t>::max();
 }
 
 }  // namespace
@@ -68,43 +95,37 @@ int number_of_name(const std::string& path) {
 }
 
 UnpackedDatabase::UnpackedDatabase(Input& input) {
-    std::error_code error;
-    const fs::path parent = fs::temp_directory_path(error);
-    folder_ = (parent / "shardscope-unpacked-XXXXXX").string();
+    const std::uint64_t most = bytes_of_database(input);
     const auto fail = [&](int reason) {
-        if (!path_.empty()) fs::remove_all(folder_, error);
         return StoreError(fmt::format(
             "{} cannot be unpacked to {} ({}); set TMPDIR to a folder with room for it, or unpack it "
             "with gunzip",
-            input.path(), parent.string(), std::strerror(reason)));
+            input.path(), ScratchFolder::parent(), std::strerror(reason)));
     };
-    if (error || ::mkdtemp(folder_.data()) == nullptr) throw fail(errno);
-    path_ = folder_ + "/trace.sqlite";
-    const int file = ::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    if (file < 0) throw fail(errno);
-    std::vector<char> chunk(kChunk);
     try {
-        for (;;) {
-            const std::size_t got = input.read(chunk);
-            for (std::size_t done = 0; done < got;) {
-                const ssize_t n = ::write(file, chunk.data() + done, got - done);
-                if (n < 0 && errno == EINTR) continue;
-                if (n <= 0) throw fail(n < 0 ? errno : ENOSPC);
-                done += static_cast<std::size_t>(n);
-            }
-            if (got < chunk.size()) break;
-        }
-    } catch (...) {
-        ::close(file);
-        fs::remove_all(folder_, error);
-        throw;
+        folder_.emplace("unpacked");
+    } catch (const std::system_error& error) {
+        throw fail(error.code().value());
     }
-    ::close(file);
-}
-
-UnpackedDatabase::~UnpackedDatabase() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
+    path_ = folder_->path() + "/trace.sqlite";
+    const Descriptor file{::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, S_IRUSR | S_IWUSR)};
+    if (file.number < 0) throw fail(errno);
+    std::vector<char> chunk(kChunk);
+    std::uint64_t written = 0;
+    for (;;) {
+        const std::size_t got = input.read(chunk);
+        written += got;
+        if (written > most)
+            throw input.error(most,
+                              "the database goes on beyond the end that its first bytes tell; it is damaged");
+        for (std::size_t done = 0; done < got;) {
+            const ssize_t n = ::write(file.number, chunk.data() + done, got - done);
+            if (n < 0 && errno == EINTR) continue;
+            if (n <= 0) throw fail(n < 0 ? errno : ENOSPC);
+            done += static_cast<std::size_t>(n);
+        }
+        if (got < chunk.size()) break;
+    }
 }
 
 }  // namespace shardscope::traces

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "traces/import/format.h"
 #include "traces/import/importer.h"
+#include "traces/store/scratch_folder.h"
 
 namespace shardscope::traces {
 
@@ -23,14 +25,12 @@ int number_of_name(const std::string& path);
 class UnpackedDatabase {
   public:
     explicit UnpackedDatabase(Input& input);
-    ~UnpackedDatabase();
-    UnpackedDatabase(const UnpackedDatabase&) = delete;
-    UnpackedDatabase& operator=(const UnpackedDatabase&) = delete;
 
     const std::string& path() const { return path_; }
 
   private:
-    std::string folder_, path_;
+    std::optional<ScratchFolder> folder_;
+    std::string path_;
 };
 
 }  // namespace shardscope::traces

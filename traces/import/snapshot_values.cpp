@@ -142,6 +142,21 @@ class SnapshotValues {
 
 }  // namespace
 
+bool shares_rows(const Value& root) {
+    const std::size_t most = root.items_of_tree();
+    std::size_t rows = 0;
+    const auto all_within = [&](const Value& lists, auto rows_of) {
+        for (std::size_t i = 0; i < lists.size(); ++i) {
+            rows += 1 + rows_of(lists[i]);
+            if (rows > most) return false;
+        }
+        return true;
+    };
+    return !all_within(root.is_list() ? root : root["segments"], [](const Value& segment) {
+        return segment["blocks"].size();
+    }) || !all_within(root["device_traces"], [](const Value& trace) { return trace.size(); });
+}
+
 std::vector<SnapshotDevice> snapshot_devices(const Value& root) {
     return SnapshotValues(root).take();
 }

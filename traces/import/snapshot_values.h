@@ -54,6 +54,10 @@ struct SnapshotDevice {
     bool empty() const { return events.empty() && live.empty() && segments.empty(); }
 };
 
+// Whether a list of blocks or events stands in several places, which no snapshot needs: 200,000 events in 400
+// devices would be a file of 400 KB and 80 million rows.
+bool shares_rows(const Value& root);
+
 // The devices of which it tells anything, by number. Views and values are those of `root`'s tree.
 std::vector<SnapshotDevice> snapshot_devices(const Value& root);
 

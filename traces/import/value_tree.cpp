@@ -197,6 +197,10 @@ ValueRef ValueTree::add_dictionary() {
     return make(kDictionary, containers_.size() - 1);
 }
 
+std::size_t Value::items_of_tree() const {
+    return tree_ == nullptr ? 0 : tree_->items_;
+}
+
 void ValueTree::append(ValueRef ref, const ValueRef* values, std::size_t count) {
     if (tag_of(ref) == kDictionary) count -= count % 2;
     if (count == 0) return;
@@ -216,6 +220,7 @@ void ValueTree::append(ValueRef ref, const ValueRef* values, std::size_t count) 
     }
     std::memcpy(container.values + container.size, values, count * sizeof(ValueRef));
     container.size = static_cast<std::uint32_t>(size);
+    items_ += count;
 }
 
 void* ValueTree::allocate(std::size_t bytes, std::size_t alignment) {

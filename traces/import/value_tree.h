@@ -46,6 +46,10 @@ class Value {
     // Of a dictionary: the value of a text key (the last one, where it stands several times); else a none.
     Value operator[](std::string_view key) const;
 
+    // The items of all containers of its tree, each counted once: who finds more, walking, has come to some
+    // containers several times.
+    std::size_t items_of_tree() const;
+
     ValueRef ref() const { return ref_; }  // equal for one value that stands in several places
 
   private:
@@ -102,7 +106,7 @@ class ValueTree {
     std::vector<std::unique_ptr<char[]>> chunks_;
     std::size_t chunk_left_ = 0;
     char* chunk_at_ = nullptr;
-    std::size_t memory_ = 0;
+    std::size_t memory_ = 0, items_ = 0;
 };
 
 }  // namespace shardscope::traces

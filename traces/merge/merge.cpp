@@ -18,6 +18,7 @@
 #include "traces/schema/column_roles.h"
 #include "traces/schema/enums.h"
 #include "traces/schema/schema.h"
+#include "traces/store/apart.h"
 #include "traces/store/number_list.h"
 #include "traces/store/rows.h"
 
@@ -31,15 +32,11 @@ constexpr std::int64_t kSecondsApart = 3600;  // a note from there on
 constexpr double kShareOfCopying = 0.6;       // of the whole work; the rest finishes the file
 
 void check_inputs(const MergeOptions& options) {
-    std::error_code ignored;
+    check_apart(options.inputs, options.output);
     for (std::size_t i = 0; i < options.inputs.size(); ++i) {
         const std::string& input = options.inputs[i];
-        if (fs::exists(options.output, ignored) && fs::equivalent(input, options.output, ignored)) {
-            throw StoreError(
-                fmt::format("{} is both read and written; choose another path for the output", input));
-        }
         for (std::size_t j = 0; j < i; ++j) {
-            if (fs::equivalent(input, options.inputs[j], ignored))
+            if (same_file(input, options.inputs[j]))
                 throw StoreError(fmt::format("{} is given twice; give each part once", input));
         }
     }

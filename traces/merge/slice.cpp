@@ -16,6 +16,7 @@
 #include "traces/schema/column_roles.h"
 #include "traces/schema/enums.h"
 #include "traces/schema/schema.h"
+#include "traces/store/apart.h"
 #include "traces/store/number_list.h"
 #include "traces/store/rows.h"
 
@@ -83,12 +84,7 @@ class Slice {
     }
 
     SliceResult run() {
-        std::error_code ignored;
-        if (fs::exists(options_.output, ignored) &&
-            fs::equivalent(options_.input, options_.output, ignored)) {
-            throw StoreError(fmt::format("{} is both read and written; choose another path for the output",
-                                         options_.input));
-        }
+        check_apart({options_.input}, options_.output);
         OutputFile output(options_.output, options_.overwrite, part_.utc_ns, part_.system_ns);
         output_ = &output;
         try {

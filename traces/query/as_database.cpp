@@ -1,34 +1,18 @@
 #include "traces/query/as_database.h"
 
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include "traces/import/import.h"
 #include "traces/store/open.h"
 
 namespace shardscope::traces {
 
-namespace fs = std::filesystem;
-
 namespace {
-
-std::string temporary_folder() {
-    std::error_code error;
-    std::string folder = (fs::temp_directory_path(error) / "shardscope-import-XXXXXX").string();
-    if (error || ::mkdtemp(folder.data()) == nullptr) {
-        throw StoreError(fmt::format(
-            "no temporary folder can be made ({}); set TMPDIR to a folder with room for the trace",
-            error ? error.message() : std::strerror(errno)));
-    }
-    return folder;
-}
 
 bool is_ours(const std::string& path) {
     Database database = open_trace(path);
@@ -50,27 +34,17 @@ AsDatabase::AsDatabase(const AsDatabaseOptions& options, const WorkOptions& work
         path_ = options.files[0];
         return;
     }
-    folder_ = temporary_folder();
-    path_ = folder_ + "/trace.sqlite";
     try {
-        const ImportToOptions to{.inputs = options.files,
-                                 .output = path_,
-                                 .partial = options.partial,
-                                 .max_bytes = options.max_bytes};
-        notes_ = import_files(to, work).notes;
-    } catch (...) {
-        remove();
-        throw;
+        folder_.emplace("import");
+    } catch (const std::system_error& error) {
+        throw StoreError(fmt::format(
+            "no temporary folder can be made ({}); set TMPDIR to a folder with room for the trace",
+            error.code().message()));
     }
-}
-
-AsDatabase::~AsDatabase() {
-    remove();
-}
-
-void AsDatabase::remove() noexcept {
-    std::error_code ignored;
-    if (!folder_.empty()) fs::remove_all(folder_, ignored);
+    path_ = folder_->path() + "/trace.sqlite";
+    const ImportToOptions to{
+        .inputs = options.files, .output = path_, .partial = options.partial, .max_bytes = options.max_bytes};
+    notes_ = import_files(to, work).notes;
 }
 
 }  // namespace shardscope::traces

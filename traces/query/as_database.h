@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "traces/merge/work.h"
+#include "traces/store/scratch_folder.h"
 
 namespace shardscope::traces {
 
@@ -24,18 +26,16 @@ class AsDatabase {
   public:
     // Throws StoreError or Cancelled.
     explicit AsDatabase(const AsDatabaseOptions& options, const WorkOptions& work = {});
-    ~AsDatabase();  // removes what it made
     AsDatabase(const AsDatabase&) = delete;
     AsDatabase& operator=(const AsDatabase&) = delete;
 
     const std::string& path() const { return path_; }
-    bool imported() const { return !folder_.empty(); }
+    bool imported() const { return folder_.has_value(); }
     const std::vector<std::string>& notes() const { return notes_; }  // sentences of the import
 
   private:
-    void remove() noexcept;
-
-    std::string path_, folder_;
+    std::string path_;
+    std::optional<ScratchFolder> folder_;  // removed at the end
     std::vector<std::string> notes_;
 };
 

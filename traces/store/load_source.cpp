@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "traces/store/open.h"
+
 namespace shardscope::traces {
 
 namespace {
@@ -21,12 +23,6 @@ constexpr const char* kBigTables[] = {"StringIds",
                                       "SHARD_COLLECTIVES",
                                       "SHARD_MEMORY",
                                       "SHARD_COUNTERS"};
-
-bool begins_with_words(std::string_view sql, std::string_view words) {
-    return sql.size() >= words.size() &&
-           std::equal(words.begin(), words.end(), sql.begin(),
-                      [](char a, char b) { return a == (b >= 'a' && b <= 'z' ? b - 'a' + 'A' : b); });
-}
 
 }  // namespace
 
@@ -48,17 +44,7 @@ LoadSource::~LoadSource() {
 
 bool LoadSource::has(std::string_view table) {
     if (const auto it = known_tables_.find(std::string(table)); it != known_tables_.end()) return it->second;
-    Statement statement(db,
-                        "SELECT type, sql FROM sqlite_master WHERE name = ?1 COLLATE NOCASE AND type IN "
-                        "('table', 'view')");
-    statement.bind(1, table);
-    const bool there = statement.step();
-    if (there && (statement.text(0) != "table" || !begins_with_words(statement.text(1), "CREATE TABLE"))) {
-        throw StoreError(
-            fmt::format("{}: {} is no plain table but one whose rows are computed, which is not read; copy "
-                        "them to a table of that name",
-                        db.path(), table));
-    }
+    const bool there = has_plain_table(db, table);
     known_tables_.emplace(table, there);
     return there;
 }

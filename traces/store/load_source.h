@@ -69,8 +69,7 @@ class LoadSource {
     LoadSource(const LoadSource&) = delete;
     LoadSource& operator=(const LoadSource&) = delete;
 
-    // Whether there is such a table to read. Throws StoreError for what only bears its name: a view or a
-    // virtual table computes its rows, so that reading it need not end.
+    // has_plain_table(), asked once for each.
     bool has(std::string_view table);
     bool has(std::string_view table, std::string_view column);
     // Rows at most, for reserving room and for progress; no more than the file could hold.

@@ -121,6 +121,23 @@ void complete_schema(Database& database) {
     }
 }
 
+bool begins_with_words(std::string_view sql, std::string_view words) {
+    return sql.size() >= words.size() &&
+           std::equal(words.begin(), words.end(), sql.begin(),
+                      [](char a, char b) { return a == (b >= 'a' && b <= 'z' ? b - 'a' + 'A' : b); });
+}
+
+// Puts the view of the schema in place of the file's, for this connection; the file's stays where an older
+// table lacks a column of it.
+void replace_view(Database& database, const SchemaView& view) {
+    const auto run = [&](const std::string& sql) {
+        return sqlite3_exec(database.handle(), sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK;
+    };
+    if (!run(fmt::format("CREATE TEMP VIEW IF NOT EXISTS {} AS\n{}", view.name, view.select))) return;
+    if (!run(fmt::format("EXPLAIN SELECT * FROM temp.{}", view.name)))
+        run(fmt::format("DROP VIEW temp.{}", view.name));
+}
+
 constexpr const char* kFirstRead = "SELECT count(*) FROM sqlite_master";
 
 // Whether SQLite could not do what the journal asks for: make its index beside it, or roll a change back.
@@ -173,6 +190,31 @@ Database open_trace(const std::string& path) {
     complete_schema(database);
     database.execute("PRAGMA query_only = ON;");
     return database;
+}
+
+bool has_plain_table(Database& database, std::string_view table) {
+    Statement statement(database,
+                        "SELECT type, sql FROM main.sqlite_master WHERE name = ?1 COLLATE NOCASE AND type IN "
+                        "('table', 'view')");
+    statement.bind(1, table);
+    if (!statement.step()) return false;
+    if (statement.text(0) != "table" || !begins_with_words(statement.text(1), "CREATE TABLE")) {
+        throw StoreError(
+            fmt::format("{}: {} is no plain table but one whose rows are computed, which is not read; copy "
+                        "them to a table of that name",
+                        database.path(), table));
+    }
+    return true;
+}
+
+void trust_tables_only(Database& database) {
+    for (const auto tables : {nsight_tables(), nsight_enums(), shard_tables(), shard_enums()}) {
+        for (const SchemaTable& table : tables) (void)has_plain_table(database, table.name);
+    }
+    if (schema_version(database) == 0) return;
+    database.execute("PRAGMA query_only = OFF;");
+    for (const SchemaView& view : views()) replace_view(database, view);
+    database.execute("PRAGMA query_only = ON;");
 }
 
 std::string opening_note(const std::string& path) {

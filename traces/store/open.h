@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "traces/store/sqlite.h"
 
@@ -12,6 +13,14 @@ namespace shardscope::traces {
 // killed or still runs) is read with what the journal holds; where that needs a folder that can be written
 // and this one cannot, from a temporary copy.
 Database open_trace(const std::string& path);
+
+// Whether there is such a table of data. Throws StoreError for what only bears its name: a view or a virtual
+// table computes its rows, so that reading it need not end.
+bool has_plain_table(Database& database, std::string_view table);
+
+// For who reads the file with SQL of his own: all tables of data are plain, and the views are those of the
+// schema, whatever the file calls so. Throws StoreError.
+void trust_tables_only(Database& database);
 
 // PRAGMA user_version of one of our files; 0 for other exports.
 int schema_version(Database& database);

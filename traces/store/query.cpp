@@ -18,8 +18,10 @@ namespace shardscope::traces {
 
 namespace {
 
-// Attaching is how SQL could reach (or make) another file.
-int authorize(void*, int action, const char*, const char*, const char*, const char*) {
+// Attaching is how SQL could reach (or make) another file; fts3_tokenizer() tells where code lies in memory.
+int authorize(void*, int action, const char*, const char* name, const char*, const char*) {
+    if (action == SQLITE_FUNCTION && name != nullptr && sqlite3_stricmp(name, "fts3_tokenizer") == 0)
+        return SQLITE_DENY;
     return action == SQLITE_ATTACH || action == SQLITE_DETACH ? SQLITE_DENY : SQLITE_OK;
 }
 
@@ -61,9 +63,8 @@ bool lacks_our_table(std::string_view message) {
     const int code = sqlite3_errcode(handle);
     if (code == SQLITE_AUTH)
         throw QueryError(
-            "SQL: ATTACH, VACUUM INTO and, with --write, BEGIN and COMMIT are not allowed; a query works on "
-            "one "
-            "trace, and what it writes is one transaction");
+            "SQL: ATTACH, VACUUM INTO, fts3_tokenizer and, with --write, BEGIN and COMMIT are not allowed; a "
+            "query works on one trace, and what it writes is one transaction");
     const std::string_view message = sqlite3_errmsg(handle);
     std::string text =
         fmt::format("SQL, {}: {}; docs/schema.md lists the tables and views", place(sql, offset), message);
@@ -254,6 +255,8 @@ Database open_to_write(const std::string& path) {
                                      path, version, kSchemaVersion));
     }
     Database database(path, Database::Mode::read_write);
+    // What SQLite itself keeps in the file (PRAGMA writable_schema) is not to be changed.
+    sqlite3_db_config(database.handle(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     database.execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;");
     return database;
 }

@@ -6,7 +6,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
-#include <stdlib.h>
+#include <unistd.h>
 
 #include "traces/store/error.h"
 
@@ -15,36 +15,26 @@ namespace shardscope::traces {
 namespace fs = std::filesystem;
 
 TemporaryCopy::TemporaryCopy(const std::string& path) {
-    std::error_code error;
-    const fs::path parent = fs::temp_directory_path(error);
-    if (!error) {
-        folder_ = (parent / "shardscope-copy-XXXXXX").string();
-        if (::mkdtemp(folder_.data()) == nullptr) {  // which makes it for its owner only
-            error = std::error_code(errno, std::generic_category());
-            folder_.clear();
-        }
-    }
     for (const char* suffix : {"", "-wal", "-journal"}) {
-        if (error) break;
-        if (!fs::exists(path + suffix)) continue;
-        const std::string to = this->path() + suffix;
-        if (fs::copy_file(path + suffix, to, error)) fs::permissions(to, fs::perms(0600), error);
+        const std::string file = path + suffix;
+        if (::access(file.c_str(), R_OK) == 0 || errno == ENOENT) continue;
+        throw StoreError(fmt::format("{} was not finished, and {} cannot be read ({}); check its permissions",
+                                     path, file, std::strerror(errno)));
     }
-    if (!error) return;
-    remove();
-    throw StoreError(fmt::format(
-        "{} was not finished and its folder cannot be written, and it cannot be copied to {} ({}); set "
-        "TMPDIR to a folder with room for it",
-        path, parent.empty() ? "$TMPDIR" : parent.string(), error.message()));
-}
-
-TemporaryCopy::~TemporaryCopy() {
-    remove();
-}
-
-void TemporaryCopy::remove() noexcept {
-    std::error_code ignored;
-    if (!folder_.empty()) fs::remove_all(folder_, ignored);
+    try {
+        folder_.emplace("copy");
+        for (const char* suffix : {"", "-wal", "-journal"}) {
+            if (!fs::exists(path + suffix)) continue;
+            const std::string to = this->path() + suffix;
+            fs::copy_file(path + suffix, to);
+            fs::permissions(to, fs::perms(0600));
+        }
+    } catch (const std::system_error& error) {
+        throw StoreError(fmt::format(
+            "{} was not finished and its folder cannot be written, and it cannot be copied to {} ({}); set "
+            "TMPDIR to a folder with room for it",
+            path, ScratchFolder::parent(), error.code().message()));
+    }
 }
 
 }  // namespace shardscope::traces

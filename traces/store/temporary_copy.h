@@ -1,7 +1,10 @@
 // A private copy of a database whose journal cannot be worked off where it lies. Internal to traces/.
 #pragma once
 
+#include <optional>
 #include <string>
+
+#include "traces/store/scratch_folder.h"
 
 namespace shardscope::traces {
 
@@ -11,15 +14,11 @@ class TemporaryCopy {
   public:
     // Copies the database and its journals. Throws StoreError where there is no room.
     explicit TemporaryCopy(const std::string& path);
-    ~TemporaryCopy();
-    TemporaryCopy(const TemporaryCopy&) = delete;
-    TemporaryCopy& operator=(const TemporaryCopy&) = delete;
 
-    std::string path() const { return folder_ + "/trace.sqlite"; }
+    std::string path() const { return folder_->path() + "/trace.sqlite"; }
 
   private:
-    void remove() noexcept;
-    std::string folder_;
+    std::optional<ScratchFolder> folder_;
 };
 
 }  // namespace shardscope::traces

@@ -1,8 +1,14 @@
 #include "traces/store/temporary_file.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -14,6 +20,8 @@
 #include "traces/store/error.h"
 
 namespace shardscope::traces {
+
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -63,6 +71,43 @@ void rename_database(const std::string& from, const std::string& target, bool re
             fmt::format("{} cannot be created: {}; choose another path", target, std::strerror(errno)));
     }
     old.remove();
+}
+
+namespace {
+
+// Another host may write here, whose processes nobody sees: what has changed lately may be its.
+constexpr std::chrono::minutes kQuiet{1};
+
+bool is_quiet(const fs::path& path) {
+    std::error_code error;
+    fs::file_time_type latest = fs::last_write_time(path, error);
+    if (fs::is_directory(fs::symlink_status(path, error))) {
+        for (fs::recursive_directory_iterator each(path, error), end; !error && each != end;
+             each.increment(error))
+            latest = std::max(latest, each->last_write_time(error));
+    }
+    return !error && fs::file_time_type::clock::now() - latest > kQuiet;
+}
+
+}  // namespace
+
+void remove_left_ones(const std::string& prefix) {
+    const fs::path whole(prefix);
+    const std::string begin = whole.filename().string();
+    std::error_code error;
+    for (fs::directory_iterator each(whole.has_parent_path() ? whole.parent_path() : ".", error), end;
+         !error && each != end; each.increment(error)) {
+        const std::string name = each->path().filename().string();
+        if (name.size() <= begin.size() || !name.starts_with(begin)) continue;
+        const char* digits = name.c_str() + begin.size();
+        int process = 0;
+        const auto [stop, fault] = std::from_chars(digits, name.c_str() + name.size(), process);
+        if (fault != std::errc() || *stop != '\0' || process <= 0) continue;
+        if (::kill(process, 0) == 0 || errno != ESRCH || !is_quiet(each->path())) continue;
+        std::error_code ignored;
+        fs::remove_all(each->path(), ignored);
+        remove_side_files(each->path().string());
+    }
 }
 
 TemporaryFile::TemporaryFile(std::string path) : path_(std::move(path)) {

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "traces/import/open.h"
+#include "traces/store/apart.h"
 #include "traces/store/writer.h"
 #include "trainer/cli/lift_report.h"
 #include "trainer/cli/search_bar.h"
@@ -87,9 +88,12 @@ void TracePlanning::check_options() const {
                                "job file for a model that a trace shows",
                                file));
         }
+        traces::check_apart({file_}, file);
         traces::DatabaseWriter::check_output(file, options_.overwrite);
     }
-    if (!options_.output.empty()) traces::DatabaseWriter::check_output(options_.output, options_.overwrite);
+    if (options_.output.empty()) return;
+    traces::check_apart({file_}, options_.output);
+    traces::DatabaseWriter::check_output(options_.output, options_.overwrite);
 }
 
 // 0: the best, or none.

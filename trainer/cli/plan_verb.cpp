@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "traces/store/apart.h"
 #include "traces/store/writer.h"
 #include "trainer/cli/plan_files.h"
 #include "trainer/cli/plan_report.h"
@@ -123,9 +124,12 @@ void Planning::check_files() const {
     for (const std::string& file : options_.files) {
         if (!file.ends_with(".toml") && !file.ends_with(".sqlite"))
             refuse("--as", fmt::format("{} is neither a .toml (a job file) nor a .sqlite (a trace)", file));
+        traces::check_apart({file_}, file);
         traces::DatabaseWriter::check_output(file, options_.overwrite);
     }
-    if (!options_.output.empty()) traces::DatabaseWriter::check_output(options_.output, options_.overwrite);
+    if (options_.output.empty()) return;
+    traces::check_apart({file_}, options_.output);
+    traces::DatabaseWriter::check_output(options_.output, options_.overwrite);
 }
 
 // 0: the best, which only the search knows, or none.

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <imgui.h>
 
+#include "traces/report/text_table.h"
 #include "viewer/app/export.h"
 #include "viewer/app/options.h"
 #include "viewer/app/program.h"
@@ -42,7 +43,7 @@ struct ImGuiOwner {
 
 void print_errors(const Session& session) {
     for (const OpenTrace& entry : session.open) {
-        if (!entry.error.empty()) fmt::print(stderr, "shardscope-view: {}\n", entry.error);
+        if (!entry.error.empty()) fmt::print(stderr, "shardscope-view: {}\n", traces::printable(entry.error));
     }
 }
 
@@ -164,7 +165,7 @@ int run(int argc, char** argv) {
         const std::string wrong =
             script->error.empty() ? script::unknown_names(*script, program) : script->error;
         if (!wrong.empty()) {
-            fmt::print(stderr, "shardscope-view: {}\n", wrong);
+            fmt::print(stderr, "shardscope-view: {}\n", traces::printable(wrong));
             return 2;
         }
     }
@@ -173,7 +174,8 @@ int run(int argc, char** argv) {
     if (with_state) {
         if (const auto state = read_state(state_path(), program.notice))
             restore(*state, program, options.files.empty());
-        if (!program.notice.empty()) fmt::print(stderr, "shardscope-view: {}\n", program.notice);
+        if (!program.notice.empty())
+            fmt::print(stderr, "shardscope-view: {}\n", traces::printable(program.notice));
     }
     if (!with_state || !options.files.empty() || options.panel_given || program.session.open.empty())
         program.show(options.panel);
@@ -202,7 +204,7 @@ int main(int argc, char** argv) {
     try {
         return shardscope::viewer::run(argc, argv);
     } catch (const std::exception& error) {
-        fmt::print(stderr, "shardscope-view: {}\n", error.what());
+        fmt::print(stderr, "shardscope-view: {}\n", shardscope::traces::printable(error.what()));
         return 1;
     }
 }
