@@ -223,28 +223,28 @@ launch() {
     "$train" "$job" --run.steps=10000000 --run.processes=3 --run.workers=1 --model.width=64 "$@" \
         >launcher.out 2>launcher.err </dev/null &
     parent=$!
+    disown $parent
     local i
     for ((i = 0; i < 600; i++)); do
-        grep -q "step 1/" launcher.err && break
+        grep -qs "step 1/" launcher.err && break
         sleep 0.1
     done
     ranks=$(cat "/proc/$parent/task/$parent/children" 2>/dev/null)
 }
-# ended NAME SECONDS: whether the launcher ends in that time and leaves no rank.
+# ended NAME SECONDS: whether the launcher and its ranks end in that time.
 ended() {
-    local i rank alive=""
+    local i process alive
     for ((i = 0; i < $2 * 10; i++)); do
-        kill -0 "$parent" 2>/dev/null || break
+        alive=""
+        for process in $parent $ranks; do
+            # One that has ended and waits to be looked at has no memory.
+            if grep -q VmSize "/proc/$process/status" 2>/dev/null; then alive+=" $process"; fi
+        done
+        [[ -z $alive ]] && break
         sleep 0.1
-    done
-    if kill -0 "$parent" 2>/dev/null; then alive+=" launcher"; fi
-    sleep 0.5
-    for rank in $ranks; do
-        if kill -0 "$rank" 2>/dev/null; then alive+=" rank $rank"; fi
     done
     # shellcheck disable=SC2086
     kill -9 "$parent" $ranks 2>/dev/null
-    wait "$parent" 2>/dev/null
     if [[ -n $alive ]]; then fell "$1" "still there:$alive"; else held "$1"; fi
 }
 stopped_ranks() {
@@ -314,7 +314,10 @@ kills() {
     local i delay failed="" old
     for i in $(seq 12); do
         delay=$(printf '0.%03d' $((i * i * 5)))
-        timeout -s KILL "$delay" "$train" "$job" --run.steps=100000 --trace k.sqlite --overwrite >/dev/null 2>&1
+        (
+            timeout -s KILL "$delay" "$train" "$job" --run.steps=100000 --trace k.sqlite --overwrite
+            true
+        ) >/dev/null 2>&1
         [[ -e k.sqlite ]] || continue
         [[ $(sqlite3 k.sqlite 'PRAGMA integrity_check' 2>&1) == ok ]] || failed+=" after $delay s"
     done
