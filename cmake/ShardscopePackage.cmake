@@ -1,5 +1,8 @@
 # What is installed beside the tools, and the packages that CPack makes (.tgz, .deb).
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
+if(SHARDSCOPE_BUILD_VIEWER)
+    install(FILES viewer/shardscope-view.desktop DESTINATION ${CMAKE_INSTALL_DATADIR}/applications)
+endif()
 install(DIRECTORY samples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shardscope/samples)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
 
@@ -21,6 +24,10 @@ if(SHARDSCOPE_BUILD_VIEWER)
     list(APPEND opened_libraries fonts-dejavu-core libgl1-mesa-dri)
 endif()
 list(JOIN opened_libraries ", " CPACK_DEBIAN_PACKAGE_DEPENDS)
+if(SHARDSCOPE_BUILD_TRAINER)
+    # Products of bfloat16; without it they are computed by the trainer's own, slower code.
+    set(CPACK_DEBIAN_PACKAGE_RECOMMENDS libdnnl2)
+endif()
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)

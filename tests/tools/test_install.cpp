@@ -86,6 +86,7 @@ TEST_F(Installed, TheRecorderFindsItsInjectedLibraryAndExitsAsItsCommand) {
 TEST_F(Installed, TheViewerRuns) {
     expect_version("shardscope-view");
     expect_help("shardscope-view", "--screenshot");
+    EXPECT_TRUE(fs::exists(prefix_ / "share/applications/shardscope-view.desktop"));
 }
 #endif
 
