@@ -280,7 +280,7 @@ TEST_F(Export, CutsNamesThatNobodyReads) {
     EXPECT_LT(result.bytes, 1 << 20);
     const std::string text = text_of(chrome_);
     EXPECT_THAT(text, HasSubstr("0... (5000000 bytes)\""));
-    EXPECT_NO_THROW((void)json::parse(text));
+    EXPECT_TRUE(json::accept(text));
     export_csv(run_, folder_ / "csv", false);
     EXPECT_THAT(text_of(folder_ / "csv/ranges.csv"), HasSubstr("0... (5000000 bytes)"));
 }
