@@ -76,7 +76,7 @@ TEST(SimTrace, ShowsTheFirstRanksAndOneOfEachOtherKind) {
     }
     EXPECT_THAT(numbers, ElementsAre(0, 1, 40));
     EXPECT_THAT(hosts, ElementsAre("node-0", "node-0", "node-5"));
-    EXPECT_EQ(trace.ranks[0].device_name, "NVIDIA H100 80GB HBM3");
+    EXPECT_EQ(trace.ranks[0].device_name, "NVIDIA H100 80GB HBM3 (simulated)");
     EXPECT_THAT(traces::check_trace(trace), ElementsAre());
     EXPECT_EQ(trace.config_value("device"), "sim");
     EXPECT_EQ(trace.config_value("sim.nodes"), "8");
