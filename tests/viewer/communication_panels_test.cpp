@@ -9,12 +9,14 @@
 #include "traces/analysis/shard_states.h"
 #include "traces/analysis/stragglers.h"
 #include "traces/analysis/units.h"
+#include "traces/store/column_sink.h"
 #include "viewer/draw/format.h"
 
 namespace shardscope::viewer {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using traces::ShardState;
 
 class CommunicationPanels : public PanelsTest {
@@ -26,6 +28,20 @@ class CommunicationPanels : public PanelsTest {
     }
     const traces::Trace& trace() { return *session_.trace(); }
 };
+
+TEST_F(CommunicationPanels, SayNothingOfAStepWhereTheTraceNamesNone) {
+    traces::ColumnSink sink;
+    write_mlp_sample({.per_linear = true}, sink);
+    auto trace = sink.take();
+    trace->steps.clear();
+    session_.add_trace(std::move(trace), "run");
+    const auto collectives = make_collectives_panel(), distributed = make_distributed_panel();
+    EXPECT_THAT(draw(*collectives), Not(HasSubstr("step")));
+    EXPECT_THAT(item("collectives.headline"), HasSubstr("The whole time of rank 0"));
+    EXPECT_THAT(draw(*distributed), Not(HasSubstr(" a step")));
+    click(*distributed, "distributed.show.ranks");
+    EXPECT_THAT(draw(*distributed), Not(HasSubstr("a step")));
+}
 
 // --- Units
 // -----------------------------------------------------------------------------------------------------

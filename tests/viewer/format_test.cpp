@@ -49,6 +49,14 @@ TEST(Format, DurationsChooseTheirUnit) {
     EXPECT_EQ(format_duration(-3214), "-3.21 \u00b5s");
 }
 
+TEST(Format, ShortNumbersHaveFourDigitsAndAPowerOfAThousand) {
+    EXPECT_EQ(format_short(812), "812");
+    EXPECT_EQ(format_short(1234), "1.234 k");
+    EXPECT_EQ(format_short(175221817344), "175.2 B");
+    EXPECT_EQ(format_short(-5715520.9), "-5.716 M");
+    EXPECT_EQ(format_short(999960), "1.000 M");  // not "1000 k"
+}
+
 TEST(Format, PercentHasTwoDecimals) {
     EXPECT_EQ(format_percent(89.036), "89.04 %");
 }

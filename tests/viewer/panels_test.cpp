@@ -51,6 +51,16 @@ TEST_F(PanelsTest, ModulesOpenOnlyTheLevelsThatFit) {
     EXPECT_THAT(text, Not(HasSubstr("Linear_0"))) << "82 rows below would not fit into 400 pixels";
 }
 
+TEST_F(PanelsTest, LongNamesOfRunsKeepBothEnds) {
+    items::keep(true);
+    const std::string name = "worker0_step_12.1694128201549876543210.pt.trace.json.gz";
+    open({}, name.c_str());
+    open({}, "other.sqlite");
+    draw(*make_summary_panel());
+    EXPECT_THAT(item("app.trace"), AllOf(testing::StartsWith("worker0"), HasSubstr("..."),
+                                         testing::EndsWith(".gz")));
+}
+
 TEST_F(PanelsTest, SummaryListsTheEightCategoriesAndTheMean) {
     open({}, "root.sqlite");
     const std::string text = draw(*make_summary_panel());

@@ -433,6 +433,22 @@ TEST(Redraw, WhatMovesByItselfIsDrawnSixtyTimesASecond) {
 // --- colours
 // ------------------------------------------------------------------------------------------------
 
+// One colour says one thing, in every panel.
+TEST(Theme, HasOneColourForAKindAndNoOtherForTheSame) {
+    using traces::DeviceKind;
+    using traces::RangeKind;
+    using traces::TimeCategory;
+    EXPECT_EQ(range_color(RangeKind::data_loader), time_category_color(TimeCategory::data_loader));
+    EXPECT_EQ(runtime_color(), time_category_color(TimeCategory::runtime));
+    EXPECT_EQ(kind_color(DeviceKind::communication), time_category_color(TimeCategory::communication));
+    std::set<Color> different = {waiting_color(), exposed_color(), runtime_color()};
+    for (int k = 0; k < traces::kDeviceKinds; ++k) different.insert(kind_color(static_cast<DeviceKind>(k)));
+    for (const RangeKind kind : {RangeKind::module, RangeKind::backward, RangeKind::step,
+                                 RangeKind::data_loader, RangeKind::communication, RangeKind::operation})
+        different.insert(range_color(kind));
+    EXPECT_EQ(different.size(), 3U + traces::kDeviceKinds + 6U);
+}
+
 TEST(Theme, TellsKindsApart) {
     EXPECT_EQ(rgb(0x123456), 0xFF563412U);
     std::set<Color> kinds;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/viewer/panel_fixture.h"
+#include "traces/analysis/steps.h"
 #include "viewer/draw/format.h"
 
 namespace shardscope::viewer {
@@ -58,6 +59,21 @@ TEST_F(SummaryPanelTest, AStepsBarLeadsToTheTimeline) {
     click(*panel, "summary.step_bar." + std::to_string(step.number));
     EXPECT_EQ(session_.wanted_panel, "timeline");
     EXPECT_EQ(session_.open[0].visible, (TimeRange{step.window_start, step.window_end}));
+    EXPECT_EQ(session_.open[0].lit, session_.open[0].visible) << "the timeline says which time is meant";
+}
+
+TEST_F(SummaryPanelTest, NamesTheWindowAndTheHostStepApart) {
+    open({.steps = 3}, "root.sqlite");
+    const auto panel = make_summary_panel();
+    EXPECT_THAT(draw(*panel), HasSubstr("Times are of a step's window"));
+    click(*panel, "summary.view.table_of_steps");
+    const auto details = traces::steps_report(*session_.trace()).ranks[0].steps[1];
+    const std::string row = "summary.steps." + std::to_string(details.summary.number);
+    EXPECT_EQ(item(row + ".window_us"), format_decimal(static_cast<double>(details.window()) * 1e-3, 1));
+    EXPECT_EQ(item(row + ".host_us"),
+              format_decimal(static_cast<double>(details.host_end - details.host_start) * 1e-3, 1));
+    EXPECT_EQ(item("summary.steps.header.window_us"), "Window");
+    EXPECT_EQ(item("summary.steps.header.host_us"), "Host step");
 }
 
 TEST_F(SummaryPanelTest, ObeysTheLimitRange) {

@@ -104,6 +104,24 @@ class TableTest : public PanelsTest {
     std::vector<std::string> copied_;
 };
 
+TEST_F(TableTest, ANumberThatFindsNoRoomIsWrittenShortAndNeverCut) {
+    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+        {"name", "Module", "", TableColumn::Kind::text, 0, 20, 0, {}},
+        {"parameters", "Parameters", "", TableColumn::Kind::number, 5, 15, 0, {}},
+        {"us", "Time", "", TableColumn::Kind::number, 5, 15, rgb(0x5588CC), {}},
+    });
+    table->add({text_cell("GPT_0"), count_cell(175221817344), us_cell(123456789012.5)});
+    table->add({text_cell("Linear_0"), count_cell(262656), us_cell(1.5)});
+    TablePanel panel(table);
+    draw(panel);
+    const std::string text = copied_.back();
+    EXPECT_THAT(text, testing::HasSubstr("175.2 B"));
+    EXPECT_THAT(text, testing::HasSubstr("123.5 B"));
+    EXPECT_THAT(text, testing::HasSubstr("262,656"));
+    EXPECT_THAT(text, testing::Not(testing::HasSubstr("175,221")));
+    EXPECT_EQ(item("t.GPT_0.parameters"), "175,221,817,344") << "what is exported and shown on hover";
+}
+
 TEST_F(TableTest, ARowsMenuCopiesTheCellUnderTheMouse) {
     TablePanel panel(three_kernels());
     draw(panel);

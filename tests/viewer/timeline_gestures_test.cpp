@@ -15,12 +15,14 @@
 #include <imgui.h>
 
 #include "tests/viewer/mlp_sample.h"
+#include "traces/analysis/summary.h"
 #include "traces/store/column_sink.h"
 #include "viewer/app/actions.h"
 #include "viewer/app/program.h"
 #include "viewer/app/shell.h"
 #include "viewer/app/style.h"
 #include "viewer/backend/headless.h"
+#include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/timeline/measure.h"
 #include "viewer/timeline/time_view.h"
@@ -495,6 +497,35 @@ TEST_F(GesturesTest, EveryTimelineActionCanBeDoneAtAnyTime) {
         }
     }
     settle();
+}
+
+// A step's range on the host and its window are two rows with two names; the summary's bar lights the window.
+TEST_F(GesturesTest, TheRulerShowsHostStepsAndWindowsApart) {
+    const traces::Trace& trace = *session().trace();
+    const auto summary = traces::summarize(trace);
+    const traces::StepSummary& step = summary.ranks[0].steps[1];
+    const auto host = std::find_if(trace.steps.begin(), trace.steps.end(), [&](const traces::Step& s) {
+        return s.rank == 0 && s.number == step.number;
+    });
+    ASSERT_NE(host, trace.steps.end());
+    const std::string number = std::to_string(step.number);
+    const items::Item on_host = item("timeline.host step." + number),
+                      window = item("timeline.window." + number);
+    EXPECT_EQ(on_host.text,
+              "host step " + number + "  " + format_duration(static_cast<double>(host->end - host->start)));
+    const std::string said =
+        "window " + number + "  " + format_duration(static_cast<double>(step.window_end - step.window_start));
+    EXPECT_EQ(window.text, said);
+    EXPECT_LE(on_host.max.y, window.min.y);
+    EXPECT_NEAR(static_cast<double>(time_at(window.min.x)), static_cast<double>(step.window_start),
+                2 * ns_per_pixel());
+    EXPECT_NEAR(static_cast<double>(time_at(window.max.x)), static_cast<double>(step.window_end),
+                2 * ns_per_pixel());
+    entry().lit = TimeRange{step.window_start, step.window_end};
+    settle();
+    EXPECT_EQ(item("timeline.window." + number).text, said + "  lit");
+    act("let_go");
+    EXPECT_EQ(item("timeline.window." + number).text, said);
 }
 
 // What a person could see or feel of the program: the picture's triangles and the session.

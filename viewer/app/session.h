@@ -43,6 +43,8 @@ struct OpenTrace {
     // The instant that panels over time share: the mouse on the timeline, a click on the memory curve, the
     // shard map's scrubber. Every such panel draws it.
     std::optional<std::int64_t> cursor;
+    // The window of a step that another panel led to: the timeline lights it up.
+    std::optional<TimeRange> lit;
     RowArrangement rows;  // how the timeline's rows lie
 
     // Where it holds a plan and nothing else that a panel could show, the Plan panel meets it when it is

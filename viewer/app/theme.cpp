@@ -10,6 +10,7 @@ constexpr Color kBlue = rgb(0x5BA8E6), kDeepBlue = rgb(0x2F77B8), kPaleBlue = rg
 constexpr Color kOrange = rgb(0xE8873A), kRust = rgb(0xC2552D), kSand = rgb(0xF2B872);
 constexpr Color kGreen = rgb(0x35B48B), kYellow = rgb(0xEBD75E), kViolet = rgb(0x9A86D3);
 constexpr Color kPink = rgb(0xD58BB5), kSteel = rgb(0x6F7F93), kGrey = rgb(0x4A5361);
+constexpr Color kOlive = rgb(0x97872B), kMagenta = rgb(0xC04FA8), kTeal = rgb(0x4F8C96);
 
 constexpr Palette kDark = {
     .ground = rgb(0x15181D),
@@ -72,7 +73,7 @@ Color range_color(traces::RangeKind kind) {
         case traces::RangeKind::step:
             return kGrey;
         case traces::RangeKind::data_loader:
-            return kYellow;
+            return kOlive;
         case traces::RangeKind::communication:
             return kSand;
         case traces::RangeKind::function:
@@ -85,7 +86,7 @@ Color range_color(traces::RangeKind kind) {
 }
 
 Color runtime_color() {
-    return rgb(0x4F8C96);
+    return kTeal;
 }
 
 Color category_color(traces::MemoryCategory category) {
@@ -95,8 +96,8 @@ Color category_color(traces::MemoryCategory category) {
 }
 
 Color time_category_color(traces::TimeCategory category) {
-    static constexpr std::array<Color, traces::kTimeCategories> kColors = {
-        kBlue, kGreen, kYellow, kOrange, rgb(0x4F8C96), kPink, kSteel, kGrey};
+    static constexpr std::array<Color, traces::kTimeCategories> kColors = {kBlue, kGreen, kYellow, kOrange,
+                                                                           kTeal, kOlive, kSteel,  kGrey};
     return kColors[index(category)];
 }
 
@@ -119,7 +120,7 @@ Color shard_color(traces::ShardState state) {
 }
 
 Color waiting_color() {
-    return kYellow;
+    return kMagenta;
 }
 
 Color exposed_color() {

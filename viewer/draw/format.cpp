@@ -81,6 +81,17 @@ std::string format_duration(double ns) {
     return fmt::format("{} s", format_decimal(ns / 1e9, decimals_for(size / 1e9)));
 }
 
+std::string format_short(double value) {
+    static constexpr std::array<std::string_view, 5> kPowers = {"", " k", " M", " B", " T"};
+    std::size_t power = 0;
+    while (std::abs(value) >= 999.95 && power + 1 < kPowers.size()) {
+        value /= 1000;
+        ++power;
+    }
+    const bool whole = power == 0 && value == std::round(value);
+    return format_decimal(value, whole ? 0 : decimals_for(std::abs(value))) + std::string(kPowers[power]);
+}
+
 std::string format_percent(double percent) {
     return format_decimal(percent, 2) + " %";
 }

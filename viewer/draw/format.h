@@ -23,6 +23,9 @@ std::string format_size(std::int64_t bytes);
 // In the unit that suits, four digits: "812 ns", "3.21 µs", "12.35 ms", "1.204 s".
 std::string format_duration(double ns);
 
+// Four digits and a power of a thousand: 175221817344 -> "175.2 B"; k, M, B (10^9), T. Where room is short.
+std::string format_short(double value);
+
 // "89.04 %", two decimals.
 std::string format_percent(double percent);
 

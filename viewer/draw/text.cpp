@@ -122,6 +122,16 @@ void text_right_dim(std::string_view t) {
     ImGui::PopStyleColor();
 }
 
+void number_right(const std::string& t, double number) {
+    const float room = ImGui::GetContentRegionAvail().x;
+    if (fits(t, room)) return text_right(t);
+    const bool plain = t.find_first_not_of("0123456789,.+-") == std::string::npos && std::isfinite(number);
+    std::string shown = plain ? (t.starts_with('+') ? "+" : "") + format_short(number) : t;
+    if (!fits(shown, room)) shown = fit_middle(shown, room);
+    text_right(shown);
+    if (ImGui::IsItemHovered()) full_text_tip(t);
+}
+
 std::string fit_text(const std::string& t, float width) {
     if (fits(t, width)) return one_line(t);
     const ShortName& name = known_short_name(t);
@@ -132,6 +142,10 @@ std::string fit_text(const std::string& t, float width) {
     const float room = width - width_of(name.head) - width_of(name.tail);
     if (room > width_of(kDots)) return one_line(name.head) + fit_start(name.inner, room) + name.tail;
     return fit_middle(name.head.substr(0, name.head.size() - 1) + name.tail.substr(1), width);
+}
+
+std::string fit_in_combo(const std::string& t, float width) {
+    return fit_text(t, width - ImGui::GetFrameHeight() - 2 * ImGui::GetStyle().FramePadding.x);
 }
 
 void text_fit(const std::string& t) {

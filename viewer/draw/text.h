@@ -21,6 +21,13 @@ void text_fit(const std::string& text);
 // parameters, namespaces and template arguments first (short_name.h), any other text its middle. Costs what
 // the width holds, however long the text is.
 std::string fit_text(const std::string& text, float width);
+
+// What a combo box of this width has room for beside its arrow.
+std::string fit_in_combo(const std::string& text, float width);
+
+// A number that is right-aligned in what is left of the line. One that is too wide is written short
+// (format_short) with the whole of it on hover: no digit is ever cut off.
+void number_right(const std::string& text, double number);
 // A tooltip with the whole of a long text in as many lines as it takes; of a very long one its start.
 void full_text_tip(std::string_view text);
 

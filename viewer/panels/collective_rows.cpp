@@ -75,8 +75,8 @@ Color operation_color(Operation operation) {
     return range_color(traces::RangeKind::annotation);
 }
 
-std::shared_ptr<const CellTable> operation_table(const traces::RankCollectives& rank) {
-    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+std::shared_ptr<const CellTable> operation_table(const traces::RankCollectives& rank, bool stepped) {
+    std::vector<TableColumn> columns = {
         text_column("operation", "Operation", 9),
         number_column("count", "Count", "", 5, 10),
         number_column("mb", "Full buffers", "MB", 7, 8, 0,
@@ -88,18 +88,30 @@ std::shared_ptr<const CellTable> operation_table(const traces::RankCollectives& 
                       "What of the union lies outside compute kernels."),
         number_column("algbw_gbps", "algbw", "GB/s", 6, 6, 0, kAlgorithmHelp),
         number_column("busbw_gbps", "busbw", "GB/s", 6, 9, theme::accent(), kBusHelp),
-        number_column("count_per_step", "Count", "a step", 6, 5),
-        number_column("mb_per_step", "MB", "a step", 6, 5),
-        number_column("us_per_step", "Time", "\u00b5s a step", 6.5F, 5),
-    });
+    };
+    if (stepped) {
+        columns.push_back(number_column("count_per_step", "Count", "a step", 6, 5));
+        columns.push_back(number_column("mb_per_step", "MB", "a step", 6, 5));
+        columns.push_back(number_column("us_per_step", "Time", "\u00b5s a step", 6.5F, 5));
+    }
+    auto table = std::make_shared<CellTable>(std::move(columns));
     for (const traces::OperationStats& o : rank.operations) {
         const bool sized = o.bytes > 0;
-        table->add(
-            {text_cell(name(o.operation)), count_cell(o.count), sized ? mb_cell(o.bytes) : no_cell(),
-             us_cell(o.us), us_cell(o.transfer_us), us_cell(o.waiting_us), us_cell(o.exposed_us),
-             rate_cell(o.algbw_gbps), rate_cell(o.busbw_gbps), decimal_cell(o.count_per_step, 2),
-             sized ? decimal_cell(o.bytes_per_step / (1 << 20), 2) : no_cell(), us_cell(o.us_per_step)},
-            operation_color(o.operation));
+        std::vector<Cell> cells = {text_cell(name(o.operation)),
+                                   count_cell(o.count),
+                                   sized ? mb_cell(o.bytes) : no_cell(),
+                                   us_cell(o.us),
+                                   us_cell(o.transfer_us),
+                                   us_cell(o.waiting_us),
+                                   us_cell(o.exposed_us),
+                                   rate_cell(o.algbw_gbps),
+                                   rate_cell(o.busbw_gbps)};
+        if (stepped) {
+            cells.push_back(decimal_cell(o.count_per_step, 2));
+            cells.push_back(sized ? decimal_cell(o.bytes_per_step / (1 << 20), 2) : no_cell());
+            cells.push_back(us_cell(o.us_per_step));
+        }
+        table->add(std::move(cells), operation_color(o.operation));
     }
     return table;
 }
@@ -164,7 +176,7 @@ std::shared_ptr<const CellTable> traffic_table(const traces::DistributedReport& 
     return table;
 }
 
-std::shared_ptr<const CellTable> rank_table(const traces::DistributedReport& report) {
+std::shared_ptr<const CellTable> rank_table(const traces::DistributedReport& report, bool stepped) {
     const bool hosts =
         std::any_of(report.ranks.begin(), report.ranks.end(), [](const auto& r) { return !r.host.empty(); });
     std::vector<TableColumn> columns = {
@@ -178,7 +190,7 @@ std::shared_ptr<const CellTable> rank_table(const traces::DistributedReport& rep
         number_column("other_us", "Other", kMicro, 7, 8, 0, "Neither: copies and idleness."),
         number_column("overlap_percent", "Overlap", "%", 6, 9, theme::accent(),
                       "Share of the communication that ran beside compute."),
-        number_column("collectives", "Collectives", "a step", 7, 5),
+        number_column("collectives", "Collectives", stepped ? "a step" : "", 7, 5),
         number_column("mb", "Full buffers", "MB", 7, 6),
         number_column("transfer_us", "Transfer", kMicro, 7, 7, 0, kTransferHelp),
         number_column("waiting_us", "Waiting", kMicro, 7, 9, waiting_color(), kWaitingHelp),

@@ -17,8 +17,8 @@
 
 namespace shardscope::viewer {
 
-// By operation, of one rank.
-std::shared_ptr<const CellTable> operation_table(const traces::RankCollectives& rank);
+// By operation, of one rank. `stepped`: the trace names steps, so that there are figures of a step.
+std::shared_ptr<const CellTable> operation_table(const traces::RankCollectives& rank, bool stepped = true);
 
 // How ranks came to collectives; `kind` none: over all operations, else index into StragglersReport::kinds.
 std::shared_ptr<const CellTable> straggler_table(const traces::StragglersReport& report, int kind);
@@ -26,8 +26,8 @@ std::shared_ptr<const CellTable> straggler_table(const traces::StragglersReport&
 // By group, operation and size.
 std::shared_ptr<const CellTable> traffic_table(const traces::DistributedReport& report);
 
-// One row a rank, means of a step.
-std::shared_ptr<const CellTable> rank_table(const traces::DistributedReport& report);
+// One row a rank, means of a step; of the whole trace where it names none.
+std::shared_ptr<const CellTable> rank_table(const traces::DistributedReport& report, bool stepped = true);
 
 // Of which the ranks waited longest.
 std::shared_ptr<const CellTable> slowest_table(const traces::DistributedReport& report);

@@ -71,12 +71,12 @@ class CollectivesPanel final : public Panel {
             "overlap", session.trace(), selection,
             [](const auto& t, const auto& s) { return traces::overlap_report(t, s); });
         draw_headline(*rank, overlap != nullptr ? chosen_rank(overlap->ranks, session) : nullptr,
-                      *distributed);
+                      *distributed, !session.trace()->steps.empty());
         if (operations_of_ != rank || report_ != report || appearance_ != theme::appearance()) {
             report_ = report;
             operations_of_ = rank;
             appearance_ = theme::appearance();
-            operations_ = operation_table(*rank);
+            operations_ = operation_table(*rank, !session.trace()->steps.empty());
             traffic_ = traffic_table(*distributed);
             histogram_ = size_histogram(*distributed);
         }
@@ -106,13 +106,14 @@ class CollectivesPanel final : public Panel {
     }
 
     static void draw_headline(const traces::RankCollectives& rank, const traces::RankOverlap* overlap,
-                              const traces::DistributedReport& distributed) {
+                              const traces::DistributedReport& distributed, bool stepped) {
         std::string line =
             fmt::format("{} collectives, each counted once", format_count(distributed.collectives));
         if (overlap != nullptr && !overlap->steps.empty()) {
             line += fmt::format(
-                ". A step of rank {}: {} of communication ran beside compute, {} was exposed (overlap {})",
-                rank.rank, format_duration(overlap->mean_us(overlap->sum.overlapped) * 1e3),
+                ". {} of rank {}: {} of communication ran beside compute, {} was exposed (overlap {})",
+                stepped ? "A step" : "The whole time", rank.rank,
+                format_duration(overlap->mean_us(overlap->sum.overlapped) * 1e3),
                 format_duration(overlap->mean_us(overlap->sum.exposed_communication) * 1e3),
                 format_percent(overlap->sum.overlap_percent()));
         }

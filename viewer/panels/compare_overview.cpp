@@ -75,7 +75,7 @@ void legend_here(const std::vector<LegendItem>& entries) {
     ImGui::EndGroup();
 }
 
-void draw_legend(const Comparison& comparison) {
+void draw_legend(const Comparison& comparison, bool any_stepped) {
     std::vector<LegendItem> entries;
     for (std::size_t c = 0; c < traces::kMemoryCategories; ++c) {
         const bool used = std::any_of(comparison.runs.begin(), comparison.runs.end(),
@@ -93,8 +93,11 @@ void draw_legend(const Comparison& comparison) {
         entries.push_back(
             {std::string(traces::kDeviceKindNames[k]), kind_color(static_cast<traces::DeviceKind>(k))});
     }
-    dim_label("In a step");
+    dim_label(any_stepped ? "In a step" : "In all");
     legend_here(entries);
+    dim_label("~");
+    text_dim(
+        "within the spread of the steps: no difference can be claimed. Changes are against the first run.");
 }
 
 // The rows as a table for export: a group's name in a column of its own.
@@ -136,7 +139,8 @@ void CompareOverview::draw(Session& session, const ComparedRuns& runs,
         std::iota(order.begin(), order.end(), 0U);
         order_ = std::make_shared<const std::vector<std::uint32_t>>(std::move(order));
     }
-    draw_legend(*comparison);
+    const std::vector<bool> stepped = stepped_runs(runs);
+    draw_legend(*comparison, std::find(stepped.begin(), stepped.end(), true) != stepped.end());
     ImGui::BeginChild("all", {0, 0}, false, ImGuiWindowFlags_HorizontalScrollbar);
     draw_cards(session, runs, *comparison);
     draw_table(runs);
@@ -263,7 +267,6 @@ void CompareOverview::draw_table(const ComparedRuns& runs) {
             note(fmt::format("{} names no steps: the figures on its card are of all of it.",
                              runs.heads[r].name));
     }
-    note("Change against the first run; ~: inside the spread of the steps, so no difference can be claimed.");
 }
 
 }  // namespace shardscope::viewer

@@ -65,7 +65,7 @@ class DistributedPanel final : public Panel {
         static constexpr std::string_view kParts[] = {"Traffic", "Where ranks waited", "Ranks", "Hosts"};
         segmented("distributed.show", kParts, part_);
         draw_limit_note(session);
-        take(report);
+        take(report, !trace->steps.empty());
         if (report->stopped.stopped) note(traces::stop_sentence(report->stopped));
         draw_shown_ranks(*trace);
         draw_headline(*trace, *report);
@@ -78,11 +78,11 @@ class DistributedPanel final : public Panel {
   private:
     enum Part { traffic, slowest, ranks, hosts };  // indices of the buttons
 
-    void take(const std::shared_ptr<const DistributedReport>& report) {
+    void take(const std::shared_ptr<const DistributedReport>& report, bool stepped) {
         if (report_ == report && appearance_ == theme::appearance()) return;
         report_ = report;
         appearance_ = theme::appearance();
-        ranks_ = rank_table(*report);
+        ranks_ = rank_table(*report, stepped);
         traffic_ = traffic_table(*report);
         slowest_ = slowest_table(*report);
         hosts_ = host_table(report->hosts);
@@ -120,10 +120,11 @@ class DistributedPanel final : public Panel {
         if (skew.waited_for < 0) return "Not every rank has a complete step in what is looked at.";
         std::string line = skew.most_waiting_us > 0
                                ? fmt::format(
-                                     "Waiting for other ranks: {} to {} a step; rank {} waits least, so the "
+                                     "Waiting for other ranks: {} to {}{}; rank {} waits least, so the "
                                      "others wait for it",
                                      format_duration(skew.least_waiting_us * 1e3),
-                                     format_duration(skew.most_waiting_us * 1e3), skew.waited_for)
+                                     format_duration(skew.most_waiting_us * 1e3),
+                                     trace.steps.empty() ? "" : " a step", skew.waited_for)
                                : std::string("No rank waited for another");
         constexpr double kAlike = 1.0005;  // what is written as 1.000
         if (skew.computation > 0 && skew.computation < kAlike) {
@@ -208,8 +209,9 @@ class DistributedPanel final : public Panel {
             {at.x + widths.label + widths.bar + widths.value - ImGui::CalcTextSize(time.c_str()).x, at.y},
             ink, time.c_str());
         if (!hovered) return;
-        begin_tip(
-            fmt::format("Rank {}, mean of {} step{}", rank.rank, rank.steps, rank.steps == 1 ? "" : "s"));
+        begin_tip(session.trace()->steps.empty() ? fmt::format("Rank {}, the whole time", rank.rank)
+                                                 : fmt::format("Rank {}, mean of {} step{}", rank.rank,
+                                                               rank.steps, rank.steps == 1 ? "" : "s"));
         tip_row("Computation", format_duration(parts[0].value), compute_color());
         tip_row("Overlapped", format_duration(parts[1].value), overlapped_color());
         tip_row("Exposed communication", format_duration(parts[2].value), communication_color());
@@ -225,7 +227,7 @@ class DistributedPanel final : public Panel {
     void draw_part(Session& session, const traces::Trace& trace, const DistributedReport& report) {
         switch (part_) {
             case ranks: {
-                heading("Mean of a step by rank");
+                heading(trace.steps.empty() ? "The whole time by rank" : "Mean of a step by rank");
                 const TableEvents events =
                     draw_table("distributed", ranks_, ranks_state_, {.filter = false, .name = "ranks"});
                 if (!events.clicked) return;

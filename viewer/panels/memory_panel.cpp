@@ -133,9 +133,10 @@ class MemoryPanel final : public Panel {
         const OpenTrace* other = other_of(session);
         if (session.ready().size() < 2) return;
         flow(ImGui::GetFontSize() * 16);
-        ImGui::SetNextItemWidth(std::min(ImGui::GetFontSize() * 16, ImGui::GetContentRegionAvail().x));
+        const float width = std::min(ImGui::GetFontSize() * 16, ImGui::GetContentRegionAvail().x);
+        ImGui::SetNextItemWidth(width);
         const std::string shown = other != nullptr ? "against " + other->name : "against no other run";
-        if (ImGui::BeginCombo("##other", shown.c_str())) {
+        if (ImGui::BeginCombo("##other", fit_in_combo(shown, width).c_str())) {
             if (ImGui::Selectable("no other run", other == nullptr)) other_.reset();
             for (const OpenTrace& entry : session.open) {
                 if (entry.trace == nullptr || &entry == session.current()) continue;

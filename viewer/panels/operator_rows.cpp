@@ -2,12 +2,14 @@
 #include "viewer/panels/operator_rows.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "viewer/app/theme.h"
 #include "viewer/draw/short_name.h"
+#include "viewer/timeline/color_modes.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -20,8 +22,20 @@ double us(std::int64_t ns) {
     return static_cast<double>(ns) * 1e-3;
 }
 
-Color share_color(std::size_t row) {
-    return row < kNamedShares ? run_color(static_cast<int>(row)) : Color{0};
+// Of the first rows, as the timeline paints them by name: a name has its colour in every panel. Where two
+// names meet in a hue the later one takes the next that is free.
+template <class Row>
+std::vector<Color> share_colors(const std::vector<Row>& rows) {
+    static_assert(kNamedShares <= kHues);
+    std::array<bool, kHues> taken{};
+    std::vector<Color> colors(rows.size(), 0);
+    for (std::size_t i = 0; i < std::min(rows.size(), kNamedShares); ++i) {
+        std::size_t hue = hue_of(rows[i].name) - kFirstHue;
+        while (taken[hue]) hue = (hue + 1) % kHues;
+        taken[hue] = true;
+        colors[i] = hue_color(static_cast<int>(hue));
+    }
+    return colors;
 }
 
 CellTable::Cell share_cell(std::int64_t ns, std::int64_t whole) {
@@ -35,12 +49,12 @@ std::vector<NameShare> shares(const std::vector<Row>& rows, std::int64_t whole, 
     const auto percent = [whole](std::int64_t ns) {
         return whole > 0 ? 100 * static_cast<double>(ns) / static_cast<double>(whole) : 0.0;
     };
+    const std::vector<Color> colors = share_colors(rows);
     for (std::size_t i = 0; i < std::min(rows.size(), kNamedShares); ++i) {
         const std::int64_t ns = time(rows[i]);
         if (ns <= 0) continue;
         told += ns;
-        parts.push_back(
-            {readable_name(rows[i].name), us(ns), percent(ns), share_color(i), static_cast<int>(i)});
+        parts.push_back({readable_name(rows[i].name), us(ns), percent(ns), colors[i], static_cast<int>(i)});
     }
     if (whole > told) parts.push_back({"others", us(whole - told), percent(whole - told), rgb(0x6F7F93), -1});
     return parts;
@@ -68,6 +82,7 @@ std::shared_ptr<const TableModel> operator_table(const traces::RankOperators& ra
     };
     if (!by_shape) columns.erase(columns.begin() + 1);
     auto table = std::make_shared<CellTable>(std::move(columns));
+    const std::vector<Color> colors = share_colors(rank.operators);
     for (std::size_t i = 0; i < rank.operators.size(); ++i) {
         const traces::OperatorStats& row = rank.operators[i];
         std::vector<CellTable::Cell> cells = {text_cell(row.name)};
@@ -78,7 +93,7 @@ std::shared_ptr<const TableModel> operator_table(const traces::RankOperators& ra
                  share_cell(row.device_self, rank.device_self)}) {
             cells.push_back(std::move(cell));
         }
-        table->add(std::move(cells), row.device_self > 0 ? share_color(i) : Color{0});
+        table->add(std::move(cells), row.device_self > 0 ? colors[i] : Color{0});
     }
     return table;
 }
@@ -112,6 +127,7 @@ std::shared_ptr<const TableModel> kernel_table(const traces::RankKernels& rank) 
                            "Achieved occupancy; mean weighted with duration."});
     }
     auto table = std::make_shared<CellTable>(std::move(columns));
+    const std::vector<Color> colors = share_colors(rank.kernels);
     for (std::size_t i = 0; i < rank.kernels.size(); ++i) {
         const traces::KernelStats& k = rank.kernels[i];
         std::vector<CellTable::Cell> cells = {text_cell(readable_name(k.name)),
@@ -127,7 +143,7 @@ std::shared_ptr<const TableModel> kernel_table(const traces::RankKernels& rank) 
         if (blocks) cells.push_back(k.blocks_per_sm ? decimal_cell(*k.blocks_per_sm, 2) : no_cell());
         if (occupancy)
             cells.push_back(k.occupancy_percent ? decimal_cell(*k.occupancy_percent, 1) : no_cell());
-        table->add(std::move(cells), share_color(i));
+        table->add(std::move(cells), colors[i]);
     }
     return table;
 }

@@ -72,14 +72,15 @@ std::string path_title(const RankPath& path) {
     return path.rank < 0 ? "Job" : fmt::format("Rank {}", path.rank);
 }
 
-std::shared_ptr<const TableModel> path_share_table(const RankPath& path) {
+std::shared_ptr<const TableModel> path_share_table(const RankPath& path, bool stepped) {
     auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
         {"name", "On the path", "", Kind::text, 0, 20, 0, "Kernel, runtime call or host range."},
         {"kind", "Kind", "", Kind::text, 9, 18, 0, {}},
-        {"us", "Time of a step", "\u00b5s", Kind::number, 8, 19, kind_color(traces::DeviceKind::kernel),
-         "Mean of the kept steps."},
+        {"us", stepped ? "Time of a step" : "Time", "\u00b5s", Kind::number, 8, 19,
+         kind_color(traces::DeviceKind::kernel), "Mean of the kept steps."},
         {"percent", "Share", "%", Kind::number, 5, 17, 0, "Of the step."},
-        {"times", "Pieces", "a step", Kind::number, 5.5F, 16, 0, "How often it lies on the path."},
+        {"times", "Pieces", stepped ? "a step" : "", Kind::number, 5.5F, 16, 0,
+         "How often it lies on the path."},
     });
     for (const traces::PathShare& share : path.shares) {
         table->add({text_cell(share.name), text_cell(path_kind_title(share.kind)), us_cell(share.us),
@@ -89,10 +90,11 @@ std::shared_ptr<const TableModel> path_share_table(const RankPath& path) {
     return table;
 }
 
-std::shared_ptr<const TableModel> path_module_table(const RankPath& path) {
+std::shared_ptr<const TableModel> path_module_table(const RankPath& path, bool stepped) {
     auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
         {"module", "Module", "", Kind::text, 0, 20, 0, "Without the modules inside it."},
-        {"us", "Time of a step", "\u00b5s", Kind::number, 8, 19, kind_color(traces::DeviceKind::kernel),
+        {"us", stepped ? "Time of a step" : "Time", "\u00b5s", Kind::number, 8, 19,
+         kind_color(traces::DeviceKind::kernel),
          "On the path: what was launched, or what the host did, in the module."},
         {"percent", "Share", "%", Kind::number, 5, 18, 0, "Of the step."},
     });

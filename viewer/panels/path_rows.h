@@ -20,8 +20,8 @@ Color path_kind_color(traces::PathKind kind);
 
 std::string path_title(const traces::RankPath& path);  // "Rank 0", "Job"
 
-std::shared_ptr<const TableModel> path_share_table(const traces::RankPath& path);
-std::shared_ptr<const TableModel> path_module_table(const traces::RankPath& path);
+std::shared_ptr<const TableModel> path_share_table(const traces::RankPath& path, bool stepped = true);
+std::shared_ptr<const TableModel> path_module_table(const traces::RankPath& path, bool stepped = true);
 
 // One row a piece, in order of time. There may be millions: cells are made when they are asked for.
 class PathPieceTable final : public TableModel {

@@ -103,8 +103,10 @@ void PathView::draw(Session& session) {
 // The bars have `most` pixels, and scroll where they would need more.
 void PathView::draw_paths(Session& session, const Report& report, const RankPath& path, float most) {
     const float font = ImGui::GetFontSize();
-    heading(fmt::format("What holds a step up: mean of {} step{}", path.steps.size(),
-                        path.steps.size() == 1 ? "" : "s"));
+    heading(session.trace()->steps.empty()
+                ? std::string("What holds the whole run up")
+                : fmt::format("What holds a step up: mean of {} step{}", path.steps.size(),
+                              path.steps.size() == 1 ? "" : "s"));
     std::vector<const RankPath*> all;
     if (report->job && !report->job->steps.empty()) all.push_back(&*report->job);
     for (const RankPath& rank : report->ranks) all.push_back(&rank);
@@ -208,8 +210,9 @@ void PathView::draw_prediction(Session& session, const RankPath& path) {
     const std::string change = predicted_change(*scaled);
     const double before = scaled->whole_step_us, after = scaled->predicted_step_us;
     ImGui::PushStyleColor(ImGuiCol_Text, after <= before ? theme::good() : theme::bad());
-    const std::string said = fmt::format("{}: {} instead of {} a step ({})", path_title(*scaled),
-                                         format_duration(after * 1e3), format_duration(before * 1e3), change);
+    const std::string said =
+        fmt::format("{}: {} instead of {}{} ({})", path_title(*scaled), format_duration(after * 1e3),
+                    format_duration(before * 1e3), session.trace()->steps.empty() ? "" : " a step", change);
     text(said);
     ImGui::PopStyleColor();
     items::mark("idle.what_if.prediction", said);
@@ -221,8 +224,9 @@ void PathView::draw_table_of(Session& session, const Report& report, const RankP
     const auto view = static_cast<std::size_t>(view_);
     const auto model =
         models_[view].of(report, fmt::format("{}", path.rank), [&]() -> std::shared_ptr<const TableModel> {
-            if (view == 0) return path_share_table(path);
-            if (view == 1) return path_module_table(path);
+            const bool stepped = !session.trace()->steps.empty();
+            if (view == 0) return path_share_table(path, stepped);
+            if (view == 1) return path_module_table(path, stepped);
             return std::make_shared<PathPieceTable>(session.trace(), report, path);
         });
     if (model->rows() == 0) return note("No module lies on this path: the trace names none.");

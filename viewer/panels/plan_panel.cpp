@@ -91,8 +91,9 @@ class PlanPanel final : public Panel {
         for (OpenTrace* plan : plans)
             if (plan == session.current()) shown = plan;
         if (plans.size() > 1) {
-            ImGui::SetNextItemWidth(ImGui::GetFontSize() * 20);
-            if (ImGui::BeginCombo("##plan", shown->name.c_str())) {
+            const float width = ImGui::GetFontSize() * 20;
+            ImGui::SetNextItemWidth(width);
+            if (ImGui::BeginCombo("##plan", fit_in_combo(shown->name, width).c_str())) {
                 for (OpenTrace* plan : plans) {
                     ImGui::PushID(plan);
                     if (ImGui::Selectable(plan->name.c_str(), plan == shown)) {

@@ -44,7 +44,7 @@ void category_tip(const RankSummary& rank, int hovered) {
     const auto category = static_cast<TimeCategory>(hovered);
     begin_tip(
         fmt::format("Rank {}: {}", rank.rank, traces::kTimeCategoryNames[static_cast<std::size_t>(hovered)]));
-    tip_row("Time of a step", format_duration(rank.average_us[static_cast<std::size_t>(hovered)] * 1e3));
+    tip_row("Mean of the windows", format_duration(rank.average_us[static_cast<std::size_t>(hovered)] * 1e3));
     tip_row("Share", format_percent(rank.percent(category)));
     end_tip();
 }
@@ -163,8 +163,9 @@ class SummaryPanel final : public Panel {
                    categories_, {.size = {table, height}, .filter = false, .name = "execution summary"});
         const float donut_size = std::min(height * 0.86F, ImGui::GetContentRegionAvail().x * 0.24F);
         ImGui::SetCursorScreenPos({top.x + table + font * 2, top.y + font * 0.5F});
-        category_tip(rank, donut("donut", donut_size, segments_of(rank),
-                                 format_duration(rank.average_step_us * 1e3), stepped ? "a step" : "in all"));
+        category_tip(
+            rank, donut("donut", donut_size, segments_of(rank), format_duration(rank.average_step_us * 1e3),
+                        stepped ? "a window" : "in all"));
         const float left = table + donut_size + font * 4;
         if (summary->ranks.size() > 1 && ImGui::GetContentRegionAvail().x - left > font * 16) {
             ImGui::SetCursorScreenPos({top.x + left, top.y});
@@ -200,7 +201,8 @@ class SummaryPanel final : public Panel {
             if (clicked >= 0) choose(session, summary->ranks[static_cast<std::size_t>(clicked)].rank);
             return;
         }
-        const int clicked = draw_time_bars("summary.step_bar", "Step", bars_.of_steps(summary, rank), height);
+        const int clicked =
+            draw_time_bars("summary.step_bar", "Window of step", bars_.of_steps(summary, rank), height);
         if (clicked >= 0) show_in_timeline(session, rank.steps[static_cast<std::size_t>(clicked)]);
     }
 
@@ -210,9 +212,10 @@ class SummaryPanel final : public Panel {
                                     ? fmt::format("  {} last step{} cut off and left out.", rank.cut_steps,
                                                   rank.cut_steps == 1 ? " was" : "s were")
                                     : "";
-        return (view_ == kSteps ? "Click a step to see it on the timeline."
-                                : "Double-click a step to see it on the timeline.") +
-               cut;
+        // Not the ruler's host step: that ends where the host's range does.
+        constexpr std::string_view kWindow = "Times are of a step's window, which its device work ends. ";
+        return fmt::format("{}{} a step to see it on the timeline.{}", kWindow,
+                           view_ == kSteps ? "Click" : "Double-click", cut);
     }
 
     void draw_step_table(Session& session, const std::shared_ptr<const ExecutionSummary>& summary,
@@ -250,6 +253,7 @@ class SummaryPanel final : public Panel {
 
     static void show_in_timeline(Session& session, const traces::StepSummary& step) {
         session.current()->visible = {step.window_start, step.window_end};
+        session.current()->lit = session.current()->visible;
         session.wanted_panel = "timeline";
     }
 

@@ -54,7 +54,7 @@ std::shared_ptr<const TableModel> category_times(const ExecutionSummary& summary
                                                  bool stepped) {
     auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
         {.id = "category", .title = "Category", .kind = TableColumn::Kind::text, .width = 0},
-        {.id = "us", .title = stepped ? "Time of a step" : "Time", .unit = kMicroseconds, .width = 7.5F},
+        {.id = "us", .title = stepped ? "Mean window" : "Time", .unit = kMicroseconds, .width = 7.5F},
         {.id = "percent", .title = "Share", .unit = "%", .width = 6.5F, .bar = theme::accent()}});
     table->add({text_cell(stepped ? "Average Step Time" : "Whole trace"), us_cell(rank.average_step_us),
                 percent_cell(rank.average_step_us > 0 ? 100 : 0)});
@@ -72,9 +72,16 @@ std::shared_ptr<const TableModel> step_times(const ExecutionSummary& summary, co
     std::vector<TableColumn> columns = {
         {.id = "step", .title = "Step", .width = 4},
         {.id = "start_ms", .title = "Start", .unit = "ms", .width = 7, .priority = 5},
-        {.id = "window_us", .title = "Time", .unit = kMicroseconds, .width = 8, .help = kWindow}};
-    category_columns(summary, columns);
+        {.id = "window_us", .title = "Window", .unit = kMicroseconds, .width = 8, .help = kWindow}};
     const bool told = details != nullptr && details->steps.size() == rank.steps.size();
+    if (told)
+        columns.push_back({.id = "host_us",
+                           .title = "Host step",
+                           .unit = kMicroseconds,
+                           .width = 8,
+                           .priority = 9,
+                           .help = "the step's range on the host, as the timeline's ruler shows it"});
+    category_columns(summary, columns);
     const bool losses = told && std::any_of(details->steps.begin(), details->steps.end(),
                                             [](const traces::StepDetail& s) { return s.loss.has_value(); });
     if (told)
@@ -92,6 +99,10 @@ std::shared_ptr<const TableModel> step_times(const ExecutionSummary& summary, co
         std::vector<CellTable::Cell> cells = {count_cell(step.number),
                                               decimal_cell(static_cast<double>(step.window_start) * 1e-6, 3),
                                               us_cell(window * 1e-3)};
+        if (told) {
+            const traces::StepDetail& detail = details->steps[i];
+            cells.push_back(us_cell(static_cast<double>(detail.host_end - detail.host_start) * 1e-3));
+        }
         for (const std::size_t c : categories_of(summary))
             cells.push_back(us_cell(static_cast<double>(step.ns[c]) * 1e-3));
         if (told)
@@ -105,10 +116,13 @@ std::shared_ptr<const TableModel> step_times(const ExecutionSummary& summary, co
 }
 
 std::shared_ptr<const TableModel> rank_times(const ExecutionSummary& summary) {
-    std::vector<TableColumn> columns = {
-        {.id = "rank", .title = "Rank", .width = 4},
-        {.id = "steps", .title = "Steps", .width = 4, .priority = 5},
-        {.id = "average_step_us", .title = "Mean step", .unit = kMicroseconds, .width = 8, .help = kWindow}};
+    std::vector<TableColumn> columns = {{.id = "rank", .title = "Rank", .width = 4},
+                                        {.id = "steps", .title = "Steps", .width = 4, .priority = 5},
+                                        {.id = "average_step_us",
+                                         .title = "Mean window",
+                                         .unit = kMicroseconds,
+                                         .width = 8,
+                                         .help = kWindow}};
     category_columns(summary, columns);
     auto table = std::make_shared<CellTable>(std::move(columns));
     for (const RankSummary& rank : summary.ranks) {

@@ -19,8 +19,14 @@ constexpr std::size_t kRankButtons = 8;  // more ranks than this are chosen from
 
 void choose_trace(Session& session) {
     const OpenTrace* current = session.current();
-    ImGui::SetNextItemWidth(ImGui::GetFontSize() * 16);
-    if (!ImGui::BeginCombo("##trace", current != nullptr ? current->name.c_str() : "")) return;
+    const std::string name = current != nullptr ? current->name : std::string();
+    const float width = ImGui::GetFontSize() * 16;
+    ImGui::SetNextItemWidth(width);
+    const std::string shown = fit_in_combo(name, width);
+    const bool open = ImGui::BeginCombo("##trace", shown.c_str());
+    if (!open && shown != name && ImGui::IsItemHovered()) full_text_tip(name);
+    items::mark("app.trace", shown);
+    if (!open) return;
     for (std::size_t i = 0; i < session.open.size(); ++i) {
         if (session.open[i].trace == nullptr) continue;
         ImGui::PushID(static_cast<int>(i));

@@ -13,6 +13,7 @@
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/tables/number_cell.h"
 #include "viewer/tables/table_memory.h"
 #include "viewer/tables/table_menus.h"
 
@@ -338,10 +339,9 @@ class Drawing {
             text_fit(value);
         } else if (value == "-") {
             text_right_dim(value);
-        } else if (state_.largest[c] > 0) {
-            cell_bar(model_->number(row, c) / state_.largest[c], model_->columns()[c].bar, value);
         } else {
-            text_right(value);
+            const double number = model_->number(row, c), most = state_.largest[c];
+            draw_number_cell(value, number, most > 0 ? number / most : 0, model_->columns()[c].bar);
         }
         if (ink != 0) ImGui::PopStyleColor();
     }

@@ -10,6 +10,7 @@
 
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/tables/number_cell.h"
 #include "viewer/tables/table.h"
 
 namespace shardscope::viewer {
@@ -94,10 +95,9 @@ class RowDrawer {
             if (ink != 0) ImGui::PushStyleColor(ImGuiCol_Text, ink);
             if (value == "-") {
                 text_right_dim(value);
-            } else if (cells.most[i] > 0) {
-                cell_bar(model_.number(shown.row, c) / cells.most[i], model_.columns()[c].bar, value);
             } else {
-                text_right(value);
+                const double number = model_.number(shown.row, c), most = cells.most[i];
+                draw_number_cell(value, number, most > 0 ? number / most : 0, model_.columns()[c].bar);
             }
             if (ink != 0) ImGui::PopStyleColor();
             if (items::kept()) items::mark(fmt::format("{}.{}.{}", id_, path, model_.columns()[c].id), value);

@@ -169,7 +169,7 @@ Color paint_color(Paint paint) {
         case kRuntimePaint:
             return runtime_color();
         case kWaitPaint:
-            return no_hue_color();
+            return waiting_color();
         case kMarkPaint:
             return theme::peak();
         case kArrivalPaint:

@@ -39,6 +39,17 @@ class RowPainter : private Canvas {
         outline(p_.session.selected, theme::text(), 2, pinned);
     }
 
+    // The edges of the window that another panel led to.
+    void lit_window() {
+        if (!p_.lit) return;
+        const TimelineArea& a = p_.area;
+        for (const std::int64_t time : {p_.lit->from, p_.lit->to}) {
+            const float x = std::floor(x_of(time));
+            if (x >= a.left() && x < a.max.x)
+                draw_.AddRectFilled({x, a.top()}, {x + 1, a.max.y}, theme::accent());
+        }
+    }
+
     void outside_limit() {
         if (!p_.limit) return;
         const TimelineArea& a = p_.area;
@@ -197,6 +208,7 @@ void paint_rows(ImDrawList& draw, const TimelinePicture& picture) {
         draw.AddRectFilled({a.left(), pinned - 1}, {a.max.x, pinned}, theme::line());
     }
     painter.outside_limit();
+    painter.lit_window();
     draw.PopClipRect();
 }
 

@@ -35,6 +35,12 @@ struct TimelineArea {
     float height() const { return max.y - top(); }
 };
 
+// A step in one of the ruler's rows.
+struct RulerStep {
+    std::int64_t number = 0;
+    TimeRange time;
+};
+
 struct TimelinePicture {
     const traces::Trace& trace;
     const Tracks& tracks;
@@ -48,6 +54,9 @@ struct TimelinePicture {
     TimelineArea area;
     std::optional<TimeRange> limit;
     SelectedEvent hovered;
+    bool with_windows = false;            // the ruler has a row for them, also before they are worked out
+    std::vector<RulerStep> windows = {};  // of the chosen rank's steps
+    std::optional<TimeRange> lit = {};    // the window that another panel led to
 };
 
 void paint_rows(ImDrawList& draw, const TimelinePicture& picture);

@@ -211,7 +211,8 @@ class Acts {
         ImGui::SetClipboardText(copied.c_str());
     }
     // Escape: what the timeline itself holds on to.
-    void let_go(Session& /*session*/) {
+    void let_go(Session& session) {
+        session.current()->lit.reset();
         page_.measure.reset();
         p_.gestures.measuring = false;
     }

@@ -33,6 +33,7 @@ struct TimelinePage {
     FoldedRows folded_rows;
     MemoryRows memory;
     CounterRows counters;
+    std::shared_ptr<const traces::ExecutionSummary> summary;  // nullptr while it is worked out, or not needed
     std::shared_ptr<const TrackPaints> paints;  // of the colours that are wanted; nullptr while worked out
     std::vector<LegendItem> legend;             // of `paints`
     std::shared_ptr<const TrackPaints> legend_from;
@@ -57,6 +58,8 @@ struct TimelinePage {
     float x_of(const TimeView& view, std::int64_t time) const;
     float y_of(const Row& row) const;
     const RowLayout& layout() const { return *rows; }
+    // Steps whose device work ends elsewhere than their ranges on the host do.
+    bool has_windows() const { return !trace->steps.empty() && trace->device.size() > 0; }
     const Row* row_at(float y) const { return layout().under(y - area.top(), area.scroll); }
     std::vector<const Row*> rows_in_sight() const { return layout().shown(area.scroll, area.height()); }
     const Lane& lane_of(const Row& row) const;

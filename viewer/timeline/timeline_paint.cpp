@@ -15,6 +15,19 @@
 namespace shardscope::viewer {
 namespace {
 
+// Of the chosen rank; those of kept steps.
+std::vector<RulerStep> windows_of(const Session& session, const TimelinePage& page) {
+    std::vector<RulerStep> windows;
+    const auto rank = static_cast<std::size_t>(session.rank);
+    if (page.summary == nullptr || rank >= page.trace->ranks.size()) return windows;
+    for (const traces::RankSummary& one : page.summary->ranks) {
+        if (one.rank != page.trace->ranks[rank].number) continue;
+        for (const traces::StepSummary& step : one.steps)
+            windows.push_back({step.number, {step.window_start, step.window_end}});
+    }
+    return windows;
+}
+
 void fold(Session& session, TimelinePage& page, const TimeView& view) {
     std::vector<const Row*> rows;
     for (const Row* row : page.rows_in_sight()) {
@@ -81,7 +94,10 @@ void paint_timeline(ImDrawList& draw, Session& session, TimelinePage& page, cons
                                   .view = view,
                                   .area = page.area,
                                   .limit = entry.limit,
-                                  .hovered = page.hovered};
+                                  .hovered = page.hovered,
+                                  .with_windows = page.has_windows(),
+                                  .windows = windows_of(session, page),
+                                  .lit = entry.lit};
     draw.AddRectFilled(page.area.min, page.area.max, theme::surface());
     paint_rows(draw, picture);
     paint_overlays(draw, scene);

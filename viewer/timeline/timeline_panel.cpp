@@ -69,6 +69,7 @@ class TimelinePanel final : public Panel {
         page.tracks = tracks_of(session, page.trace);
         update_paints(session, page);
         const auto minimap = minimap_of(session, page.trace);
+        if (page.has_windows()) page.summary = session.analyses.summary(page.trace);
         const std::string clicked =
             draw_timeline_toolbar(session, page, parts_.find,
                                   {parts_.gestures.measuring, on_->marks_view.shown, parts_.focus_filter,
@@ -160,7 +161,7 @@ class TimelinePanel final : public Panel {
             page.rows = &page.kept.update(*page.trace, page.tracks, arrangement, heights);
         TimelineArea& area = page.area;
         area.names = std::round(font * 11);
-        area.ruler = std::round(font * 3.1F);
+        area.ruler = std::round(font * (page.has_windows() ? 4.55F : 3.1F));
         area.outer = room.main;
         area.min = {room.min.x, room.min.y + MinimapView::height() + 2};
         area.max = {room.main - scrollbar_width(), room.bottom};
