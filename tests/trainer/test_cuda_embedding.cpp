@@ -18,8 +18,8 @@ struct Shape {
 };
 // Entries of one digit, of two and of three; widths that are not packs, and more than one block's round; rows
 // of more than one block, and entries that have many pieces of them.
-constexpr Shape kShapes[] = {{1, 1, 1},     {7, 5, 3},     {300, 33, 50}, {64, 64, 3000},
-                             {10, 5000, 4}, {5000, 3, 7},  {9, 1, 65537}, {4500, 1, 3000}};
+constexpr Shape kShapes[] = {{1, 1, 1},     {7, 5, 3},    {300, 33, 50}, {64, 64, 3000},
+                             {10, 5000, 4}, {5000, 3, 7}, {9, 1, 65537}, {4500, 1, 3000}};
 
 template <class Check>
 void for_shapes(Check check) {
