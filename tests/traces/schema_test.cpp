@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/temporary_folder.h"
+#include "traces/schema/communication_kernels.h"
 #include "traces/schema/enums.h"
 #include "traces/store/sqlite.h"
 #include "traces/store/writer.h"
@@ -19,6 +20,7 @@ namespace shardscope::traces {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 
 // An empty trace, opened.
@@ -142,15 +144,58 @@ TEST(Schema, SaysWhatEveryColumnMeansOnce) {
     }
 }
 
+class CommunicationKernels : public EmptyTrace {};
+
+TEST_F(CommunicationKernels, AreTheSameInCodeAndInSql) {
+    const auto in_sql = [&](std::string_view kernel) {
+        Statement row(*database_, "SELECT " + communication_kernel_sql("name") + " FROM (SELECT ?1 AS name)");
+        row.bind(1, kernel);
+        EXPECT_TRUE(row.step());
+        return row.integer(0) != 0;
+    };
+    for (const std::string_view kernel :
+         {"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+          "void rcclGenericKernel<1>(ncclDevKernelArgs4K)", "void ncclKernel_AllReduce<float>",
+          "rccl_main_kernel", "mscclKernel_Sum_float_LL", "oneccl_allreduce_kernel",
+          "void oneapi::ccl::allreduce", "hcom_allReduce__844_0", "mtia_hccl_all_gather"}) {
+        EXPECT_TRUE(is_communication_kernel(kernel)) << kernel;
+        EXPECT_TRUE(in_sql(kernel)) << kernel;
+    }
+    for (const std::string_view kernel : {"gemm", "NCCL", "my_nccl_like", "void reduce_kernel<512>", ""}) {
+        EXPECT_FALSE(is_communication_kernel(kernel)) << kernel;
+        EXPECT_FALSE(in_sql(kernel)) << kernel;
+    }
+}
+
+std::string page_text(const char* path) {
+    std::ifstream file(path);
+    EXPECT_TRUE(file) << path;
+    std::ostringstream page;
+    page << file.rdbuf();
+    return page.str();
+}
+
+// "a kernel whose name starts with `a` or `b`, or contains `c` or `d`".
+TEST_F(CommunicationKernels, AreThoseThatTheDefinitionsName) {
+    std::vector<std::string> names[2];
+    for (const KernelNamePattern& pattern : kCommunicationKernelNames)
+        names[pattern.anywhere ? 1 : 0].push_back("`" + std::string(pattern.text) + "`");
+    const auto listed = [](const std::vector<std::string>& all) {
+        std::string text;
+        for (std::size_t i = 0; i < all.size(); ++i)
+            text += (i == 0 ? "" : i + 1 == all.size() ? " or " : ", ") + all[i];
+        return text;
+    };
+    EXPECT_THAT(page_text(SHARDSCOPE_DEFINITIONS_PAGE),
+                HasSubstr("a kernel whose name starts with " + listed(names[0]) + ", or contains " +
+                          listed(names[1]) + " |"));
+}
+
 // docs/schema.md is made from the schema. After a change: SHARDSCOPE_UPDATE_DOCS=1 and run this test.
 TEST(SchemaPage, SaysWhatTheSchemaSays) {
     if (std::getenv("SHARDSCOPE_UPDATE_DOCS") != nullptr)
         std::ofstream(SHARDSCOPE_SCHEMA_PAGE) << schema_markdown();
-    std::ifstream file(SHARDSCOPE_SCHEMA_PAGE);
-    ASSERT_TRUE(file) << SHARDSCOPE_SCHEMA_PAGE;
-    std::ostringstream page;
-    page << file.rdbuf();
-    EXPECT_TRUE(page.str() == schema_markdown())
+    EXPECT_TRUE(page_text(SHARDSCOPE_SCHEMA_PAGE) == schema_markdown())
         << "docs/schema.md is out of date: run this test with SHARDSCOPE_UPDATE_DOCS=1 and commit the page";
 }
 

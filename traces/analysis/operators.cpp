@@ -10,6 +10,7 @@
 
 #include "traces/analysis/operator_names.h"
 #include "traces/analysis/step_windows.h"
+#include "traces/store/names.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -26,7 +27,7 @@ struct OperatorTimes {
 // Which kinds of range are operators in this trace.
 std::vector<bool> operator_kinds(const Trace& trace) {
     const auto& kinds = trace.ranges.kind;
-    std::vector<bool> is(8, false);
+    std::vector<bool> is(kRangeKinds, false);
     const auto set = [&](RangeKind kind) { is[static_cast<std::size_t>(kind)] = true; };
     set(RangeKind::operation);
     if (std::find(kinds.begin(), kinds.end(), RangeKind::operation) == kinds.end()) {

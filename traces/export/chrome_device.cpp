@@ -11,6 +11,7 @@
 
 #include "traces/export/chrome_context.h"
 #include "traces/export/table_scan.h"
+#include "traces/schema/communication_kernels.h"
 #include "traces/schema/enums.h"
 #include "traces/store/names.h"
 
@@ -267,7 +268,10 @@ void write_kernels(ChromeContext& context) {
     const bool collectives = context.database().has_table("SHARD_COLLECTIVES");
     table.write({"shortName", "demangledName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
                  "registersPerThread", "staticSharedMemory", "dynamicSharedMemory", "graphId"},
-                collectives ? "LEFT JOIN SHARD_COLLECTIVES o ON o.correlationId = t.correlationId" : "",
+                collectives ? fmt::format("LEFT JOIN ({}) w ON w.kernel = t.rowid "
+                                          "LEFT JOIN SHARD_COLLECTIVES o ON o.rowid = w.collective",
+                                          collective_kernels_sql())
+                            : "",
                 collectives
                     ? ", o.operation, o.bytes, o.padding, o.groupId, o.groupSize, o.sequence, o.unit, "
                       "o.phase"

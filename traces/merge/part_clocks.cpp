@@ -6,8 +6,11 @@
 #include <optional>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "traces/merge/clock_fit.h"
 #include "traces/merge/part.h"
+#include "traces/schema/communication_kernels.h"
 #include "traces/store/nccl_collectives.h"
 
 namespace shardscope::traces {
@@ -394,9 +397,10 @@ void read_collectives(Part& part, const std::function<std::int64_t(std::int64_t)
     if (!part.has_table("SHARD_COLLECTIVES")) return;
     Statement row(
         part.database,
-        "SELECT c.operation, c.groupId, c.groupSize, c.sequence, c.rank, min(k.start), max(k.\"end\") "
-        "FROM SHARD_COLLECTIVES c JOIN CUPTI_ACTIVITY_KIND_KERNEL k "
-        "ON k.correlationId = c.correlationId GROUP BY c.rowid");
+        fmt::format("SELECT c.operation, c.groupId, c.groupSize, c.sequence, c.rank, k.start, k.\"end\" "
+                    "FROM ({}) w JOIN SHARD_COLLECTIVES c ON c.rowid = w.collective "
+                    "JOIN CUPTI_ACTIVITY_KIND_KERNEL k ON k.rowid = w.kernel",
+                    collective_kernels_sql()));
     while (row.step()) {
         into.add(static_cast<Operation>(row.integer(0)), group_of(row.integer(1)), row.integer(2),
                  row.integer(3), row.integer(4), row.integer(5), row.integer(6));

@@ -1,6 +1,10 @@
 // Views with plain names for people: names resolved, the rank on every row, times in ns.
 #include <array>
+#include <string>
 
+#include <fmt/format.h>
+
+#include "traces/schema/communication_kernels.h"
 #include "traces/schema/schema.h"
 
 namespace shardscope::traces {
@@ -34,10 +38,10 @@ constexpr std::array kKernels = {
     kDuration,
     kCorrelation,
 };
+// {}: communication_kernel_sql(), of both names.
 constexpr std::string_view kKernelsSql = R"(SELECT r.rank AS rank, k.deviceId AS device, k.streamId AS stream,
        t.name AS stream_name, s.value AS name, d.value AS full_name,
-       s.value LIKE 'nccl%' OR s.value LIKE 'rccl%' OR s.value LIKE 'oneccl%' OR s.value LIKE '%ncclKernel%'
-           AS communication,
+       {} AS communication,
        k.start AS start_ns, k."end" AS end_ns, k."end" - k.start AS duration_ns, k.correlationId AS correlation
 FROM CUPTI_ACTIVITY_KIND_KERNEL k
 LEFT JOIN StringIds s ON s.id = k.shortName
@@ -85,13 +89,15 @@ constexpr std::array kCollectives = {
     kDuration,
     kCorrelation,
 };
+// {}: collective_kernels_sql().
 constexpr std::string_view kCollectivesSql =
     R"(SELECT c.rank AS rank, o.name AS operation, c.bytes AS bytes, c.padding AS padding,
        c.groupId AS group_id, c.groupSize AS group_size, c.sequence AS sequence, u.name AS unit, p.name AS phase,
        k.streamId AS stream, k.start AS start_ns, k."end" AS end_ns, k."end" - k.start AS duration_ns,
        c.correlationId AS correlation
 FROM SHARD_COLLECTIVES c
-LEFT JOIN CUPTI_ACTIVITY_KIND_KERNEL k ON k.correlationId = c.correlationId
+LEFT JOIN ({}) w ON w.collective = c.rowid
+LEFT JOIN CUPTI_ACTIVITY_KIND_KERNEL k ON k.rowid = w.kernel
 LEFT JOIN SHARD_ENUM_OPERATION o ON o.id = c.operation
 LEFT JOIN SHARD_ENUM_PHASE p ON p.id = c.phase
 LEFT JOIN SHARD_UNITS u ON u.id = c.unit)";
@@ -113,6 +119,7 @@ constexpr std::array kUnits = {
     SchemaColumn{"reduced_bytes", "", "bytes", "Their bytes."},
     SchemaColumn{"reduce_ns", "", "ns", "Their time on the device."},
 };
+// {}: collective_kernels_sql().
 constexpr std::string_view kUnitsSql =
     R"(SELECT r.rank AS rank, u.id AS id, u.name AS name, m.name AS module, u.elements AS elements,
        u.paddedElements AS padded_elements, u.shardBytes AS shard_bytes, u.bytes AS bytes,
@@ -130,7 +137,8 @@ LEFT JOIN (SELECT c.rank AS rank, c.unit AS unit,
                   sum(CASE WHEN c.operation IN (1, 2) THEN c.bytes ELSE 0 END) AS reduced_bytes,
                   sum(CASE WHEN c.operation IN (1, 2) THEN k."end" - k.start ELSE 0 END) AS reduce_ns
            FROM SHARD_COLLECTIVES c
-           LEFT JOIN CUPTI_ACTIVITY_KIND_KERNEL k ON k.correlationId = c.correlationId
+           LEFT JOIN ({}) t ON t.collective = c.rowid
+           LEFT JOIN CUPTI_ACTIVITY_KIND_KERNEL k ON k.rowid = t.kernel
            GROUP BY c.rank, c.unit) w ON w.rank = r.rank AND w.unit = u.id)";
 
 constexpr std::array kModules = {
@@ -298,26 +306,35 @@ LEFT JOIN SHARD_NCCL_COMMUNICATORS c ON c.communicator = o.communicator AND c.gl
        AND c.rank = o.rank
 LEFT JOIN SHARD_THREADS t ON t.globalTid = o.globalTid)";
 
-constexpr std::array<SchemaView, 12> kViews = {{
-    {"kernels", "Kernels on devices.", kKernels, kKernelsSql},
-    {"memcpys", "Copies between memories.", kMemcpys, kMemcpysSql},
-    {"collectives", "Collectives with their times on the device.", kCollectives, kCollectivesSql},
-    {"units", "FSDP units, for each rank, and what gathering and reducing them took.", kUnits, kUnitsSql},
-    {"modules", "The module tree, for each rank, and its forward calls.", kModules, kModulesSql},
-    {"steps", "Training steps as the ranks' host threads ran them.", kSteps, kStepsSql},
-    {"memory", "Allocations and frees.", kMemory, kMemorySql},
-    {"predictions", "The memory account's prediction in parts. Since schema version 2.", kPredictions,
-     kPredictionsSql, 2},
-    {"ranges", "Ranges on host threads.", kRanges, kRangesSql},
-    {"calls", "Calls of the runtime and driver API.", kCalls, kCallsSql},
-    {"totals", "Sums by name, made when the run ends. Since schema version 3.", kTotals, kTotalsSql, 3},
-    {"nccl_operations", "What NCCL says of each operation. Since schema version 3.", kNccl, kNcclSql, 3},
-}};
+// The text is kept for as long as the program runs.
+std::array<SchemaView, 12> make_views() {
+    static const std::string kernels =
+        fmt::format(fmt::runtime(kKernelsSql), communication_kernel_sql("s.value", "d.value"));
+    static const std::string collectives =
+        fmt::format(fmt::runtime(kCollectivesSql), collective_kernels_sql());
+    static const std::string units = fmt::format(fmt::runtime(kUnitsSql), collective_kernels_sql());
+    return {{
+        {"kernels", "Kernels on devices.", kKernels, kernels},
+        {"memcpys", "Copies between memories.", kMemcpys, kMemcpysSql},
+        {"collectives", "Collectives with their times on the device.", kCollectives, collectives},
+        {"units", "FSDP units, for each rank, and what gathering and reducing them took.", kUnits, units},
+        {"modules", "The module tree, for each rank, and its forward calls.", kModules, kModulesSql},
+        {"steps", "Training steps as the ranks' host threads ran them.", kSteps, kStepsSql},
+        {"memory", "Allocations and frees.", kMemory, kMemorySql},
+        {"predictions", "The memory account's prediction in parts. Since schema version 2.", kPredictions,
+         kPredictionsSql, 2},
+        {"ranges", "Ranges on host threads.", kRanges, kRangesSql},
+        {"calls", "Calls of the runtime and driver API.", kCalls, kCallsSql},
+        {"totals", "Sums by name, made when the run ends. Since schema version 3.", kTotals, kTotalsSql, 3},
+        {"nccl_operations", "What NCCL says of each operation. Since schema version 3.", kNccl, kNcclSql, 3},
+    }};
+}
 
 }  // namespace
 
 std::span<const SchemaView> views() {
-    return kViews;
+    static const std::array<SchemaView, 12> all = make_views();
+    return all;
 }
 
 }  // namespace shardscope::traces

@@ -41,6 +41,32 @@ std::vector<Lane> lanes_of(const PendingDevice& rows, const std::vector<StreamRo
     return lanes;
 }
 
+// The collectives of a correlation id none of whose events has a name that communicates, and these events.
+struct UntiedCollectives {
+    std::vector<std::size_t> rows, events;
+};
+
+std::vector<UntiedCollectives> untied_collectives(const Trace& trace) {
+    const Collectives& c = trace.collectives;
+    const DeviceEvents& d = trace.device;
+    std::map<std::pair<std::uint16_t, std::int64_t>, UntiedCollectives> by_id;
+    for (std::size_t i = 0; i < c.size(); ++i) {
+        if (c.event[i] < 0 && c.correlation[i] != 0) by_id[{c.rank[i], c.correlation[i]}].rows.push_back(i);
+    }
+    std::vector<UntiedCollectives> found;
+    if (by_id.empty()) return found;
+    for (std::size_t i = 0; i < c.size(); ++i) {
+        if (c.event[i] >= 0) by_id.erase({c.rank[i], c.correlation[i]});
+    }
+    for (std::size_t e = 0; e < d.size(); ++e) {
+        const auto it = by_id.find({d.rank[e], d.correlation[e]});
+        if (it != by_id.end()) it->second.events.push_back(e);
+    }
+    found.reserve(by_id.size());
+    for (auto& [id, untied] : by_id) found.push_back(std::move(untied));
+    return found;
+}
+
 }  // namespace
 
 void build_device(PendingDevice& rows, const std::vector<StreamRow>& stream_rows, const RankIndex& ranks,
@@ -107,16 +133,23 @@ void build_collectives(const std::vector<CollectiveRow>& rows, const RankIndex& 
     std::vector<CorrelationIndex::Place> places;
     places.reserve(number_of_rank.size());
     for (const std::int64_t number : number_of_rank) places.push_back(of_rank.place(number));
-    // The first event of an id is the first collective's, the next the next one's (a graph launches several).
     DeviceEvents& d = trace.device;
+    const auto tie = [&](std::size_t event, std::size_t row) {
+        c.event[row] = static_cast<std::int32_t>(event);
+        d.kind[event] = DeviceKind::communication;
+        d.collective.set(event, static_cast<std::int32_t>(row));
+        d.bytes[event] = c.bytes[row];
+    };
+    // All work of a launched graph has one id: of that which communicates by its name the first event is the
+    // first collective's, the next the next one's.
     for (std::size_t e = 0; e < d.size(); ++e) {
-        const std::int32_t found = of_rank.take(d.correlation[e], places[d.rank[e]]);
-        if (found < 0) continue;
-        const auto i = static_cast<std::size_t>(found);
-        c.event[i] = static_cast<std::int32_t>(e);
-        d.kind[e] = DeviceKind::communication;
-        d.collective.set(e, found);
-        d.bytes[e] = c.bytes[i];
+        if (d.kind[e] != DeviceKind::communication) continue;
+        const std::int32_t row = of_rank.take(d.correlation[e], places[d.rank[e]]);
+        if (row >= 0) tie(e, static_cast<std::size_t>(row));
+    }
+    for (const UntiedCollectives& untied : untied_collectives(trace)) {
+        if (untied.events.size() > untied.rows.size()) continue;  // which of them it is nobody knows
+        for (std::size_t k = 0; k < untied.events.size(); ++k) tie(untied.events[k], untied.rows[k]);
     }
 }
 

@@ -22,12 +22,6 @@ bool contains_backward(std::string_view text) {
 
 }  // namespace
 
-bool is_communication_kernel(std::string_view short_name) {
-    return short_name.starts_with("nccl") || short_name.starts_with("rccl") ||
-           short_name.starts_with("oneccl") || short_name.find("ncclKernel") != std::string_view::npos ||
-           short_name.find("ncclDevKernel") != std::string_view::npos;
-}
-
 Operation operation_of_kernel(std::string_view name) {
     if (name.find("SendRecv") != name.npos) return Operation::other;
     // In this order the longer names come before those that they contain (ReduceScatter, AllReduce, Reduce).

@@ -1,17 +1,16 @@
-// What a name says about an event: the rules of docs/definitions.md, "Kinds of event", in one place.
+// What a name says about an event: the rules of docs/definitions.md, "Kinds of event"; what a
+// communication kernel is called stands in the schema, whose views say the same.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
+#include "traces/schema/communication_kernels.h"
 #include "traces/schema/enums.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
-
-// Kernels of NCCL (old and new names), RCCL and oneCCL.
-bool is_communication_kernel(std::string_view short_name);
 
 // What NCCL's kernel names say: "ncclDevKernel_AllGather_RING_LL", "ncclAllReduceRingLLKernel_sum_f32". A
 // SendRecv kernel does many operations' work and is `other`.
@@ -28,6 +27,9 @@ inline constexpr std::string_view kModulePrefix = "nn.Module: ", kBackwardSuffix
 // Domains of ranges that come from Kineto: its operators, annotations and Python frames (modules among them).
 inline constexpr std::string_view kOperatorDomain = "cpu_op", kAnnotationDomain = "user_annotation",
                                   kFunctionDomain = "python_function";
+
+// How many kinds of range there are.
+inline constexpr int kRangeKinds = static_cast<int>(RangeKind::operation) + 1;
 
 // `ours`: the range carries a ModuleRow::id.
 RangeKind range_kind(std::string_view text, std::string_view domain, bool ours);

@@ -15,9 +15,9 @@ namespace {
 
 std::vector<NcclKernel> read_kernels(Database& database) {
     std::unordered_map<std::int64_t, Operation> names;
-    Statement strings(database, "SELECT id, value FROM StringIds WHERE value LIKE '%nccl%'");
+    Statement strings(database, "SELECT id, value FROM StringIds WHERE value LIKE '%nccl%' AND " +
+                                    communication_kernel_sql("value"));
     while (strings.step()) {
-        if (!is_communication_kernel(strings.text(1))) continue;
         names.emplace(strings.integer(0), operation_of_kernel(strings.text(1)));
     }
     std::vector<NcclKernel> kernels;

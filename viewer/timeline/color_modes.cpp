@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kInLegend = 24;
 
 std::string_view kind_name(Paint paint) {
-    static constexpr std::array<std::string_view, kRangeKinds> kRanges = {
+    static constexpr std::array<std::string_view, traces::kRangeKinds> kRanges = {
         "range", "module", "backward", "step", "DataLoader", "NCCL call", "function", "operator"};
     if (paint < kFirstRangePaint) return traces::kDeviceKindNames[paint];
     if (paint < kRuntimePaint) return kRanges[static_cast<std::size_t>(paint - kFirstRangePaint)];

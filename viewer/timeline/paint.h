@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "traces/store/names.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::viewer {
@@ -12,8 +13,7 @@ using Paint = std::uint8_t;
 
 // By kind: device events, then host ranges, then what is neither.
 inline constexpr int kFirstRangePaint = traces::kDeviceKinds;
-inline constexpr int kRangeKinds = static_cast<int>(traces::RangeKind::operation) + 1;  // the last of them
-inline constexpr Paint kRuntimePaint = kFirstRangePaint + kRangeKinds;
+inline constexpr Paint kRuntimePaint = kFirstRangePaint + traces::kRangeKinds;
 inline constexpr Paint kWaitPaint = kRuntimePaint + 1;      // synchronisation of the host
 inline constexpr Paint kMarkPaint = kRuntimePaint + 2;      // an instant that was marked
 inline constexpr Paint kArrivalPaint = kRuntimePaint + 3;   // of a collective: until all ranks have arrived

@@ -1,0 +1,47 @@
+// Which kernels communicate, by their names: the one list that the loaded columns, the SQL views and
+// docs/definitions.md follow. Upper and lower case differ.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace shardscope::traces {
+
+struct KernelNamePattern {
+    std::string_view text;
+    bool anywhere = false;  // else the name starts with it
+};
+
+inline constexpr std::array kCommunicationKernelNames = {
+    KernelNamePattern{"nccl"},                 // NCCL, and RCCL's copies of its kernels
+    KernelNamePattern{"rccl"},                 // RCCL
+    KernelNamePattern{"msccl"},                // RCCL's kernels of programmed algorithms
+    KernelNamePattern{"oneccl"},               // oneCCL
+    KernelNamePattern{"hcom_"},                // HCCL on NPUs
+    KernelNamePattern{"ncclKernel", true},     // behind a return type or a namespace
+    KernelNamePattern{"ncclDevKernel", true},  // the same, or in the arguments: "(ncclDevKernelArgs4K)"
+    KernelNamePattern{"oneapi::ccl", true},    // oneCCL's C++ names
+    KernelNamePattern{"hccl", true},           // HCCL, on NPUs, Gaudi and MTIA
+};
+
+constexpr bool is_communication_kernel(std::string_view name) {
+    for (const KernelNamePattern& pattern : kCommunicationKernelNames) {
+        if (pattern.anywhere ? name.find(pattern.text) != std::string_view::npos
+                             : name.starts_with(pattern.text))
+            return true;
+    }
+    return false;
+}
+
+// The same of a column as an SQL expression; of a kernel either of its names counts, and NULL does not.
+std::string communication_kernel_sql(std::string_view column);
+std::string communication_kernel_sql(std::string_view short_name, std::string_view full_name);
+
+// SELECT of (collective, kernel): row ids of SHARD_COLLECTIVES and of the kernel that carried it out. All
+// work of a launched graph has one correlation id: where several kernels have the id, those that communicate
+// by their names are the collectives', in the order of both; kernels without such a name only where they are
+// no more than the collectives of the id. As build_collectives() in the store ties them.
+std::string collective_kernels_sql();
+
+}  // namespace shardscope::traces
