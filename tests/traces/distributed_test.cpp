@@ -117,6 +117,29 @@ TEST(Matching, KernelsWithoutMetadataMatchByOrderWithinTheirOperation) {
     EXPECT_EQ(disagree.unmatched, 5);
 }
 
+// PyTorch numbers all collectives of a coalescing group alike.
+TEST(Matching, CoalescedCollectivesOfOneNumberMatchByOrder) {
+    const auto of = [](int small_on_second_rank) {
+        RunBuilder run(2);
+        for (int rank = 0; rank < 2; ++rank) {
+            run.collective(rank, 1000, 401'000, {.bytes = 4000, .sequence = 17, .group_size = 2});
+            for (int i = 0; i < (rank == 0 ? 1 : small_on_second_rank); ++i)
+                run.collective(rank, 401'000 + 10'000 * i, 411'000 + 10'000 * i,
+                               {.bytes = 100, .sequence = 17, .group_size = 2});
+        }
+        return straggler_report(*run.take());
+    };
+    const StragglersReport agree = of(1);
+    EXPECT_EQ(agree.collectives, 2);
+    EXPECT_EQ(agree.unmatched, 0);
+    ASSERT_THAT(agree.ranks, SizeIs(2));
+    EXPECT_EQ(agree.ranks[0].late_ns, 0);  // the 400 us of one are not compared with the 10 us of the other
+    EXPECT_EQ(agree.ranks[1].late_ns, 0);
+    const StragglersReport disagree = of(2);
+    EXPECT_EQ(disagree.collectives, 0);
+    EXPECT_EQ(disagree.unmatched, 5);
+}
+
 TEST(Matching, OperationsAreReadFromTheRangesOfPyTorchAndNccl) {
     EXPECT_EQ(operation_of_range("nccl:_all_gather_base"), Operation::all_gather);
     EXPECT_EQ(operation_of_range("nccl:reduce_scatter_tensor_coalesced"), Operation::reduce_scatter);

@@ -22,14 +22,17 @@ struct Key {
     std::int64_t group = 0;
     Operation operation = Operation::other;
     std::int64_t sequence = 0;
-    bool by_order = true;  // `sequence` is a place in the rank's order, made here
+    bool by_order = true;    // `sequence` is a place in the rank's order, made here
+    std::int64_t place = 0;  // among those of the rank that share the number
     int rank = 0;
     std::int64_t when = -1;
     Communication part;
     std::size_t number = 0;  // of the part, in the order in which they come
 
     // Where one rank numbers and another does not, the numbers made here are no counterpart of real ones.
-    auto whole() const { return std::tie(bare, group, operation, sequence, by_order); }
+    auto numbered() const { return std::tie(bare, group, operation, sequence, by_order); }
+    auto whole() const { return std::tie(bare, group, operation, sequence, by_order, place); }
+    bool alone() const { return sequence < 0 || place < 0; }  // order means nothing
     auto kind() const { return std::tie(bare, group, operation); }
 };
 
@@ -107,6 +110,33 @@ void number_by_order(std::vector<Key>& keys) {
     }
 }
 
+// PyTorch gives all collectives of a coalescing group one sequence number: the k-th of a rank is the k-th of
+// the others where the ranks' counts agree; else each is for itself. Sorts the keys by whole() and rank.
+void part_by_order(std::vector<Key>& keys) {
+    std::sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) {
+        return std::tuple(a.numbered(), a.rank, a.when, a.number) <
+               std::tuple(b.numbered(), b.rank, b.when, b.number);
+    });
+    std::vector<std::int64_t> counts;
+    for (std::size_t begin = 0, end = 0; begin < keys.size(); begin = end) {
+        counts.clear();
+        for (int rank = -1; end < keys.size() && keys[end].numbered() == keys[begin].numbered(); ++end) {
+            if (keys[end].rank != rank) counts.push_back(0);
+            rank = keys[end].rank;
+            keys[end].place = counts.back()++;
+        }
+        if (counts.size() == end - begin) continue;  // one of each rank
+        const bool agree =
+            std::all_of(counts.begin(), counts.end(), [&](std::int64_t n) { return n == counts.front(); });
+        for (std::size_t k = begin; k < end && !agree; ++k)
+            keys[k].place = -1 - static_cast<std::int64_t>(k - begin);
+        std::sort(keys.begin() + static_cast<std::ptrdiff_t>(begin),
+                  keys.begin() + static_cast<std::ptrdiff_t>(end), [](const Key& a, const Key& b) {
+                      return std::tie(a.place, a.rank) < std::tie(b.place, b.rank);
+                  });
+    }
+}
+
 std::string lower(std::string_view text) {
     std::string result(text);
     for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -117,7 +147,7 @@ std::string lower(std::string_view text) {
 
 Operation operation_of_range(std::string_view name) {
     const bool spoken = name.starts_with("nccl") || name.starts_with("rccl") || name.starts_with("gloo:") ||
-                        name.starts_with("c10d::") || name.starts_with("FSDP::");
+                        name.starts_with("mpi:") ||                         name.starts_with("c10d::") || name.starts_with("FSDP::");
     if (!spoken) return Operation::other;
     std::string text = lower(name.substr(0, 80));
     if (name.starts_with("FSDP::")) {
@@ -127,7 +157,7 @@ Operation operation_of_range(std::string_view name) {
         if (text.find("post_backward_reduce") != text.npos) return Operation::reduce_scatter;
     }
     // In this order the longer names come before those that they contain.
-    constexpr std::array<std::pair<std::string_view, Operation>, 20> kWords = {{
+    constexpr std::array<std::pair<std::string_view, Operation>, 21> kWords = {{
         {"all_gather", Operation::all_gather},
         {"allgather", Operation::all_gather},
         {"reduce_scatter", Operation::reduce_scatter},
@@ -148,6 +178,7 @@ Operation operation_of_range(std::string_view name) {
         {"c10d::send", Operation::send},
         {"c10d::recv", Operation::recv},
         {"gloo:send", Operation::send},
+        {"gloo:recv", Operation::recv},
     }};
     for (const auto& [word, operation] : kWords) {
         if (text.find(word) != text.npos) return operation;
@@ -190,9 +221,7 @@ std::int64_t duration(const Trace& trace, const Communication& part) {
 Communications match_communications(const Trace& trace) {
     std::vector<Key> keys = all_keys(trace);
     number_by_order(keys);
-    std::sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) {
-        return std::tuple(a.whole(), a.rank, a.number) < std::tuple(b.whole(), b.rank, b.number);
-    });
+    part_by_order(keys);
     const Collectives& collectives = trace.collectives;
     // A simulation that shows one rank of each kind shows all that a collective of all ranks has.
     const int simulated = shows_some_ranks(trace) ? ranks_of_run(trace) : std::numeric_limits<int>::max();
@@ -222,7 +251,7 @@ Communications match_communications(const Trace& trace) {
             result.parts.push_back(key.part);
         }
         if (group_size >= simulated) group_size = std::min(group_size, static_cast<int>(trace.ranks.size()));
-        match.unmatched = !pair && (ranks < group_size || keys[begin].sequence < 0);
+        match.unmatched = !pair && (ranks < group_size || keys[begin].alone());
         result.matches.push_back(match);
         begin = match.end;
     }

@@ -40,9 +40,10 @@ struct Communications {
     }
 };
 
-// Matched by (group, operation, sequence number); by order within (group, operation) where there are no
-// sequence numbers and the ranks' counts agree. Kernels without metadata are matched by order within their
-// operation. What cannot be matched is a match of its own; sends and receives always are.
+// Matched by (group, operation, sequence number), by order where a rank has several of one number; by order
+// within (group, operation) where there are no sequence numbers. Order counts where the ranks' counts agree.
+// Kernels without metadata are matched by order within their operation. What cannot be matched is a match of
+// its own; sends and receives always are.
 Communications match_communications(const Trace& trace);
 
 // The duration of a part on the device, -1 where it has no device event.
