@@ -196,6 +196,57 @@ TEST(ColumnSink, ACollectiveRowMakesAnyKernelCommunication) {
     EXPECT_THAT(trace->device.bytes, ElementsAre(64));
 }
 
+// All work of a launched graph has the launch's id.
+TEST(ColumnSink, GivesACollectiveOfAGraphToTheKernelThatCommunicates) {
+    ColumnSink sink;
+    for (const auto& [start, name] :
+         {std::pair(0, "gemm"), std::pair(100, "ncclDevKernel_AllReduce_Sum_f32"), std::pair(140, "relu"),
+          std::pair(160, "ncclDevKernel_AllGather_RING_LL")})
+        sink.add(
+            KernelRow{.start = start, .end = start + 20, .correlation = 9, .short_name = sink.intern(name)});
+    sink.add(CollectiveRow{.rank = 0, .correlation = 9, .operation = Operation::all_reduce, .bytes = 64});
+    sink.add(CollectiveRow{.rank = 0, .correlation = 9, .operation = Operation::all_gather, .bytes = 128});
+    const auto trace = sink.take();
+    EXPECT_THAT(trace->device.kind, ElementsAre(DeviceKind::kernel, DeviceKind::communication,
+                                                DeviceKind::kernel, DeviceKind::communication));
+    EXPECT_THAT(trace->device.bytes, ElementsAre(0, 64, 0, 128));
+    EXPECT_THAT(trace->collectives.event, ElementsAre(1, 3));
+}
+
+TEST(ColumnSink, LeavesACollectiveWithoutAnEventWhereItCouldBeAnyOfAGraph) {
+    ColumnSink sink;
+    sink.add(KernelRow{.start = 0, .end = 9, .correlation = 9, .short_name = sink.intern("gemm")});
+    sink.add(KernelRow{.start = 9, .end = 10, .correlation = 9, .short_name = sink.intern("my_reduction")});
+    sink.add(CollectiveRow{.rank = 0, .correlation = 9, .bytes = 64});
+    const auto trace = sink.take();
+    EXPECT_THAT(trace->device.kind, ElementsAre(DeviceKind::kernel, DeviceKind::kernel));
+    EXPECT_THAT(trace->collectives.event, ElementsAre(-1));
+}
+
+TEST(ColumnSink, LeavesOutBytesThatNothingMoves) {
+    constexpr std::int64_t kTooMany = 9'000'000'000'000'000'000;
+    ColumnSink sink;
+    for (const std::int64_t bytes : {kTooMany, std::int64_t{-1}, std::int64_t{64}}) {
+        sink.add(CollectiveRow{.rank = 0, .bytes = bytes});
+        sink.add(MemcpyRow{.start = 0, .end = 1, .bytes = bytes});
+        sink.add(MemsetRow{.start = 0, .end = 1, .bytes = bytes});
+    }
+    sink.add(CollectiveRow{.rank = 0, .bytes = 64, .padding = kTooMany});
+    const auto trace = sink.take();
+    EXPECT_EQ(trace->invalid_events, 7);
+    EXPECT_THAT(trace->collectives.bytes, ElementsAre(64));
+    EXPECT_THAT(trace->device.bytes, ElementsAre(64, 64));
+}
+
+// 2^54 bytes, which Kineto's largest element counts make, are 2^62 in 256 collectives.
+TEST(ColumnSink, LeavesOutCollectivesThatWouldMakeSumsOfBytesOverflow) {
+    ColumnSink sink;
+    for (int i = 0; i < 512; ++i) sink.add(CollectiveRow{.rank = 0, .bytes = std::int64_t{1} << 54});
+    const auto trace = sink.take();
+    EXPECT_EQ(trace->collectives.size(), 256U);
+    EXPECT_EQ(trace->invalid_events, 256);
+}
+
 TEST(ColumnSink, CorrelationsCountWithinAProcess) {
     // Two processes use id 5; each kernel finds its own launch. Id 6 was launched in the other process only.
     ColumnSink sink;

@@ -68,7 +68,7 @@ TEST(Check, NamesWhatTheRecordingLost) {
     const auto trace = run.take();
     EXPECT_THAT(check_trace(*trace),
                 ElementsAre(HasSubstr("did not end"), HasSubstr("12 events were dropped"),
-                            HasSubstr("1 event ends before it starts"),
+                            HasSubstr("1 event is left out: an end before the start"),
                             HasSubstr("1.000 ms the recorder noted an error: disk full")));
 }
 

@@ -10,6 +10,7 @@
 #include "traces/analysis/info.h"
 #include "traces/analysis/shown_ranks.h"
 #include "traces/analysis/step_windows.h"
+#include "traces/store/grouped.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -19,10 +20,6 @@ using Faults = std::vector<std::string>;
 
 std::string at_ms(std::int64_t ns) {
     return fmt::format("{:.3f} ms", static_cast<double>(ns) * 1e-6);
-}
-
-std::string counted(std::int64_t n, std::string_view one, std::string_view many) {
-    return fmt::format("{} {}", n, n == 1 ? one : many);
 }
 
 void check_recording(const Trace& trace, Faults& faults) {
@@ -40,8 +37,9 @@ void check_recording(const Trace& trace, Faults& faults) {
                         counted(trace.dropped, "event was", "events were")));
     }
     if (trace.invalid_events > 0) {
-        faults.push_back(fmt::format("{} before it starts and is left out.",
-                                     counted(trace.invalid_events, "event ends", "events end")));
+        faults.push_back(
+            fmt::format("{} left out: an end before the start, or a time or size that cannot be.",
+                        counted(trace.invalid_events, "event is", "events are")));
     }
     for (const DiagnosticRow& row : trace.diagnostics) {
         if (row.severity == Severity::error) {

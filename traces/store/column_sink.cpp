@@ -80,7 +80,7 @@ void ColumnSink::add(const KernelRow& row) {
 
 void ColumnSink::add(const MemcpyRow& row) {
     PendingRows& rows = impl_->rows;
-    if (!rows.accept(row.start, row.end)) return;
+    if (!rows.accept_moved(row.bytes) || !rows.accept(row.start, row.end)) return;
     rows.add_device(row.start, row.end, rows.device.lane_of(row.global_pid, row.device, row.stream),
                     row.correlation, impl_->names.memcpy(row.copy_kind), DeviceKind::memcpy, row.bytes,
                     NameFacts::known_copy_kind(row.copy_kind));
@@ -89,7 +89,7 @@ void ColumnSink::add(const MemcpyRow& row) {
 
 void ColumnSink::add(const MemsetRow& row) {
     PendingRows& rows = impl_->rows;
-    if (!rows.accept(row.start, row.end)) return;
+    if (!rows.accept_moved(row.bytes) || !rows.accept(row.start, row.end)) return;
     rows.add_device(row.start, row.end, rows.device.lane_of(row.global_pid, row.device, row.stream),
                     row.correlation, impl_->names.memset(), DeviceKind::memset, row.bytes);
     rows.detail_device(row.external_id, -1, -1);
@@ -118,7 +118,7 @@ void ColumnSink::add(const RangeRow& row) {
 }
 
 void ColumnSink::add(const CollectiveRow& row) {
-    impl_->rows.collectives.push_back(row);
+    if (impl_->rows.accept(row)) impl_->rows.collectives.push_back(row);
 }
 
 void ColumnSink::add(const MemoryRow& row) {

@@ -98,7 +98,7 @@ class DeviceLoader {
     // Of a row that begins with the six columns that these tables share.
     void add(const FastRow& r, StringId name, DeviceKind kind, std::int64_t bytes, std::uint8_t copy_kind) {
         const std::int64_t start = r.integer(0), end = r.integer(1);
-        if (!rows_.accept(start, end)) return;
+        if (!rows_.accept_moved(bytes) || !rows_.accept(start, end)) return;
         const int device = narrow(r.integer(2)), stream = narrow(r.integer(3));
         const std::int64_t correlation = r.integer(4);
         rows_.add_device(start, end, rows_.device.lane_of(r.integer(5), device, stream), correlation, name,
@@ -143,22 +143,23 @@ class DeviceLoader {
 void load_collectives(LoadSource& source) {
     PendingRows& rows = source.sink.pending();
     rows.collectives.reserve(static_cast<std::size_t>(source.rows_at_most("SHARD_COLLECTIVES")));
-    source.scan_fast(
-        "SHARD_COLLECTIVES",
-        {"rank", "correlationId", "operation", "bytes", "padding", "groupId", "groupSize", "sequence", "unit",
-         "phase"},
-        [&](const FastRow& r) {
-            rows.collectives.push_back({.rank = narrow(r.integer(0)),
-                                        .correlation = r.integer(1),
-                                        .operation = to_enum(r.integer(2), kOperations, Operation::other),
-                                        .bytes = r.integer(3),
-                                        .padding = r.integer(4),
-                                        .group = r.integer(5),
-                                        .group_size = narrow(r.integer(6)),
-                                        .sequence = r.integer(7),
-                                        .unit = narrow(r.integer_or(8, -1)),
-                                        .phase = to_enum(r.integer(9), kPhases, Phase::none)});
-        });
+    source.scan_fast("SHARD_COLLECTIVES",
+                     {"rank", "correlationId", "operation", "bytes", "padding", "groupId", "groupSize",
+                      "sequence", "unit", "phase"},
+                     [&](const FastRow& r) {
+                         const CollectiveRow row{
+                             .rank = narrow(r.integer(0)),
+                             .correlation = r.integer(1),
+                             .operation = to_enum(r.integer(2), kOperations, Operation::other),
+                             .bytes = r.integer(3),
+                             .padding = r.integer(4),
+                             .group = r.integer(5),
+                             .group_size = narrow(r.integer(6)),
+                             .sequence = r.integer(7),
+                             .unit = narrow(r.integer_or(8, -1)),
+                             .phase = to_enum(r.integer(9), kPhases, Phase::none)};
+                         if (rows.accept(row)) rows.collectives.push_back(row);
+                     });
 }
 
 // --- host ------------------------------------------------------------------------------------------------

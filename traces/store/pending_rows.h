@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -112,26 +113,35 @@ struct PendingRows {
     std::int64_t last = std::numeric_limits<std::int64_t>::min();
     std::int64_t refused = 0;
     std::int64_t lasting = 0;  // ns, of all rows that were accepted
+    std::int64_t moved = 0;    // bytes, of the same, those that were freed included
 
     // Values beyond these come from damaged files only; within them no difference and no sum overflows.
     static constexpr std::int64_t kLatest = 4'000'000'000'000'000'000;       // ns, 126 years
     static constexpr std::int64_t kAllTogether = 9'000'000'000'000'000'000;  // ns, of all rows: 285 years
     static constexpr std::int64_t kLargest = std::int64_t{1} << 56;          // bytes
+    static constexpr std::int64_t kMovedTogether = std::int64_t{1} << 62;    // bytes, of all rows
 
     // False (and counted) for a row that ends before it starts, or at times that no capture has; also where
     // all rows together would last so long that sums of some of them overflow.
     bool accept(std::int64_t start, std::int64_t end) {
-        if (end < start || start < -kLatest || end > kLatest || end - start > kAllTogether - lasting) {
-            ++refused;
-            return false;
-        }
+        if (end < start || start < -kLatest || end > kLatest || end - start > kAllTogether - lasting)
+            return refuse();
         lasting += end - start;
         first = std::min(first, start);
         last = std::max(last, end);
         return true;
     }
+    // The same for bytes that were allocated or, below 0, freed.
     bool accept_bytes(std::int64_t bytes) {
-        if (bytes >= -kLargest && bytes <= kLargest) return true;
+        if (bytes < -kLargest || bytes > kLargest || std::abs(bytes) > kMovedTogether - moved)
+            return refuse();
+        moved += std::abs(bytes);
+        return true;
+    }
+    // Copies, fills and collectives move no less than nothing.
+    bool accept_moved(std::int64_t bytes) { return bytes < 0 ? refuse() : accept_bytes(bytes); }
+    bool accept(const CollectiveRow& row) { return accept_moved(row.bytes) && accept_moved(row.padding); }
+    bool refuse() {
         ++refused;
         return false;
     }
