@@ -137,7 +137,18 @@ TEST(TextTable, ThousandsAreLegible) {
     EXPECT_EQ(grouped(-0.01, 1), "0.0");
     EXPECT_EQ(grouped(2.0, 0), "2");
     EXPECT_EQ(grouped(std::numeric_limits<double>::quiet_NaN(), 1), "-");
-    EXPECT_EQ(grouped(1e18, 1), "1000000000000000000.0");
+    EXPECT_EQ(grouped(1e18, 1), "1,000,000,000,000,000,000.0");
+}
+
+// The viewer's Format.RoundsAsTheTablesDo has the same figures: 1,250 ns, 250 ns and 8,450 ns as us.
+TEST(TextTable, RoundsHalvesAwayFromZeroWhetherBinaryHasThemOrNot) {
+    EXPECT_EQ(grouped(1250 * 1e-3, 1), "1.3");
+    EXPECT_EQ(grouped(250 * 1e-3, 1), "0.3");
+    EXPECT_EQ(grouped(8450 * 1e-3, 1), "8.5");
+    EXPECT_EQ(grouped(1.005, 2), "1.01");  // times 100 it is 100.49999999999999
+    EXPECT_EQ(grouped(-1.25, 1), "-1.3");
+    EXPECT_EQ(grouped(0.05, 0), "0");
+    EXPECT_EQ(grouped(999.95, 1), "1,000.0");
 }
 
 }  // namespace

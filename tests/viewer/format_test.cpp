@@ -19,8 +19,15 @@ TEST(Format, CountsAreGroupedByThousands) {
 TEST(Format, DecimalsRoundAndNeverShowMinusZero) {
     EXPECT_EQ(format_decimal(1234567.891, 1), "1,234,567.9");
     EXPECT_EQ(format_decimal(-0.04, 1), "0.0");
-    EXPECT_EQ(format_decimal(-1234.5, 0), "-1,234");  // half to even, as printf rounds
+    EXPECT_EQ(format_decimal(-1234.5, 0), "-1,235");
     EXPECT_EQ(format_decimal(std::nan(""), 1), "n/a");
+}
+
+// As shardscope-trace prints 1,250 ns, 250 ns and 8,450 ns.
+TEST(Format, RoundsAsTheTablesDo) {
+    EXPECT_EQ(format_decimal(1250 * 1e-3, 1), "1.3");
+    EXPECT_EQ(format_decimal(250 * 1e-3, 1), "0.3");
+    EXPECT_EQ(format_decimal(8450 * 1e-3, 1), "8.5");
 }
 
 TEST(Format, MegabytesAreTwoToTheTwenty) {

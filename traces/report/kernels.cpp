@@ -62,8 +62,8 @@ std::string table_text(const KernelsReport& report, std::size_t width) {
     std::string text;
     for (const RankKernels& rank : report.ranks) {
         if (!text.empty()) text += '\n';
-        text += fmt::format("Rank {}: {} kernels of {} names, {} us", rank.rank, grouped(rank.count),
-                            grouped(rank.distinct), us(to_us(rank.total)));
+        text += fmt::format("Rank {}: {} of {}, {} us", rank.rank, counted(rank.count, "kernel", "kernels"),
+                            counted(rank.distinct, "name", "names"), us(to_us(rank.total)));
         const auto shown = static_cast<std::int64_t>(rank.kernels.size());
         if (shown < rank.distinct) text += fmt::format("; the first {}", grouped(shown));
         text += " (times in us)\n";

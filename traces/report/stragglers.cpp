@@ -68,9 +68,8 @@ std::string table_text(const StragglersReport& report, std::size_t width) {
     }
     if (report.ranks.empty()) return text + std::string(kNothingSelected);
     if (report.ranks.size() > 1) text += fmt::format("Latest: rank {}\n\n", order_of(report.ranks));
-    text += fmt::format(
-        "All {} collectives: by durations (the rank that is in it for the shortest time came last)\n",
-        grouped(report.collectives));
+    text += fmt::format("{}: by durations (the rank that is in it for the shortest time came last)\n",
+                        counted(report.collectives, "collective", "collectives"));
     text += arrivals_table(report.ranks, width);
     for (const KindStragglers& kind : report.kinds) {
         if (report.kinds.size() == 1) break;

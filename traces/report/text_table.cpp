@@ -2,7 +2,6 @@
 #include "traces/report/text_table.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -125,28 +124,6 @@ std::string shortened(std::string_view text, std::size_t width) {
         tail = before;
     }
     return whole.substr(0, head) + "\u2026" + whole.substr(tail);
-}
-
-std::string grouped(std::int64_t value) {
-    std::string digits = fmt::format("{}", value);
-    const std::size_t sign = value < 0 ? 1 : 0;
-    for (std::size_t at = digits.size(); at > sign + 3;) {
-        at -= 3;
-        digits.insert(at, 1, ',');
-    }
-    return digits;
-}
-
-std::string grouped(double value, int decimals) {
-    if (!std::isfinite(value)) return "-";
-    const double scale = std::pow(10.0, decimals);
-    if (std::abs(value) * scale > 9e15) return fmt::format("{:.{}f}", value, decimals);
-    const auto scaled = static_cast<std::int64_t>(std::llround(value * scale));
-    const auto unit = static_cast<std::int64_t>(scale);
-    std::string text = grouped(scaled / unit);
-    if (scaled < 0 && scaled / unit == 0) text.insert(0, 1, '-');
-    if (decimals > 0) text += fmt::format(".{:0{}}", std::abs(scaled % unit), decimals);
-    return text;
 }
 
 std::string paragraph(std::string_view text, std::size_t width) {

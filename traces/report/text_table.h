@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "traces/store/grouped.h"
+
 namespace shardscope::traces {
 
 inline constexpr std::size_t kAnyWidth = static_cast<std::size_t>(-1);
@@ -27,11 +29,6 @@ std::string shortened(std::string_view text, std::size_t width);
 
 // A paragraph in lines of at most `width`, broken at blanks, each ending with a newline.
 std::string paragraph(std::string_view text, std::size_t width);
-
-// 1234567 -> "1,234,567".
-std::string grouped(std::int64_t value);
-// Rounded half away from zero to `decimals`: 1234.56 -> "1,234.6". Not a number: "-".
-std::string grouped(double value, int decimals);
 
 class TextTable {
   public:

@@ -8,18 +8,10 @@
 
 #include <fmt/format.h>
 
+#include "traces/store/grouped.h"
+
 namespace shardscope::viewer {
 namespace {
-
-std::string group_thousands(std::string_view digits) {
-    std::string out;
-    out.reserve(digits.size() + digits.size() / 3);
-    for (std::size_t i = 0; i < digits.size(); ++i) {
-        if (i > 0 && (digits.size() - i) % 3 == 0) out += ',';
-        out += digits[i];
-    }
-    return out;
-}
 
 bool only_zeros(std::string_view digits) {
     return digits.find_first_not_of("0.") == std::string_view::npos;
@@ -41,17 +33,11 @@ int decimals_for(double value) {
 }  // namespace
 
 std::string format_count(std::int64_t value) {
-    const std::string digits = fmt::format("{}", value);
-    return value < 0 ? "-" + group_thousands(std::string_view(digits).substr(1)) : group_thousands(digits);
+    return traces::grouped(value);
 }
 
 std::string format_decimal(double value, int decimals) {
-    if (!std::isfinite(value)) return "n/a";
-    const std::string text = fmt::format("{:.{}f}", std::abs(value), decimals);
-    const std::size_t point = text.find('.');
-    std::string out = group_thousands(std::string_view(text).substr(0, point));
-    if (point != std::string::npos) out += text.substr(point);
-    return value < 0 && !only_zeros(text) ? "-" + out : out;
+    return std::isfinite(value) ? traces::grouped(value, decimals) : "n/a";
 }
 
 std::string format_mb(std::int64_t bytes, bool with_unit) {

@@ -7,6 +7,7 @@
 #include <imgui.h>
 
 #include "traces/analysis/overlap.h"
+#include "traces/store/grouped.h"
 #include "traces/store/trace.h"
 #include "viewer/app/session.h"
 #include "viewer/app/theme.h"
@@ -119,11 +120,12 @@ class CollectivesPanel final : public Panel {
         }
         line += ".";
         if (distributed.unmatched > 0)
-            line += fmt::format(" {} parts have no counterpart on another rank.",
-                                format_count(distributed.unmatched));
+            line += fmt::format(" {} no counterpart on another rank.",
+                                traces::counted(distributed.unmatched, "part has", "parts have"));
         if (distributed.without_metadata > 0) {
-            line += fmt::format(" {} parts are known from their kernel alone: no bytes, matched by order.",
-                                format_count(distributed.without_metadata));
+            line += fmt::format(" {} kernel alone: no bytes, matched by order.",
+                                traces::counted(distributed.without_metadata, "part is known from its",
+                                                "parts are known from their"));
         }
         ImGui::PushTextWrapPos(0);
         text(line);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <imgui.h>
 
+#include "traces/store/grouped.h"
 #include "viewer/app/session.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/short_name.h"
@@ -70,8 +71,10 @@ class KernelsPanel final : public Panel {
 
     void draw_report(Session& session, const TracePtr& trace, traces::Selection selection,
                      const RankKernels& rank) {
-        heading(fmt::format("Rank {}: {} kernels of {} names, {}", rank.rank, format_count(rank.count),
-                            format_count(rank.distinct), format_duration(static_cast<double>(rank.total))));
+        heading(fmt::format("Rank {}: {} of {}, {}", rank.rank,
+                            traces::counted(rank.count, "kernel", "kernels"),
+                            traces::counted(rank.distinct, "name", "names"),
+                            format_duration(static_cast<double>(rank.total))));
         if (const auto row = draw_share_bar("kernels.shares", shares_)) {
             state_.chosen = row;
             state_.scroll_to_chosen = true;
