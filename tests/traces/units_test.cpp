@@ -119,11 +119,42 @@ TEST(Units, PrintAsJsonUnderFixedKeysAndAsATableThatFits) {
     EXPECT_DOUBLE_EQ(unit.at("wait_us"), 0.2);
     EXPECT_DOUBLE_EQ(unit.at("exposed_us"), 0.2);
     EXPECT_DOUBLE_EQ(unit.at("reduce_us"), 0);
+    EXPECT_DOUBLE_EQ(unit.at("gather_per_step_us"), 0.3);  // of one step
     std::istringstream table(render(report, Format::table));
     for (std::string line; std::getline(table, line);) EXPECT_LE(display_width(line), 120U) << line;
     // One line of CSV for each unit and phase, and the header.
     const std::string csv = render(report, Format::csv);
     EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 4);
+}
+
+TEST(Units, SumsAndMeansOfAStepHaveNamesOfTheirOwn) {
+    UnitPhase row{.name = "layers.0", .phase = Phase::forward};
+    row.sum.gathers = 4;
+    row.sum.gather_ns = 600;
+    row.sum.gather_bytes = 0;  // not known
+    UnitsReport report;
+    report.ranks.push_back({.rank = 0, .steps = 4, .rows = {row}, .sum = row.sum});
+    const auto json = nlohmann::json::parse(render(report, Format::json)).at("ranks").at(0).at("units").at(0);
+    EXPECT_DOUBLE_EQ(json.at("gather_us"), 0.6);
+    EXPECT_DOUBLE_EQ(json.at("gather_per_step_us"), 0.15);
+    EXPECT_DOUBLE_EQ(json.at("gathers_per_step"), 1);
+    EXPECT_TRUE(json.at("bytes").is_null());
+    EXPECT_TRUE(json.at("bytes_per_step").is_null());
+    std::istringstream csv(render(report, Format::csv));
+    std::string names, values;
+    std::getline(csv, names);
+    std::getline(csv, values);
+    const auto column = [&](const std::string& name) {
+        const std::string before = names.substr(0, ("," + names + ",").find("," + name + ","));
+        std::istringstream cells(values);
+        std::string cell;
+        for (auto n = std::count(before.begin(), before.end(), ','); n >= 0; --n)
+            std::getline(cells, cell, ',');
+        return cell;
+    };
+    EXPECT_EQ(column("gather_us"), "0.6");
+    EXPECT_EQ(column("gather_per_step_us"), "0.15");
+    EXPECT_EQ(column("bytes"), "");
 }
 
 TEST(Units, OfASelectedStepAreThoseOfItsCollectives) {

@@ -56,9 +56,9 @@ TEST_F(CommunicationPanels, UnitsShowTheMeansOfTheChosenRank) {
     EXPECT_EQ(item("units.rows"), std::to_string(rank.rows.size()));
     for (const traces::UnitPhase& row : rank.rows) {
         const std::string key = "units." + row.name + " " + std::string(traces::name(row.phase));
-        EXPECT_EQ(item(key + ".exposed_us"), us(row.sum.exposed_ns(), rank.steps));
+        EXPECT_EQ(item(key + ".exposed_per_step_us"), us(row.sum.exposed_ns(), rank.steps));
         if (row.sum.gathers > 0) {
-            EXPECT_EQ(item(key + ".gather_us"), us(row.sum.gather_ns, rank.steps));
+            EXPECT_EQ(item(key + ".gather_per_step_us"), us(row.sum.gather_ns, rank.steps));
         }
     }
 }
@@ -97,7 +97,8 @@ TEST_F(CommunicationPanels, UnitsObeyTheLimitRange) {
     draw(*make_units_panel());
     const traces::UnitsReport report = traces::units_report(trace(), Session::selection(session_.open[0]));
     const traces::UnitPhase& row = report.ranks[0].rows.front();
-    EXPECT_EQ(item("units." + row.name + " forward.gather_us"), us(row.sum.gather_ns, report.ranks[0].steps));
+    EXPECT_EQ(item("units." + row.name + " forward.gather_per_step_us"),
+              us(row.sum.gather_ns, report.ranks[0].steps));
 }
 
 // --- Collectives

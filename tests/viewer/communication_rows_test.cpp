@@ -47,23 +47,25 @@ std::vector<traces::UnitPhase> unit_rows() {
 TEST(UnitTable, HoldsMeansOfAStepOrSums) {
     const auto means = unit_table(unit_rows(), 2);
     EXPECT_EQ(text(*means, 0, "unit"), "blocks.0 forward");
-    EXPECT_EQ(text(*means, 0, "gathers"), "2");
-    EXPECT_EQ(text(*means, 0, "gathered_mb"), "4.00");
-    EXPECT_EQ(text(*means, 0, "gather_us"), "20.0");
-    EXPECT_EQ(text(*means, 0, "wait_us"), "3.0");
-    EXPECT_EQ(text(*means, 0, "exposed_us"), "5.0");
+    // The verb's JSON and CSV call the sums "gather_us" and the means "gather_per_step_us".
+    EXPECT_EQ(text(*means, 0, "gathers_per_step"), "2");
+    EXPECT_EQ(text(*means, 0, "gathered_per_step_mb"), "4.00");
+    EXPECT_EQ(text(*means, 0, "gather_per_step_us"), "20.0");
+    EXPECT_EQ(text(*means, 0, "wait_per_step_us"), "3.0");
+    EXPECT_EQ(text(*means, 0, "exposed_per_step_us"), "5.0");
     EXPECT_EQ(text(*means, 0, "hidden_by"), "root");
-    const auto sums = unit_table(unit_rows(), 1);
+    const auto sums = unit_table(unit_rows(), std::nullopt);
+    EXPECT_EQ(number(*sums, 0, "gathers"), 4);
     EXPECT_EQ(number(*sums, 0, "gather_us"), 40);
     EXPECT_EQ(number(*sums, 1, "exposed_us"), 9);
 }
 
 TEST(UnitTable, SaysNothingOfGathersWhereThereAreNone) {
     const auto table = unit_table(unit_rows(), 2);
-    EXPECT_EQ(text(*table, 1, "gather_us"), "-");
-    EXPECT_TRUE(std::isnan(number(*table, 1, "gather_us")));
-    EXPECT_EQ(text(*table, 1, "reductions"), "1.50");
-    EXPECT_EQ(text(*table, 0, "reduce_us"), "-");
+    EXPECT_EQ(text(*table, 1, "gather_per_step_us"), "-");
+    EXPECT_TRUE(std::isnan(number(*table, 1, "gather_per_step_us")));
+    EXPECT_EQ(text(*table, 1, "reductions_per_step"), "1.50");
+    EXPECT_EQ(text(*table, 0, "reduce_per_step_us"), "-");
 }
 
 TEST(UnitTable, TellsOfUnitsThatAreGatheredAgainAtOnce) {

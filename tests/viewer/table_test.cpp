@@ -278,7 +278,7 @@ TEST_F(TableTest, WhatIsShownIsWhatIsOfferedForExport) {
     EXPECT_EQ(item("t.rows"), "1");
     ASSERT_FALSE(shown_tables().empty());
     EXPECT_EQ(table_csv(*shown_tables().front().model, shown_tables().front().order.get()),
-              "name,count,us\r\nmul,30,0.2\r\n");
+              "name,count,us\nmul,30,0.2\n");
 }
 
 TEST_F(TableTest, ANameOfAMegabyteCostsWhatItsCellHolds) {

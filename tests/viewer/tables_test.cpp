@@ -116,9 +116,16 @@ TEST(TableOrder, IsCancelledWhenAnotherIsWantedOrNone) {
 TEST(TableExport, GivesWhatIsShownExactly) {
     const auto model = table({{"a,\"b\"", 1.25}, {"c", kNoNumber}});
     const std::vector<std::uint32_t> order = {1, 0};
-    EXPECT_EQ(table_csv(*model, &order), "name,us\r\nc,\r\n\"a,\"\"b\"\"\",1.25\r\n");
+    EXPECT_EQ(table_csv(*model, &order), "name,us\nc,\n\"a,\"\"b\"\"\",1.25\n");
     EXPECT_THAT(table_json(*model), testing::HasSubstr("\"us\": 1.25"));
     EXPECT_THAT(table_json(*model), testing::HasSubstr("\"us\": null"));
+}
+
+TEST(TableExport, KeepsCountsWhole) {
+    const std::string json = table_json(*table({{"a", 5}, {"b", 9007199254740991.0}, {"c", 5.5}}));
+    EXPECT_THAT(json, testing::HasSubstr("\"us\": 5\n"));
+    EXPECT_THAT(json, testing::HasSubstr("\"us\": 9007199254740991\n"));
+    EXPECT_THAT(json, testing::HasSubstr("\"us\": 5.5\n"));
 }
 
 }  // namespace

@@ -31,6 +31,12 @@
 
 namespace shardscope::traces {
 
+// A cell of CSV; empty where 0 is "not known".
+template <typename Number>
+Cell known(Number value) {
+    return value > 0 ? Cell(value) : Cell();
+}
+
 inline constexpr std::string_view kNothingSelected = "No rank of this trace is selected, or it has none.\n";
 
 std::string table_text(const ExecutionSummary& summary, std::size_t width);

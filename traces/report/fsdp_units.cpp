@@ -1,4 +1,7 @@
 // The FSDP units' costs as a table, JSON and CSV; see units_report.
+#include <array>
+#include <string_view>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -23,7 +26,7 @@ std::string mean_us(std::int64_t ns, std::int64_t count) {
     return count > 0 ? us(micro(ns) / static_cast<double>(count)) : "-";
 }
 std::string mean_mb(std::int64_t bytes, std::int64_t count) {
-    return count > 0 ? mb(static_cast<double>(bytes) / static_cast<double>(count)) : "-";
+    return count > 0 ? known_mb(static_cast<double>(bytes) / static_cast<double>(count)) : "-";
 }
 std::string mean_count(std::int64_t number, std::int64_t count) {
     if (count == 0) return "-";
@@ -31,28 +34,75 @@ std::string mean_count(std::int64_t number, std::int64_t count) {
                                : grouped(static_cast<double>(number) / static_cast<double>(count), 2);
 }
 
-std::string known_mb(std::int64_t bytes) {
+// Of a rank; below 0: not known.
+std::string size_mb(std::int64_t bytes) {
     return bytes >= 0 ? mb(bytes) : "-";
 }
 
+// What every row has: sums over the kept steps under the plain names, their means of a step beside them.
+struct UnitFigure {
+    std::string_view sum, mean;
+    Cell (*of)(const UnitCosts&);
+};
+template <std::int64_t UnitCosts::*Ns>
+Cell time_of(const UnitCosts& c) {
+    return micro(c.*Ns);
+}
+template <std::int64_t UnitCosts::*Count>
+Cell count_of(const UnitCosts& c) {
+    return c.*Count;
+}
+// Of collectives of which no bytes are known there is no sum.
+template <std::int64_t UnitCosts::*Bytes, std::int64_t UnitCosts::*Count>
+Cell bytes_of(const UnitCosts& c) {
+    return c.*Count > 0 && c.*Bytes == 0 ? Cell() : Cell(c.*Bytes);
+}
+constexpr std::array<UnitFigure, 17> kUnitFigures = {{
+    {"gathers", "gathers_per_step", count_of<&UnitCosts::gathers>},
+    {"bytes", "bytes_per_step", bytes_of<&UnitCosts::gather_bytes, &UnitCosts::gathers>},
+    {"padding_bytes", "padding_bytes_per_step", count_of<&UnitCosts::gather_padding>},
+    {"gather_us", "gather_per_step_us", time_of<&UnitCosts::gather_ns>},
+    {"issue_to_ready_us", "issue_to_ready_per_step_us", time_of<&UnitCosts::issue_to_ready_ns>},
+    {"wait_us", "wait_per_step_us", time_of<&UnitCosts::wait_ns>},
+    {"exposed_us", "exposed_per_step_us", [](const UnitCosts& c) { return Cell(micro(c.exposed_ns())); }},
+    {"gather_exposed_us", "gather_exposed_per_step_us", time_of<&UnitCosts::gather_exposed_ns>},
+    {"reductions", "reductions_per_step", count_of<&UnitCosts::reductions>},
+    {"reduce_bytes", "reduce_bytes_per_step", bytes_of<&UnitCosts::reduce_bytes, &UnitCosts::reductions>},
+    {"reduce_padding_bytes", "reduce_padding_bytes_per_step", count_of<&UnitCosts::reduce_padding>},
+    {"reduce_us", "reduce_per_step_us", time_of<&UnitCosts::reduce_ns>},
+    {"reduce_exposed_us", "reduce_exposed_per_step_us", time_of<&UnitCosts::reduce_exposed_ns>},
+    {"limiter_us", "limiter_per_step_us", time_of<&UnitCosts::limiter_ns>},
+    {"regathers", "regathers_per_step", count_of<&UnitCosts::regathers>},
+    {"held_us", "held_per_step_us", time_of<&UnitCosts::held_ns>},
+    {"freed_us", "freed_per_step_us", time_of<&UnitCosts::freed_ns>},
+}};
+
+Cell mean_of(const Cell& sum, std::int64_t steps) {
+    if (steps <= 0) return {};
+    const auto n = static_cast<double>(steps);
+    if (const auto* whole = std::get_if<std::int64_t>(&sum)) return static_cast<double>(*whole) / n;
+    if (const auto* real = std::get_if<double>(&sum)) return *real / n;
+    return {};
+}
+
+Json unit_cell_json(const Cell& cell) {
+    if (const auto* whole = std::get_if<std::int64_t>(&cell)) return *whole;
+    if (const auto* real = std::get_if<double>(&cell)) return *real;
+    return nullptr;
+}
+
 Json costs_json(const UnitCosts& c) {
-    return {{"gathers", c.gathers},
-            {"bytes", c.gather_bytes},
-            {"padding_bytes", c.gather_padding},
-            {"gather_us", micro(c.gather_ns)},
-            {"issue_to_ready_us", micro(c.issue_to_ready_ns)},
-            {"wait_us", micro(c.wait_ns)},
-            {"exposed_us", micro(c.exposed_ns())},
-            {"gather_exposed_us", micro(c.gather_exposed_ns)},
-            {"reductions", c.reductions},
-            {"reduce_bytes", c.reduce_bytes},
-            {"reduce_padding_bytes", c.reduce_padding},
-            {"reduce_us", micro(c.reduce_ns)},
-            {"reduce_exposed_us", micro(c.reduce_exposed_ns)},
-            {"limiter_us", micro(c.limiter_ns)},
-            {"regathers", c.regathers},
-            {"held_us", micro(c.held_ns)},
-            {"freed_us", micro(c.freed_ns)}};
+    Json json = Json::object();
+    for (const UnitFigure& figure : kUnitFigures)
+        json[std::string(figure.sum)] = unit_cell_json(figure.of(c));
+    return json;
+}
+
+Json costs_json(const UnitCosts& c, std::int64_t steps) {
+    Json json = costs_json(c);
+    for (const UnitFigure& figure : kUnitFigures)
+        json[std::string(figure.mean)] = unit_cell_json(mean_of(figure.of(c), steps));
+    return json;
 }
 
 Json with(Json first, const Json& second) {
@@ -64,11 +114,11 @@ Json known_json(std::int64_t value) {
     return value >= 0 ? Json(value) : Json(nullptr);
 }
 
-Json row_json(const UnitPhase& row) {
+Json row_json(const UnitPhase& row, std::int64_t kept) {
     Json steps = Json::array();
     for (const UnitStep& step : row.steps)
         steps.push_back(with({{"step", step.number}}, costs_json(step.costs)));
-    Json json = with({{"name", row.name}, {"phase", name(row.phase)}}, costs_json(row.sum));
+    Json json = with({{"name", row.name}, {"phase", name(row.phase)}}, costs_json(row.sum, kept));
     json["hidden_by"] = row.hidden_by.empty() ? Json(nullptr) : Json(row.hidden_by);
     json["hidden_us"] = micro(row.hidden_ns);
     json["steps"] = std::move(steps);
@@ -125,7 +175,7 @@ std::string table_text(const UnitsReport& report, std::size_t width) {
         ranks.row({std::to_string(rank.rank), grouped(rank.steps), mean_us(c.gather_ns, rank.steps),
                    mean_us(c.wait_ns, rank.steps), mean_us(c.limiter_ns, rank.steps),
                    mean_us(c.reduce_ns, rank.steps), mean_us(c.exposed_ns(), rank.steps),
-                   known_mb(rank.shard_bytes), known_mb(rank.peak_bytes), mean_us(rank.busy_ns, rank.steps)});
+                   size_mb(rank.shard_bytes), size_mb(rank.peak_bytes), mean_us(rank.busy_ns, rank.steps)});
     }
     if (report.ranks.size() > 1) {
         ranks.rule();
@@ -154,14 +204,15 @@ std::string json_text(const UnitsReport& report) {
     Json ranks = Json::array();
     for (const RankUnits& rank : report.ranks) {
         Json rows = Json::array();
-        for (const UnitPhase& row : rank.rows) rows.push_back(row_json(row));
+        for (const UnitPhase& row : rank.rows) rows.push_back(row_json(row, rank.steps));
         ranks.push_back({{"rank", rank.rank},
                          {"steps", rank.steps},
                          {"units", std::move(rows)},
-                         {"sum", costs_json(rank.sum)},
+                         {"sum", costs_json(rank.sum, rank.steps)},
                          {"shard_bytes", known_json(rank.shard_bytes)},
                          {"peak_bytes", known_json(rank.peak_bytes)},
-                         {"busy_us", micro(rank.busy_ns)}});
+                         {"busy_us", micro(rank.busy_ns)},
+                         {"busy_per_step_us", unit_cell_json(mean_of(micro(rank.busy_ns), rank.steps))}});
     }
     const auto ratio = [](double value) { return value > 0 ? Json(value) : Json(nullptr); };
     const Json json = {{"ranks", std::move(ranks)},
@@ -173,58 +224,20 @@ std::string json_text(const UnitsReport& report) {
 }
 
 std::string csv_text(const UnitsReport& report) {
-    std::vector<Column> columns;
-    for (const char* column : {"rank",
-                               "name",
-                               "phase",
-                               "steps",
-                               "gathers",
-                               "bytes",
-                               "padding_bytes",
-                               "gather_us",
-                               "issue_to_ready_us",
-                               "wait_us",
-                               "exposed_us",
-                               "gather_exposed_us",
-                               "reductions",
-                               "reduce_bytes",
-                               "reduce_padding_bytes",
-                               "reduce_us",
-                               "reduce_exposed_us",
-                               "limiter_us",
-                               "regathers",
-                               "held_us",
-                               "freed_us",
-                               "hidden_by",
-                               "hidden_us"})
-        columns.push_back({column});
+    std::vector<Column> columns = {{"rank"}, {"name"}, {"phase"}, {"steps"}};
+    for (const UnitFigure& figure : kUnitFigures) columns.push_back({std::string(figure.sum)});
+    columns.insert(columns.end(), {{"hidden_by"}, {"hidden_us"}});
+    for (const UnitFigure& figure : kUnitFigures) columns.push_back({std::string(figure.mean)});
     std::vector<std::vector<Cell>> rows;
     for (const RankUnits& rank : report.ranks) {
         for (const UnitPhase& row : rank.rows) {
-            const UnitCosts& c = row.sum;
-            rows.push_back({std::int64_t{rank.rank},
-                            row.name,
-                            std::string(name(row.phase)),
-                            rank.steps,
-                            c.gathers,
-                            c.gather_bytes,
-                            c.gather_padding,
-                            micro(c.gather_ns),
-                            micro(c.issue_to_ready_ns),
-                            micro(c.wait_ns),
-                            micro(c.exposed_ns()),
-                            micro(c.gather_exposed_ns),
-                            c.reductions,
-                            c.reduce_bytes,
-                            c.reduce_padding,
-                            micro(c.reduce_ns),
-                            micro(c.reduce_exposed_ns),
-                            micro(c.limiter_ns),
-                            c.regathers,
-                            micro(c.held_ns),
-                            micro(c.freed_ns),
-                            row.hidden_by,
-                            micro(row.hidden_ns)});
+            std::vector<Cell> cells = {std::int64_t{rank.rank}, row.name, std::string(name(row.phase)),
+                                       rank.steps};
+            for (const UnitFigure& figure : kUnitFigures) cells.push_back(figure.of(row.sum));
+            cells.insert(cells.end(), {row.hidden_by, micro(row.hidden_ns)});
+            for (const UnitFigure& figure : kUnitFigures)
+                cells.push_back(mean_of(figure.of(row.sum), rank.steps));
+            rows.push_back(std::move(cells));
         }
     }
     return csv_text(columns, rows);

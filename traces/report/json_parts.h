@@ -11,6 +11,10 @@ namespace shardscope::traces {
 // One line that ends with a newline; bytes that are no UTF-8 become U+FFFD.
 std::string json_line(const nlohmann::ordered_json& json);
 
+// A sum of bytes, or a bandwidth: 0 is "not known" (a barrier, a kernel without metadata) and becomes null.
+nlohmann::ordered_json known_or_null(std::int64_t value);
+nlohmann::ordered_json known_or_null(double value);
+
 // Nanoseconds as JSON's microseconds.
 constexpr double to_us(std::int64_t ns) {
     return static_cast<double>(ns) * 1e-3;

@@ -18,6 +18,16 @@ inline std::string mb(double bytes) {
 inline std::string mb(std::int64_t bytes) {
     return mb(static_cast<double>(bytes));
 }
+// Of a sum of bytes, or GB/s: 0 is "not known" (a barrier, a kernel without metadata).
+inline std::string known_mb(double bytes) {
+    return bytes > 0 ? mb(bytes) : "-";
+}
+inline std::string known_mb(std::int64_t bytes) {
+    return known_mb(static_cast<double>(bytes));
+}
+inline std::string known_rate(double gbps, int decimals) {
+    return gbps > 0 ? grouped(gbps, decimals) : "-";
+}
 inline std::string percent(double part, double whole) {
     return grouped(whole > 0 ? 100.0 * part / whole : 0.0, 2);
 }

@@ -2,7 +2,9 @@
 #include "viewer/panels/unit_rows.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,8 +26,9 @@ Cell time_of(std::int64_t ns, std::int64_t steps) {
     return steps > 0 ? us_cell(static_cast<double>(ns) * 1e-3 / static_cast<double>(steps)) : no_cell();
 }
 Cell size_of(std::int64_t bytes, std::int64_t steps) {
-    return steps > 0 ? decimal_cell(static_cast<double>(bytes) / (1 << 20) / static_cast<double>(steps), 2)
-                     : no_cell();
+    return steps > 0 && bytes > 0
+               ? decimal_cell(static_cast<double>(bytes) / (1 << 20) / static_cast<double>(steps), 2)
+               : no_cell();
 }
 Cell count_of(std::int64_t count, std::int64_t steps) {
     if (steps <= 0) return no_cell();
@@ -34,6 +37,17 @@ Cell count_of(std::int64_t count, std::int64_t steps) {
 }
 Cell known_size(std::int64_t bytes) {
     return bytes >= 0 ? mb_cell(bytes) : no_cell();
+}
+
+// Sums and means are different quantities: "gather_us", as the verb's JSON has it, and "gather_per_step_us".
+void name_means(std::vector<TableColumn>& columns) {
+    constexpr std::array<std::string_view, 6> kNoSums = {"unit",     "rank",    "steps",
+                                                         "shard_mb", "peak_mb", "hidden_by"};
+    for (TableColumn& column : columns) {
+        if (std::find(kNoSums.begin(), kNoSums.end(), column.id) != kNoSums.end()) continue;
+        const bool unit = column.id.ends_with("_us") || column.id.ends_with("_mb");
+        column.id.insert(column.id.size() - (unit ? 3 : 0), "_per_step");
+    }
 }
 
 std::vector<TableColumn> unit_columns() {
@@ -71,8 +85,12 @@ std::string unit_row_name(const UnitPhase& row) {
     return row.phase == traces::Phase::none ? row.name : fmt::format("{} {}", row.name, name(row.phase));
 }
 
-std::shared_ptr<const CellTable> unit_table(const std::vector<UnitPhase>& rows, std::int64_t steps) {
-    auto table = std::make_shared<CellTable>(unit_columns());
+std::shared_ptr<const CellTable> unit_table(const std::vector<UnitPhase>& rows,
+                                            std::optional<std::int64_t> means_of) {
+    std::vector<TableColumn> columns = unit_columns();
+    if (means_of) name_means(columns);
+    const std::int64_t steps = means_of.value_or(1);
+    auto table = std::make_shared<CellTable>(std::move(columns));
     for (const UnitPhase& row : rows) {
         const UnitCosts& c = row.sum;
         const auto gathered = [&](const Cell& cell) { return c.gathers > 0 ? cell : no_cell(); };
@@ -90,7 +108,7 @@ std::shared_ptr<const CellTable> unit_table(const std::vector<UnitPhase>& rows, 
 }
 
 std::shared_ptr<const CellTable> unit_rank_table(const traces::UnitsReport& report, bool means) {
-    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+    std::vector<TableColumn> columns = {
         {"rank", "Rank", "", Kind::number, 4, 10, 0, {}},
         {"steps", "Steps", "", Kind::number, 4, 5, 0, "Kept steps that the row is made of."},
         {"gather_us",
@@ -109,7 +127,9 @@ std::shared_ptr<const CellTable> unit_rank_table(const traces::UnitsReport& repo
         {"peak_mb", "Peak", "MB", Kind::number, 6.5F, 6, 0, "Largest allocated device memory."},
         {"busy_us", "Busy", kMicro, Kind::number, 7, 6, theme::accent(),
          "Time with any event on the device."},
-    });
+    };
+    if (means) name_means(columns);
+    auto table = std::make_shared<CellTable>(std::move(columns));
     for (const traces::RankUnits& rank : report.ranks) {
         const UnitCosts& c = rank.sum;
         const std::int64_t n = means ? rank.steps : 1;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "traces/analysis/shard_states.h"
 #include "traces/analysis/units.h"
@@ -11,8 +12,9 @@
 
 namespace shardscope::viewer {
 
-// Unit and phase together name a row: "blocks.0 forward". `steps`: what sums are divided by, 1 for sums.
-std::shared_ptr<const CellTable> unit_table(const std::vector<traces::UnitPhase>& rows, std::int64_t steps);
+// Unit and phase together name a row: "blocks.0 forward". Means of so many steps, or sums.
+std::shared_ptr<const CellTable> unit_table(const std::vector<traces::UnitPhase>& rows,
+                                            std::optional<std::int64_t> means_of);
 // One row a rank, all units together: means of a step, or sums.
 std::shared_ptr<const CellTable> unit_rank_table(const traces::UnitsReport& report, bool means);
 

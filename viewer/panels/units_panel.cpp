@@ -133,7 +133,7 @@ class UnitsPanel final : public Panel {
         if (report_ == report && shown_ == wanted) return;
         report_ = report;
         shown_ = wanted;
-        table_ = unit_table(rows, sums_ == 0 ? steps : 1);
+        table_ = unit_table(rows, sums_ == 0 ? std::optional(steps) : std::nullopt);
         ranks_ = unit_rank_table(*report, sums_ == 0);
     }
 

@@ -26,6 +26,13 @@ std::string csv_field(const std::string& text) {
     return quoted += '"';
 }
 
+// Counts stay whole numbers: 5, not 5.0.
+nlohmann::ordered_json exact_json(double number) {
+    constexpr double kExact = 9007199254740992;  // 2^53
+    if (number == std::floor(number) && std::abs(number) <= kExact) return static_cast<std::int64_t>(number);
+    return number;
+}
+
 std::string exact(double number) {
     return std::isfinite(number) ? fmt::format("{}", number) : std::string();
 }
@@ -72,7 +79,7 @@ std::string table_csv(const TableModel& model, const std::vector<std::uint32_t>*
     std::string csv;
     const auto& columns = model.columns();
     for (std::size_t c = 0; c < columns.size(); ++c) csv += (c ? "," : "") + csv_field(columns[c].id);
-    csv += "\r\n";
+    csv += '\n';
     const std::size_t rows = order == nullptr ? model.rows() : order->size();
     for (std::size_t i = 0; i < rows; ++i) {
         const std::size_t row = row_at(order, i);
@@ -81,7 +88,7 @@ std::string table_csv(const TableModel& model, const std::vector<std::uint32_t>*
             csv += columns[c].kind == TableColumn::Kind::number ? exact(model.number(row, c))
                                                                 : csv_field(model.text(row, c));
         }
-        csv += "\r\n";
+        csv += '\n';
     }
     return csv;
 }
@@ -97,7 +104,7 @@ std::string table_json(const TableModel& model, const std::vector<std::uint32_t>
             if (columns[c].kind == TableColumn::Kind::text) {
                 object[columns[c].id] = model.text(row, c);
             } else if (const double number = model.number(row, c); std::isfinite(number)) {
-                object[columns[c].id] = number;
+                object[columns[c].id] = exact_json(number);
             } else {
                 object[columns[c].id] = nullptr;
             }

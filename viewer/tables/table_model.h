@@ -80,7 +80,8 @@ CellTable::Cell mb_cell(std::int64_t bytes);               // MB of 2^20, the nu
 CellTable::Cell percent_cell(double percent);              // two decimals, without the sign
 CellTable::Cell no_cell();                                 // "-"
 
-// Everything in the model's order, or in `order`; RFC 4180, and an array of objects with the columns' ids.
+// Everything in the model's order, or in `order`: RFC 4180, but lines end with one newline, as the tools
+// write it; and an array of objects with the columns' ids.
 std::string table_csv(const TableModel& model, const std::vector<std::uint32_t>* order = nullptr);
 std::string table_json(const TableModel& model, const std::vector<std::uint32_t>* order = nullptr);
 
