@@ -184,6 +184,55 @@ TEST(KinetoVariants, collectivesAreToldByTheKernelOrByItsOperator) {
     }
 }
 
+// A collective of 2022 and 2023: neither kernel nor operator has arguments, but the range around the launch
+// has the tensors that it took. libkineto wrote the kernel's correlation as its External id.
+std::string launched_in(const std::string& range, const std::string& kernel, const std::string& more = "") {
+    return kineto(
+        more + R"({"ph": "X", "cat": "user_annotation", "pid": 1, "tid": 2, "ts": 100, "dur": 50, )" + range +
+        R"(}},
+{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 2, "ts": 110, "dur": 5, "args": {"External id": 9, "correlation": 9}},
+{"ph": "X", "cat": "kernel", "name": ")" +
+        kernel +
+        R"(", "pid": 0, "tid": 20, "ts": 130, "dur": 40, "args": {"External id": 9, "device": 0, "stream": 20, "correlation": 9}})");
+}
+
+TEST(KinetoVariants, collectivesOf2023HaveTheBytesOfTheRangeAroundTheirLaunch) {
+    const auto read = read_text(launched_in(
+        R"("name": "nccl:all_reduce", "args": {"External id": 7, "Input Dims": [[19618307]], "Input type": ["float"])",
+        "ncclKernel_AllReduce_RING_LL_Sum_float"));
+    const Collectives& c = read.trace->collectives;
+    ASSERT_EQ(c.size(), 1U);
+    EXPECT_EQ(c.operation[0], Operation::all_reduce);
+    EXPECT_EQ(c.bytes[0], 19618307 * 4);
+    EXPECT_EQ(c.group_size[0], 0);  // not known
+    EXPECT_EQ(c.event[0], 0);
+}
+
+TEST(KinetoVariants, aGatherOf2023HasTheBytesOfTheOperatorThatTookBothBuffers) {
+    const std::string range =
+        R"("name": "nccl:_all_gather_base", "args": {"Input Dims": [[128, 2]], "Input type": ["c10::BFloat16"])";
+    const std::string asked =
+        R"({"ph": "X", "cat": "cpu_op", "name": "c10d::_allgather_base_", "pid": 1, "tid": 2, "ts": 90, "dur": 80, "args": {"Input Dims": [[1024, 2], [128, 2], [], []], "Input type": ["c10::BFloat16", "c10::BFloat16", "", "Scalar"]}},)";
+    const char* kernel = "ncclKernel_AllGather_RING_LL_Sum_int8_t";
+    const auto both = read_text(launched_in(range, kernel, asked));
+    ASSERT_EQ(both.trace->collectives.size(), 1U);
+    EXPECT_EQ(both.trace->collectives.bytes[0], 1024 * 2 * 2);
+    // A rank's own part alone does not tell how many ranks gather.
+    EXPECT_EQ(read_text(launched_in(range, kernel)).trace->collectives.size(), 0U);
+}
+
+TEST(KinetoVariants, severalKernelsOfOneRangeShareNoBytes) {
+    const std::string second =
+        R"({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 2, "ts": 120, "dur": 5, "args": {"correlation": 10}},
+{"ph": "X", "cat": "kernel", "name": "ncclKernel_AllReduce_RING", "pid": 0, "tid": 20, "ts": 180, "dur": 40, "args": {"device": 0, "stream": 20, "correlation": 10}})";
+    const std::string one = launched_in(
+        R"("name": "nccl:coalesced", "args": {"Input Dims": [[100], [200]], "Input type": ["float", "float"])",
+        "ncclKernel_AllReduce_RING");
+    const std::string two = std::string(one).insert(one.rfind("\n  ]"), "," + second);
+    EXPECT_EQ(read_text(one).trace->collectives.bytes.at(0), 1200);
+    EXPECT_EQ(read_text(two).trace->collectives.size(), 0U);
+}
+
 TEST(KinetoVariants, of2026NumberTheirCollectives) {
     const auto read = read_text(kineto(
         R"({"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32", "pid": 0, "tid": 20, "ts": 130, "dur": 40, "args": {"device": 0, "stream": 20, "correlation": 9, "graph id": 3, "graph node id": 5, "Collective name": "allreduce", "dtype": "Float", "In msg nelems": 10, "Out msg nelems": 10, "Group size": 2, "Seq": 17, "Process Group Name": "0"}})"));

@@ -95,9 +95,10 @@ std::vector<CollectiveTimes> collective_list(const Trace& trace, const Selection
             if (const auto unit = place_of_unit.find(rows.unit[row]); unit != place_of_unit.end())
                 c.unit = unit->second;
         }
-        if (c.bytes > 0 && c.transfer_ns > 0) {  // bytes per nanosecond are GB/s
-            c.algbw_gbps = static_cast<double>(c.bytes) / static_cast<double>(c.transfer_ns);
-            c.busbw_gbps = c.algbw_gbps * bus_factor(c.operation, c.group_size);
+        if (c.bytes > 0) {
+            const auto bytes = static_cast<double>(c.bytes);
+            c.algbw_gbps = gbps_or_unknown(bytes, c.transfer_ns);
+            c.busbw_gbps = gbps_or_unknown(bytes * bus_factor(c.operation, c.group_size), c.transfer_ns);
         }
         list.push_back(c);
     }

@@ -1,10 +1,14 @@
 // Sums of matched collectives by rank and operation; see collectives.h.
 #include "traces/analysis/collectives.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <span>
 
 #include "traces/analysis/device_time.h"
+#include "traces/analysis/host_collectives.h"
 #include "traces/analysis/matching.h"
 #include "traces/analysis/step_windows.h"
 #include "traces/store/trace.h"
@@ -38,16 +42,52 @@ void add(const Trace& trace, const Communication& part, const CollectiveMatch& m
     sums.timed_bus_bytes += static_cast<double>(bytes) * bus_factor(part.operation, ranks);
 }
 
+// Of the ranks that have none on a device.
+void add_host_collectives(const Trace& trace, const TraceSteps& steps, const Selection& selection,
+                          std::vector<OperationSums>& sums, std::vector<std::int64_t>& unmatched) {
+    const auto communicated = [](const OperationSums& of_rank) {
+        return std::any_of(of_rank.begin(), of_rank.end(), [](const Sums& s) { return s.stats.count > 0; });
+    };
+    std::vector<bool> on_host(sums.size());
+    for (std::size_t r = 0; r < sums.size(); ++r) {
+        on_host[r] = !communicated(sums[r]);
+    }
+    const Interval time = selected_time(selection);
+    for (const HostCollective& c : host_collectives(trace)) {
+        if (!on_host[c.rank] || c.start < time.start || c.start >= time.end) continue;
+        const int step = steps.ranks[c.rank].step_at(c.start);
+        const bool in_step = step >= 0 && step < steps.ranks[c.rank].kept();
+        const bool by_step = selection.first_step || selection.last_step;
+        if (by_step && (!in_step || !selection.has_step(
+                                        steps.ranks[c.rank].steps[static_cast<std::size_t>(step)].number)))
+            continue;
+        Sums& operation = sums[c.rank][static_cast<std::size_t>(c.operation)];
+        operation.stats.on_host = true;
+        ++operation.stats.count;
+        operation.stats.bytes += c.bytes;
+        operation.ns += c.end - c.start;
+        operation.transfer_ns += c.transfer_ns;
+        if (c.bytes > 0) {
+            operation.timed_ns += c.transfer_ns;
+            operation.timed_bytes += static_cast<double>(c.bytes);
+            operation.timed_bus_bytes += static_cast<double>(c.bytes) * bus_factor(c.operation, 0);
+        }
+        unmatched[c.rank] += c.unmatched;
+        if (!in_step) continue;
+        ++operation.stepped;
+        operation.stepped_bytes += c.bytes;
+        operation.stepped_ns += c.end - c.start;
+    }
+}
+
 OperationStats finish(Sums& sums, std::span<const Interval> compute, std::int64_t steps) {
     OperationStats& stats = sums.stats;
     stats.us = static_cast<double>(sums.ns) * 1e-3;
     stats.transfer_us = static_cast<double>(sums.transfer_ns) * 1e-3;
     stats.waiting_us = static_cast<double>(sums.ns - sums.transfer_ns) * 1e-3;
     stats.exposed_us = static_cast<double>(length(subtract(sums.when, compute))) * 1e-3;
-    if (sums.timed_ns > 0) {  // bytes per nanosecond are GB/s
-        stats.algbw_gbps = sums.timed_bytes / static_cast<double>(sums.timed_ns);
-        stats.busbw_gbps = sums.timed_bus_bytes / static_cast<double>(sums.timed_ns);
-    }
+    stats.algbw_gbps = gbps_or_unknown(sums.timed_bytes, sums.timed_ns);
+    stats.busbw_gbps = gbps_or_unknown(sums.timed_bus_bytes, sums.timed_ns);
     if (steps > 0) {
         stats.count_per_step = static_cast<double>(sums.stepped) / static_cast<double>(steps);
         stats.bytes_per_step = static_cast<double>(sums.stepped_bytes) / static_cast<double>(steps);
@@ -59,8 +99,7 @@ OperationStats finish(Sums& sums, std::span<const Interval> compute, std::int64_
 }  // namespace
 
 double bus_factor(Operation operation, int ranks) {
-    if (ranks < 1) return 1;
-    const double n = ranks;
+    const double n = ranks > 0 ? ranks : std::numeric_limits<double>::quiet_NaN();
     switch (operation) {
         case Operation::all_gather:
         case Operation::reduce_scatter:
@@ -79,6 +118,11 @@ double bus_factor(Operation operation, int ranks) {
             return 1;
     }
     return 1;
+}
+
+double gbps_or_unknown(double bytes, std::int64_t ns) {
+    const double gbps = ns > 0 ? bytes / static_cast<double>(ns) : 0;  // bytes per nanosecond are GB/s
+    return std::isfinite(gbps) ? gbps : 0;
 }
 
 std::vector<MatchedCollective> match_collectives(const Trace& trace) {
@@ -128,6 +172,8 @@ CollectivesReport collectives_report(const Trace& trace, const Selection& select
         Sums& operation = sums[device.rank[i]][static_cast<std::size_t>(operation_of[i])];
         append_merged(operation.when, {device.start[i], device.end[i]});
     }
+
+    add_host_collectives(trace, steps, selection, sums, unmatched);
 
     const std::vector<KindUnions> unions = device_unions(trace);
     CollectivesReport report;

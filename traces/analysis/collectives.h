@@ -17,13 +17,14 @@ struct Trace;
 
 struct OperationStats {
     Operation operation = Operation::other;
+    bool on_host = false;  // host threads carried it out (host_collectives.h): what is exposed is not known
     std::int64_t count = 0;
-    std::int64_t bytes = 0;  // sum of full-buffer bytes
+    std::int64_t bytes = 0;  // sum of full-buffer bytes, of those whose bytes are known; 0: of none
     double us = 0;           // sum of device durations
     double transfer_us = 0;  // sum of transfers: the shortest duration among the ranks of each
     double waiting_us = 0;   // us - transfer_us
-    double exposed_us = 0;   // part of the union outside compute kernels
-    double algbw_gbps = 0, busbw_gbps = 0;
+    double exposed_us = 0;   // part of the union outside compute kernels; unknown on_host
+    double algbw_gbps = 0, busbw_gbps = 0;  // 0 unknown
     // Over the kept steps; work outside steps is not counted.
     double count_per_step = 0, bytes_per_step = 0, us_per_step = 0;
 };
@@ -41,7 +42,8 @@ struct CollectivesReport {
 
 // Communication kernels without collective metadata (an Nsight export without NCCL's ranges, an old Kineto
 // trace) count under the operation that their name or the ranges around their launch tell, with their time
-// but no bytes; counterparts are found by order (matching.h).
+// but no bytes; counterparts are found by order (matching.h). Ranks on whose devices nothing communicated have
+// the collectives of their host threads.
 CollectivesReport collectives_report(const Trace& trace, const Selection& selection = {});
 
 // One collective of one rank beside its counterparts on the other ranks.
@@ -55,7 +57,9 @@ struct MatchedCollective {
 // By row of Trace::collectives: what match_communications (matching.h) found.
 std::vector<MatchedCollective> match_collectives(const Trace& trace);
 
-// busbw / algbw of nccl-tests for n ranks.
+// busbw / algbw of nccl-tests for n ranks; not a number where it depends on n and n is unknown (0).
 double bus_factor(Operation operation, int ranks);
+// 0 (unknown) where it is not a number, or without time.
+double gbps_or_unknown(double bytes, std::int64_t ns);
 
 }  // namespace shardscope::traces

@@ -41,10 +41,8 @@ class Analysis {
         add_ranks();
         for (const CollectiveMatch& match : all_.matches) add(match);
         for (auto& [key, sums] : traffic_) {
-            if (sums.timed_ns > 0) {  // bytes per nanosecond are GB/s
-                sums.traffic.algbw_gbps = sums.timed_bytes / static_cast<double>(sums.timed_ns);
-                sums.traffic.busbw_gbps = sums.timed_bus_bytes / static_cast<double>(sums.timed_ns);
-            }
+            sums.traffic.algbw_gbps = gbps_or_unknown(sums.timed_bytes, sums.timed_ns);
+            sums.traffic.busbw_gbps = gbps_or_unknown(sums.timed_bus_bytes, sums.timed_ns);
             report_.traffic.push_back(sums.traffic);
         }
         keep_slowest();

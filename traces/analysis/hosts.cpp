@@ -171,10 +171,8 @@ void HostsAnalysis::add_skew(std::span<const Communication> parts) {
 HostsReport HostsAnalysis::take() {
     for (Sums& sums : sums_) {
         if (sums.traffic.count == 0) continue;
-        if (sums.timed_ns > 0) {  // bytes per nanosecond are GB/s
-            sums.traffic.algbw_gbps = sums.timed_bytes / static_cast<double>(sums.timed_ns);
-            sums.traffic.busbw_gbps = sums.timed_bus_bytes / static_cast<double>(sums.timed_ns);
-        }
+        sums.traffic.algbw_gbps = gbps_or_unknown(sums.timed_bytes, sums.timed_ns);
+        sums.traffic.busbw_gbps = gbps_or_unknown(sums.timed_bus_bytes, sums.timed_ns);
         report_.traffic.push_back(sums.traffic);
     }
     std::erase_if(report_.groups, [](const RankGroup& group) { return group.collectives == 0; });

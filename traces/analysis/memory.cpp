@@ -103,6 +103,16 @@ std::int64_t most_reserved(const Trace& trace, int rank_index, const RankSteps& 
 
 }  // namespace
 
+MemorySpace space_in_use(const Trace& trace) {
+    const auto& spaces = trace.memory.space;
+    const auto any = [&](MemorySpace space) {
+        return std::find(spaces.begin(), spaces.end(), space) != spaces.end();
+    };
+    return !any(MemorySpace::device) && any(MemorySpace::host) && trace.predictions.empty()
+               ? MemorySpace::host
+               : MemorySpace::device;
+}
+
 MemoryReport memory_report(const Trace& trace, const Selection& selection, MemorySpace space) {
     const MemoryEvents& memory = trace.memory;
     const bool device = space == MemorySpace::device;

@@ -95,6 +95,10 @@ struct MemoryReport {
 MemoryReport memory_report(const Trace& trace, const Selection& selection = {},
                            MemorySpace space = MemorySpace::device);
 
+// The space that a trace tells of: the device's, or where nothing was allocated on a device the host's (a job
+// on processors).
+MemorySpace space_in_use(const Trace& trace);
+
 // The curve of one rank (index into Trace::ranks) in one space.
 std::vector<MemoryPoint> memory_curve(const Trace& trace, int rank_index,
                                       MemorySpace space = MemorySpace::device);

@@ -135,11 +135,14 @@ ExecutionSummary summarize(const Trace& trace, const Selection& selection, Commu
     const std::optional<std::int64_t> warm_up = warm_up_step(trace);
     const Interval time = selected_time(selection);
     ExecutionSummary result{.ranks = {}, .communication = communication, .stepped = !trace.steps.empty()};
+    std::vector<bool> on_device(trace.ranks.size(), false);
+    for (const std::uint16_t rank : trace.device.rank) on_device[rank] = true;
     for (const int r : selected_ranks(trace, selection)) {
         const auto at = static_cast<std::size_t>(r);
         RankSummary summary;
         summary.rank = trace.ranks[at].number;
         summary.cut_steps = steps.ranks[at].cut_steps;
+        summary.on_device = on_device[at];
         for (const StepWindow& step : selected_windows(steps.ranks[at], selection)) {
             StepSummary kept;
             kept.number = step.number;

@@ -34,6 +34,9 @@ struct RankSummary {
     std::array<double, kTimeCategories> average_us{};
     double median_step_us = 0;        // of the windows, without the trace's first step where three are kept
     double average_host_step_us = 0;  // mean of the kept host steps
+    bool on_device = true;            // false: nothing is recorded on the rank's device
+    // What a device would have done is unknown, not 0, where nobody recorded one.
+    bool knows(TimeCategory c) const { return on_device || c > TimeCategory::communication; }
     double percent(TimeCategory c) const {
         return average_step_us > 0 ? 100.0 * average_us[static_cast<std::size_t>(c)] / average_step_us : 0.0;
     }

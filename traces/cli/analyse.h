@@ -2,13 +2,21 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "traces/cli/arguments.h"
 #include "traces/cli/terminal.h"
 #include "traces/cli/verbs.h"
+#include "traces/report/text_table.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
+
+inline constexpr std::string_view kNothingOnDevices =
+    "Nothing is recorded on a device in this trace: the job ran on processors, or its kernels were not "
+    "recorded "
+    "(ProfilerActivity.CUDA, shardscope-record --cuda). summary, modules, operators, collectives, memory and "
+    "critical-path say what the host did.";
 
 // Opens the files together. Throws UsageError or StoreError; notes about how they are read go to standard
 // error.
@@ -22,6 +30,24 @@ int analyse(const Inputs& inputs, Analysis analysis) {
     const auto trace = load(inputs);
     check_selection(selection, *trace);
     print(render(analysis(*trace, selection), inputs.format, table_width()));
+    return kDone;
+}
+
+// The same of what runs on devices. Where nothing ran on one, or nobody recorded it, its times are not 0 but
+// unknown: one sentence says so, and programs get a result without a row.
+template <typename Analysis>
+int analyse_devices(const Inputs& inputs, Analysis analysis) {
+    const Selection selection = parse_selection(inputs.selection);
+    const auto trace = load(inputs);
+    check_selection(selection, *trace);
+    using Report = decltype(analysis(*trace, selection));
+    if (trace->device.size() > 0 || !trace->stops.empty()) {  // who stopped first is known without a device
+        print(render(analysis(*trace, selection), inputs.format, table_width()));
+    } else if (inputs.format == Format::table) {
+        print(paragraph(kNothingOnDevices, table_width()));
+    } else {
+        print(render(Report(), inputs.format, table_width()));
+    }
     return kDone;
 }
 

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <string_view>
 
@@ -71,6 +72,11 @@ bool finish_file(const std::string& file) {
     return finalize_trace(file, options).outcome != FinalizeResult::Outcome::cancelled;
 }
 
+bool is_folder(const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::is_directory(path, ignored);
+}
+
 // Others are traces of other tools, however short. What is empty or cannot be read is left to the loader's
 // sentence.
 bool is_database(const std::string& file) {
@@ -85,13 +91,15 @@ bool is_database(const std::string& file) {
 }  // namespace
 
 int run_check(const std::string& file, bool finalize, Format format) {
+    if (finalize && is_folder(file))
+        throw UsageError(fmt::format("{} is a folder; give the trace that --finalize makes whole", file));
     if (finalize && !opening_note(file).empty()) {
         throw StoreError(fmt::format(
             "{0} cannot be finalized: its folder cannot be written; copy {0} and {0}-wal to one that can",
             file));
     }
-    check_input(file);
-    const bool database = is_database(file);
+    check_input_or_folder(file);
+    const bool database = !is_folder(file) && is_database(file);
     if (finalize && !database) {
         throw UsageError(fmt::format(
             "{} is no database, which --finalize makes whole; leave the option away, or import it", file));

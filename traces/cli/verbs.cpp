@@ -91,7 +91,7 @@ int run_memory(const Inputs& inputs, const MemoryArguments& arguments) {
         });
     }
     return analyse(inputs, [=](const Trace& t, const Selection& s) {
-        return memory_report(t, s, space.value_or(MemorySpace::device));
+        return memory_report(t, s, space ? *space : space_in_use(t));
     });
 }
 

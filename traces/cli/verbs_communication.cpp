@@ -12,11 +12,12 @@
 namespace shardscope::traces {
 
 int run_units(const Inputs& inputs) {
-    return analyse(inputs, [](const Trace& t, const Selection& s) { return units_report(t, s); });
+    return analyse_devices(inputs, [](const Trace& t, const Selection& s) { return units_report(t, s); });
 }
 
 int run_distributed(const Inputs& inputs) {
-    return analyse(inputs, [](const Trace& t, const Selection& s) { return distributed_report(t, s); });
+    return analyse_devices(inputs,
+                           [](const Trace& t, const Selection& s) { return distributed_report(t, s); });
 }
 
 int run_stragglers(const Inputs& inputs) {

@@ -20,11 +20,12 @@ std::size_t most_rows(const Inputs& inputs, const std::optional<std::size_t>& to
 }
 
 int run_overlap(const Inputs& inputs) {
-    return analyse(inputs, [](const Trace& t, const Selection& s) { return overlap_report(t, s); });
+    return analyse_devices(inputs, [](const Trace& t, const Selection& s) { return overlap_report(t, s); });
 }
 
 int run_temporal(const Inputs& inputs) {
-    return analyse(inputs, [](const Trace& t, const Selection& s) { return temporal_breakdown(t, s); });
+    return analyse_devices(inputs,
+                           [](const Trace& t, const Selection& s) { return temporal_breakdown(t, s); });
 }
 
 int run_steps(const Inputs& inputs) {
@@ -36,12 +37,14 @@ int run_idle(const Inputs& inputs, double kernel_wait_us) {
         throw UsageError(fmt::format("--kernel-wait-us {}: it must be from 0 to 1e12 us", kernel_wait_us));
     }
     const std::int64_t ns = std::llround(kernel_wait_us * 1e3);
-    return analyse(inputs, [ns](const Trace& t, const Selection& s) { return idle_report(t, s, ns); });
+    return analyse_devices(inputs,
+                           [ns](const Trace& t, const Selection& s) { return idle_report(t, s, ns); });
 }
 
 int run_kernels(const Inputs& inputs, const std::optional<std::size_t>& top) {
     const std::size_t most = most_rows(inputs, top);
-    return analyse(inputs, [most](const Trace& t, const Selection& s) { return kernels_report(t, s, most); });
+    return analyse_devices(inputs,
+                           [most](const Trace& t, const Selection& s) { return kernels_report(t, s, most); });
 }
 
 int run_operators(const Inputs& inputs, bool by_shape, const std::optional<std::size_t>& top) {

@@ -1,6 +1,8 @@
 #include "traces/import/kineto_collectives.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -76,7 +78,6 @@ void KinetoCollectives::kernel(const TraceEvent& event, std::int64_t correlation
                                int rank) {
     if (correlation == 0) return;
     if (event.has(EventKey::collective)) return add(read(event), correlation, rank);
-    if (external_id == 0) return;
     const std::int64_t id = rank_id(rank, external_id);
     if (const auto it = operations_.find(id); it != operations_.end()) {
         add(it->second, correlation, rank);
@@ -85,10 +86,60 @@ void KinetoCollectives::kernel(const TraceEvent& event, std::int64_t correlation
     }
 }
 
+void KinetoCollectives::range(std::string_view name, std::string_view detail, std::int64_t thread,
+                              std::int64_t start, std::int64_t end) {
+    const bool issues = name.starts_with("nccl:") || name.starts_with("xccl:");
+    if (!issues && !name.starts_with("c10d::")) return;
+    const std::optional<TensorSizes> sizes = input_tensors(detail);
+    if (!sizes) return;
+    (issues ? issued_ : asked_)[thread].insert_or_assign(
+        start, HostRange{.thread = thread,
+                         .start = start,
+                         .end = end,
+                         .operation = collective_operation(name.substr(name.find(':') + 1)),
+                         .sizes = *sizes});
+}
+
+KinetoCollectives::HostRange* KinetoCollectives::around(HostRanges& ranges, std::int64_t thread,
+                                                        std::int64_t time) {
+    const auto of_thread = ranges.find(thread);
+    if (of_thread == ranges.end()) return nullptr;
+    const auto after = of_thread->second.upper_bound(time);
+    if (after == of_thread->second.begin()) return nullptr;
+    HostRange& range = std::prev(after)->second;
+    return time < range.end ? &range : nullptr;
+}
+
+void KinetoCollectives::call(std::int64_t thread, std::int64_t start, std::int64_t correlation) {
+    if (issued_.empty() || correlation == 0) return;
+    if (HostRange* range = around(issued_, thread, start)) launched_.insert_or_assign(correlation, range);
+}
+
+// 0 where it is not known: of a gather the range took this rank's part only.
+std::int64_t KinetoCollectives::full_buffer(const HostRange& range) {
+    if (range.kernels != 1) return 0;
+    if (range.operation != Operation::all_gather && range.operation != Operation::gather)
+        return range.sizes.sum;
+    const HostRange* asked = around(asked_, range.thread, range.start);
+    return asked != nullptr && asked->sizes.tensors > 1 ? asked->sizes.largest : 0;
+}
+
 void KinetoCollectives::finish() {
+    const auto launched = [&](const Waiting& waiting) {
+        const auto it = launched_.find(waiting.correlation);
+        return it != launched_.end() ? it->second : nullptr;
+    };
     for (const Waiting& waiting : waiting_) {
-        if (const auto it = operations_.find(waiting.external_id); it != operations_.end())
+        if (HostRange* range = launched(waiting)) ++range->kernels;
+    }
+    for (const Waiting& waiting : waiting_) {
+        if (const auto it = operations_.find(waiting.external_id); it != operations_.end()) {
             add(it->second, waiting.correlation, waiting.rank);
+        } else if (const HostRange* range = launched(waiting); range != nullptr) {
+            const std::int64_t bytes = full_buffer(*range);
+            if (bytes > 0)
+                add({.operation = range->operation, .bytes = bytes}, waiting.correlation, waiting.rank);
+        }
     }
     waiting_.clear();
 }

@@ -195,6 +195,8 @@ void KinetoRows::range(const TraceEvent& event, EventCategory what, const Times&
         if (profiler_step(name)) actors_.tell_step(row.global_tid);
         if (event.has(EventKey::collective) && row.external_id != 0)
             collectives_.operation(event, row.external_id, rank);
+        if (row.detail != StringId::empty)
+            collectives_.range(name, text_, row.global_tid, times.start, times.end);
     }
     row.external_id = rank_id(rank, row.external_id);
     if (ours_ && event.has(EventKey::shardscope)) {
@@ -214,6 +216,7 @@ void KinetoRows::call(const TraceEvent& event, EventCategory what, const Times& 
     const std::int64_t process = row.global_tid & ~std::int64_t{0xFFFFFF};
     many_processes_ = many_processes_ || (process_ != 0 && process_ != process);
     process_ = process;
+    collectives_.call(row.global_tid, times.start, row.correlation);
     sink_.add(row);
 }
 

@@ -101,8 +101,10 @@ std::string csv_text(const ExecutionSummary& summary) {
         for (int c = 0; c < kTimeCategories; ++c) {
             if (!summary.has(static_cast<TimeCategory>(c))) continue;
             const auto at = static_cast<std::size_t>(c);
-            rows.push_back({whole(rank.rank), steps, text(kTimeCategoryNames[at]), rank.average_us[at],
-                            rank.percent(static_cast<TimeCategory>(c))});
+            const bool known = rank.knows(static_cast<TimeCategory>(c));
+            rows.push_back({whole(rank.rank), steps, text(kTimeCategoryNames[at]),
+                            known ? Cell(rank.average_us[at]) : Cell(),
+                            known ? Cell(rank.percent(static_cast<TimeCategory>(c))) : Cell()});
         }
     }
     return csv_text(columns({"rank", "steps", "category", "us", "percent"}), rows);
@@ -216,9 +218,10 @@ std::string csv_text(const CollectivesReport& report) {
     Rows rows;
     for (const RankCollectives& rank : report.ranks) {
         for (const OperationStats& o : rank.operations) {
-            rows.push_back({whole(rank.rank), text(name(o.operation)), o.count, o.bytes, o.us, o.transfer_us,
-                            o.waiting_us, o.exposed_us, o.algbw_gbps, o.busbw_gbps, o.count_per_step,
-                            o.bytes_per_step, o.us_per_step});
+            rows.push_back({whole(rank.rank), text(name(o.operation)), o.count, known(o.bytes), o.us,
+                            o.transfer_us, o.waiting_us, o.on_host ? Cell() : Cell(o.exposed_us),
+                            known(o.algbw_gbps), known(o.busbw_gbps), o.count_per_step,
+                            o.bytes > 0 ? Cell(o.bytes_per_step) : Cell(), o.us_per_step});
         }
     }
     return csv_text(

@@ -9,6 +9,7 @@
 
 #include "traces/report/formats.h"
 #include "traces/report/hosts.h"
+#include "traces/report/json_parts.h"
 #include "traces/report/units.h"
 
 namespace shardscope::traces {
@@ -71,7 +72,8 @@ std::string ranks_table(const DistributedReport& report, std::size_t width) {
              mean_us(r.parts.overlapped, r.steps), mean_us(r.parts.exposed_communication, r.steps),
              mean_us(r.parts.other, r.steps),
              grouped(mean(r.collectives), r.collectives % std::max<std::int64_t>(r.steps, 1) == 0 ? 0 : 2),
-             mb(mean(r.bytes)), mean_us(r.transfer_ns, r.steps), mean_us(r.ns - r.transfer_ns, r.steps)});
+             known_mb(mean(r.bytes)), mean_us(r.transfer_ns, r.steps),
+             mean_us(r.ns - r.transfer_ns, r.steps)});
     }
     const std::string of = report.stepped ? "Mean of a step" : "The whole trace, which names no steps,";
     return of + " by rank; times in us, MB = 2^20 bytes of the full buffers\n" + table.text(width);
@@ -85,13 +87,11 @@ std::string traffic_table(const DistributedReport& report, GroupNames& groups, s
                   "Wait/part", "algbw", "busbw"});
     std::size_t shown = 0;
     for (const Traffic& t : report.traffic) {
-        const bool bandwidth = t.algbw_gbps > 0;
         if (shown++ >= kShownTraffic) continue;
         table.row({std::string(name(t.operation)), groups[t.group],
                    t.group_size > 0 ? std::to_string(t.group_size) : "-", where(t.nodes),
-                   class_name(t.size_class), grouped(t.count), t.bytes > 0 ? mb(t.bytes) : "-",
-                   us(micro(t.transfer_ns)), mean_us(t.waiting_ns, t.parts),
-                   bandwidth ? grouped(t.algbw_gbps, 2) : "-", bandwidth ? grouped(t.busbw_gbps, 2) : "-"});
+                   class_name(t.size_class), grouped(t.count), known_mb(t.bytes), us(micro(t.transfer_ns)),
+                   mean_us(t.waiting_ns, t.parts), known_rate(t.algbw_gbps, 2), known_rate(t.busbw_gbps, 2)});
     }
     std::string text =
         "\nTraffic: each collective once; wait of one rank's part in us; GB/s = 10^9 bytes/s\n" +
@@ -110,9 +110,9 @@ std::string slow_table(const DistributedReport& report, GroupNames& groups, std:
     for (std::size_t i = 0; i < std::min(kShownSlow, report.slowest.size()); ++i) {
         const SlowCollective& s = report.slowest[i];
         table.row({std::string(name(s.operation)), groups[s.group],
-                   s.sequence >= 0 ? grouped(s.sequence) : "-", milliseconds(s.start_ns),
-                   s.bytes > 0 ? mb(s.bytes) : "-", std::to_string(s.ranks), us(micro(s.transfer_ns)),
-                   us(micro(s.longest_ns)), us(micro(s.waiting_ns)), std::to_string(s.last_rank)});
+                   s.sequence >= 0 ? grouped(s.sequence) : "-", milliseconds(s.start_ns), known_mb(s.bytes),
+                   std::to_string(s.ranks), us(micro(s.transfer_ns)), us(micro(s.longest_ns)),
+                   us(micro(s.waiting_ns)), std::to_string(s.last_rank)});
     }
     return "\nWhere ranks waited most: the sum over ranks, and who came last\n" + table.text(width);
 }
@@ -131,9 +131,9 @@ std::string table_text(const DistributedReport& report, std::size_t width) {
         report.hosts, [&](std::int64_t group) { return groups[group]; }, width);
     if (!report.slowest.empty()) text += slow_table(report, groups, width);
     if (report.without_metadata > 0) {
-        text += fmt::format(
-            "\n{} known by their kernels alone: counterparts by order within the operation, no sizes.\n",
-            collectives_are(report.without_metadata));
+        text += fmt::format("\n{} known by {} alone: counterparts by order within the operation, no sizes.\n",
+                            collectives_are(report.without_metadata),
+                            report.without_metadata == 1 ? "its kernel" : "their kernels");
     }
     if (report.unmatched > 0) {
         text +=
@@ -157,7 +157,7 @@ std::string json_text(const DistributedReport& report) {
                          {"overlap_percent",
                           r.parts.communication() > 0 ? Json(r.parts.overlap_percent()) : Json(nullptr)},
                          {"collectives", r.collectives},
-                         {"bytes", r.bytes},
+                         {"bytes", known_or_null(r.bytes)},
                          {"us", micro(r.ns)},
                          {"transfer_us", micro(r.transfer_ns)},
                          {"waiting_us", micro(r.ns - r.transfer_ns)}});
@@ -169,19 +169,19 @@ std::string json_text(const DistributedReport& report) {
                            {"nodes", t.nodes > 0 ? Json(t.nodes) : Json(nullptr)},
                            {"size", class_name(t.size_class)},
                            {"count", t.count},
-                           {"bytes", t.bytes},
+                           {"bytes", known_or_null(t.bytes)},
                            {"transfer_us", micro(t.transfer_ns)},
                            {"waiting_us", micro(t.waiting_ns)},
                            {"parts", t.parts},
                            {"unmatched", t.unmatched},
-                           {"algbw_gbps", t.algbw_gbps},
-                           {"busbw_gbps", t.busbw_gbps}});
+                           {"algbw_gbps", known_or_null(t.algbw_gbps)},
+                           {"busbw_gbps", known_or_null(t.busbw_gbps)}});
     }
     for (const SlowCollective& s : report.slowest) {
         slowest.push_back({{"name", name(s.operation)},
                            {"group", s.group == -1 ? Json(nullptr) : Json(s.group)},
                            {"sequence", s.sequence >= 0 ? Json(s.sequence) : Json(nullptr)},
-                           {"bytes", s.bytes},
+                           {"bytes", known_or_null(s.bytes)},
                            {"ranks", s.ranks},
                            {"start_ns", s.start_ns},
                            {"transfer_us", micro(s.transfer_ns)},
@@ -205,8 +205,8 @@ std::string csv_text(const DistributedReport& report) {
     for (const Traffic& t : report.traffic) {
         rows.push_back({std::string(name(t.operation)), t.group == -1 ? Cell{} : Cell{t.group},
                         std::int64_t{t.group_size}, t.nodes > 0 ? Cell{std::int64_t{t.nodes}} : Cell{},
-                        class_name(t.size_class), t.count, t.bytes, micro(t.transfer_ns), micro(t.waiting_ns),
-                        t.parts, t.unmatched, t.algbw_gbps, t.busbw_gbps});
+                        class_name(t.size_class), t.count, known(t.bytes), micro(t.transfer_ns),
+                        micro(t.waiting_ns), t.parts, t.unmatched, known(t.algbw_gbps), known(t.busbw_gbps)});
     }
     return csv_text(columns, rows);
 }

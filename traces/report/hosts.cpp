@@ -59,10 +59,9 @@ std::string traffic_table(const HostsReport& report, std::size_t width) {
                     2);
     table.header({"Hosts", "Operation", "Count", "MB", "Transfer (us)", "Waiting (us)", "algbw", "busbw"});
     for (const HostTraffic& t : report.traffic) {
-        const bool bandwidth = t.algbw_gbps > 0;
-        table.row({name(t.where), std::string(name(t.operation)), grouped(t.count),
-                   t.bytes > 0 ? mb(t.bytes) : "-", us(to_us(t.transfer_ns)), us(to_us(t.waiting_ns)),
-                   bandwidth ? grouped(t.algbw_gbps, 2) : "-", bandwidth ? grouped(t.busbw_gbps, 2) : "-"});
+        table.row({name(t.where), std::string(name(t.operation)), grouped(t.count), known_mb(t.bytes),
+                   us(to_us(t.transfer_ns)), us(to_us(t.waiting_ns)), known_rate(t.algbw_gbps, 2),
+                   known_rate(t.busbw_gbps, 2)});
     }
     return "\nTraffic of groups within a host and between hosts: each collective once, full buffers\n" +
            table.text(width);
@@ -109,7 +108,7 @@ std::string groups_text(const HostsReport& report, const GroupText& group, std::
     for (std::size_t i = 0; i < std::min(kShownGroups, report.groups.size()); ++i) {
         const RankGroup& g = report.groups[i];
         table.row({group(g.group), ranks_of(g), g.hosts > 0 ? std::to_string(g.hosts) : "-",
-                   grouped(g.collectives), g.bytes > 0 ? mb(g.bytes) : "-"});
+                   grouped(g.collectives), known_mb(g.bytes)});
     }
     std::string text = "\nGroups: the ranks that have collectives of them\n" + table.text(width);
     if (report.groups.size() > kShownGroups) {
@@ -164,17 +163,17 @@ Json hosts_json(const HostsReport& report) {
                           {"ranks", g.ranks},
                           {"hosts", g.hosts > 0 ? Json(g.hosts) : Json(nullptr)},
                           {"collectives", g.collectives},
-                          {"bytes", g.bytes}});
+                          {"bytes", known_or_null(g.bytes)}});
     }
     for (const HostTraffic& t : report.traffic) {
         traffic.push_back({{"hosts", name(t.where)},
                            {"name", name(t.operation)},
                            {"count", t.count},
-                           {"bytes", t.bytes},
+                           {"bytes", known_or_null(t.bytes)},
                            {"transfer_us", to_us(t.transfer_ns)},
                            {"waiting_us", to_us(t.waiting_ns)},
-                           {"algbw_gbps", t.algbw_gbps},
-                           {"busbw_gbps", t.busbw_gbps}});
+                           {"algbw_gbps", known_or_null(t.algbw_gbps)},
+                           {"busbw_gbps", known_or_null(t.busbw_gbps)}});
     }
     Json clocks = nullptr;
     if (report.clocks) {

@@ -128,8 +128,9 @@ std::string html_summary(const ReportedRun& run) {
         for (std::size_t c = 0; c < kTimeCategoryNames.size(); ++c) {
             std::vector<std::string> cells = {std::string(kTimeCategoryNames[c])};
             for (std::size_t r = first; r < last; ++r) {
-                cells.push_back(us(ranks[r].average_us[c]));
-                cells.push_back(percent(ranks[r].average_us[c], ranks[r].average_step_us));
+                const bool known = ranks[r].knows(static_cast<TimeCategory>(c));
+                cells.push_back(known ? us(ranks[r].average_us[c]) : "-");
+                cells.push_back(known ? percent(ranks[r].average_us[c], ranks[r].average_step_us) : "-");
             }
             table.row(cells);
         }
@@ -158,12 +159,9 @@ std::string html_collectives(const ReportedRun& run) {
         for (std::size_t r = first; r < last; ++r) {
             if (ranks.size() > 1) table.row({fmt::format("Rank {}", ranks[r].rank)}, "group");
             for (const OperationStats& stats : ranks[r].operations) {
-                const auto rate = [&](double value) {
-                    return stats.bytes > 0 ? grouped(value, 3) : std::string("-");
-                };
-                table.row({std::string(name(stats.operation)), grouped(stats.count), mb(stats.bytes),
-                           us(stats.us), us(stats.waiting_us), us(stats.exposed_us), rate(stats.algbw_gbps),
-                           rate(stats.busbw_gbps)});
+                table.row({std::string(name(stats.operation)), grouped(stats.count), known_mb(stats.bytes),
+                           us(stats.us), us(stats.waiting_us), stats.on_host ? "-" : us(stats.exposed_us),
+                           known_rate(stats.algbw_gbps, 3), known_rate(stats.busbw_gbps, 3)});
             }
         }
         return table.html();

@@ -3,6 +3,7 @@
 
 #include "traces/report/formats.h"
 #include "traces/report/hosts.h"
+#include "traces/report/json_parts.h"
 
 namespace shardscope::traces {
 namespace {
@@ -160,15 +161,16 @@ Json module_json(const ModuleNode& node) {
 Json operation_json(const OperationStats& o) {
     return {{"name", std::string(name(o.operation))},
             {"count", o.count},
-            {"bytes", o.bytes},
+            {"bytes", known_or_null(o.bytes)},
             {"us", o.us},
             {"transfer_us", o.transfer_us},
             {"waiting_us", o.waiting_us},
-            {"exposed_us", o.exposed_us},
-            {"algbw_gbps", o.algbw_gbps},
-            {"busbw_gbps", o.busbw_gbps},
+            {"exposed_us", o.on_host ? Json(nullptr) : Json(o.exposed_us)},
+            {"on", o.on_host ? "host" : "device"},
+            {"algbw_gbps", known_or_null(o.algbw_gbps)},
+            {"busbw_gbps", known_or_null(o.busbw_gbps)},
             {"count_per_step", o.count_per_step},
-            {"bytes_per_step", o.bytes_per_step},
+            {"bytes_per_step", o.bytes > 0 ? Json(o.bytes_per_step) : Json(nullptr)},
             {"us_per_step", o.us_per_step}};
 }
 
@@ -199,8 +201,10 @@ std::string json_text(const ExecutionSummary& summary) {
         for (int c = 0; c < kTimeCategories; ++c) {
             if (!summary.has(static_cast<TimeCategory>(c))) continue;
             const auto at = static_cast<std::size_t>(c);
+            const bool known = rank.knows(static_cast<TimeCategory>(c));
             categories[std::string(kTimeCategoryNames[at])] = {
-                {"us", rank.average_us[at]}, {"percent", rank.percent(static_cast<TimeCategory>(c))}};
+                {"us", known ? Json(rank.average_us[at]) : Json(nullptr)},
+                {"percent", known ? Json(rank.percent(static_cast<TimeCategory>(c))) : Json(nullptr)}};
         }
         Json json = {{"rank", rank.rank},
                      {"steps", rank.steps.size()},
@@ -216,7 +220,8 @@ std::string json_text(const ExecutionSummary& summary) {
             Json ns = Json::object();
             for (std::size_t c = 0; c < step.ns.size(); ++c)
                 if (summary.has(static_cast<TimeCategory>(c)))
-                    ns[std::string(kTimeCategoryNames[c])] = step.ns[c];
+                    ns[std::string(kTimeCategoryNames[c])] =
+                        rank.knows(static_cast<TimeCategory>(c)) ? Json(step.ns[c]) : Json(nullptr);
             per_step.push_back({{"step", step.number},
                                 {"start_ns", step.window_start},
                                 {"end_ns", step.window_end},

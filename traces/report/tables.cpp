@@ -13,11 +13,6 @@
 namespace shardscope::traces {
 namespace {
 
-// A bandwidth means nothing where no bytes are known (a barrier, a kernel without metadata).
-std::string bandwidth(double gbps, std::int64_t bytes) {
-    return bytes > 0 ? grouped(gbps, 3) : "-";
-}
-
 // --- modules -----------------------------------------------------------------------------------------
 
 struct ModuleColumn {
@@ -108,8 +103,9 @@ std::string table_text(const ExecutionSummary& summary, std::size_t width) {
                    percent(rank.average_step_us, rank.average_step_us)});
         for (std::size_t c = 0; c < rank.average_us.size(); ++c) {
             if (!summary.has(static_cast<TimeCategory>(c))) continue;
-            table.row({std::string(kTimeCategoryNames[c]), us(rank.average_us[c]),
-                       percent(rank.average_us[c], rank.average_step_us)});
+            const bool known = rank.knows(static_cast<TimeCategory>(c));
+            table.row({std::string(kTimeCategoryNames[c]), known ? us(rank.average_us[c]) : "-",
+                       known ? percent(rank.average_us[c], rank.average_step_us) : "-"});
         }
         text += table.text(width);
     }
@@ -160,28 +156,37 @@ std::string table_text(const CollectivesReport& report, std::size_t width) {
     TextTable table(align, 2);
     table.header(header);
     std::int64_t rows = 0, unmatched = 0;
+    bool on_host = false;
     for (const RankCollectives& rank : report.ranks) {
         unmatched += rank.unmatched;
         for (const OperationStats& o : rank.operations) {
             ++rows;
+            on_host = on_host || o.on_host;
             std::vector<std::string> cells = {std::to_string(rank.rank),
                                               std::string(name(o.operation)),
                                               grouped(o.count),
-                                              mb(o.bytes),
+                                              known_mb(o.bytes),
                                               us(o.us),
                                               us(o.transfer_us),
                                               us(o.waiting_us),
-                                              us(o.exposed_us),
-                                              bandwidth(o.algbw_gbps, o.bytes),
-                                              bandwidth(o.busbw_gbps, o.bytes),
+                                              o.on_host ? "-" : us(o.exposed_us),
+                                              known_rate(o.algbw_gbps, 3),
+                                              known_rate(o.busbw_gbps, 3),
                                               grouped(o.count_per_step, 2),
-                                              mb(o.bytes_per_step)};
+                                              o.bytes > 0 ? mb(o.bytes_per_step) : "-"};
             cells.resize(header.size());
             table.row(std::move(cells));
         }
     }
     if (rows == 0) return "No collectives.\n";
     std::string text = "MB = 2^20 bytes of the full buffer, GB = 10^9 bytes\n" + table.text(width);
+    if (on_host) {
+        text += paragraph(
+            "Host threads (Gloo, MPI) carried these out: the times are theirs, and what compute hides of "
+            "them is "
+            "not known.",
+            width);
+    }
     if (unmatched > 0) {
         text += fmt::format("{} without a counterpart on another rank: the whole time counts as transfer.\n",
                             collectives_are(unmatched));

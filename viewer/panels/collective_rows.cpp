@@ -103,7 +103,7 @@ std::shared_ptr<const CellTable> operation_table(const traces::RankCollectives& 
                                    us_cell(o.us),
                                    us_cell(o.transfer_us),
                                    us_cell(o.waiting_us),
-                                   us_cell(o.exposed_us),
+                                   o.on_host ? no_cell() : us_cell(o.exposed_us),
                                    rate_cell(o.algbw_gbps),
                                    rate_cell(o.busbw_gbps)};
         if (stepped) {

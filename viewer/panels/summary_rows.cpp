@@ -43,6 +43,11 @@ void category_columns(const ExecutionSummary& summary, std::vector<TableColumn>&
     }
 }
 
+// "-" where the category is a device's and nothing is recorded on one.
+CellTable::Cell category_cell(const RankSummary& rank, std::size_t category, double us) {
+    return rank.knows(static_cast<TimeCategory>(category)) ? us_cell(us) : no_cell();
+}
+
 constexpr const char* kWindow =
     "from the end of the device work before it to the end of its own, so that a step that the host runs "
     "ahead "
@@ -60,8 +65,8 @@ std::shared_ptr<const TableModel> category_times(const ExecutionSummary& summary
                 percent_cell(rank.average_step_us > 0 ? 100 : 0)});
     for (const std::size_t c : categories_of(summary)) {
         const auto category = static_cast<TimeCategory>(c);
-        table->add({text_cell(traces::kTimeCategoryNames[c]), us_cell(rank.average_us[c]),
-                    percent_cell(rank.percent(category))},
+        table->add({text_cell(traces::kTimeCategoryNames[c]), category_cell(rank, c, rank.average_us[c]),
+                    rank.knows(category) ? percent_cell(rank.percent(category)) : no_cell()},
                    time_category_color(category));
     }
     return table;
@@ -104,7 +109,7 @@ std::shared_ptr<const TableModel> step_times(const ExecutionSummary& summary, co
             cells.push_back(us_cell(static_cast<double>(detail.host_end - detail.host_start) * 1e-3));
         }
         for (const std::size_t c : categories_of(summary))
-            cells.push_back(us_cell(static_cast<double>(step.ns[c]) * 1e-3));
+            cells.push_back(category_cell(rank, c, static_cast<double>(step.ns[c]) * 1e-3));
         if (told)
             cells.push_back(percent_cell(
                 window > 0 ? 100 * static_cast<double>(details->steps[i].device_busy) / window : 0));
@@ -129,7 +134,8 @@ std::shared_ptr<const TableModel> rank_times(const ExecutionSummary& summary) {
         std::vector<CellTable::Cell> cells = {count_cell(rank.rank),
                                               count_cell(static_cast<std::int64_t>(rank.steps.size())),
                                               us_cell(rank.average_step_us)};
-        for (const std::size_t c : categories_of(summary)) cells.push_back(us_cell(rank.average_us[c]));
+        for (const std::size_t c : categories_of(summary))
+            cells.push_back(category_cell(rank, c, rank.average_us[c]));
         table->add(std::move(cells));
     }
     return table;

@@ -86,10 +86,10 @@ std::string copy_rate(std::int64_t bytes, std::int64_t ns) {
 void describe_collective(const traces::Trace& trace, std::size_t i, std::int64_t ns, Rows& rows) {
     const traces::Collectives& c = trace.collectives;
     rows.put("operation", std::string(traces::name(c.operation[i])));
-    rows.put("bytes", both_sizes(c.bytes[i]));
+    if (c.bytes[i] > 0) rows.put("bytes", both_sizes(c.bytes[i]));  // 0: not known, or a barrier
     if (c.padding[i] > 0) rows.put("of that padding", both_sizes(c.padding[i]));
     rows.put("bytes / duration", copy_rate(c.bytes[i], ns));
-    rows.put("sequence number", fmt::format("{}", c.sequence[i]));
+    if (c.sequence[i] >= 0) rows.put("sequence number", fmt::format("{}", c.sequence[i]));
     rows.put("group", c.group_size[i] > 0 ? fmt::format("{} ({} ranks)", c.group[i], c.group_size[i])
                                           : fmt::format("{}", c.group[i]));
     rows.put("unit", unit_text(trace, c.unit[i]));

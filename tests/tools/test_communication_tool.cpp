@@ -1,0 +1,238 @@
+// Drives the real shardscope-trace on small traces of communication in which every figure is known.
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/run_command.h"
+#include "tests/traces/kineto_text.h"
+#include "tests/traces/temporary_folder.h"
+#include "traces/store/sqlite.h"
+
+namespace shardscope::tools {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class CommunicationTool : public ::testing::Test {
+  protected:
+    static Outcome tool(std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), SHARDSCOPE_TRACE);
+        return run_command(arguments);
+    }
+    static std::string text_of(const std::vector<std::string>& arguments) {
+        const Outcome outcome = tool(arguments);
+        EXPECT_EQ(outcome.status, 0) << outcome.err;
+        return outcome.out;
+    }
+    static json json_of(std::vector<std::string> arguments) {
+        arguments.insert(arguments.end(), {"--format", "json"});
+        return json::parse(text_of(arguments), nullptr, false);
+    }
+    std::string file(const std::string& name, const std::string& content) const {
+        std::ofstream(folder_ / name, std::ios::binary) << content;
+        return folder_ / name;
+    }
+
+    TemporaryFolder folder_;
+};
+
+// One launch of a captured graph, so one correlation id: a gemm of 100 us, an all-reduce of 40 us and a relu
+// of 20 us, one after the other. Kineto writes the collective's arguments on its kernel.
+class CapturedGraph : public CommunicationTool {
+  protected:
+    static std::string kernel(const char* name, int at, int took, const char* more = "") {
+        return std::string(R"(,{"ph": "X", "cat": "kernel", "pid": 0, "tid": 7, "name": ")") + name +
+               R"(", "ts": )" + std::to_string(at) + R"(, "dur": )" + std::to_string(took) +
+               R"(, "args": {"device": 0, "stream": 7, "correlation": 9, "graph id": 3)" + more + "}}";
+    }
+    CapturedGraph()
+        : trace_(file(
+              "graph.json",
+              traces::kineto(
+                  R"({"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "pid": 42, "tid": 43, "ts": 100, "dur": 30},
+{"ph": "X", "cat": "cuda_runtime", "name": "cudaGraphLaunch", "pid": 42, "tid": 43, "ts": 105, "dur": 10, "args": {"correlation": 9}})" +
+                  kernel("gemm", 120, 100) +
+                  kernel(
+                      "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 220, 40,
+                      R"(, "Collective name": "allreduce", "dtype": "Float", "In msg nelems": 1000, "Out msg nelems": 1000, "Group size": 2, "Seq": 17, "Process Group Name": "0")") +
+                  kernel("relu", 260, 20)))) {}
+
+    std::string trace_;
+};
+
+TEST_F(CapturedGraph, CountsItsComputeKernelsAsComputation) {
+    const json categories = json_of({"summary", trace_})["ranks"][0]["categories"];
+    EXPECT_DOUBLE_EQ(categories["Kernel"]["us"], 120);
+    EXPECT_DOUBLE_EQ(categories["Communication"]["us"], 40);
+
+    const json operations = json_of({"collectives", trace_})["ranks"][0]["operations"];
+    ASSERT_EQ(operations.size(), 1U) << operations;
+    EXPECT_EQ(operations[0]["name"], "all_reduce");
+    EXPECT_EQ(operations[0]["count"], 1);
+    EXPECT_EQ(operations[0]["bytes"], 4000);
+    EXPECT_DOUBLE_EQ(operations[0]["us"], 40);
+
+    const json path = json_of({"critical-path", trace_});
+    const json& parts = path["ranks"][0]["parts"];
+    EXPECT_DOUBLE_EQ(parts["compute"]["us"], 120) << path;
+    EXPECT_DOUBLE_EQ(parts["communication"]["us"], 40) << path;
+    EXPECT_THAT(text_of({"critical-path", trace_}), Not(HasSubstr("gemm  Communication")));
+}
+
+TEST_F(CapturedGraph, HasOneCollectiveInSql) {
+    const std::string imported = folder_ / "graph.sqlite";
+    ASSERT_EQ(tool({"import", trace_, "-o", imported}).status, 0);
+    for (const std::string& of : {trace_, imported}) {
+        const json rows =
+            json_of({"query", of, "SELECT operation, bytes, duration_ns, stream FROM collectives"});
+        EXPECT_EQ(rows["rows"].dump(), R"([["all_reduce",4000,40000,7]])") << of;
+        const json kernels = json_of({"query", of, "SELECT name FROM kernels WHERE communication"});
+        EXPECT_EQ(kernels["rows"].dump(), R"([["ncclDevKernel_AllReduce_Sum_f32_RING_LL"]])") << of;
+    }
+    // What was imported says the same of itself.
+    EXPECT_DOUBLE_EQ(json_of({"summary", imported})["ranks"][0]["categories"]["Communication"]["us"], 40);
+}
+
+TEST_F(CapturedGraph, IsExportedWithOneCollective) {
+    const std::string imported = folder_ / "graph.sqlite", exported = folder_ / "again.json";
+    ASSERT_EQ(tool({"import", trace_, "-o", imported}).status, 0);
+    for (const std::string& of : {trace_, imported}) {
+        ASSERT_EQ(tool({"export", of, "--to", "chrome", "-o", exported, "--overwrite"}).status, 0);
+        std::ifstream read(exported);
+        int collectives = 0, kernels = 0;
+        const json again = json::parse(read);
+        for (const json& event : again["traceEvents"]) {
+            if (event.value("cat", "") != "kernel") continue;
+            ++kernels;
+            const bool collective = event["args"].contains("Collective name");
+            collectives += collective;
+            EXPECT_EQ(collective, event["name"].get<std::string>().starts_with("nccl")) << event;
+        }
+        EXPECT_EQ(collectives, 1);
+        EXPECT_EQ(kernels, 3);
+    }
+}
+
+TEST_F(CapturedGraph, IsNotAdvisedToCommunicateLess) {
+    // 40 us of 180 us communicate: 22 %, not the 72 % of gemm and all-reduce together.
+    const std::string advice = text_of({"advice", trace_});
+    EXPECT_THAT(advice, HasSubstr("40.0 us of each step (22.2 %)"));
+    EXPECT_THAT(advice, Not(HasSubstr("140.0 us of each step")));
+}
+
+TEST_F(CommunicationTool, CheckFindsBytesThatNothingMoves) {
+    const std::string database = folder_ / "big.sqlite";
+    const std::string trace = file(
+        "one.json",
+        traces::kineto(
+            R"({"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 7, "ts": 10, "dur": 5, "args": {"device": 0, "stream": 7, "correlation": 9, "Collective name": "allreduce", "dtype": "Float", "In msg nelems": 10, "Group size": 2}})"));
+    ASSERT_EQ(tool({"import", trace, "-o", database}).status, 0);
+    {
+        traces::Database opened(database, traces::Database::Mode::read_write);
+        opened.execute("UPDATE SHARD_COLLECTIVES SET bytes = 9000000000000000000");
+    }
+    const Outcome check = tool({"check", database});
+    EXPECT_EQ(check.status, 1);
+    EXPECT_THAT(check.out, HasSubstr("1 event is left out"));
+    EXPECT_THAT(text_of({"collectives", database}), Not(HasSubstr("-8")));
+}
+
+// Two ranks of a job on processors: PyTorch records Gloo's collectives as ranges of Gloo's threads, with the
+// tensor that a rank gives; the operator that asked for a gather took both buffers. One step of 1,000 us.
+class GlooJob : public CommunicationTool {
+  protected:
+    static std::string rank(int number, int gather_us) {
+        const std::string thread = R"("pid": )" + std::to_string(100 + number) + R"(, "tid": )";
+        const std::string main = thread + std::to_string(100 + number), gloo = thread + "900";
+        const auto range = [](const std::string& on, const char* cat, const char* name, int at, int took,
+                              const std::string& args) {
+            return R"({"ph": "X", )" + on + R"(, "cat": ")" + cat + R"(", "name": ")" + name +
+                   R"(", "ts": )" + std::to_string(at) + R"(, "dur": )" + std::to_string(took) +
+                   R"(, "args": {)" + args + "}},\n";
+        };
+        return traces::kineto(
+            range(main, "user_annotation", "ProfilerStep#1", 1000, 1000, "") +
+                range(main, "cpu_op", "c10d::_allgather_base_", 1010, 20,
+                      R"("Input Dims": [[2000], [1000], []], "Input type": ["float", "float", ""])") +
+                range(gloo, "cpu_op", "gloo:all_gather", 1100, gather_us,
+                      R"("Input Dims": [[1000]], "Input type": ["float"])") +
+                range(gloo, "cpu_op", "gloo:all_reduce", 1700, 50,
+                      R"("Input Dims": [[500]], "Input type": ["float"])") +
+                R"({"ph": "i", "s": "t", "name": "[memory]", )" + main +
+                R"(, "ts": 1200, "args": {"Device Type": 0, "Device Id": -1, "Addr": 64, "Bytes": 4096, "Total Allocated": 4096}})",
+            R"("distributedInfo": {"backend": "gloo", "rank": )" + std::to_string(number) +
+                R"(, "world_size": 2},)");
+    }
+    GlooJob() {
+        std::filesystem::create_directory(std::string(folder_ / "job"));
+        file("job/rank0.json", rank(0, 400));
+        file("job/rank1.json", rank(1, 300));
+    }
+    std::string job_ = folder_ / "job";
+};
+
+TEST_F(GlooJob, ListsTheCollectivesOfItsHostThreads) {
+    const json ranks = json_of({"collectives", job_})["ranks"];
+    ASSERT_EQ(ranks.size(), 2U);
+    const json& operations = ranks[0]["operations"];
+    ASSERT_EQ(operations.size(), 2U) << operations;
+    const json& gather = operations[0]["name"] == "all_gather" ? operations[0] : operations[1];
+    const json& reduce = operations[0]["name"] == "all_gather" ? operations[1] : operations[0];
+    EXPECT_EQ(gather["on"], "host");
+    EXPECT_EQ(gather["count"], 1);
+    EXPECT_EQ(gather["bytes"], 8000);  // gathered: 2,000 floats
+    EXPECT_DOUBLE_EQ(gather["us"], 400);
+    EXPECT_DOUBLE_EQ(gather["transfer_us"], 300);  // of rank 1
+    EXPECT_DOUBLE_EQ(gather["waiting_us"], 100);
+    EXPECT_TRUE(gather["exposed_us"].is_null());
+    EXPECT_EQ(reduce["name"], "all_reduce");
+    EXPECT_EQ(reduce["bytes"], 2000);
+    EXPECT_TRUE(reduce["busbw_gbps"].is_null()) << "the number of ranks is not in the range";
+    EXPECT_THAT(text_of({"collectives", job_}), HasSubstr("Gloo"));
+}
+
+TEST_F(GlooJob, HasNoZeroesOfADevice) {
+    for (const char* verb : {"overlap", "temporal", "idle", "kernels", "units", "distributed"}) {
+        EXPECT_THAT(text_of({verb, job_}), HasSubstr("Nothing is recorded on a device")) << verb;
+        EXPECT_TRUE(json_of({verb, job_})["ranks"].empty()) << verb;
+        EXPECT_EQ(tool({verb, job_, "--format", "csv"}).status, 0) << verb;
+    }
+}
+
+TEST_F(GlooJob, IsSummedUpWithoutTimesOfADevice) {
+    const json rank = json_of({"summary", job_})["ranks"][0];
+    for (const char* category : {"Kernel", "Memcpy", "Memset", "Communication"}) {
+        EXPECT_TRUE(rank["categories"][category]["us"].is_null()) << category;
+        EXPECT_TRUE(rank["per_step"][0]["categories_ns"][category].is_null()) << category;
+    }
+    EXPECT_GT(rank["categories"]["CPU Exec"]["us"], 0);
+    const std::string text = text_of({"summary", job_});
+    const std::string line =
+        text.substr(text.find("Kernel"), text.find('\n', text.find("Kernel")) - text.find("Kernel"));
+    EXPECT_THAT(line, HasSubstr("-"));
+    EXPECT_THAT(line, Not(HasSubstr("0.0")));
+}
+
+TEST_F(GlooJob, ShowsTheHostsMemory) {
+    const json memory = json_of({"memory", job_})["ranks"][0];
+    EXPECT_EQ(memory["space"], "host");
+    EXPECT_EQ(memory["peak_bytes"], 4096);
+    EXPECT_THAT(text_of({"memory", job_}), HasSubstr("Allocated host memory"));
+    EXPECT_EQ(json_of({"memory", job_, "--space", "device"})["ranks"][0]["space"], "device");
+}
+
+TEST_F(GlooJob, IsCheckedAsAFolder) {
+    const Outcome check = tool({"check", job_});
+    EXPECT_EQ(check.status, 0) << check.out << check.err;
+    EXPECT_EQ(tool({"check", "--finalize", job_}).status, 2);
+}
+
+}  // namespace
+}  // namespace shardscope::tools
