@@ -58,7 +58,8 @@ std::int64_t bytes_of_units(const json& rank) {
     return bytes;
 }
 
-// What a newcomer opens first has everything that a trace has today: a prediction for each unit, and that it holds.
+// What a newcomer opens first has everything that a trace has today: a prediction for each unit, and that it
+// holds.
 TEST_P(SampleTrace, IsOfTheCurrentSchemaAndExplainsItsPeak) {
     EXPECT_EQ(ask("info").at("schema_version"), traces::kSchemaVersion);
     EXPECT_THAT(ask("info").at("device_note"), testing::HasSubstr("nothing of CUDA or NCCL ran"));

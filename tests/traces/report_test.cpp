@@ -344,7 +344,8 @@ TEST(Report, ExplanationCsvHasARowForEachPartAndStep) {
 }
 
 TEST(Report, EmptyResultsSaySo) {
-    EXPECT_EQ(render(ExecutionSummary(), Format::table), "No rank of this trace is selected, or it has none.\n");
+    EXPECT_EQ(render(ExecutionSummary(), Format::table),
+              "No rank of this trace is selected, or it has none.\n");
     EXPECT_EQ(render(ModuleView(), Format::table), "No rank of this trace is selected, or it has none.\n");
     EXPECT_EQ(render(MemoryReport(), Format::table), "No rank of this trace is selected, or it has none.\n");
     EXPECT_EQ(render(CollectivesReport{{RankCollectives()}}, Format::table), "No collectives.\n");

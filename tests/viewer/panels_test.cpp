@@ -57,8 +57,8 @@ TEST_F(PanelsTest, LongNamesOfRunsKeepBothEnds) {
     open({}, name.c_str());
     open({}, "other.sqlite");
     draw(*make_summary_panel());
-    EXPECT_THAT(item("app.trace"), AllOf(testing::StartsWith("worker0"), HasSubstr("..."),
-                                         testing::EndsWith(".gz")));
+    EXPECT_THAT(item("app.trace"),
+                AllOf(testing::StartsWith("worker0"), HasSubstr("..."), testing::EndsWith(".gz")));
 }
 
 TEST_F(PanelsTest, SummaryListsTheEightCategoriesAndTheMean) {

@@ -42,8 +42,8 @@ struct CollectivesReport {
 
 // Communication kernels without collective metadata (an Nsight export without NCCL's ranges, an old Kineto
 // trace) count under the operation that their name or the ranges around their launch tell, with their time
-// but no bytes; counterparts are found by order (matching.h). Ranks on whose devices nothing communicated have
-// the collectives of their host threads.
+// but no bytes; counterparts are found by order (matching.h). Ranks on whose devices nothing communicated
+// have the collectives of their host threads.
 CollectivesReport collectives_report(const Trace& trace, const Selection& selection = {});
 
 // One collective of one rank beside its counterparts on the other ranks.

@@ -39,11 +39,13 @@ std::string device_names(const Trace& trace) {
 std::string device_note(const Trace& trace) {
     const std::string_view device = trace.config_value("run.device");
     if (device == "cpu") {
-        return "The device is the trainer's own on the processor. Its kernels, streams, runtime calls and collectives have "
+        return "The device is the trainer's own on the processor. Its kernels, streams, runtime calls and "
+               "collectives have "
                "the names that CUDA and NCCL give such work; nothing of CUDA or NCCL ran.";
     }
     if (device == "sim") {
-        return "The device is simulated. Its kernels, streams, runtime calls and collectives have the names that CUDA and "
+        return "The device is simulated. Its kernels, streams, runtime calls and collectives have the names "
+               "that CUDA and "
                "NCCL give such work, and the times that a cost model gives them; nothing ran.";
     }
     return {};

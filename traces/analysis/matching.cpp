@@ -147,7 +147,7 @@ std::string lower(std::string_view text) {
 
 Operation operation_of_range(std::string_view name) {
     const bool spoken = name.starts_with("nccl") || name.starts_with("rccl") || name.starts_with("gloo:") ||
-                        name.starts_with("mpi:") ||                         name.starts_with("c10d::") || name.starts_with("FSDP::");
+                        name.starts_with("mpi:") || name.starts_with("c10d::") || name.starts_with("FSDP::");
     if (!spoken) return Operation::other;
     std::string text = lower(name.substr(0, 80));
     if (name.starts_with("FSDP::")) {
