@@ -20,10 +20,10 @@ constexpr std::int64_t kBlockRows = 65536;
 constexpr std::int64_t kRowsPerSample = 1024;
 constexpr std::int64_t kLongest = 4'000'000'000'000'000'000;  // ns; more is damage
 
-struct Place {
+struct TimedRow {
     std::int64_t time = 0, row = 0;
 };
-constexpr std::array kPlace = {ColumnOf<Place>::integer<&Place::row>("row")};
+constexpr std::array kTimedRow = {ColumnOf<TimedRow>::integer<&TimedRow::row>("row")};
 
 struct Window {  // both ends included
     std::int64_t first = 0, last = 0;
@@ -123,12 +123,12 @@ void copy_sorted(Database& database, const std::string& table, const std::vector
                  const TableSurvey& survey, std::int64_t rows_at_once, const RowsDone& done) {
     Statement find(database, fmt::format("SELECT rowid, \"{}\" FROM run.\"{}\" WHERE rowid BETWEEN ?1 AND ?2",
                                          time_column(columns), table));
-    RowFeed order(database, "order_of_rows", kPlace, sizeof(Place));
+    RowFeed order(database, "order_of_rows", kTimedRow, sizeof(TimedRow));
     Statement copy(database,
                    fmt::format("INSERT OR FAIL INTO main.\"{0}\" ({1}) SELECT {2} FROM order_of_rows o "
                                "CROSS JOIN run.\"{0}\" t WHERE t.rowid = o.row",
                                table, list(columns, ""), list(columns, "t.")));
-    std::vector<Place> places;
+    std::vector<TimedRow> places;
     for (const Window& window : windows_of(survey, rows_at_once)) {
         places.clear();
         for (const TableSurvey::Block& block : survey.blocks) {
@@ -141,7 +141,7 @@ void copy_sorted(Database& database, const std::string& table, const std::vector
             }
             find.reset();
         }
-        std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+        std::sort(places.begin(), places.end(), [](const TimedRow& a, const TimedRow& b) {
             return a.time != b.time ? a.time < b.time : a.row < b.row;
         });
         // In parts, so that a stop is heard.

@@ -32,10 +32,6 @@ bool is_optimizer_name(std::string_view text) {
            text.starts_with("clip_grad_norm_");
 }
 
-bool is_wrapper(std::string_view class_name) {
-    return class_name == "FullyShardedDataParallel" || class_name == "DistributedDataParallel";
-}
-
 bool is_wait(std::string_view call) {
     return call.find("Synchronize") != call.npos && call.find("Event") == call.npos
                ? true
@@ -48,6 +44,10 @@ bool is_event(std::string_view call) {
 }
 
 }  // namespace
+
+bool is_wrapper(std::string_view class_name) {
+    return class_name == "FullyShardedDataParallel" || class_name == "DistributedDataParallel";
+}
 
 HostRangeRoles::HostRangeRoles(const Trace& trace)
     : roles_(trace.ranges.size(), 0), node_(trace.ranges.size(), -1), forward_(trace.ranges.size(), -1) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "traces/analysis/intervals.h"
@@ -55,6 +56,9 @@ class HostRangeRoles {
     std::vector<std::uint8_t> roles_;
     std::vector<std::int32_t> node_, forward_;
 };
+
+// Whether modules of this class are wrappers of the model's own, FSDP1's or DDP's.
+bool is_wrapper(std::string_view class_name);
 
 class HostPoints {
   public:

@@ -27,7 +27,6 @@ using traces::StepWindow;
 using traces::Trace;
 
 constexpr std::size_t kMostSteps = 32;  // looked at; a median of more is the same
-constexpr double kNs = 1e-9;
 
 template <class T>
 T median(std::vector<T> values) {

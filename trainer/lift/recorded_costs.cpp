@@ -25,7 +25,6 @@ namespace {
 using traces::Operation;
 using traces::Trace;
 
-constexpr double kNs = 1e-9;
 // A range of PyTorch's takes some 10 us of its host. What FSDP or DDP took beyond this for each range of the
 // Plan is no range's, and stays whatever the sharding is.
 constexpr std::int64_t kMostOfRange = 50'000;  // ns

@@ -13,6 +13,8 @@
 
 namespace shardscope::trainer::lift {
 
+inline constexpr double kNs = 1e-9;  // s
+
 // Means over the middle half of the steps; of calls medians.
 struct RecordedFigures {
     EngineFigures engine;

@@ -29,10 +29,6 @@ std::string class_of(std::string_view name) {
     return std::string(number ? name.substr(0, mark) : name);
 }
 
-bool is_wrapper(std::string_view class_name) {
-    return class_name == "FullyShardedDataParallel" || class_name == "DistributedDataParallel";
-}
-
 }  // namespace
 
 // The last call of the root in the step, and where its backward is.
