@@ -63,9 +63,10 @@ TEST(Planner, ThreadsChangeNothing) {
 TEST(Planner, NothingBeatsTheFrontAndItBeatsAllOthers) {
     const auto rows = Planned("").search(kFew);
     const auto beats = [](const Row& a, const Row& b) {
-        const bool no_worse =
-            a.peak.bytes <= b.peak.bytes && a.seconds_per_sample() <= b.seconds_per_sample();
-        return no_worse && (a.peak.bytes < b.peak.bytes || a.seconds_per_sample() < b.seconds_per_sample());
+        const bool no_worse = a.peak.bytes <= b.peak.bytes && a.reserved <= b.reserved &&
+                              a.seconds_per_sample() <= b.seconds_per_sample();
+        return no_worse && (a.peak.bytes < b.peak.bytes || a.reserved < b.reserved ||
+                            a.seconds_per_sample() < b.seconds_per_sample());
     };
     int front = 0;
     for (const Row& row : rows) {
@@ -85,6 +86,55 @@ TEST(Planner, NothingBeatsTheFrontAndItBeatsAllOthers) {
     EXPECT_GE(front, 2);
     EXPECT_EQ(planner::fastest(rows)->front, true);
     EXPECT_EQ(planner::smallest(rows)->front, true);
+}
+
+Row timed_row(int number, std::int64_t peak, std::int64_t reserved, double seconds,
+              std::vector<Override> settings) {
+    Row row;
+    row.number = number;
+    row.outcome = Outcome::fits;
+    row.timed = true;
+    row.peak.bytes = peak;
+    row.reserved = reserved;
+    row.times.step = row.times.last_step = seconds;
+    row.samples_per_s = 1 / seconds;
+    row.settings = std::move(settings);
+    return row;
+}
+
+// The second is a little faster and allocates a little less, and its allocator holds five times as much.
+TEST(Planner, TheSimplerOfTwoThatCannotBeToldApartIsTheBest) {
+    std::vector<Row> rows = {
+        timed_row(1, 110, 200, 1.002, {{"fsdp.wrap", "root"}, {"fsdp.limit_all_gathers", "true"}}),
+        timed_row(2, 100, 1000, 1.0, {{"fsdp.wrap", "root"}, {"fsdp.limit_all_gathers", "false"}}),
+        timed_row(3, 110, 1000, 1.001, {{"fsdp.wrap", "size:5"}, {"fsdp.limit_all_gathers", "false"}}),
+        timed_row(4, 100, 150, 2.0, {{"fsdp.wrap", "size:5"}, {"fsdp.limit_all_gathers", "true"}}),
+    };
+    planner::mark_front(rows);
+    EXPECT_TRUE(rows[0].front);  // nothing that reserves as little is as fast
+    EXPECT_TRUE(rows[1].front);
+    EXPECT_FALSE(rows[2].front);
+    EXPECT_EQ(rows[2].beaten_by, 2);
+    EXPECT_TRUE(rows[3].front);
+    EXPECT_TRUE(rows[0].tied && rows[1].tied && rows[2].tied);
+    EXPECT_FALSE(rows[3].tied);
+    EXPECT_EQ(rows[1].changes, 1);
+    EXPECT_EQ(rows[2].changes, 2);
+    EXPECT_EQ(planner::fastest(rows)->number, 2);
+    EXPECT_EQ(planner::best(rows)->number, 1);
+}
+
+TEST(Planner, WhatTheClusterReservesIsNotTheAllocators) {
+    sim::Cluster cluster = round_cluster();
+    cluster.device.reserve = 1000;
+    const auto limit = [&](const std::vector<Override>& settings) {
+        return sim::options_of(planned_job("", settings), cluster).memory_limit;
+    };
+    const auto memory = static_cast<std::int64_t>(cluster.device.memory);
+    EXPECT_EQ(limit({}), memory - 1000);
+    EXPECT_EQ(limit({{"run.memory_reserve", "0"}}), memory);
+    EXPECT_EQ(limit({{"run.memory_reserve", "3000"}}), memory - 3000);
+    EXPECT_EQ(limit({{"run.memory_limit", "5000"}}), 5000);  // says itself what may be taken
 }
 
 TEST(Planner, WhatDoesNotFitIsNotTimedUnlessAsked) {

@@ -47,11 +47,11 @@ TEST(PlannerSpace, BeginsWithTheJobItself) {
 }
 
 // 5 wraps x 2 offload x 2 checkpointing x 3 prefetch x 2 limiter x 2 precision = 240 of each of two
-// strategies; NO_SHARD: 5 wraps x 2 x 2 precision = 20; ddp with and without a sharded optimizer: 2 x 2
-// checkpointing.
+// strategies, and 40 each of fully_shard and of half the batch, without prefetch and limiter; NO_SHARD: 5
+// wraps x 2 x 2 precision = 20, twice; ddp with and without a sharded optimizer: 2 x 2 checkpointing, twice.
 TEST(PlannerSpace, KeysThatMeanNothingKeepOneValue) {
     const auto all = Planned("").candidates({});
-    EXPECT_EQ(all.size(), 2u * 240 + 20 + 4);
+    EXPECT_EQ(all.size(), 2u * 320 + 40 + 8);
     for (const Candidate& candidate : all) {
         if (value_of(candidate, "fsdp.sharding_strategy") != "NO_SHARD") continue;
         EXPECT_EQ(value_of(candidate, "fsdp.backward_prefetch"), "BACKWARD_PRE");
@@ -63,6 +63,45 @@ TEST(PlannerSpace, EveryCandidateIsAJob) {
     const Planned planned("");
     for (const Candidate& candidate : planned.candidates({}))
         EXPECT_NO_THROW(planned.job(candidate.settings));
+}
+
+TEST(PlannerSpace, TriesTheLayoutsOfPytorchAndHalfOfTheBatch) {
+    const auto all = Planned("").candidates({});
+    EXPECT_THAT(values_of(all, "fsdp.layout"), ElementsAre("fsdp1", "fsdp2"));
+    int halves = 0;
+    for (const Candidate& candidate : all) {
+        if (value_of(candidate, "fsdp.layout") == "fsdp2") {  // fully_shard knows neither
+            EXPECT_EQ(value_of(candidate, "fsdp.backward_prefetch"), "BACKWARD_PRE");
+            EXPECT_EQ(value_of(candidate, "fsdp.limit_all_gathers"), "false");
+        }
+        if (value_of(candidate, "train.accumulation") != "2") continue;
+        ++halves;
+        EXPECT_EQ(value_of(candidate, "data.batch"), "1");
+    }
+    EXPECT_EQ(halves, 104);
+    EXPECT_THAT(
+        values_of(Planned("").candidates({{"fsdp.layout", {"fsdp1"}}, {"data.batch", {"2"}}}), "fsdp.layout"),
+        ElementsAre("fsdp1"));
+}
+
+TEST(PlannerSpace, AJobOfFullyShardIsPlannedInBothLayouts) {
+    const Planned planned("[fsdp]\nlayout = \"fsdp2\"\n");
+    const auto all = planned.candidates({});
+    EXPECT_EQ(describe(planned.job(all.front().settings)), describe(planned.job({})));
+    for (const Candidate& candidate : all) EXPECT_NO_THROW(planned.job(candidate.settings));
+}
+
+TEST(PlannerSpace, TheLastResortsAreEveryLayoutAndOneSampleAtATime) {
+    const Planned planned("");
+    const auto all = planner::last_resorts({}, planned.make_job, planned.cluster_of);
+    EXPECT_THAT(values_of(all, "fsdp.layout"), ElementsAre("fsdp1", "fsdp2", "lean"));
+    EXPECT_THAT(values_of(all, "fsdp.cpu_offload"), ElementsAre("false", "true"));
+    EXPECT_THAT(values_of(all, "train.accumulation"), Contains("2"));
+    for (const Candidate& candidate : all) EXPECT_NO_THROW(planned.job(candidate.settings));
+    const auto fixed = planner::last_resorts({{"fsdp.cpu_offload", {"false"}}, {"fsdp.layout", {"fsdp1"}}},
+                                             planned.make_job, planned.cluster_of);
+    EXPECT_THAT(values_of(fixed, "fsdp.layout"), ElementsAre("fsdp1"));
+    EXPECT_THAT(values_of(fixed, "fsdp.cpu_offload"), ElementsAre("false"));
 }
 
 TEST(PlannerSpace, NodesShardAmongThemselvesWhereThereAreSeveral) {
@@ -90,7 +129,7 @@ TEST(PlannerSpace, WhatTheCommandLineFixesStays) {
 
 TEST(PlannerSpace, AStrategyOnTheCommandLineLeavesNoOther) {
     const auto all = Planned("").candidates({{"fsdp.sharding_strategy", {"SHARD_GRAD_OP"}}});
-    EXPECT_EQ(all.size(), 240u);
+    EXPECT_EQ(all.size(), 320u);
     EXPECT_THAT(values_of(all, "fsdp.sharding_strategy"), ElementsAre("SHARD_GRAD_OP"));
     EXPECT_THAT(values_of(all, "parallel.mode"), ElementsAre("fsdp"));
     EXPECT_THAT(values_of(Planned("").candidates({{"parallel.mode", {"ddp"}}}), "parallel.mode"),
@@ -99,7 +138,7 @@ TEST(PlannerSpace, AStrategyOnTheCommandLineLeavesNoOther) {
 
 TEST(PlannerSpace, AnyKeyCanHaveSeveralValues) {
     const auto all = Planned("").candidates({{"train.accumulation", {"1", "2"}}});
-    EXPECT_EQ(all.size(), 2u * 504);
+    EXPECT_EQ(all.size(), 2u * (504 + 80));
     EXPECT_THAT(values_of(all, "train.accumulation"), ElementsAre("1", "2"));
 }
 
@@ -118,7 +157,7 @@ TEST(PlannerSpace, RefusesWhatNoJobCanBe) {
     }
     std::vector<std::string> seeds;
     for (int seed = 1; seed <= 50; ++seed) seeds.push_back(std::to_string(seed));
-    EXPECT_THROW(Planned("").candidates({{"run.seed", seeds}}), JobError);  // 50 x 504 > 20,000
+    EXPECT_THROW(Planned("").candidates({{"run.seed", seeds}}), JobError);  // 50 x 688 > 20,000
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -83,18 +84,29 @@ std::vector<Column> decided_columns() {
         {"prefetch", Align::left, [](const Row& r) { return of_gathers(r.job, "backward_prefetch"); }},
         {"limiter", Align::left, [](const Row& r) { return yes_no(of_gathers(r.job, "limit_all_gathers")); }},
         {"param", Align::left, [](const Row& r) { return text_of(r.job, "precision", "param"); }},
+        {"layout", Align::left, [](const Row& r) { return of_units(r.job, "layout"); }},
         {"batch", Align::right, [](const Row& r) { return text_of(r.job, "data", "batch"); }},
+        {"accumulation", Align::right, [](const Row& r) { return text_of(r.job, "train", "accumulation"); }},
     };
 }
 
 // And those that the command line gave several values.
 std::vector<Column> given_columns(const std::vector<Row>& rows) {
-    static constexpr std::array<std::string_view, 13> kShown = {
-        "parallel.mode",       "fsdp.sharding_strategy", "fsdp.shard_group",
-        "fsdp.wrap",           "fsdp.cpu_offload",       "memory.activation_checkpointing",
-        "ddp.shard_optimizer", "fsdp.backward_prefetch", "fsdp.limit_all_gathers",
-        "precision.param",     "precision.reduce",       "data.batch",
-        "run.device"};
+    static constexpr std::array<std::string_view, 15> kShown = {"fsdp.layout",
+                                                                "train.accumulation",
+                                                                "parallel.mode",
+                                                                "fsdp.sharding_strategy",
+                                                                "fsdp.shard_group",
+                                                                "fsdp.wrap",
+                                                                "fsdp.cpu_offload",
+                                                                "memory.activation_checkpointing",
+                                                                "ddp.shard_optimizer",
+                                                                "fsdp.backward_prefetch",
+                                                                "fsdp.limit_all_gathers",
+                                                                "precision.param",
+                                                                "precision.reduce",
+                                                                "data.batch",
+                                                                "run.device"};
     std::vector<Column> columns;
     for (const Override& setting : rows.empty() ? std::vector<Override>{} : rows.front().settings) {
         if (std::find(kShown.begin(), kShown.end(), setting.key) != kShown.end()) continue;
@@ -190,6 +202,45 @@ std::string counts_line(const PlanResult& result) {
     return text + fmt::format("; searched in {:.1f} s\n", result.seconds);
 }
 
+// Rows that cannot be told from the fastest, the simplest first; each set of figures once.
+std::vector<const Row*> ties(const std::vector<Row>& rows) {
+    std::vector<const Row*> tied;
+    for (const Row& row : rows)
+        if (row.fits() && row.tied && row.same_as == 0) tied.push_back(&row);
+    const auto key = [](const Row* row) {
+        return std::make_tuple(row->changes, row->reserved, row->seconds_per_sample(), row->number);
+    };
+    std::sort(tied.begin(), tied.end(), [&](const Row* a, const Row* b) { return key(a) < key(b); });
+    return tied;
+}
+
+// Which row to take, and what else is as good as far as anybody can tell.
+std::string best_line(const PlanResult& result) {
+    const Row* best = planner::best(result.rows);
+    const Row* fastest = planner::fastest(result.rows);
+    if (!best || !fastest || !result.complete) return "";
+    std::string text = fmt::format(
+        "Best: row {}, {} ms a step, {} MB of {} MB reserved; {} from row 1", best->number,
+        ms(best->times.step), mb(best->reserved), mb(best->limit),
+        best->changes == 0 ? std::string("no key differs")
+                           : fmt::format("{} key{} differ{}", best->changes, best->changes == 1 ? "" : "s",
+                                         best->changes == 1 ? "s" : ""));
+    constexpr std::size_t kNamed = 8;
+    const std::vector<const Row*> tied = ties(result.rows);
+    if (tied.size() < 2) return text + "\n";
+    std::vector<std::string> names;
+    for (const Row* row : tied)
+        if (row != best && names.size() < kNamed) names.push_back(std::to_string(row->number));
+    const std::size_t more = tied.size() - 1 - names.size();
+    text += fmt::format(
+        "\nThe model cannot tell it from the {} other{} within {:.0f} % of the fastest, row {} ({} ms, {} MB "
+        "reserved): {}{}\n",
+        tied.size() - 1, tied.size() == 2 ? "" : "s", 100 * planner::kTie, fastest->number,
+        ms(fastest->times.step), mb(fastest->reserved), fmt::join(names, ", "),
+        more > 0 ? fmt::format(" and {} more", more) : "");
+    return text;
+}
+
 // Each reason once, with how many it stopped.
 std::string impossible_lines(const std::vector<Row>& rows) {
     std::map<std::string, int> reasons;
@@ -240,6 +291,8 @@ nlohmann::ordered_json row_json(const std::vector<Row>& rows, const Row& row) {
         }
     }
     json["front"] = row.front;
+    json["tied"] = row.tied;
+    json["changes"] = row.changes;
     if (row.beaten_by != 0) json["beaten_by"] = row.beaten_by;
     if (row.same_as != 0) json["same_as"] = row.same_as;
     json["why"] = why_of(rows, row);
@@ -250,6 +303,11 @@ nlohmann::ordered_json row_json(const std::vector<Row>& rows, const Row& row) {
 
 std::string plan_table(const PlanResult& result, const PlanPrint& print) {
     std::string out = counts_line(result) + impossible_lines(result.rows);
+    if (result.raised_steps)
+        out +=
+            "Each is run for 3 steps: the job's own are over before the memory and the time of a step are "
+            "steady\n";
+    out += best_line(result);
     std::vector<const Row*> front, rest;
     for (const Row& row : result.rows) {
         if (row.front) {
@@ -274,11 +332,12 @@ std::string plan_table(const PlanResult& result, const PlanPrint& print) {
     if (!alike.empty()) out += fmt::format("All rows below: {}\n", fmt::join(alike, ", "));
 
     if (!front.empty()) {
-        out +=
-            fmt::format("\n{}\n{}",
-                        result.complete ? "The front: nothing is both smaller and faster; the fastest first"
-                                        : "The front of what was tried, the fastest first",
-                        table_of(front, columns));
+        out += fmt::format(
+            "\n{}\n{}",
+            result.complete
+                ? "The front: nothing has less allocated and reserved and is faster; the fastest first"
+                : "The front of what was tried, the fastest first",
+            table_of(front, columns));
     }
     if (!rest.empty()) {
         out += fmt::format(
@@ -288,7 +347,9 @@ std::string plan_table(const PlanResult& result, const PlanPrint& print) {
     }
     out += "\nWhat makes the peak and holds the step, and why the rest loses\n";
     for (const Row* row : shown) out += fmt::format("{:>4}  {}\n", row->number, why_of(result.rows, *row));
-    return out + "MB = 2^20 bytes; peak: allocated; exposed: communication outside kernels, per step.\n";
+    return out +
+           "MB = 2^20 bytes; peak: allocated; reserved: what has to fit; exposed: communication outside "
+           "kernels, per step.\n";
 }
 
 std::string anatomy_table(const Row& row, const planner::Anatomy& anatomy) {
@@ -335,8 +396,12 @@ std::string plan_json(const PlanResult& result, const planner::Anatomy* anatomy)
         json[std::string(planner::name(outcome))] = count(result.rows, outcome);
     json["complete"] = result.complete;
     json["seconds"] = result.seconds;
-    const Row* best = planner::fastest(result.rows);
+    const Row* best = planner::best(result.rows);
+    const Row* fastest = planner::fastest(result.rows);
     json["best"] = best ? nlohmann::ordered_json(best->number) : nlohmann::ordered_json(nullptr);
+    json["fastest"] = fastest ? nlohmann::ordered_json(fastest->number) : nlohmann::ordered_json(nullptr);
+    json["ties"] = nlohmann::ordered_json::array();
+    for (const Row* row : ties(result.rows)) json["ties"].push_back(row->number);
     json["front"] = nlohmann::ordered_json::array();
     std::vector<const Row*> front;
     for (const Row& row : result.rows)
@@ -361,7 +426,7 @@ std::string plan_json(const PlanResult& result, const planner::Anatomy* anatomy)
 }
 
 std::string nothing_fits(const PlanResult& result) {
-    if (planner::fastest(result.rows)) return "";
+    if (planner::best(result.rows)) return "";
     const Row* smallest = planner::smallest(result.rows);
     if (!smallest) return "";
     std::vector<std::string> words;

@@ -15,6 +15,7 @@ struct PlanResult {
     std::string cluster, device;     // names
     double seconds = 0;              // of the person's time
     bool complete = true;            // the whole space was searched: the front is known
+    bool raised_steps = false;       // the job has fewer steps than a steady one comes after
 };
 
 struct PlanPrint {
@@ -28,7 +29,7 @@ std::string plan_table(const PlanResult& result, const PlanPrint& print = {});
 std::string anatomy_table(const planner::Row& row, const planner::Anatomy& anatomy);
 
 // {"cluster":"…","configurations":n,"fits":n,"too_large":n,"impossible":n,"not_run":n,"complete":true,"best":n|null,
-//  "front":[n,…],"rows":[{"row":n,"outcome":"fits","settings":{…},"peak_bytes":n,"at_peak":{…},…}],
+//  "fastest":n|null,"ties":[n,…],"front":[n,…],"rows":[{"row":n,"outcome":"fits","settings":{…},"peak_bytes":n,"at_peak":{…},…}],
 //  "anatomy":{…}}. Figures that a row has not are absent. `anatomy` null: there is none.
 std::string plan_json(const PlanResult& result, const planner::Anatomy* anatomy);
 

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -70,6 +71,10 @@ std::vector<planner::Given> given_by(const std::vector<Override>& overrides) {
     return given;
 }
 
+// The optimizer's state and DDP's buckets are there from the second or third step on: a plan is made for the
+// steps that follow.
+constexpr std::int64_t kSteadySteps = 3;
+
 // A job that is meant for real devices becomes one of a simulation.
 Job simulated_job(const std::string& file, std::vector<Override> settings) {
     const std::vector<Override> of_devices = {
@@ -81,10 +86,40 @@ Job simulated_job(const std::string& file, std::vector<Override> settings) {
     return job;
 }
 
+// Whose steps are too few for a steady one is tried with more; the settings of each row say so.
+std::vector<planner::Given> with_steady_steps(const std::string& file, std::vector<planner::Given> given,
+                                              bool& raised) {
+    const auto few = [](const std::string& steps) {
+        std::int64_t value = kSteadySteps;  // what is no number is refused later
+        std::from_chars(steps.data(), steps.data() + steps.size(), value);
+        return value > 0 && value < kSteadySteps;
+    };
+    const auto own = std::find_if(given.begin(), given.end(),
+                                  [](const planner::Given& key) { return key.key == "run.steps"; });
+    if (own != given.end()) {
+        for (std::string& steps : own->values) {
+            if (!few(steps)) continue;
+            steps = std::to_string(kSteadySteps);
+            raised = true;
+        }
+        return given;
+    }
+    std::vector<Override> first;
+    for (const planner::Given& key : given) first.push_back({key.key, key.values.front()});
+    try {
+        raised = few(std::to_string(simulated_job(file, first).run.steps));
+    } catch (const JobError&) {  // the search says what cannot be
+    }
+    if (raised) given.push_back({"run.steps", {std::to_string(kSteadySteps)}});
+    return given;
+}
+
 class Planning {
   public:
     Planning(const std::string& file, const std::vector<Override>& overrides, const PlanOptions& options)
-        : file_(file), options_(options), given_(given_by(overrides)) {}
+        : file_(file),
+          options_(options),
+          given_(with_steady_steps(file, given_by(overrides), result_.raised_steps)) {}
 
     int run();
 
@@ -92,6 +127,7 @@ class Planning {
     void check_files() const;
     int row_to_write(std::size_t rows) const;
     void search(const std::vector<planner::Candidate>& candidates);
+    void search_last_resorts(const planner::SearchOptions& options);
     void refuse_what_nothing_can_be() const;
     void name_the_cluster();
     void write_files();
@@ -108,9 +144,9 @@ class Planning {
 
     const std::string file_;
     const PlanOptions& options_;
+    PlanResult result_;
     const std::vector<planner::Given> given_;
     Clusters clusters_;
-    PlanResult result_;
     int written_ = 0;  // the row
 };
 
@@ -161,10 +197,28 @@ void Planning::search(const std::vector<planner::Candidate>& candidates) {
         search.stop = &stop;
         search.progress = [&](std::size_t done, std::size_t all) { bar.show(done, all); };
         result_.rows = planner::search(candidates, make_job_, cluster_of_, search);
+        if (!planner::best(result_.rows) && StopSignals::received() == 0) search_last_resorts(search);
         bar.end();
         result_.complete = StopSignals::received() == 0;
     }
     result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Nothing fits: what else there is, behind the rows that were tried.
+void Planning::search_last_resorts(const planner::SearchOptions& options) {
+    std::vector<planner::Candidate> more;
+    try {
+        more = planner::last_resorts(given_, make_job_, cluster_of_);
+    } catch (const JobError&) {  // more than can be tried, or none: what is known stands
+        return;
+    }
+    std::vector<Row> rows = planner::search(more, make_job_, cluster_of_, options);
+    for (Row& row : rows) {
+        row.number += static_cast<int>(result_.rows.size());
+    }
+    result_.rows.insert(result_.rows.end(), std::make_move_iterator(rows.begin()),
+                        std::make_move_iterator(rows.end()));
+    planner::mark_front(result_.rows);
 }
 
 // Where it is no configuration's fault.
@@ -176,13 +230,13 @@ void Planning::refuse_what_nothing_can_be() const {
 
 // The best, or the one row that was asked for.
 const Row* Planning::shown_best() const {
-    if (const Row* best = planner::fastest(result_.rows)) return best;
+    if (const Row* best = planner::best(result_.rows)) return best;
     return planner::smallest(result_.rows);
 }
 
 void Planning::write_files() {
     if (!options_.write.empty()) {
-        const Row* row = options_.write == "best" ? planner::fastest(result_.rows) : nullptr;
+        const Row* row = options_.write == "best" ? planner::best(result_.rows) : nullptr;
         for (const Row& own : result_.rows)
             if (own.number == written_ && own.outcome != planner::Outcome::not_run) row = &own;
         if (row && row->outcome == planner::Outcome::impossible) throw JobError(row->reason);

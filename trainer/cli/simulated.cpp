@@ -101,6 +101,12 @@ class Simulated {
     void close_trace();
     RunResult as_run() const;
     void print() const;
+    struct SteadyPeak {
+        std::int64_t bytes = 0;  // 0: the run comes to it
+        int step = 0;            // the first that has it, from 1
+    };
+    SteadyPeak steady_peak() const;
+    std::string steady_line() const;
     std::string json() const;
     std::string communication_table() const;
     double usd_per_step() const {  // of all devices, by the cost model's price
@@ -173,12 +179,33 @@ RunResult Simulated::as_run() const {
     return run;
 }
 
+// What a run of so few steps does not come to: the optimizer's state is there from the second step on.
+Simulated::SteadyPeak Simulated::steady_peak() const {
+    const MemoryPrediction prediction = program_.predict();
+    if (prediction.peak.bytes <= result_.classes.front().peak.bytes) return {};
+    SteadyPeak steady{prediction.peak.bytes, 0};
+    for (std::size_t s = 0; s < prediction.steps.size() && steady.step == 0; ++s)
+        if (prediction.steps[s] == steady.bytes) steady.step = static_cast<int>(s) + 1;
+    return steady;
+}
+
+std::string Simulated::steady_line() const {
+    const SteadyPeak steady = steady_peak();
+    if (steady.bytes == 0) return "";
+    return fmt::format("With more steps: {} bytes from step {} on, as predicted; this run has {}\n",
+                       steady.bytes, steady.step, result_.steps);
+}
+
 std::string Simulated::json() const {
     TrainResult train;
     train.average_step_us = result_.average_step_s * 1e6;
     train.trace = job().run.trace;
     auto json = nlohmann::ordered_json::parse(train_json(as_run(), train));
     nlohmann::ordered_json& more = json["simulation"];
+    if (const SteadyPeak steady = steady_peak(); steady.bytes > 0) {
+        more["steady_peak_bytes"] = steady.bytes;
+        more["steady_peak_from_step"] = steady.step;
+    }
     more["cluster"] = cluster_.name;
     more["nodes"] = cluster_.node_of(job().run.ranks - 1) + 1;
     more["device"] = cluster_.device.name;
@@ -235,12 +262,12 @@ void Simulated::print() const {
     }
     fmt::print("{}", communication_table());
     if (tables_.empty()) {
-        fmt::print("\nPeak memory of rank 0: {} bytes\n{}{}", run.peaks.front().bytes,
-                   peak_table(run.peaks.front()), peaks_line(run));
+        fmt::print("\nPeak memory of rank 0: {} bytes\n{}{}{}", run.peaks.front().bytes,
+                   peak_table(run.peaks.front()), peaks_line(run), steady_line());
         fmt::print("Simulated in {:.2f} s\n", took_s_);
         return;
     }
-    fmt::print("{}{}Simulated in {:.2f} s\n\nTrace: {}\n", tables_, peaks_line(run), took_s_,
+    fmt::print("{}{}{}Simulated in {:.2f} s\n\nTrace: {}\n", tables_, peaks_line(run), steady_line(), took_s_,
                job().run.trace);
     fmt::print("Open it with: shardscope-view {0}    ask it with: shardscope-trace modules {0}\n",
                job().run.trace);

@@ -111,8 +111,10 @@ struct RunSection {
     int workers = 0;       // threads that carry out the ranks' streams; 0: one per core
     int blas_threads = 1;
     std::int64_t memory_limit = 0;  // bytes of device memory that a rank may reserve; 0: no limit
-    std::string trace;              // empty: none is written
-    std::string trace_parts;        // folder of the processes' parts; empty: beside the trace
+    std::int64_t memory_reserve =
+        -1;                   // bytes of a simulated device that others take; -1: as its cluster says
+    std::string trace;        // empty: none is written
+    std::string trace_parts;  // folder of the processes' parts; empty: beside the trace
     bool overwrite = false;
 };
 

@@ -197,6 +197,9 @@ std::vector<Key> make_keys() {
                 "threads inside one matrix product of the cpu device"),
         own(integer("run", "memory_limit", &Job::run, &RunSection::memory_limit, 0, kMaxInteger,
                     "bytes of device memory that a rank may allocate; 0: no limit")),
+        own(integer("run", "memory_reserve", &Job::run, &RunSection::memory_reserve, -1, kMaxInteger,
+                    "bytes of a simulated device that are not the allocator's: the CUDA context, NCCL; -1: "
+                    "what sim.cluster says")),
         own(text("run", "trace", &Job::run, &RunSection::trace,
                  "write the trace here (as --trace); empty: none")),
         own(text("run", "trace_parts", &Job::run, &RunSection::trace_parts,

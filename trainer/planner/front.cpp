@@ -74,6 +74,14 @@ std::string larger_words(const Row& row, const Row& by) {
                        bytes_text(more[c]), traces::kMemoryCategoryNames[c]);
 }
 
+// Keys that one of two rows has another value of.
+int changes_between(const Row& first, const Row& row) {
+    int same = 0;
+    for (const Override& own : row.settings)
+        same += std::find(first.settings.begin(), first.settings.end(), own) != first.settings.end();
+    return static_cast<int>(std::max(first.settings.size(), row.settings.size())) - same;
+}
+
 }  // namespace
 
 void mark_front(std::vector<Row>& rows) {
@@ -81,21 +89,32 @@ void mark_front(std::vector<Row>& rows) {
     for (Row& row : rows) {
         row.front = false;
         row.beaten_by = row.same_as = 0;
+        row.tied = false;
+        row.changes = changes_between(rows.front(), row);
         if (row.fits()) fitting.push_back(&row);
     }
-    // By size, then speed, then number: a row is on the front if none before it is as fast.
+    // By size, then speed, then number: none that comes later is smaller, and who beats a row is on the front
+    // before it.
     const auto key = [](const Row* row) {
-        return std::make_tuple(row->peak.bytes, row->seconds_per_sample(), row->number);
+        return std::make_tuple(row->peak.bytes, row->reserved, row->seconds_per_sample(), row->number);
     };
     std::sort(fitting.begin(), fitting.end(), [&](const Row* a, const Row* b) { return key(a) < key(b); });
     std::map<std::tuple<std::int64_t, std::int64_t, double, double, double>, int> seen;
-    Row* best = nullptr;  // the fastest so far; all before are no larger
+    std::vector<const Row*> front;
+    double least = 0;  // time per sample
     for (Row* row : fitting) {
-        if (!best || row->seconds_per_sample() < best->seconds_per_sample()) {
-            row->front = true;
-            best = row;
+        const double seconds = row->seconds_per_sample();
+        if (least == 0 || seconds < least) least = seconds;
+        const Row* by = nullptr;  // the fastest that is no larger
+        for (const Row* other : front) {
+            const bool no_larger = other->reserved <= row->reserved;
+            if (no_larger && (!by || other->seconds_per_sample() < by->seconds_per_sample())) by = other;
+        }
+        if (by && by->seconds_per_sample() <= seconds) {
+            row->beaten_by = by->number;
         } else {
-            row->beaten_by = best->number;
+            row->front = true;
+            front.push_back(row);
         }
         const auto [known, is_new] =
             seen.emplace(std::make_tuple(row->peak.bytes, row->reserved, row->times.step, row->times.exposed,
@@ -103,6 +122,7 @@ void mark_front(std::vector<Row>& rows) {
                          row->number);
         if (!is_new) row->same_as = known->second;
     }
+    for (Row* row : fitting) row->tied = row->seconds_per_sample() <= least * (1 + kTie);
 }
 
 const Row* fastest(const std::vector<Row>& rows) {
@@ -110,6 +130,16 @@ const Row* fastest(const std::vector<Row>& rows) {
     for (const Row& row : rows) {  // the fastest is on the front
         if (row.front && (!best || row.seconds_per_sample() < best->seconds_per_sample())) best = &row;
     }
+    return best;
+}
+
+const Row* best(const std::vector<Row>& rows) {
+    const auto key = [](const Row& row) {
+        return std::make_tuple(row.changes, row.reserved, row.seconds_per_sample(), row.number);
+    };
+    const Row* best = nullptr;
+    for (const Row& row : rows)
+        if (row.fits() && row.tied && (!best || key(row) < key(*best))) best = &row;
     return best;
 }
 
@@ -157,6 +187,10 @@ std::string why(const Row& row, const Row* beaten_by) {
     if (row.peak.bytes > beaten_by->peak.bytes) {
         text += text.empty() ? fmt::format("as fast as {}, with ", beaten_by->number) : "; ";
         text += larger_words(row, *beaten_by);
+    }
+    if (row.reserved > beaten_by->reserved && row.peak.bytes <= beaten_by->peak.bytes) {
+        text += text.empty() ? fmt::format("as fast as {}, with ", beaten_by->number) : "; ";
+        text += fmt::format("{} more reserved", bytes_text(row.reserved - beaten_by->reserved));
     }
     return text.empty() ? fmt::format("as good as {}", beaten_by->number) : text;
 }

@@ -82,6 +82,15 @@ Axis batches(const Job& job) {
     return axis;
 }
 
+// Buffers of a unit as fully_shard has them, which has no limiter.
+Axis layouts(const Job& job) {
+    if (job.parallel.mode != ParallelMode::fsdp || job.fsdp.layout != FsdpLayout::fsdp1) return {};
+    Value fully = {{"fsdp.layout", "fsdp2"}};
+    if (job.origins.contains("fsdp.limit_all_gathers") && job.fsdp.limit_all_gathers)
+        fully.push_back({"fsdp.limit_all_gathers", "false"});
+    return {fully};
+}
+
 std::vector<Axis> axes_of(const Job& job) {
     const bool fsdp = job.parallel.mode == ParallelMode::fsdp;
     std::vector<Axis> axes = {wraps(job), checkpointings(job), strategies(job), batches(job)};
@@ -92,6 +101,7 @@ std::vector<Axis> axes_of(const Job& job) {
     if (fsdp && job.fsdp.forward_prefetch) axes.push_back({{{"fsdp.forward_prefetch", "false"}}});
     if (fsdp && !job.fsdp.limit_all_gathers && job.fsdp.layout != FsdpLayout::fsdp2)
         axes.push_back({{{"fsdp.limit_all_gathers", "true"}}});
+    axes.push_back(layouts(job));
     std::erase_if(axes, [](const Axis& axis) { return axis.empty(); });
     return axes;
 }

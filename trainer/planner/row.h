@@ -64,8 +64,10 @@ struct Row {
     double cost = 0;          // USD for a million tokens (or samples); 0: the cluster has no price
     MostExposed exposed;
 
-    bool front = false;  // no row that fits is both smaller and faster
-    int beaten_by = 0;   // the fastest row of the front that is no larger; 0: none
+    bool front = false;  // no row that fits has no more allocated, no more reserved and is no slower
+    bool tied = false;   // as fast as the fastest that fits, within the model's error
+    int beaten_by = 0;   // the fastest row of the front that is no larger in either; 0: none
+    int changes = 0;     // keys in which it differs from row 1
     int same_as = 0;     // an earlier row with the same figures; 0: none
 
     bool fits() const { return outcome == Outcome::fits; }

@@ -31,12 +31,18 @@ std::vector<Row> search(const std::vector<Candidate>& all, const JobMaker& make_
 Row evaluate(const Candidate& candidate, int number, const JobMaker& make_job, const ClusterMaker& cluster_of,
              bool time_all = false);
 
-// Marks the rows on the Pareto front of peak (allocated) against time per sample among those that fit, who
-// beats the others, and who has the same figures.
+// Two rows whose times per sample differ by less cannot be told apart: a cost model is no better than this.
+inline constexpr double kTie = 0.03;
+
+// Marks the rows on the Pareto front of allocated and of reserved memory against time per sample among those
+// that fit, who beats the others, who has the same figures, and who ties with the fastest.
 void mark_front(std::vector<Row>& rows);
 
 // The row that fits and takes the least time per sample, the smaller of equals; null: none fits.
 const Row* fastest(const std::vector<Row>& rows);
+// Of the rows that tie with it the simplest: fewest keys that differ from row 1, then the least that the
+// allocator reserves, then the fastest; null: none fits.
+const Row* best(const std::vector<Row>& rows);
 // The row with the smallest peak of those that can be; null: none can.
 const Row* smallest(const std::vector<Row>& rows);
 

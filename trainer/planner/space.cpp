@@ -92,8 +92,12 @@ constexpr const char* kParam = "precision.param";
 constexpr const char* kReduce = "precision.reduce";
 constexpr const char* kCheckpointing = "memory.activation_checkpointing";
 constexpr const char* kBatch = "data.batch";
+constexpr const char* kLayout = "fsdp.layout";
+constexpr const char* kAccumulation = "train.accumulation";
+constexpr const char* kAttention = "model.attention";
+constexpr const char* kForwardPrefetch = "fsdp.forward_prefetch";
 constexpr std::array kDecided = {kMode,     kSharding, kShardGroup, kShardOptimizer, kOffload, kWrap,
-                                 kPrefetch, kLimiter,  kParam,      kCheckpointing,  kBatch};
+                                 kPrefetch, kLimiter,  kParam,      kCheckpointing,  kBatch,   kLayout};
 
 bool is_decided(const std::string& key) {
     return std::find(kDecided.begin(), kDecided.end(), key) != kDecided.end();
@@ -106,6 +110,7 @@ class Space {
         : job_(job), cluster_(cluster), given_(given) {}
 
     std::vector<std::vector<Override>> combinations() const;
+    std::vector<std::vector<Override>> last_resorts() const;
 
   private:
     const Values* given(const std::string& key) const {
@@ -123,10 +128,18 @@ class Space {
         const Values* own = given(key);
         return own ? *own : Values{value};
     }
+    Values only_or(const std::string& key, const Values& others) const {
+        const Values* own = given(key);
+        return own ? *own : others;
+    }
     std::vector<Strategy> strategies() const;
     void add_sharded(const std::string& name, std::vector<Strategy>& into) const;
     Values shard_groups() const;
+    Values layouts(const Strategy& strategy) const;
+    std::vector<std::vector<Override>> halves() const;
     void combine(const Strategy& strategy, std::vector<std::vector<Override>>& into) const;
+    void combine(const Strategy& strategy, const std::string& layout, const std::vector<Override>& instead,
+                 std::vector<std::vector<Override>>& into) const;
 
     const Job& job_;
     const sim::Cluster& cluster_;
@@ -184,22 +197,62 @@ std::vector<Strategy> Space::strategies() const {
     return all;
 }
 
+// Layouts of units that a strategy may have, the job's own first. "lean" is tried where nothing else fits.
+Values Space::layouts(const Strategy& strategy) const {
+    if (given(kLayout)) return *given(kLayout);
+    const std::string own = text_of(job_, kLayout);
+    if (strategy.gathers) return first_of_all(own, {"fsdp1", "fsdp2"});
+    return {strategy.units ? "fsdp1" : own};
+}
+
+// The same samples of a step in micro-batches of half the size.
+std::vector<std::vector<Override>> Space::halves() const {
+    if (given(kBatch) || given(kAccumulation) || job_.data.batch % 2 != 0) return {};
+    return {{{kBatch, std::to_string(job_.data.batch / 2)},
+             {kAccumulation, std::to_string(job_.train.accumulation * 2)}}};
+}
+
 void Space::combine(const Strategy& strategy, std::vector<std::vector<Override>>& into) const {
+    const Values all_layouts = layouts(strategy);
+    for (const std::string& layout : all_layouts) combine(strategy, layout, {}, into);
+    for (const std::vector<Override>& half : halves()) combine(strategy, all_layouts.front(), half, into);
+}
+
+// `instead`: settings in place of the job's batch; keys that then make little difference keep one value.
+void Space::combine(const Strategy& strategy, const std::string& layout, const std::vector<Override>& instead,
+                    std::vector<std::vector<Override>>& into) const {
     const std::string wrap = text_of(job_, kWrap), prefetch = text_of(job_, kPrefetch),
                       limiter = text_of(job_, kLimiter);
-    const bool has_limiter = job_.fsdp.layout != FsdpLayout::fsdp2;  // fully_shard has none
+    // fully_shard gathers the next unit before a unit's gradients, and has no limiter. A job of it that is
+    // tried in another layout has that one's defaults.
+    const bool fully = layout == "fsdp2", fixed = fully || !instead.empty();
+    const FsdpSection defaults;
+    const std::string first_limiter = fully ? "false"
+                                      : job_.fsdp.layout == FsdpLayout::fsdp2 && defaults.limit_all_gathers
+                                          ? "true"
+                                          : limiter;
+    Values prefetches = only(kPrefetch, fully ? "BACKWARD_PRE" : prefetch),
+           limiters = fully && !given(kLayout) ? Values{"false"} : only(kLimiter, first_limiter);
+    if (strategy.gathers && !fixed) {
+        prefetches = values(kPrefetch, {"BACKWARD_PRE", "BACKWARD_POST", "NONE"});
+        limiters = given(kLimiter) ? *given(kLimiter) : first_of_all(first_limiter, {"true", "false"});
+    }
+    if (!strategy.gathers) {
+        prefetches = {prefetch};
+        limiters = only(kLimiter, limiter);
+    }
     const std::vector<std::pair<std::string, Values>> axes = {
         {kWrap, strategy.units ? values(kWrap, given(kWrap) ? Values{} : wraps_for(job_)) : Values{wrap}},
         {kOffload, strategy.shards ? values(kOffload, {"false", "true"}) : only(kOffload, "false")},
         {kCheckpointing, values(kCheckpointing, given(kCheckpointing) ? Values{} : checkpointings_for(job_))},
-        {kPrefetch,
-         strategy.gathers ? values(kPrefetch, {"BACKWARD_PRE", "BACKWARD_POST", "NONE"}) : Values{prefetch}},
-        {kLimiter,
-         strategy.gathers && has_limiter ? values(kLimiter, {"true", "false"}) : only(kLimiter, limiter)},
+        {kPrefetch, prefetches},
+        {kLimiter, limiters},
         {kParam, strategy.units ? values(kParam, {"bf16", "fp32"}) : only(kParam, "fp32")},
-        {kBatch, values(kBatch, {})},
+        {kBatch, instead.empty() ? values(kBatch, {}) : Values{instead.front().value}},
     };
     std::vector<std::vector<Override>> all = {strategy.settings};
+    all.front().push_back({kLayout, layout});
+    if (!instead.empty()) all.front().push_back(instead.back());
     if (!strategy.units && !given(kReduce)) all.front().push_back({kReduce, "fp32"});
     for (const auto& [key, key_values] : axes) {
         std::vector<std::vector<Override>> longer;
@@ -212,6 +265,58 @@ void Space::combine(const Strategy& strategy, std::vector<std::vector<Override>>
         all = std::move(longer);
     }
     into.insert(into.end(), std::make_move_iterator(all.begin()), std::make_move_iterator(all.end()));
+}
+
+// All that is left where nothing fits: everything sharded, in each layout, with as little beside as can be.
+std::vector<std::vector<Override>> Space::last_resorts() const {
+    const Values* modes = given(kMode);
+    if (modes && std::find(modes->begin(), modes->end(), "fsdp") == modes->end()) return {};
+    std::vector<std::vector<Override>> batches = {{}};
+    if (!given(kBatch) && !given(kAccumulation)) {
+        for (int parts = 2; parts <= job_.data.batch; ++parts) {
+            if (job_.data.batch % parts != 0) continue;
+            batches.push_back({{kBatch, std::to_string(job_.data.batch / parts)},
+                               {kAccumulation, std::to_string(job_.train.accumulation * parts)}});
+        }
+    }
+    // Fused attention keeps less; of BERT "auto" is plain.
+    const bool plain =
+        !given(kAttention) &&
+        (job_.model.attention == AttentionKind::plain ||
+         (job_.model.type == ModelType::bert && job_.model.attention == AttentionKind::automatic));
+    const std::vector<std::pair<std::string, Values>> axes = {
+        {kLayout, only_or(kLayout, {"fsdp1", "fsdp2", "lean"})},
+        {kWrap, values(kWrap, given(kWrap) ? Values{} : wraps_for(job_))},
+        {kOffload, only_or(kOffload, {"true", "false"})},
+        {kCheckpointing, values(kCheckpointing, given(kCheckpointing) ? Values{} : checkpointings_for(job_))},
+        {kPrefetch, only(kPrefetch, "NONE")},
+        {kParam, values(kParam, {"bf16", "fp32"})},
+    };
+    std::vector<std::vector<Override>> all;
+    for (const std::vector<Override>& batch : batches) {
+        std::vector<Override> settings = {{kMode, "fsdp"},
+                                          {kSharding, only(kSharding, "FULL_SHARD").front()}};
+        if (job_.fsdp.shard_group > 0 && !given(kShardGroup)) settings.push_back({kShardGroup, "0"});
+        settings.insert(settings.end(), batch.begin(), batch.end());
+        if (job_.fsdp.forward_prefetch && !given(kForwardPrefetch))
+            settings.push_back({kForwardPrefetch, "false"});
+        all.push_back(settings);
+        if (!plain) continue;
+        settings.push_back({kAttention, "fused"});
+        all.push_back(std::move(settings));
+    }
+    for (const auto& [key, key_values] : axes) {
+        std::vector<std::vector<Override>> longer;
+        for (const auto& settings : all) {
+            for (const std::string& value : key_values) {
+                longer.push_back(settings);
+                longer.back().push_back({key, value});
+                if (key == kLayout) longer.back().push_back({kLimiter, value == "fsdp2" ? "false" : "true"});
+            }
+        }
+        all = std::move(longer);
+    }
+    return all;
 }
 
 std::vector<std::vector<Override>> Space::combinations() const {
@@ -266,8 +371,12 @@ std::vector<std::string> checkpointings_for(const Job& job) {
     return all;
 }
 
-std::vector<Candidate> candidates(const std::vector<Given>& given, const JobMaker& make_job,
-                                  const ClusterMaker& cluster_of) {
+namespace {
+
+using Combinations = std::vector<std::vector<Override>> (Space::*)() const;
+
+std::vector<Candidate> all_candidates(const std::vector<Given>& given, const JobMaker& make_job,
+                                      const ClusterMaker& cluster_of, Combinations combinations) {
     // What this file does not decide makes the outer combinations: each is a job with a space of its own.
     std::vector<std::vector<Override>> outer(1);
     for (const Given& key : given) {
@@ -286,7 +395,8 @@ std::vector<Candidate> candidates(const std::vector<Given>& given, const JobMake
     for (const auto& settings : outer) {
         try {
             const Job job = job_of(settings, make_job);
-            for (const auto& more : Space(job, cluster_of(job), given).combinations()) {
+            const Space space(job, cluster_of(job), given);
+            for (const auto& more : (space.*combinations)()) {
                 Candidate& candidate = all.emplace_back(Candidate{settings});
                 for (const Override& setting : more) set(candidate.settings, setting);
             }
@@ -304,6 +414,18 @@ std::vector<Candidate> candidates(const std::vector<Given>& given, const JobMake
     }
     if (all.size() == outer.size() && problem) throw JobError(*problem);  // not one can be
     return all;
+}
+
+}  // namespace
+
+std::vector<Candidate> candidates(const std::vector<Given>& given, const JobMaker& make_job,
+                                  const ClusterMaker& cluster_of) {
+    return all_candidates(given, make_job, cluster_of, &Space::combinations);
+}
+
+std::vector<Candidate> last_resorts(const std::vector<Given>& given, const JobMaker& make_job,
+                                    const ClusterMaker& cluster_of) {
+    return all_candidates(given, make_job, cluster_of, &Space::last_resorts);
 }
 
 }  // namespace shardscope::trainer::planner

@@ -35,6 +35,11 @@ inline constexpr std::size_t kMostCandidates = 20000;
 std::vector<Candidate> candidates(const std::vector<Given>& given, const JobMaker& make_job,
                                   const ClusterMaker& cluster_of);
 
+// Where none of those fits: everything sharded, in each layout, with the least beside it that the command
+// line allows (one sample at a time, offload, checkpointing, no prefetch).
+std::vector<Candidate> last_resorts(const std::vector<Given>& given, const JobMaker& make_job,
+                                    const ClusterMaker& cluster_of);
+
 // Wrap policies that suit a model: all in one, by each class that repeats and holds half of the parameters
 // or more, and by the size of the largest such module.
 std::vector<std::string> wraps_for(const Job& job);

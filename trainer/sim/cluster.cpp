@@ -135,6 +135,8 @@ void read_device(FigureReader& read, DeviceModel& device) {
     read.choice("device", "type", kTypes, type);
     device.type = static_cast<DeviceType>(type);
     read.positive("device", "memory", "the bytes of a device's memory", device.memory);
+    read.number("device", "reserve", "the bytes of it that the CUDA context and NCCL take", 0, device.memory,
+                device.reserve, Presence::optional);
     read.positive("device", "memory_bandwidth", "the bytes a second of a device's memory",
                   device.memory_bandwidth);
     read.number("device", "kernel_latency", "the seconds before a kernel's work", 0, kLongestLatency,

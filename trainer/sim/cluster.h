@@ -61,6 +61,7 @@ struct DeviceModel {
     std::string name;  // "NVIDIA H200"
     DeviceType type = DeviceType::gpu;
     double memory = 0;            // bytes
+    double reserve = 0;           // of it: what the allocator cannot have (CUDA context, NCCL)
     double memory_bandwidth = 0;  // bytes/s
     double kernel_latency = 0;    // of each kernel, memset and copy on the device, before its work
     double wake = 0;              // beside it, where the device (cpu: a core) was idle before

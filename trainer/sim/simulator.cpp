@@ -228,10 +228,15 @@ SimOptions options_of(const Job& job, const Cluster& cluster) {
     options.memory_place = fmt::format("into the {} bytes of run.memory_limit", job.run.memory_limit);
     options.memory_remedy = "raise run.memory_limit, or ";
     const auto memory = static_cast<std::int64_t>(cluster.device.memory);
-    if (options.memory_limit == 0 || options.memory_limit > memory) {
-        options.memory_limit = memory;
+    const std::int64_t reserve = job.run.memory_reserve >= 0
+                                     ? job.run.memory_reserve
+                                     : static_cast<std::int64_t>(cluster.device.reserve);
+    const std::int64_t room = std::max<std::int64_t>(memory - reserve, 1);
+    if (options.memory_limit == 0 || options.memory_limit > room) {
+        options.memory_limit = room;
         options.memory_place =
             fmt::format("into the {} bytes of a device of the cluster {}", memory, cluster.name);
+        if (reserve > 0) options.memory_place += fmt::format(" less a reserve of {}", reserve);
         options.memory_remedy = "choose a sim.cluster with more, or ";
     }
     return options;

@@ -27,7 +27,7 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
     const std::map<std::string, std::vector<std::string>> sections = {
         {"run",
          {"steps", "seed", "ranks", "device", "processes", "comm", "sums", "timeout", "workers",
-          "blas_threads", "memory_limit", "trace", "trace_parts", "overwrite"}},
+          "blas_threads", "memory_limit", "memory_reserve", "trace", "trace_parts", "overwrite"}},
         {"sim", {"cluster", "slow_rank", "slow_link", "trace_ranks"}},
         {"model",
          {"type", "name", "width", "layers", "bias", "heads", "kv_heads", "context", "vocabulary", "dropout",

@@ -25,6 +25,8 @@ const Words kSmall = {"--run.ranks=4",
                       "--fsdp.backward_prefetch=BACKWARD_PRE",
                       "--fsdp.limit_all_gathers=true",
                       "--precision.param=fp32",
+                      "--fsdp.layout=fsdp1",
+                      "--train.accumulation=1",
                       "--sim.cluster=h100_ib"};
 
 class PlanVerb : public ::testing::Test {
@@ -91,7 +93,8 @@ TEST_F(PlanVerb, TheBestOf7BillionRunByHandGivesTheSameNumbers) {
         EXPECT_GE(plan.at("front").size(), 3u);
         EXPECT_GT(plan.at("too_large").get<int>(), 0);
         const Json& best = row(plan, plan.at("best"));
-        EXPECT_EQ(best.at("row"), plan.at("front").at(0));
+        EXPECT_EQ(plan.at("fastest"), plan.at("front").at(0));
+        EXPECT_TRUE(best.at("tied"));
         EXPECT_LE(best.at("reserved_bytes").get<double>(), 80e9);
         EXPECT_GT(best.at("mfu").get<double>(), 0.2);
         EXPECT_LT(best.at("mfu").get<double>(), 0.8);
@@ -107,9 +110,10 @@ TEST_F(PlanVerb, ARowIsWrittenAsAJobAndAsItsTrace) {
     ASSERT_EQ(one.at("rows").size(), 1u);  // the others are not in question
     EXPECT_EQ(one.at("complete"), false);
     Json expected = row(all, 3);
-    for (const char* among_others : {"front", "beaten_by", "same_as", "why"}) expected.erase(among_others);
+    const Words of_the_others = {"front", "tied", "changes", "beaten_by", "same_as", "why"};
+    for (const std::string& key : of_the_others) expected.erase(key);
     Json own = one.at("rows").at(0);
-    for (const char* among_others : {"front", "beaten_by", "same_as", "why"}) own.erase(among_others);
+    for (const std::string& key : of_the_others) own.erase(key);
     EXPECT_EQ(own, expected);
 
     const std::string by_hand = folder_ / "by_hand.sqlite";
@@ -182,6 +186,34 @@ TEST_F(PlanVerb, ALimitBelowTheSmallestPeakSaysWhatMakesIt) {
     EXPECT_THAT(outcome.err, AllOf(HasSubstr("nothing fits into 1000000 bytes"),
                                    HasSubstr("the smallest peak is " + std::to_string(smallest) + " bytes ("),
                                    HasSubstr("reached in"), HasSubstr("run.memory_limit")));
+}
+
+// The moments of Adam are there from the second step on.
+TEST_F(PlanVerb, AJobOfOneStepIsPlannedForThoseThatFollow) {
+    const Words adam = {"--optimizer.type=adamw", "--fsdp.sharding_strategy=FULL_SHARD"};
+    Words one = adam;
+    one.emplace_back("--run.steps=1");
+    const Json plan = plan_json(one), of_three = plan_json(adam);
+    ASSERT_EQ(plan.at("rows").size(), of_three.at("rows").size());
+    for (std::size_t r = 0; r < plan.at("rows").size(); ++r) {
+        EXPECT_EQ(plan.at("rows").at(r).at("settings").at("run.steps"), "3");
+        EXPECT_EQ(plan.at("rows").at(r).at("reserved_bytes"), of_three.at("rows").at(r).at("reserved_bytes"));
+    }
+    EXPECT_THAT(PlanVerb::plan(one).out, HasSubstr("run for 3 steps"));
+}
+
+// FullyShardedDataParallel's buffers do not fit, fully_shard's do.
+TEST_F(PlanVerb, ThirteenBillionParametersFitOneGpuOf32GB) {
+    const Json plan = train_json({"plan", sample("gpt_7b.toml"), "--run.ranks=1", "--sim.cluster=v100_pcie",
+                                  "--model.layers=40", "--model.width=5120", "--model.heads=40",
+                                  "--data.batch=1", "--fsdp.cpu_offload=true", "--fsdp.wrap=module:Block",
+                                  "--fsdp.sharding_strategy=FULL_SHARD", "--precision.param=bf16"});
+    EXPECT_GT(plan.at("fits").get<int>(), 0);
+    for (const Json& own : plan.at("rows")) {
+        if (own.at("outcome") == "fits") {
+            EXPECT_NE(own.at("settings").at("fsdp.layout"), "fsdp1");
+        }
+    }
 }
 
 TEST_F(PlanVerb, WhatCannotBeIsCountedWithItsReason) {

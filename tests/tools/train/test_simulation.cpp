@@ -126,6 +126,20 @@ TEST(Simulation, TellsThePriceWhereTheModelHasOne) {
     EXPECT_FALSE(train_json(simulation({"--sim.cluster=h100_ib"})).at("simulation").contains("usd_per_step"));
 }
 
+// The first step's backward runs before Adam's moments exist.
+TEST(Simulation, OneStepSaysThePeakOfThoseThatFollow) {
+    const auto run = [](const std::string& steps) {
+        return train_json({sample("gpt_175b.toml"), "--data.batch=2", "--run.steps=" + steps});
+    };
+    const Json one = run("1"), more = run("4");
+    const Json& simulation = one.at("simulation");
+    EXPECT_EQ(simulation.at("steady_peak_bytes"), more.at("ranks").at(0).at("peak_bytes"));
+    EXPECT_GT(simulation.at("steady_peak_bytes"), one.at("ranks").at(0).at("peak_bytes"));
+    EXPECT_EQ(simulation.at("steady_peak_from_step"), 2);
+    EXPECT_FALSE(more.at("simulation").contains("steady_peak_bytes"));
+    EXPECT_THAT(train({sample("gpt_175b.toml"), "--data.batch=2"}).out, HasSubstr("from step 2 on"));
+}
+
 // Beyond the device's memory the run ends as a real one does; what came before can be read.
 TEST(Simulation, EndsWhereADeviceIsFull) {
     const TemporaryFolder folder;
