@@ -82,18 +82,6 @@ TEST(Nearest, NoPartOfTheChangesIsEnough) {
 }
 
 // The samples of a step stay the same. Of 32 samples most of the peak is activations.
-TEST(Nearest, TheLayoutOfFullyShardIsOneOfTheChanges) {
-    const std::vector<Override> base = {{"fsdp.cpu_offload", "true"}, {"fsdp.wrap", "module:Block"}};
-    std::vector<Override> fully = base;
-    fully.push_back({"fsdp.layout", "fsdp2"});
-    const std::int64_t limit = peak_of(base) - 1;
-    ASSERT_TRUE(fits(fully, limit));
-    const NearestFits found = nearest_fits(job_with(base), limit, testing::round_cluster(), {100, 100});
-    EXPECT_TRUE(std::any_of(found.fits.begin(), found.fits.end(), [](const NearestFit& fit) {
-        return fit.changes == std::vector<Override>{{"fsdp.layout", "fsdp2"}};
-    }));
-}
-
 TEST(Nearest, ASmallerBatchComesWithMoreMicroBatches) {
     const Job job = job_with({{"data.batch", "32"}});
     const std::int64_t limit = Program(job).predict().peak.bytes - 1;

@@ -139,11 +139,13 @@ TEST(Planner, WhatTheClusterReservesIsNotTheAllocators) {
 
 TEST(Planner, WhatDoesNotFitIsNotTimedUnlessAsked) {
     const Planned planned("");
-    const auto all = planned.search(kFew);
+    std::vector<Given> given = kFew;
+    given.push_back({"fsdp.layout", {"fsdp1"}});
+    given.push_back({"data.batch", {"2"}});
+    const auto all = planned.search(given);
     // Just less than the fastest needs: it no longer fits, the smallest still does.
     const std::int64_t limit = planner::fastest(all)->peak.bytes - 1;
     ASSERT_LT(planner::smallest(all)->reserved, limit);
-    std::vector<Given> given = kFew;
     given.push_back({"run.memory_limit", {std::to_string(limit)}});
     const auto rows = planned.search(given);
     const Row* was_fastest = planner::numbered(rows, planner::fastest(all)->number);

@@ -152,7 +152,7 @@ TEST(SimJobs, ASlowLinkMakesItsCollectivesLonger) {
 TEST(SimJobs, WhatADeviceHoldsIsTheLimitUnlessTheJobGivesOne) {
     const sim::Cluster cluster = sim::load_cluster("h100_ib");
     Job job = layers_job();
-    EXPECT_EQ(sim::options_of(job, cluster).memory_limit, 80'000'000'000);
+    EXPECT_EQ(sim::options_of(job, cluster).memory_limit, 78'000'000'000);  // less the reserve
     job.run.memory_limit = 1 << 20;
     EXPECT_EQ(sim::options_of(job, cluster).memory_limit, 1 << 20);
     EXPECT_THROW(simulate(job, cluster, sim::options_of(job, cluster)), RunError);

@@ -97,11 +97,13 @@ std::vector<planner::Given> with_steady_steps(const std::string& file, std::vect
     const auto own = std::find_if(given.begin(), given.end(),
                                   [](const planner::Given& key) { return key.key == "run.steps"; });
     if (own != given.end()) {
-        for (std::string& steps : own->values) {
-            if (!few(steps)) continue;
-            steps = std::to_string(kSteadySteps);
-            raised = true;
+        std::vector<std::string> values;
+        for (const std::string& steps : own->values) {
+            raised = raised || few(steps);
+            const std::string value = few(steps) ? std::to_string(kSteadySteps) : steps;
+            if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
         }
+        own->values = std::move(values);
         return given;
     }
     std::vector<Override> first;

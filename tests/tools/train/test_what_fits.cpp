@@ -86,6 +86,16 @@ TEST(WhatFits, IsToldByTheProcessThatFailedFirst) {
 }
 
 // Nothing makes a perceptron of 133,120 bytes fit into 3,000.
+// Offloaded, FullyShardedDataParallel keeps all gradients on the device; fully_shard does not.
+TEST(WhatFits, TheLayoutOfFullyShardIsNamedForThirteenBillionParametersOnOneGpu) {
+    const Outcome failed =
+        train({sample("gpt_7b.toml"), "--run.ranks=1", "--sim.cluster=v100_pcie", "--model.layers=40",
+               "--model.width=5120", "--model.heads=40", "--data.batch=1", "--fsdp.cpu_offload=true",
+               "--memory.activation_checkpointing=module:Block"});
+    EXPECT_EQ(failed.status, 1);
+    EXPECT_THAT(failed.err, HasSubstr("fits: --fsdp.layout=fsdp2 "));
+}
+
 TEST(WhatFits, SaysWhatTheLeastIsWhereNothingFits) {
     const Outcome failed = train(too_large({"--run.device=sim", "--run.memory_limit=3000"}));
     EXPECT_EQ(failed.status, 1);
