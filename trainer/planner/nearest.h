@@ -2,9 +2,9 @@
 // two, so that a person need not guess.
 //
 // Tried are other values of the wrap policy, checkpointing, strategy, offload, prefetch, limiter, layout, the
-// way attention is computed and the batch (the same samples of a step in more micro-batches): each alone, then in
-// pairs, and so on. A set of changes is told only if none of its parts fits already. What fits is known from
-// the memory account (what is allocated) and the simulated allocator (what it reserves).
+// way attention is computed and the batch (the same samples of a step in more micro-batches): each alone,
+// then in pairs, and so on. A set of changes is told only if none of its parts fits already. What fits is
+// known from the memory account (what is allocated) and the simulated allocator (what it reserves).
 #pragma once
 
 #include <cstddef>
