@@ -195,6 +195,15 @@ TEST(PlanPicture, PutsEveryRowAtItsMemoryAndTime) {
     EXPECT_GT(picture.y_high, 4000 * kMB);
 }
 
+// Row 2 is on the front for what it reserves; by its peak, 1 is smaller and faster.
+TEST(PlanPicture, JoinsThePointsOfTheFrontThatNothingShownBeats) {
+    const PlanList list =
+        list_of({plan_row(1, 20, 400, true), plan_row(2, 30, 500, true), plan_row(3, 10, 800, true)});
+    const PlanPicture picture = picture_of(list);
+    EXPECT_THAT(numbers(list, picture.front), ElementsAre(1, 2, 3));
+    EXPECT_THAT(numbers(list, picture.stair), ElementsAre(1, 3));
+}
+
 TEST(PlanPicture, ASampleTakesItsShareOfAStep) {
     const PlanList list = sample_list();
     const PlanPicture picture = picture_of(list, PlanTime::sample);

@@ -146,11 +146,11 @@ class Drawing {
             theme::text_dim(), words);
     }
 
-    // A stair: up to the next point of the front nothing is both smaller and faster.
+    // Up to the next point of the stair nothing is both smaller and faster.
     void draw_front_line() const {
         const ImU32 ink = faded(theme::good(), 0.75F);
-        for (std::size_t i = 1; i < picture_.front.size(); ++i) {
-            const ImVec2 a = at(picture_.front[i - 1]), b = at(picture_.front[i]);
+        for (std::size_t i = 1; i < picture_.stair.size(); ++i) {
+            const ImVec2 a = at(picture_.stair[i - 1]), b = at(picture_.stair[i]);
             chart_.draw->AddLine(a, {a.x, b.y}, ink, 1.5F);
             chart_.draw->AddLine({a.x, b.y}, b, ink, 1.5F);
         }

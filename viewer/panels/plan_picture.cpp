@@ -62,6 +62,9 @@ PlanPicture plan_picture(const PlanList& list, const std::vector<std::size_t>& i
     std::sort(picture.front.begin(), picture.front.end(), [](const PlanPoint& a, const PlanPoint& b) {
         return std::make_pair(a.bytes, -a.ns) < std::make_pair(b.bytes, -b.ns);
     });
+    // The front is over both kinds of memory, the picture over one.
+    for (const PlanPoint& point : picture.front)
+        if (picture.stair.empty() || point.ns < picture.stair.back().ns) picture.stair.push_back(point);
     // A limit that is far above everything says so by not being there; one within reach is always shown.
     for (const double limit : picture.limits)
         if (limit <= y_most * 1.5) reach(limit, y_least, y_most);

@@ -20,7 +20,8 @@ struct PlanPoint {
 struct PlanPicture {
     std::vector<PlanPoint> points;   // the front last, so that it is painted over the others
     std::vector<PlanPoint> untimed;  // not simulated: only their memory is known
-    std::vector<PlanPoint> front;    // from the smallest, which is the slowest
+    std::vector<PlanPoint> front;    // from the smallest
+    std::vector<PlanPoint> stair;    // those of the front that nothing here is both smaller and faster than
     std::vector<double> limits;      // bytes; several where the rows have several, four at most
     double x_low = 0, x_high = 1, y_low = 0, y_high = 1;
     bool x_log = false, y_log = false;  // the values lie far apart
