@@ -13,6 +13,7 @@ namespace shardscope::traces {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const Finding* find(const AdviceReport& report, std::string_view id) {
     const auto at = std::find_if(report.findings.begin(), report.findings.end(),
@@ -109,7 +110,7 @@ TEST(Advice, TellsOfASlowDataLoader) {
     const Finding* finding = find(report, "data-loader");
     ASSERT_NE(finding, nullptr);
     EXPECT_DOUBLE_EQ(figure(*finding, "data_loader"), 80);
-    EXPECT_TRUE(finding->expected.empty());  // nothing foretells it
+    EXPECT_DOUBLE_EQ(finding->gain_us.value_or(0), 80);
     EXPECT_EQ(find(with_loader(40'000), "data-loader"), nullptr);
 }
 
@@ -339,7 +340,7 @@ struct Gathered {
 AdviceReport with_gathers(const Gathered& g) {
     RunBuilder run;
     for (int u = 0; u < 2; ++u) add_unit(run, u, 100, 100, 2);
-    run.step(0, 1, 0, g.step_ns);
+    run.step(0, 1, 0, g.step_ns - 5'000);
     std::int64_t at = 1'000, sequence = 0;
     const auto gather = [&](int unit, Phase phase) {
         const std::int64_t id = run.kernel(0, at, at + 1'000, at - 500, 20, "ncclDevKernel_AllGather");
@@ -361,6 +362,8 @@ AdviceReport with_gathers(const Gathered& g) {
         if (g.recompute) gather(u, Phase::recompute);
         gather(u, Phase::backward);
     }
+    run.runtime(0, at - 1'200, at - 1'100);  // the stream waits for the last gather
+    run.kernel(0, at, g.step_ns, at - 1'000);
     return advice_of(run);
 }
 
@@ -447,7 +450,7 @@ AdviceReport with_unit(const OneUnit& u) {
                            .padded_elements = 50,
                            .shard_bytes = 100,
                            .bytes = 200});
-    run.step(0, 0, 0, 1'000'000);
+    run.step(0, 0, 0, 490'000);
     run.range(0, 1'000, 400'000, "nn.Module: FullyShardedDataParallel_1", 1);
     run.range(0, 2'000, 2'000 + u.limiter, "FullyShardedDataParallel.rate_limiter");
     const std::int64_t issued = 3'000 + u.limiter, ready = issued + 1'000 + u.gather;
@@ -465,10 +468,12 @@ AdviceReport with_unit(const OneUnit& u) {
                                      .phase = phase});
     };
     gather(issued + 1'000, ready, issued, 0, Phase::forward);
+    run.runtime(0, issued + 2'500, issued + 2'600);
     run.kernel(0, ready, 500'000, issued + 3'000);
     if (u.again) {
         gather(510'000, 600'000, 450'000, 1, Phase::backward);
         run.range(0, 460'000, 480'000, "backward", 2);
+        run.runtime(0, 465'000, 466'000);
         run.kernel(0, 600'000, 990'000, 470'000);
     }
     return advice_of(run);
@@ -549,6 +554,204 @@ TEST(Advice, TellsOfNormsOfShards) {
     };
     EXPECT_NE(find(with_clip(false), "clip-mismatch"), nullptr);
     EXPECT_EQ(find(with_clip(true), "clip-mismatch"), nullptr);
+}
+
+// --- order, weight and what is not advised -----------------------------------------------------------------
+
+// Rank 2 computes longer; the others wait for it in a collective that itself takes 20 us.
+AdviceReport with_slow_rank() {
+    RunBuilder run(3);
+    for (int r = 0; r < 3; ++r) {
+        run.step(r, 1, 0, 600'000);
+        const std::int64_t start = r == 2 ? 900'000 : 500'000;
+        run.kernel(r, 1'000, start - 100, 10);
+        run.runtime(r, 20, 21, "cudaStreamWaitEvent");
+        run.collective(r, start, 920'000, {.sequence = 1, .group_size = 3, .launched = 30});
+    }
+    return advice_of(run);
+}
+
+TEST(Advice, CountsWaitingForALateRankUnderTheStraggler) {
+    const AdviceReport report = with_slow_rank();
+    ASSERT_FALSE(report.findings.empty());
+    const Finding& first = report.findings.front();
+    EXPECT_EQ(first.id, "straggler");
+    EXPECT_EQ(first.weight, FindingWeight::serious);
+    // With a kernel like the others' the step would end 400 us earlier, but not before the host does.
+    EXPECT_NEAR(first.gain_us.value_or(0), 320, 1);
+    EXPECT_THAT(first.what, HasSubstr("compute 1.8 times"));
+    EXPECT_EQ(find(report, "exposed-communication"), nullptr);  // 20 us of 920
+}
+
+TEST(Advice, PutsWhatGainsMostFirst) {
+    for (const AdviceReport& report :
+         {with_slow_rank(), with_exposed(300'000), with_unit({.limiter = 80'000, .again = true})}) {
+        ASSERT_FALSE(report.findings.empty());
+        for (std::size_t i = 1; i < report.findings.size(); ++i) {
+            const Finding &before = report.findings[i - 1], &here = report.findings[i];
+            EXPECT_LE(before.weight, here.weight) << here.id;
+            if (before.weight == here.weight)
+                EXPECT_GE(before.gain_us.value_or(0), here.gain_us.value_or(0)) << here.id;
+        }
+    }
+}
+
+// The host takes as long as the device: shorter collectives would end the step no earlier.
+TEST(Advice, CallsNothingSeriousThatGainsNothing) {
+    RunBuilder run;
+    run.step(0, 1, 0, 1'000'000);
+    run.kernel(0, 1'000, 600'000, 10);
+    run.runtime(0, 20, 21, "cudaStreamWaitEvent");
+    run.collective(0, 600'000, 1'000'000, {.operation = Operation::reduce_scatter, .launched = 30});
+    const AdviceReport report = advice_of(run);
+    const Finding* finding = find(report, "exposed-communication");
+    ASSERT_NE(finding, nullptr);  // 40 % of the step
+    EXPECT_EQ(finding->gain_us.value_or(-1), 0);
+    EXPECT_EQ(finding->weight, FindingWeight::minor);
+    EXPECT_THAT(finding->expected, HasSubstr("nothing would be gained"));
+}
+
+TEST(Advice, LeavesTheLimiterAloneWhereTheWireIsBusyAllTheTime) {
+    // Gathers follow each other without a gap: whenever the host is let go, each starts when the one before
+    // ends.
+    RunBuilder run;
+    run.step(0, 1, 0, 900'000);
+    for (int u = 0; u < 8; ++u) {
+        add_unit(run, u, 50, 50, 2);
+        const std::int64_t at = 10'000 + u * 110'000, issued = at < 100'000 ? 5'000 : at - 60'000;
+        run.range(0, issued - 2'000, issued - 100, "FullyShardedDataParallel.rate_limiter");
+        const std::int64_t id =
+            run.kernel(0, at, at + 110'000, issued, 20, "ncclDevKernel_AllGather_RING_LL");
+        run.sink().add(CollectiveRow{.rank = 0,
+                                     .correlation = id,
+                                     .operation = Operation::all_gather,
+                                     .bytes = 200,
+                                     .group_size = 1,
+                                     .sequence = u,
+                                     .unit = u,
+                                     .phase = Phase::forward});
+        run.runtime(0, issued + 200, issued + 300);
+        run.kernel(0, at + 110'000, at + 130'000, issued + 400);
+    }
+    EXPECT_EQ(find(advice_of(run), "limiter-stall"), nullptr);
+}
+
+TEST(Advice, AdvisesNothingThatTheJobDoes) {
+    const auto setting = [](const char* param) {
+        RunBuilder run;
+        configure(run, "parallel.mode", "fsdp");
+        configure(run, "precision.param", param);
+        configure(run, "fsdp.sharding_strategy", "FULL_SHARD");
+        run.step(0, 1, 0, 500'000);
+        run.kernel(0, 1'000, 600'000, 10);
+        run.runtime(0, 20, 21, "cudaStreamWaitEvent");
+        run.collective(0, 600'000, 1'000'000, {.operation = Operation::all_gather, .launched = 30});
+        const AdviceReport report = advice_of(run);
+        const Finding* finding = find(report, "exposed-communication");
+        return finding == nullptr ? std::string("no card") : finding->job_setting;
+    };
+    EXPECT_THAT(setting("fp32"), HasSubstr("precision.param = \"bf16\""));
+    EXPECT_THAT(setting("bf16"), Not(HasSubstr("precision.param")));
+    EXPECT_THAT(setting("bf16"), Not(HasSubstr("HYBRID_SHARD")));  // on one host it moves no fewer bytes
+}
+
+TEST(Advice, SaysFirstThatARunEndedOutOfMemory) {
+    for (const Severity severity : {Severity::warning, Severity::error}) {
+        RunBuilder run;
+        run.allocate(0, 10, 1, 3000, {.category = MemoryCategory::activations});
+        run.step(0, 1, 0, 1'000'000);
+        run.range(0, 0, 900'000, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+        run.sink().add(DiagnosticRow{.time = 20, .severity = severity, .text = "out of memory: 166 MB"});
+        const AdviceReport report = advice_of(run);
+        ASSERT_FALSE(report.findings.empty());
+        EXPECT_EQ(report.findings.front().id, "out-of-memory");
+        EXPECT_EQ(report.findings.front().weight, FindingWeight::serious);
+        EXPECT_THAT(report.findings.front().what, HasSubstr("166 MB"));
+        EXPECT_EQ(find(report, "data-loader"), nullptr);  // what the device did is not known
+        ASSERT_FALSE(report.notes.empty());
+        EXPECT_THAT(report.notes.back(), HasSubstr("cannot be said, because the trace has no device work"));
+    }
+}
+
+TEST(Advice, LeavesOutAWarmUpStep) {
+    const auto with_first = [](std::int64_t first) {
+        RunBuilder run;
+        std::int64_t at = 0;
+        for (int step = 0; step < 4; ++step) {  // the first one loads data, as long as it is longer
+            const std::int64_t length = step == 0 ? first : 1'000'000;
+            run.step(0, step, at, at + length);
+            if (length > 1'000'000)
+                run.range(0, at, at + length - 1'000'000,
+                          "enumerate(DataLoader)#_SingleProcessDataLoaderIter");
+            run.kernel(0, at + length - 999'000, at + length, at + length - 999'900);
+            at += length;
+        }
+        return advice_of(run);
+    };
+    const AdviceReport warm = with_first(4'000'000);
+    EXPECT_EQ(find(warm, "data-loader"), nullptr);
+    ASSERT_EQ(warm.notes.size(), 1u);
+    EXPECT_THAT(warm.notes.front(), HasSubstr("Step 0 is left out as a warm-up"));
+    EXPECT_NE(find(with_first(1'400'000), "data-loader"), nullptr);  // 400 us in 4,400
+}
+
+TEST(Advice, SaysInTheWholeTraceWhereThereAreNoSteps) {
+    RunBuilder run;
+    run.kernel(0, 1'000, 600'000, 10);
+    run.runtime(0, 20, 21, "cudaStreamWaitEvent");
+    run.collective(0, 600'000, 1'000'000, {.operation = Operation::reduce_scatter, .launched = 30});
+    const AdviceReport report = advice_of(run);
+    const Finding* finding = find(report, "exposed-communication");
+    ASSERT_NE(finding, nullptr);
+    EXPECT_THAT(finding->what, HasSubstr("of the whole trace"));
+    EXPECT_THAT(finding->expected, HasSubstr("the whole trace would take"));
+    EXPECT_THAT(finding->what + finding->expected, Not(HasSubstr("step")));
+}
+
+TEST(Advice, DoesNotAdviseToCaptureWhatIsCaptured) {
+    const auto with_launch = [](const char* call) {
+        RunBuilder run;
+        run.step(0, 1, 0, 1'000'000);
+        for (std::int64_t at = 1'000; at + 100'000 < 1'000'000; at += 150'000)
+            run.kernel(0, at, at + 90'000, at - 500);
+        run.runtime(0, 5, 6, call);
+        const AdviceReport report = advice_of(run);
+        const Finding* finding = find(report, "host-bound");
+        return finding == nullptr ? std::string("no card") : finding->pytorch;
+    };
+    EXPECT_THAT(with_launch("cudaEventRecord"), HasSubstr("reduce-overhead"));
+    EXPECT_EQ(with_launch("cudaGraphLaunch"), "");
+}
+
+// Two hosts of two ranks: the pairs of host 1 take longer for the same bytes.
+TEST(Advice, TellsOfALinkThatIsSlowerThanAnothers) {
+    const auto with_pairs = [](std::int64_t second) {
+        RunBuilder run(4, 2);
+        for (int r = 0; r < 4; ++r) {
+            const std::int64_t length = r < 2 ? 200'000 : second;
+            run.step(r, 1, 0, 300'000);
+            run.kernel(r, 1'000, 400'000, 10);
+            run.runtime(r, 20, 21, "cudaStreamWaitEvent");
+            run.collective(
+                r, 400'000, 400'000 + length,
+                {.bytes = 64 << 20, .sequence = 1, .group = r / 2, .group_size = 2, .launched = 30});
+        }
+        return advice_of(run);
+    };
+    const AdviceReport report = with_pairs(600'000);
+    const Finding* finding = find(report, "slow-link");
+    ASSERT_NE(finding, nullptr);
+    EXPECT_DOUBLE_EQ(figure(*finding, "slower"), 3);
+    EXPECT_THAT(finding->what, HasSubstr("node1"));
+    EXPECT_NEAR(finding->gain_us.value_or(0), 400, 1);
+    EXPECT_EQ(find(with_pairs(250'000), "slow-link"), nullptr);
+}
+
+TEST(Advice, SaysThatKernelsLeaveMostOfTheDeviceEmptyOnlyBelowAQuarter) {
+    const auto rule = std::find_if(advice_rules().begin(), advice_rules().end(),
+                                   [](const AdviceRule& r) { return r.id == "low-occupancy"; });
+    ASSERT_NE(rule, advice_rules().end());
+    EXPECT_THAT(std::string(rule->title), Not(HasSubstr("half")));  // it fires below 25 %
 }
 
 }  // namespace

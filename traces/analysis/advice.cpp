@@ -1,7 +1,9 @@
 #include "traces/analysis/advice.h"
 
 #include <algorithm>
-#include <array>
+#include <tuple>
+
+#include <fmt/format.h>
 
 #include "traces/analysis/advice_facts.h"
 #include "traces/store/trace.h"
@@ -11,25 +13,56 @@ namespace {
 
 constexpr double kSeriousPercent = 20, kNotablePercent = 5;  // of a step
 constexpr double kNotablePeakPercent = 50;                   // of the highest peak
+constexpr double kWarmUpFactor = 1.5;  // a first step that takes so many times the others' median
+constexpr std::size_t kFewSteps = 3;   // with fewer the first one is not judged
 
-constexpr std::array<std::string_view, 4> kSeriousRules = {"policy-matched-nothing", "clip-mismatch",
-                                                           "double-average", "memory-near-limit"};
-
-FindingWeight weight_of(const AdviceFacts& facts, const Finding& finding) {
-    if (std::find(kSeriousRules.begin(), kSeriousRules.end(), finding.id) != kSeriousRules.end())
-        return FindingWeight::serious;
+FindingWeight weight_of(const AdviceFacts& facts, const AdviceRule& rule, const Finding& finding) {
+    if (rule.serious) return FindingWeight::serious;
+    if (finding.gain_us) {
+        const double percent = facts.percent_of_step(*finding.gain_us);
+        if (percent >= kSeriousPercent) return FindingWeight::serious;
+        if (percent >= kNotablePercent) return FindingWeight::notable;
+    }
     const RankMemory* rank = facts.highest_peak();
-    double step_percent = 0, peak_percent = 0;
     for (const AdviceFigure& figure : finding.figures) {
-        if (figure.unit == "us/step")
-            step_percent = std::max(step_percent, facts.percent_of_step(figure.value));
-        if (figure.unit == "bytes" && figure.name != "peak" && rank != nullptr && rank->peak_bytes > 0) {
-            peak_percent = std::max(peak_percent, 100 * figure.value / static_cast<double>(rank->peak_bytes));
+        if (!finding.gain_us && figure.unit == "us/step" &&
+            facts.percent_of_step(figure.value) >= kNotablePercent) {
+            return FindingWeight::notable;
+        }
+        if (figure.unit == "bytes" && figure.name != "peak" && rank != nullptr &&
+            100 * figure.value >= kNotablePeakPercent * static_cast<double>(rank->peak_bytes)) {
+            return FindingWeight::notable;
         }
     }
-    if (step_percent >= kSeriousPercent) return FindingWeight::serious;
-    return step_percent >= kNotablePercent || peak_percent >= kNotablePeakPercent ? FindingWeight::notable
-                                                                                  : FindingWeight::minor;
+    return FindingWeight::minor;
+}
+
+// Without the first step, where that is a warm-up: it takes much longer than the others of its rank.
+Selection without_warm_up(const Trace& trace, Selection selection, std::vector<std::string>& notes) {
+    if (trace.steps.empty() || selection.first_step || selection.last_step || selection.from_ns ||
+        selection.to_ns) {
+        return selection;
+    }
+    const TraceSteps steps = find_steps(trace);
+    for (const int r : selected_ranks(trace, selection)) {
+        const std::vector<StepWindow> windows =
+            selected_windows(steps.ranks[static_cast<std::size_t>(r)], selection);
+        if (windows.size() < kFewSteps) continue;
+        std::vector<std::int64_t> others;
+        for (std::size_t i = 1; i < windows.size(); ++i) others.push_back(windows[i].window.length());
+        const auto middle = others.begin() + static_cast<std::ptrdiff_t>(others.size() / 2);
+        std::nth_element(others.begin(), middle, others.end());
+        const double times = static_cast<double>(windows.front().window.length()) /
+                             static_cast<double>(std::max<std::int64_t>(*middle, 1));
+        if (times < kWarmUpFactor || windows[1].number <= windows[0].number) continue;
+        selection.first_step = windows[1].number;
+        notes.push_back(
+            fmt::format("Step {} is left out as a warm-up: it takes {:.1f} times as long as the others' "
+                        "median.",
+                        windows[0].number, times));
+        return selection;
+    }
+    return selection;
 }
 
 }  // namespace
@@ -37,7 +70,8 @@ FindingWeight weight_of(const AdviceFacts& facts, const Finding& finding) {
 std::span<const AdviceRule> advice_rules() {
     static const std::vector<AdviceRule> kAll = [] {
         std::vector<AdviceRule> all;
-        for (const auto rules : {time_rules(), memory_rules(), sharding_rules()}) {
+        for (const auto rules :
+             {wrong_rules(), communication_rules(), time_rules(), sharding_rules(), memory_rules()}) {
             all.insert(all.end(), rules.begin(), rules.end());
         }
         return all;
@@ -46,18 +80,27 @@ std::span<const AdviceRule> advice_rules() {
 }
 
 AdviceReport advice(const Trace& trace, const Selection& selection) {
-    const AdviceFacts facts(trace, selection);
     AdviceReport report;
+    const AdviceFacts facts(trace, without_warm_up(trace, selection, report.notes));
     for (const AdviceRule& rule : advice_rules()) {
         ++report.rules;
         const std::size_t before = report.findings.size();
         rule.look(facts, report.findings);
         for (std::size_t i = before; i < report.findings.size(); ++i) {
-            report.findings[i].id = rule.id;
-            report.findings[i].title = rule.title;
-            report.findings[i].weight = weight_of(facts, report.findings[i]);
+            Finding& finding = report.findings[i];
+            finding.id = rule.id;
+            finding.title = rule.title;
+            finding.weight = weight_of(facts, rule, finding);
         }
     }
+    std::stable_sort(report.findings.begin(), report.findings.end(), [](const Finding& a, const Finding& b) {
+        const auto key = [](const Finding& f) {
+            return std::tuple(f.weight, -f.gain_us.value_or(0), -f.gain_bytes);
+        };
+        return key(a) < key(b);
+    });
+    const std::vector<std::string> unknown = what_cannot_be_said(facts);
+    report.notes.insert(report.notes.end(), unknown.begin(), unknown.end());
     return report;
 }
 

@@ -1,9 +1,11 @@
-// Advice: rules over what the other analyses found, each with the figures that made it fire and what to
-// change. Definition: docs/definitions.md, "Advice". A rule whose evidence is not in the trace does not fire;
-// an expected effect is given only from the critical path's what-if.
+// Advice: rules over what the other analyses found, each with the figures that made it fire, what to change
+// and what that would gain. Definition: docs/definitions.md, "Advice". A rule whose evidence is not in the
+// trace does not fire; what a change gains in time is the difference to a replay of the run with that change.
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,9 +23,9 @@ struct AdviceFigure {
     std::string_view unit;  // "us/step", "%", "bytes", "bytes/step", "x", "" for a count
 };
 
-// What a finding is worth. Of time: at least 20 % of the step is serious, at least 5 % notable. Of memory:
-// near the device's limit is serious, at least half of the peak notable. What makes the run compute something
-// else than its configuration says is serious.
+// What a finding is worth. Serious: what makes the run compute something else than its configuration says or
+// ends it, memory near the device's limit, and what gains at least 20 % of the step. Notable: what gains at
+// least 5 % of the step, costs as much where its gain cannot be said, or holds half of the highest peak.
 enum class FindingWeight { serious, notable, minor };
 inline constexpr std::array<std::string_view, 3> kFindingWeightNames = {"serious", "notable", "minor"};
 
@@ -35,12 +37,17 @@ struct Finding {
     std::string change;       // what to do, in a sentence
     std::string job_setting;  // of our job file: "fsdp.backward_prefetch = \"BACKWARD_PRE\""; empty: none
     std::string pytorch;      // a line of PyTorch; empty: none
-    std::string expected;     // the effect; empty: nothing foretells it
+    // What the change gains: of a step, by the replay (none: it cannot be said), and of the highest peak, at
+    // most (0: nothing, or it cannot be said). `expected` says it in a sentence, or why it cannot be said.
+    std::optional<double> gain_us;
+    std::int64_t gain_bytes = 0;
+    std::string expected;
 };
 
 struct AdviceReport {
-    std::size_t rules = 0;  // that were looked at
-    std::vector<Finding> findings;
+    std::size_t rules = 0;           // that were tried
+    std::vector<Finding> findings;   // the weightiest first; of one weight, what gains most time, then memory
+    std::vector<std::string> notes;  // sentences: what was left out, and what cannot be said because of what
 };
 
 AdviceReport advice(const Trace& trace, const Selection& selection = {});
@@ -51,9 +58,10 @@ struct AdviceRule {
     std::string_view id, title;
     // Appends to `found` where the rule fires; id and title are filled in by the caller.
     void (*look)(const AdviceFacts& facts, std::vector<Finding>& found);
+    bool serious = false;  // whatever it gains: the run ends, or computes something else than it should
 };
 
-// All rules, in the order in which findings are told: time first, then memory, then what is wrong.
+// All rules: what is wrong first, then time, then memory.
 std::span<const AdviceRule> advice_rules();
 
 }  // namespace shardscope::traces

@@ -1,18 +1,79 @@
 #include "traces/analysis/advice_facts.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <cctype>
+#include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
+#include "traces/analysis/advice_links.h"
+#include "traces/analysis/step_windows.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
 namespace {
 
+constexpr double kNoGainPercent = 0.5;  // of a step
+constexpr double kLinkPercent = 10;     // of a step, exposed: less says nothing against the links
+
 const RankPath* main_path(const CriticalPathReport& report) {
     if (report.job && !report.job->steps.empty()) return &*report.job;
     return report.ranks.empty() ? nullptr : &report.ranks.front();
+}
+
+// A collective's time from when all its ranks take part to its end.
+Interval transfer_of(const AdviceFacts& f, std::size_t event) {
+    const DeviceEvents& device = f.trace.device;
+    const std::int32_t all = f.replay.sources().joined_of[event];
+    std::int64_t length = device.end[event] - device.start[event];
+    if (all >= 0)
+        length = std::min(length, f.replay.sources().joined[static_cast<std::size_t>(all)].transfer);
+    return {device.end[event] - length, device.end[event]};
+}
+
+void add_transfers(AdviceFacts& f) {
+    const Trace& trace = f.trace;
+    const TraceSteps& steps = f.replay.sources().steps;
+    const std::vector<bool> selected = selected_events(trace, steps, f.selection);
+    const UnitCollectives of_units(trace, f.unit_ranges);
+    const std::size_t ranks = trace.ranks.size();
+    enum Part : std::size_t { gathers, reductions, others, parts };
+    std::array<std::vector<std::vector<Interval>>, parts> transfers;
+    for (auto& part : transfers) part.resize(ranks);
+    std::vector<IntervalSet> compute(ranks);
+    for (std::size_t i = 0; i < trace.device.size(); ++i) {
+        const std::uint16_t rank = trace.device.rank[i];
+        if (trace.device.kind[i] == DeviceKind::kernel)
+            append_merged(compute[rank], {trace.device.start[i], trace.device.end[i]});
+        if (trace.device.kind[i] != DeviceKind::communication || !selected[i]) continue;
+        const std::optional<UnitCollective> known = of_units.of_event(i);
+        if (known) f.collectives.push_back(*known);
+        const Part part = !known ? others : known->gather ? gathers : reductions;
+        transfers[part][rank].push_back(transfer_of(f, i));
+    }
+    std::int64_t all = 0, gathered = 0, reduced = 0;
+    for (const int r : selected_ranks(trace, f.selection)) {
+        const auto at = static_cast<std::size_t>(r);
+        IntervalSet windows;
+        for (const StepWindow& step : selected_windows(steps.ranks[at], f.selection))
+            append_merged(windows, step.window);
+        if (windows.empty()) continue;
+        std::vector<Interval> together;
+        const auto exposed = [&](std::vector<Interval> set) {
+            return length(subtract(intersect(make_union(std::move(set)), windows), compute[at]));
+        };
+        for (const auto& part : transfers) together.insert(together.end(), part[at].begin(), part[at].end());
+        const double count = static_cast<double>(selected_windows(steps.ranks[at], f.selection).size());
+        f.transfers_us =
+            std::max(f.transfers_us,
+                     static_cast<double>(length(intersect(make_union(together), windows))) * 1e-3 / count);
+        all += exposed(std::move(together));
+        gathered += exposed(transfers[gathers][at]);
+        reduced += exposed(transfers[reductions][at]);
+    }
+    f.exposed = {f.per_step_us(all), f.per_step_us(gathered), f.per_step_us(reduced)};
 }
 
 }  // namespace
@@ -21,13 +82,13 @@ AdviceFacts::AdviceFacts(const Trace& t, const Selection& s)
     : trace(t),
       selection(s),
       summary(summarize(t, s)),
-      overlap(overlap_report(t, s)),
       units(units_report(t, s)),
       idle(idle_report(t, s)),
       kernels(kernels_report(t, s)),
       memory(memory_report(t, s)),
-      collectives(collectives_report(t, s)),
-      path(critical_path(t, s)) {
+      path(critical_path(t, s)),
+      replay(t, s),
+      unit_ranges(find_units(t)) {
     if (trace.device.size() == 0) return;  // nothing can be said of what the device did in a step
     double ranks = 0;
     for (const RankSummary& rank : summary.ranks) {
@@ -36,10 +97,9 @@ AdviceFacts::AdviceFacts(const Trace& t, const Selection& s)
         ++ranks;
     }
     if (ranks > 0) step_us /= ranks;
-}
-
-std::string_view AdviceFacts::config(std::string_view key) const {
-    return trace.config_value(key);
+    device_work = std::any_of(idle.ranks.begin(), idle.ranks.end(),
+                              [](const RankIdle& rank) { return rank.device.busy > 0; });
+    add_transfers(*this);
 }
 
 const RankMemory* AdviceFacts::highest_peak() const {
@@ -60,16 +120,58 @@ double AdviceFacts::on_path_us(PathKind kind) const {
     return main != nullptr ? main->average_us[static_cast<std::size_t>(kind)] : 0;
 }
 
-std::string AdviceFacts::expect(PathKind kind, double factor, std::string_view in_words) const {
-    PathFactors factors = kUnscaled;
-    factors[static_cast<std::size_t>(kind)] = factor;
-    const CriticalPathReport scaled = critical_path(trace, selection, factors);
-    const RankPath* main = main_path(scaled);
-    if (main == nullptr || main->whole_step_us <= 0) return {};
-    const double change = 100 * (main->predicted_step_us - main->whole_step_us) / main->whole_step_us;
-    if (std::abs(change) < 0.5) return {};
-    return fmt::format("{} a step would take {} instead of {} ({:+.1f} %), by the critical path's what-if.",
-                       in_words, us_text(main->predicted_step_us), us_text(main->whole_step_us), change);
+std::vector<IntervalSet> AdviceFacts::host_time(const std::function<bool(std::size_t)>& accept) const {
+    std::vector<std::vector<Interval>> found(trace.ranks.size());
+    for (std::size_t i = 0; i < trace.ranges.size(); ++i) {
+        const int rank = trace.threads[trace.ranges.thread[i]].rank;
+        if (rank >= 0 && accept(i))
+            found[static_cast<std::size_t>(rank)].push_back({trace.ranges.start[i], trace.ranges.end[i]});
+    }
+    std::vector<IntervalSet> time;
+    for (std::vector<Interval>& rank : found) time.push_back(make_union(std::move(rank)));
+    return time;
+}
+
+std::vector<IntervalSet> AdviceFacts::loader_time() const {
+    return host_time([this](std::size_t i) { return trace.ranges.kind[i] == RangeKind::data_loader; });
+}
+
+void AdviceFacts::predict(Finding& finding, const PathChange& change, std::string_view were,
+                          double least_us) const {
+    const double now = replay.step_us();
+    if (now <= 0) return;
+    const double then = std::clamp(replay.step_us(change), std::min(least_us, now), now);
+    finding.gain_us = now - then;
+    if (percent_of_step(*finding.gain_us) < kNoGainPercent) {
+        finding.expected = fmt::format("{} nothing would be gained, by a replay of the run.", were);
+        return;
+    }
+    finding.expected = fmt::format("{} {} would take {} instead of {} ({:+.1f} %), by a replay of the run.",
+                                   were, trace.steps.empty() ? "the whole trace" : "a step", us_text(then),
+                                   us_text(now), 100 * (then - now) / now);
+}
+
+void AdviceFacts::predict_in_parts(Finding& finding, int parts,
+                                   const std::function<bool(const UnitCollective&)>& accept,
+                                   std::string_view were) const {
+    PathChange change;
+    change.events.assign(trace.device.size(), 1);
+    for (const UnitCollective& collective : collectives) {
+        if (accept(collective)) change.events[collective.event] = 1.0 / parts;
+    }
+    predict(finding, change, were, transfers_us);
+}
+
+Settings& Settings::add(std::string_view key, std::string_view value, std::string_view words) {
+    if (!value.empty() && facts_.config(key) == value) return *this;
+    if (!text.empty()) text += ", ";
+    if (!words.empty()) {
+        text += words;
+    } else {
+        const bool word = value != "true" && value != "false" && !std::isdigit(value.front());
+        text += word ? fmt::format("{} = \"{}\"", key, value) : fmt::format("{} = {}", key, value);
+    }
+    return *this;
 }
 
 std::string us_text(double us) {
@@ -98,6 +200,23 @@ std::string shown(std::string_view name) {
         return fmt::format("\"{}…\"", name.substr(0, end));
     }
     return fmt::format("\"{}\"", name);
+}
+
+std::vector<std::string> what_cannot_be_said(const AdviceFacts& f) {
+    std::vector<std::string> notes;
+    if (!f.device_work && !f.idle.ranks.empty()) {
+        notes.emplace_back("What the time went to cannot be said, because the trace has no device work.");
+    }
+    std::set<std::string_view> hosts;
+    for (const Rank& rank : f.trace.ranks) hosts.insert(rank.host);
+    const bool matters = f.percent_of_step(f.exposed.all_us) > kLinkPercent;
+    if (matters && hosts.size() > 1 && !link_report(f.trace).judged) {
+        notes.emplace_back(
+            "Whether a link is slow cannot be said, because the trace has neither the links' nominal "
+            "bandwidth "
+            "nor large collectives that several groups have.");
+    }
+    return notes;
 }
 
 }  // namespace shardscope::traces

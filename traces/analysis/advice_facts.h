@@ -2,21 +2,30 @@
 // Internal to the room. Times in us where the name says so, else nanoseconds; sizes in bytes.
 #pragma once
 
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "traces/analysis/advice.h"
-#include "traces/analysis/collectives.h"
 #include "traces/analysis/critical_path.h"
 #include "traces/analysis/idle.h"
 #include "traces/analysis/kernels.h"
 #include "traces/analysis/memory.h"
-#include "traces/analysis/overlap.h"
+#include "traces/analysis/replay.h"
 #include "traces/analysis/summary.h"
+#include "traces/analysis/unit_collectives.h"
+#include "traces/analysis/unit_ranges.h"
 #include "traces/analysis/units.h"
 
 namespace shardscope::traces {
+
+// Collectives that no compute kernel of their rank hides, from when all ranks take part: without the wait for
+// the last rank. us per step of one rank.
+struct ExposedTransfers {
+    double all_us = 0, gathers_us = 0, reductions_us = 0;
+};
 
 struct AdviceFacts {
     AdviceFacts(const Trace& trace, const Selection& selection);
@@ -24,19 +33,26 @@ struct AdviceFacts {
     const Trace& trace;
     Selection selection;
     ExecutionSummary summary;
-    OverlapReport overlap;
     UnitsReport units;
     IdleReport idle;
     KernelsReport kernels;
     MemoryReport memory;
-    CollectivesReport collectives;
     CriticalPathReport path;
+    Replay replay;
+    UnitRanges unit_ranges;
+    std::vector<UnitCollective> collectives;  // gathers and reductions that the selection leaves
+    ExposedTransfers exposed;
+    double transfers_us = 0;   // of collectives on the rank that has most, without waiting: the wire needs it
     // Mean window of a kept step, over the ranks that have one. 0: there is none, or the trace holds no
     // device work (a memory snapshot): then no rule about the time of a step finds evidence.
     double step_us = 0;
+    bool device_work = false;  // false: a memory snapshot, a run of the host alone
 
-    std::string_view config(std::string_view key) const;
+    std::string_view config(std::string_view key) const { return trace.config_value(key); }
     bool ours() const { return !config("parallel.mode").empty(); }  // the run of a job file
+    // " a step", "each step"; of a trace without steps "in the whole trace", "the whole trace".
+    std::string_view a_step() const { return trace.steps.empty() ? " in the whole trace" : " a step"; }
+    std::string_view each_step() const { return trace.steps.empty() ? "the whole trace" : "each step"; }
 
     // The rank with the highest peak; null where no allocation is known.
     const RankMemory* highest_peak() const;
@@ -50,9 +66,32 @@ struct AdviceFacts {
     // Of the job's critical path, or of the one rank's.
     double on_path_us(PathKind kind) const;
 
-    // "The critical path's what-if foretells …": with the time of a kind scaled; empty where that changes the
-    // step by less than half a percent.
-    std::string expect(PathKind kind, double factor, std::string_view in_words) const;
+    // By rank: the host's time in ranges of which `accept` takes the index.
+    std::vector<IntervalSet> host_time(const std::function<bool(std::size_t)>& accept) const;
+    std::vector<IntervalSet> loader_time() const;
+
+    // Says in the finding what a step would take with the change, by the replay, and what that gains; never
+    // less than `least_us`. `were`: "Were collectives twice as fast,".
+    void predict(Finding& finding, const PathChange& change, std::string_view were,
+                 double least_us = 0) const;
+
+    // The same where a unit's or bucket's collectives come in so many parts, of which all but one run beside
+    // compute. `accept` takes those collectives.
+    void predict_in_parts(Finding& finding, int parts,
+                          const std::function<bool(const UnitCollective&)>& accept,
+                          std::string_view were) const;
+};
+
+// Settings that the job does not follow already, joined by ", ".
+class Settings {
+  public:
+    explicit Settings(const AdviceFacts& facts) : facts_(facts) {}
+    // Left out where the run's key has that value; `text` in place of "key = value".
+    Settings& add(std::string_view key, std::string_view value, std::string_view text = {});
+    std::string text;
+
+  private:
+    const AdviceFacts& facts_;
 };
 
 std::string us_text(double us);              // "1,234.5 us", "12.3 ms"
@@ -61,8 +100,13 @@ std::string percent_text(double percent);    // "12.3 %"
 std::string shown(std::string_view name);    // a name of the trace, in quotation marks
 
 // The rules' functions, by subject.
+std::span<const AdviceRule> wrong_rules();
+std::span<const AdviceRule> communication_rules();
 std::span<const AdviceRule> time_rules();
-std::span<const AdviceRule> memory_rules();
 std::span<const AdviceRule> sharding_rules();
+std::span<const AdviceRule> memory_rules();
+
+// "Whether a link is slow cannot be said, because ...": one sentence for each.
+std::vector<std::string> what_cannot_be_said(const AdviceFacts& facts);
 
 }  // namespace shardscope::traces

@@ -13,8 +13,7 @@ namespace {
 
 using Findings = std::vector<Finding>;
 
-constexpr double kUnitShare = 0.4;        // of the peak, gathered or as full gradients, mostly of one unit
-constexpr double kLargestUnit = 0.5;      // of all parameters
+constexpr double kFragmented = 0.2;       // of what the allocator holds, in no live block at the peak
 constexpr double kActivationShare = 0.5;  // of the peak
 constexpr double kOptimizerShare = 0.4;
 constexpr double kGradientShare = 0.1;
@@ -31,38 +30,13 @@ const UnitRow* largest_unit(const Trace& trace) {
     return most == trace.units.end() || most->bytes <= 0 ? nullptr : &*most;
 }
 
-std::int64_t all_unit_bytes(const Trace& trace) {
-    std::int64_t sum = 0;
-    for (const UnitRow& unit : trace.units) sum += unit.bytes;
-    return sum;
-}
-
-void one_unit_makes_the_peak(const AdviceFacts& f, Findings& found) {
-    const RankMemory* rank = f.highest_peak();
-    const UnitRow* unit = largest_unit(f.trace);
-    if (rank == nullptr || unit == nullptr) return;
-    const std::int64_t unsharded = f.at_peak(*rank, MemoryCategory::unsharded_parameters) +
-                                   f.at_peak(*rank, MemoryCategory::unsharded_gradients);
-    const double of_peak = share_of(unsharded, rank->peak_bytes);
-    const double of_model = share_of(unit->bytes, all_unit_bytes(f.trace));
-    if (of_peak <= kUnitShare || of_model <= kLargestUnit) return;
-    Finding finding;
-    finding.what = fmt::format(
-        "At the peak of {} (rank {}) gathered parameters and full gradients take {} ({}); unit {} alone has "
-        "{} of "
-        "the parameters.",
-        bytes_text(rank->peak_bytes), rank->rank, bytes_text(unsharded), percent_text(100 * of_peak),
-        shown(unit->name), percent_text(100 * of_model));
-    finding.figures = {{"peak", static_cast<double>(rank->peak_bytes), "bytes"},
-                       {"unsharded_at_peak", static_cast<double>(unsharded), "bytes"},
-                       {"largest_unit", static_cast<double>(unit->bytes), "bytes"},
-                       {"largest_unit_of_model", 100 * of_model, "%"}};
-    finding.change = "Wrap finer, so that only a part of the model is whole at any time.";
-    finding.job_setting = "fsdp.wrap = \"module:Block\"";
-    finding.pytorch =
-        "for block in model.layers: fully_shard(block)  # FSDP(model, "
-        "auto_wrap_policy=ModuleWrapPolicy({Block}))";
-    found.push_back(std::move(finding));
+// Says what of the peak a finding could save at most.
+void saves(Finding& finding, std::int64_t bytes) {
+    finding.gain_bytes = bytes;
+    finding.expected = fmt::format(
+        "At most {} less at the peak; of time it cannot be said, because nothing in "
+        "the trace was computed that way.",
+        bytes_text(bytes));
 }
 
 void activations_make_the_peak(const AdviceFacts& f, Findings& found) {
@@ -81,6 +55,7 @@ void activations_make_the_peak(const AdviceFacts& f, Findings& found) {
     finding.change = "Keep the inputs of blocks only and compute the rest again in the backward.";
     finding.job_setting = "memory.activation_checkpointing = \"module:Block\"";
     finding.pytorch = "block = checkpoint_wrapper(block)  # before fully_shard(block)";
+    saves(finding, bytes);
     found.push_back(std::move(finding));
 }
 
@@ -98,10 +73,17 @@ void optimizer_is_peak(const AdviceFacts& f, Findings& found) {
     const bool whole = f.config("parallel.mode") == "ddp" || f.config("fsdp.sharding_strategy") == "NO_SHARD";
     finding.change = whole ? "Every rank holds all of it: shard it."
                            : "Shard over more ranks, offload it, or use an optimizer with less state.";
-    finding.job_setting = whole ? "parallel.mode = \"fsdp\", fsdp.sharding_strategy = \"FULL_SHARD\""
-                                : "run.ranks = ... (more), fsdp.cpu_offload = true, optimizer.type = \"sgd\"";
+    Settings settings(f);
+    if (whole) {
+        settings.add("parallel.mode", "fsdp").add("fsdp.sharding_strategy", "FULL_SHARD");
+    } else {
+        settings.add("run.ranks", "", "run.ranks = ... (more)").add("fsdp.cpu_offload", "true");
+        settings.add("optimizer.type", "sgd");
+    }
+    finding.job_setting = settings.text;
     finding.pytorch = whole ? "fully_shard(model)  # or ZeroRedundancyOptimizer under DDP"
                             : "fully_shard(model, offload_policy=CPUOffloadPolicy())";
+    saves(finding, bytes);
     found.push_back(std::move(finding));
 }
 
@@ -125,17 +107,11 @@ void gradient_double_buffer(const AdviceFacts& f, Findings& found) {
     finding.change = "Write gradients where they are reduced from, or make the units smaller.";
     finding.job_setting = "fsdp.layout = \"lean\"";
     finding.pytorch = "for block in model.layers: fully_shard(block)  # smaller units, smaller second copies";
+    saves(finding, bytes / 2);
     found.push_back(std::move(finding));
 }
 
 void near_the_limit(const AdviceFacts& f, Findings& found) {
-    const DiagnosticRow* failure = nullptr;
-    for (const DiagnosticRow& note : f.trace.diagnostics) {
-        if (note.severity == Severity::error &&
-            (note.text.find("out of memory") != std::string::npos || note.text.starts_with(kOutOfMemory))) {
-            failure = &note;
-        }
-    }
     const RankMemory* worst = nullptr;
     double share = 0;
     std::int64_t limit = 0;
@@ -149,21 +125,48 @@ void near_the_limit(const AdviceFacts& f, Findings& found) {
         worst = &rank;
         limit = device;
     }
-    if (failure == nullptr && share <= kNearLimit) return;
+    if (share <= kNearLimit) return;
     Finding finding;
-    if (share > kNearLimit) {
-        const std::int64_t held = std::max(worst->peak_bytes, worst->reserved_bytes);
-        finding.what = fmt::format("Rank {} holds {} of its device's {} ({}).", worst->rank, bytes_text(held),
-                                   bytes_text(limit), percent_text(100 * share));
-        finding.figures = {{"held", static_cast<double>(held), "bytes"},
-                           {"device_memory", static_cast<double>(limit), "bytes"}};
-    }
-    if (failure != nullptr) {
-        finding.what += fmt::format("{}The run says: {}", finding.what.empty() ? "" : " ", failure->text);
-    }
+    const std::int64_t held = std::max(worst->peak_bytes, worst->reserved_bytes);
+    finding.what = fmt::format("Rank {} holds {} of its device's {} ({}).", worst->rank, bytes_text(held),
+                               bytes_text(limit), percent_text(100 * share));
+    finding.figures = {{"held", static_cast<double>(held), "bytes"},
+                       {"device_memory", static_cast<double>(limit), "bytes"}};
+    finding.expected = "A run that does not end for want of memory.";
     finding.change = "Shard over more ranks, checkpoint activations, make the batch or the units smaller.";
-    finding.job_setting = "data.batch = ... (smaller), memory.activation_checkpointing = \"module:Block\"";
+    Settings settings(f);
+    settings.add("data.batch", "", "data.batch = ... (smaller)");
+    const std::string_view checkpointing = f.config("memory.activation_checkpointing");
+    if (checkpointing.empty() || checkpointing == "none")
+        settings.add("memory.activation_checkpointing", "module:Block");
+    finding.job_setting = settings.text;
     finding.pytorch = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; checkpoint_wrapper(block)";
+    found.push_back(std::move(finding));
+}
+
+void fragmented(const AdviceFacts& f, Findings& found) {
+    const RankMemory* worst = nullptr;
+    for (const RankMemory& rank : f.memory.ranks) {
+        if (!rank.fragmentation) continue;
+        if (worst == nullptr || rank.fragmentation->free_bytes > worst->fragmentation->free_bytes)
+            worst = &rank;
+    }
+    if (worst == nullptr) return;
+    const Fragmentation& pool = *worst->fragmentation;
+    if (share_of(pool.free_bytes, pool.held_bytes) <= kFragmented || pool.percent() < 50) return;
+    Finding finding;
+    finding.what = fmt::format(
+        "At rank {}'s peak the allocator holds {}, of which {} are free in {} pieces; the largest has {}.",
+        worst->rank, bytes_text(pool.held_bytes), bytes_text(pool.free_bytes), pool.free_blocks,
+        bytes_text(pool.largest_free));
+    finding.figures = {{"held", static_cast<double>(pool.held_bytes), "bytes"},
+                       {"free_in_pieces", static_cast<double>(pool.free_bytes), "bytes"},
+                       {"fragmentation", pool.percent(), "%"}};
+    finding.change =
+        "Let segments grow instead of new ones being taken, and keep sizes the same from step to step.";
+    finding.pytorch = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
+    finding.gain_bytes = pool.free_bytes;
+    finding.expected = fmt::format("At most {} that the device gets back.", bytes_text(pool.free_bytes));
     found.push_back(std::move(finding));
 }
 
@@ -193,17 +196,18 @@ void untracked_memory(const AdviceFacts& f, Findings& found) {
                            {"held", static_cast<double>(held), "bytes"}};
         finding.change =
             "Look for further communicators, CUDA contexts and libraries with workspaces of their own.";
+        finding.expected = "Cannot be said, because the trace does not tell who holds it.";
         finding.pytorch = "NCCL_CUMEM_ENABLE=0, NCCL_NCHANNELS_PER_PEER=...; fewer dist.new_group calls";
         found.push_back(std::move(finding));
     }
 }
 
 constexpr AdviceRule kRules[] = {
-    {"wrap-too-coarse", "One unit makes the peak", one_unit_makes_the_peak},
     {"activations-are-peak", "Activations make the peak", activations_make_the_peak},
     {"optimizer-is-peak", "Optimizer state makes the peak", optimizer_is_peak},
     {"gradient-double-buffer", "Gradients are held twice", gradient_double_buffer},
-    {"memory-near-limit", "Memory is near the device's limit", near_the_limit},
+    {"memory-near-limit", "Memory is near the device's limit", near_the_limit, true},
+    {"fragmentation", "Free memory lies in pieces", fragmented},
     {"untracked-memory", "Device memory outside the allocator", untracked_memory},
 };
 

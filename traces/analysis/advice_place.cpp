@@ -125,8 +125,9 @@ Place emptiest_kernel(const Trace& trace, const Selection& selection) {
     for (std::size_t i = 0; i < device.size(); ++i) {
         const bool low = device.occupancy[i] >= 0 && device.occupancy[i] < kLowOccupancyPercent;
         if (device.kind[i] != DeviceKind::kernel || !low || !counts[i]) continue;
-        keep_longer(best, longest, device.end[i] - device.start[i],
-                    place_of_event(trace, i, "the longest kernel that leaves the device half empty"));
+        keep_longer(
+            best, longest, device.end[i] - device.start[i],
+            place_of_event(trace, i, "the longest kernel that occupies less than a quarter of the device"));
     }
     return best;
 }
@@ -156,11 +157,11 @@ bool any_of(std::string_view rule, std::initializer_list<std::string_view> rules
 
 std::optional<AdvicePlace> advice_place(const Trace& trace, const Selection& selection,
                                         std::string_view rule) {
-    if (any_of(rule, {"prefetch-miss", "prefetch-mistarget", "limiter-stall", "wasted-regather",
-                      "checkpoint-regather", "wrap-too-fine"})) {
+    if (any_of(rule, {"prefetch-off", "prefetch-miss", "prefetch-mistarget", "limiter-stall",
+                      "wasted-regather", "checkpoint-regather", "wrap-too-fine"})) {
         return exposed_collective(trace, selection, true);
     }
-    if (any_of(rule, {"exposed-communication", "padding"}))
+    if (any_of(rule, {"exposed-communication", "slow-link", "late-reduction", "padding"}))
         return exposed_collective(trace, selection, false);
     if (any_of(rule, {"straggler", "uneven-ranks"}))
         return longest_piece(trace, selection, PathKind::waiting, "the longest wait for another rank");
@@ -171,8 +172,9 @@ std::optional<AdvicePlace> advice_place(const Trace& trace, const Selection& sel
         return longest_gap(trace, selection, GapKind::host_wait, "the longest wait for the host");
     if (rule == "idle-device") return longest_gap(trace, selection, {}, "the longest idle time");
     if (rule == "low-occupancy") return emptiest_kernel(trace, selection);
-    if (any_of(rule, {"wrap-too-coarse", "activations-are-peak", "optimizer-is-peak",
-                      "gradient-double-buffer", "memory-near-limit", "untracked-memory"})) {
+    if (any_of(rule,
+               {"wrap-too-coarse", "activations-are-peak", "optimizer-is-peak", "gradient-double-buffer",
+                "memory-near-limit", "untracked-memory", "fragmentation", "out-of-memory"})) {
         return highest_peak(trace, selection);
     }
     return {};  // about the configuration

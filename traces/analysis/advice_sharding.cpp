@@ -1,4 +1,4 @@
-// Rules about how a model is sharded: units, padding, wrap policies, averages and norms.
+// Rules about how a model is sharded: the size of units, gathers that could be spared, padding, uneven ranks.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,7 +11,7 @@
 
 #include "traces/analysis/advice_facts.h"
 #include "traces/analysis/matching.h"
-#include "traces/analysis/step_windows.h"
+#include "traces/analysis/unit_names.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -19,39 +19,18 @@ namespace {
 
 using Findings = std::vector<Finding>;
 
-constexpr double kUneven = 1.1;      // largest rank against the mean
-constexpr double kPadding = 0.05;    // of the bytes moved
-constexpr double kSmallPercent = 1;  // of a step: what costs less is not worth a change
-constexpr int kFewUnits = 8;         // below that nothing is too fine
+constexpr double kUneven = 1.1;       // largest rank against the mean
+constexpr double kPadding = 0.05;     // of the bytes moved
+constexpr double kSmallPercent = 1;   // of a step: what costs less is not worth a change
+constexpr int kFewUnits = 8;          // below that nothing is too fine
+constexpr int kMerged = 4;            // units that a coarser wrap makes one
+constexpr double kUnitShare = 0.4;    // of the peak, gathered or as full gradients, mostly of one unit
+constexpr double kLargestUnit = 0.5;  // of all parameters
+constexpr double kLargestExposedPercent = 5;  // of a step, for its collectives
+constexpr int kFewestParts = 4;               // into which a unit is cut where no class repeats more often
 
 std::int64_t rank_steps(const AdviceFacts& f) {
     return std::max<std::int64_t>(1, f.units.rank_steps);
-}
-
-void policy_matched_nothing(const AdviceFacts& f, Findings& found) {
-    const std::string_view wrap = f.config("fsdp.wrap");
-    if (f.config("parallel.mode") != "fsdp" || wrap.empty() || wrap == "root" || f.trace.units.size() != 1)
-        return;
-    const UnitRow& unit = f.trace.units.front();
-    Finding finding;
-    finding.what = fmt::format(
-        "The wrap policy {} made no unit: the root holds all {} of the parameters, and all of them are "
-        "gathered at "
-        "once.",
-        shown(wrap), bytes_text(unit.bytes));
-    finding.figures = {{"units", 1, ""}, {"largest_unit", static_cast<double>(unit.bytes), "bytes"}};
-    std::set<std::string> classes;
-    for (const ModuleRow& module : f.trace.modules) {
-        if (!module.class_name.empty() && module.class_name != "FullyShardedDataParallel") {
-            classes.insert(module.class_name);
-        }
-    }
-    std::string names;
-    for (const std::string& name : classes) names += (names.empty() ? "" : ", ") + name;
-    finding.change = fmt::format("Name a class of the model{}.", names.empty() ? "" : ": " + names);
-    finding.job_setting = "fsdp.wrap = \"module:Block\"";
-    finding.pytorch = "FSDP(model, auto_wrap_policy=ModuleWrapPolicy({Block}))";
-    found.push_back(std::move(finding));
 }
 
 // A collective takes alpha + beta * bytes: a line through the gathers of this trace, by least squares over
@@ -89,6 +68,88 @@ std::optional<Line> gather_line(const Trace& trace) {
     return Line{alpha, beta};
 }
 
+std::string_view name_of(const AdviceFacts& f, const UnitCollective& collective) {
+    return collective.unit < 0 ? std::string_view()
+                               : f.unit_ranges.names[static_cast<std::size_t>(collective.unit)];
+}
+
+// How many units a wrap of the model's blocks would make: the most modules of one class that hold others.
+int block_count(const Trace& trace) {
+    std::set<int> parents;
+    for (const ModuleRow& module : trace.modules) parents.insert(module.parent);
+    std::map<std::string_view, int> blocks, leaves;
+    for (const ModuleRow& module : trace.modules) {
+        if (module.class_name == "FullyShardedDataParallel") continue;
+        ++(parents.contains(module.id) ? blocks : leaves)[module.class_name];
+    }
+    int most = 0;
+    for (const auto& [name, count] : blocks) most = std::max(most, count);
+    if (most > 1) return most;
+    for (const auto& [name, count] : leaves) most = std::max(most, count);
+    return std::max(most, kFewestParts);
+}
+
+// One unit has most of the parameters, and makes the peak or has collectives that nothing hides.
+void wrap_too_coarse(const AdviceFacts& f, Findings& found) {
+    std::int64_t all = 0;
+    const UnitRow* unit = nullptr;
+    for (const UnitRow& row : f.trace.units) {
+        all += row.bytes;
+        if (unit == nullptr || row.bytes > unit->bytes) unit = &row;
+    }
+    if (unit == nullptr || all <= 0 || f.config("parallel.mode") == "ddp") return;
+    const double of_model = static_cast<double>(unit->bytes) / static_cast<double>(all);
+    if (of_model <= kLargestUnit) return;
+    std::int64_t exposed = 0;
+    for (const UnitPhase& row : f.units.all_ranks) {
+        if (row.name == unit->name) exposed += row.sum.exposed_ns();
+    }
+    const double exposed_us = f.per_step_us(exposed);
+    const RankMemory* rank = f.highest_peak();
+    const std::int64_t unsharded = rank == nullptr
+                                       ? 0
+                                       : f.at_peak(*rank, MemoryCategory::unsharded_parameters) +
+                                             f.at_peak(*rank, MemoryCategory::unsharded_gradients);
+    const bool of_peak = rank != nullptr &&
+                         static_cast<double>(unsharded) > kUnitShare * static_cast<double>(rank->peak_bytes);
+    const bool of_time = f.percent_of_step(exposed_us) > kLargestExposedPercent;
+    if (!of_peak && !of_time) return;
+    const int parts = block_count(f.trace);
+    Finding finding;
+    finding.what = fmt::format("Unit {} has {} of the parameters ({}).", shown(unit->name),
+                               percent_text(100 * of_model), bytes_text(unit->bytes));
+    finding.figures = {{"largest_unit", static_cast<double>(unit->bytes), "bytes"},
+                       {"largest_unit_of_model", 100 * of_model, "%"}};
+    if (of_peak) {
+        finding.what += fmt::format(
+            " At the peak of {} (rank {}) gathered parameters and full gradients take {} ({}).",
+            bytes_text(rank->peak_bytes), rank->rank, bytes_text(unsharded),
+            percent_text(100 * static_cast<double>(unsharded) / static_cast<double>(rank->peak_bytes)));
+        finding.figures.insert(finding.figures.begin(),
+                               {{"peak", static_cast<double>(rank->peak_bytes), "bytes"},
+                                {"unsharded_at_peak", static_cast<double>(unsharded), "bytes"}});
+        finding.gain_bytes = unsharded - unsharded / parts;
+    }
+    if (of_time) {
+        finding.what += fmt::format(" No compute hides {}{} ({}) of its collectives.", us_text(exposed_us),
+                                    f.a_step(), percent_text(f.percent_of_step(exposed_us)));
+        finding.figures.push_back({"exposed", exposed_us, "us/step"});
+    }
+    const bool blocks = f.config("fsdp.wrap").find("Block") != std::string_view::npos;
+    finding.change =
+        "Wrap finer, so that only a part of the model is whole at any time and gathers run beside "
+        "the compute of other units.";
+    finding.job_setting = blocks ? "fsdp.wrap = \"module:Block,Embedding\"" : "fsdp.wrap = \"module:Block\"";
+    finding.pytorch =
+        "for block in model.layers: fully_shard(block)  # FSDP(model, "
+        "auto_wrap_policy=ModuleWrapPolicy({Block}))";
+    f.predict_in_parts(
+        finding, parts, [&](const UnitCollective& c) { return name_of(f, c) == unit->name; },
+        fmt::format("In {} units", parts));
+    if (finding.expected.empty()) finding.expected = "Cannot be said of time, because the trace has no step.";
+    found.push_back(std::move(finding));
+}
+
 void wrap_too_fine(const AdviceFacts& f, Findings& found) {
     std::int64_t gathers = 0, bytes = 0;
     std::set<std::string_view> units;
@@ -108,10 +169,10 @@ void wrap_too_fine(const AdviceFacts& f, Findings& found) {
     if (line->alpha_us <= transfer_us || f.percent_of_step(latency_us) <= kSmallPercent) return;
     Finding finding;
     finding.what = fmt::format(
-        "{} units, {} in the mean: a gather takes {} to get going and {} for the bytes, so that {} a step is "
+        "{} units, {} in the mean: a gather takes {} to get going and {} for the bytes, so that {}{} is "
         "latency alone.",
         units.size(), bytes_text(static_cast<std::int64_t>(mean_bytes)), us_text(line->alpha_us),
-        us_text(transfer_us), us_text(latency_us));
+        us_text(transfer_us), us_text(latency_us), f.a_step());
     finding.figures = {{"units", static_cast<double>(units.size()), ""},
                        {"alpha", line->alpha_us, "us"},
                        {"beta_times_bytes", transfer_us, "us"},
@@ -119,6 +180,23 @@ void wrap_too_fine(const AdviceFacts& f, Findings& found) {
     finding.change = "Wrap coarser: blocks instead of their layers.";
     finding.job_setting = "fsdp.wrap = \"module:Block\"";
     finding.pytorch = "FSDP(model, auto_wrap_policy=ModuleWrapPolicy({Block}))  # not {Linear}";
+    PathChange change;  // of each few collectives one is left to get going, and of the host's hooks as many
+    change.events.assign(f.trace.device.size(), 1);
+    const double spared = line->alpha_us * (1 - 1.0 / kMerged);
+    const GraphSources& sources = f.replay.sources();
+    for (const UnitCollective& c : f.collectives) {
+        const std::int32_t all = sources.joined_of[c.event];
+        const std::int64_t ns = all >= 0 ? sources.joined[static_cast<std::size_t>(all)].transfer
+                                         : f.trace.device.end[c.event] - f.trace.device.start[c.event];
+        change.events[c.event] = std::max(0.0, 1 - spared * 1e3 / std::max(1.0, static_cast<double>(ns)));
+    }
+    change.apart = f.host_time([&](std::size_t i) {
+        const UnitMark mark = unit_name(f.trace.strings[f.trace.ranges.name[i]]).mark;
+        return mark == UnitMark::unshard || mark == UnitMark::backward_prefetch ||
+               mark == UnitMark::forward_prefetch || mark == UnitMark::post_backward;
+    });
+    change.apart_factor = 1.0 / kMerged;
+    f.predict(finding, change, fmt::format("With {} units made one", kMerged));
     found.push_back(std::move(finding));
 }
 
@@ -134,16 +212,21 @@ void wasted_regather(const AdviceFacts& f, Findings& found) {
     const std::int64_t each = worst->sum.gather_bytes / std::max<std::int64_t>(1, worst->sum.gathers);
     Finding finding;
     finding.what = fmt::format(
-        "Unit {} is freed and at once gathered again, {:.2f} times a step and rank: {} that were there "
-        "already.",
-        shown(worst->name), static_cast<double>(times) / static_cast<double>(rank_steps(f)),
+        "Unit {} is freed and at once gathered again, {:.2f} times{} and rank: {} that were there already.",
+        shown(worst->name), static_cast<double>(times) / static_cast<double>(rank_steps(f)), f.a_step(),
         bytes_text(each));
     finding.figures = {
         {"regathers", static_cast<double>(times) / static_cast<double>(rank_steps(f)), "times/step"},
         {"bytes_each", static_cast<double>(each), "bytes"}};
     finding.change = "Keep the last unit of the forward for the backward that begins with it.";
-    finding.job_setting = "fsdp.layout = \"lean\"";
     finding.pytorch = "fully_shard(last_block, reshard_after_forward=False)";
+    PathChange change;  // without its gathers in the backward
+    change.events.assign(f.trace.device.size(), 1);
+    for (const UnitCollective& c : f.collectives) {
+        if (c.gather && c.phase != Phase::forward && name_of(f, c) == worst->name) change.events[c.event] = 0;
+    }
+    f.predict(finding, change, "Were it kept,");
+    finding.job_setting = Settings(f).add("fsdp.layout", "lean").text;
     found.push_back(std::move(finding));
 }
 
@@ -168,6 +251,16 @@ void regather_by_checkpointing(const AdviceFacts& f, Findings& found) {
         "Unit {} is gathered for the recomputation and again for its backward: three gathers a step instead "
         "of two.",
         shown(unit));
+    PathChange change;
+    change.events.assign(f.trace.device.size(), 1);
+    for (const UnitCollective& c : f.collectives) {
+        const auto phases = gathers.find(name_of(f, c));
+        if (c.gather && c.phase == Phase::backward && phases != gathers.end() &&
+            phases->second[static_cast<std::size_t>(Phase::recompute)] > 0) {
+            change.events[c.event] = 0;
+        }
+    }
+    f.predict(finding, change, "Without the third gathers");
     finding.figures = {
         {"extra_gathers", static_cast<double>(twice) / static_cast<double>(rank_steps(f)), "times/step"}};
     finding.change = "Put the checkpoint inside the sharded unit, so that one gather serves both.";
@@ -192,6 +285,13 @@ void padding(const AdviceFacts& f, Findings& found) {
     finding.figures = {
         {"padding", share, "%"},
         {"padding_bytes", static_cast<double>(padded) / static_cast<double>(rank_steps(f)), "bytes/step"}};
+    PathChange change;
+    change.events.assign(f.trace.device.size(), 1);
+    for (const UnitCollective& c : f.collectives) {
+        if (c.bytes > 0)
+            change.events[c.event] = 1 - static_cast<double>(c.padding) / static_cast<double>(c.bytes);
+    }
+    f.predict(finding, change, "Without padding");
     finding.change = "Make units larger, or their sizes a multiple of the ranks.";
     finding.job_setting = "fsdp.wrap = \"module:Block\"";
     finding.pytorch = "fully_shard(block)  # not each layer; FSDP2 pads dim 0 of each parameter to the ranks";
@@ -227,6 +327,7 @@ void empty_shard(const AdviceFacts& f, Findings& found) {
     finding.pytorch =
         "FSDP(model, auto_wrap_policy=functools.partial(size_based_auto_wrap_policy, "
         "min_num_params=1_000_000))";
+    finding.expected = "Cannot be said, because it depends on the unit that such modules go to.";
     found.push_back(std::move(finding));
 }
 
@@ -247,6 +348,13 @@ void uneven_ranks(const AdviceFacts& f, Findings& found) {
     if (what.empty()) return;
     finding.what = what + ".";
     if (u.shard_bytes > kUneven || u.peak_bytes > kUneven) {
+        if (const RankMemory* rank = f.highest_peak(); rank != nullptr && u.peak_bytes > 1) {
+            finding.gain_bytes =
+                static_cast<std::int64_t>(static_cast<double>(rank->peak_bytes) * (1 - 1 / u.peak_bytes));
+            finding.figures.push_back({"above_the_mean", static_cast<double>(finding.gain_bytes), "bytes"});
+            finding.expected = fmt::format("At most {} less on the fullest rank, were all even.",
+                                           bytes_text(finding.gain_bytes));
+        }
         finding.change = "Even out what the ranks hold: units of their own for embeddings and heads.";
         finding.job_setting = "fsdp.wrap = \"module:Block,Embedding\"";
         finding.pytorch = "fully_shard(model.embedding); fully_shard(model.head)";
@@ -256,123 +364,19 @@ void uneven_ranks(const AdviceFacts& f, Findings& found) {
         finding.change = "Even out what the ranks do: as many tokens for each, not as many samples.";
         finding.job_setting = "data.batch";
         finding.pytorch = "DataLoader(dataset, batch_sampler=a sampler that gives every rank as many tokens)";
+        finding.expected = "Cannot be said, because busy time holds waiting as well.";
     }
-    found.push_back(std::move(finding));
-}
-
-// --- wrong sums
-// ----------------------------------------------------------------------------------------------
-
-// Host ranges that `accept` names, and for each rank whether some communication was launched inside.
-struct RangeUse {
-    std::int64_t ranges = 0, with_communication = 0;
-};
-template <typename Accept>
-RangeUse communication_inside(const AdviceFacts& f, Accept accept) {
-    const Trace& trace = f.trace;
-    std::vector<std::int8_t> named(trace.strings.size(), -1);
-    std::vector<std::int8_t> state(trace.ranges.size(), 0);  // 1: named, 2: with communication
-    RangeUse use;
-    for (std::size_t i = 0; i < trace.ranges.size(); ++i) {
-        std::int8_t& known = named[static_cast<std::size_t>(trace.ranges.name[i])];
-        if (known < 0) known = accept(trace.strings[trace.ranges.name[i]]) ? 1 : 0;
-        if (known == 0) continue;
-        state[i] = 1;
-        ++use.ranges;
-    }
-    if (use.ranges == 0) return use;
-    for (std::size_t e = 0; e < trace.device.size(); ++e) {
-        if (trace.device.kind[e] != DeviceKind::communication) continue;
-        std::int32_t range = launching_range(trace, e);
-        for (; range >= 0; range = trace.ranges.parent[static_cast<std::size_t>(range)]) {
-            std::int8_t& at = state[static_cast<std::size_t>(range)];
-            if (at == 1) {
-                at = 2;
-                ++use.with_communication;
-            }
-        }
-    }
-    return use;
-}
-
-void clip_mismatch(const AdviceFacts& f, Findings& found) {
-    if (!f.units.any_unit) return;
-    const RangeUse use = communication_inside(
-        f, [](std::string_view name) { return name.find("clip_grad_norm") != std::string_view::npos; });
-    std::int64_t reductions = 0;
-    for (const UnitPhase& row : f.units.all_ranks) reductions += row.sum.reductions;
-    if (use.ranges == 0 || use.with_communication > 0 || reductions == 0) return;
-    Finding finding;
-    finding.what = fmt::format(
-        "Gradients are sharded, but none of the {} calls of clip_grad_norm_ communicates: each rank clips by "
-        "the "
-        "norm of its own shards.",
-        use.ranges);
-    finding.figures = {{"calls", static_cast<double>(use.ranges), ""}};
-    finding.change = "Clip by the norm over all ranks.";
-    finding.job_setting = "train.clip_norm = 1.0";
-    finding.pytorch =
-        "model.clip_grad_norm_(1.0)  # FSDP's own; with fully_shard torch.nn.utils.clip_grad_norm_ "
-        "sums over ranks";
-    found.push_back(std::move(finding));
-}
-
-// NCCL divides in the kernel (ncclAvg: "SumPostDiv", "PreMulSum"); a division around the reduction as well
-// divides twice, unless the factors share the work (FSDP's pre- and postdivide), which use plain sums.
-void double_average(const AdviceFacts& f, Findings& found) {
-    const Trace& trace = f.trace;
-    std::vector<std::int8_t> averages(trace.strings.size(), -1);
-    std::int64_t reductions = 0;
-    for (std::size_t e = 0; e < trace.device.size(); ++e) {
-        if (trace.device.kind[e] != DeviceKind::communication) continue;
-        std::int8_t& known = averages[static_cast<std::size_t>(trace.device.name[e])];
-        if (known < 0) {
-            const std::string_view name = trace.strings[trace.device.name[e]];
-            const auto has = [name](std::string_view part) {
-                return name.find(part) != std::string_view::npos;
-            };
-            known = (has("ReduceScatter") || has("AllReduce")) &&
-                    (has("SumPostDiv") || has("PreMulSum") || has("_Avg"));
-        }
-        reductions += known;
-    }
-    if (reductions == 0) return;
-    std::int64_t divisions = 0;
-    for (std::size_t i = 0; i < trace.ranges.size(); ++i) {
-        const std::string_view name = trace.strings[trace.ranges.name[i]];
-        if (name != "aten::div_") continue;
-        for (std::int32_t at = trace.ranges.parent[i]; at >= 0;
-             at = trace.ranges.parent[static_cast<std::size_t>(at)]) {
-            const std::string_view around = trace.strings[trace.ranges.name[static_cast<std::size_t>(at)]];
-            if (around.find("post_backward") == std::string_view::npos) continue;
-            ++divisions;
-            break;
-        }
-    }
-    if (divisions < reductions) return;
-    Finding finding;
-    finding.what = fmt::format(
-        "{} reductions average in their kernels, and the hooks after the backward divide {} times more: "
-        "gradients "
-        "may be averaged twice (optimizers of Adam's kind hide it).",
-        reductions, divisions);
-    finding.figures = {{"averaging_reductions", static_cast<double>(reductions), ""},
-                       {"divisions", static_cast<double>(divisions), ""}};
-    finding.change = "Average once: reduce with a sum where the loss or a hook divides already.";
-    finding.pytorch = "module.set_gradient_divide_factor(1.0)";
     found.push_back(std::move(finding));
 }
 
 constexpr AdviceRule kRules[] = {
-    {"policy-matched-nothing", "The wrap policy matched nothing", policy_matched_nothing},
+    {"wrap-too-coarse", "One unit is too large", wrap_too_coarse},
     {"wrap-too-fine", "Units are too small", wrap_too_fine},
     {"wasted-regather", "A unit is gathered again at once", wasted_regather},
     {"checkpoint-regather", "Checkpointing gathers once more", regather_by_checkpointing},
     {"padding", "Padding is moved", padding},
     {"empty-shard", "Ranks hold empty shards", empty_shard},
     {"uneven-ranks", "Ranks are uneven", uneven_ranks},
-    {"clip-mismatch", "Gradients are clipped by partial norms", clip_mismatch},
-    {"double-average", "Gradients are averaged twice", double_average},
 };
 
 }  // namespace

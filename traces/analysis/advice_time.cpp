@@ -1,11 +1,13 @@
-// Rules about time: what a step waits for that it need not.
+// Rules about time besides communication: ranks, hosts, loaders and copies that hold a step up, and idle
+// devices.
 #include <algorithm>
+#include <array>
 #include <map>
-#include <optional>
 
 #include <fmt/format.h>
 
 #include "traces/analysis/advice_facts.h"
+#include "traces/analysis/step_windows.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -14,166 +16,63 @@ namespace {
 using Findings = std::vector<Finding>;
 
 // A rule fires beyond these shares of a step.
-constexpr double kExposedPercent = 10, kLoaderPercent = 5, kHostPercent = 10, kWaitingPercent = 5,
-                 kCopyPercent = 5, kLimiterPercent = 5;
-constexpr double kNeverHidden = 0.95;        // of a gather's time, exposed
+constexpr double kLoaderPercent = 5, kHostPercent = 10, kWaitingPercent = 5, kCopyPercent = 5;
 constexpr double kLowOccupancyPercent = 25;  // of the compute time's mean
 constexpr double kComputePercent = 5;        // of a step: less compute tells nothing of occupancy
 constexpr double kUnusedDevicePercent = 20;  // busy less than this
 constexpr double kStragglerShare = 0.5;      // of all waiting, for one rank
+constexpr double kSlower = 1.05;             // times the other ranks' median
 
-// --- exposed communication ---------------------------------------------------------------------------------
+// --- who is waited for -------------------------------------------------------------------------------------
 
-void exposed_communication(const AdviceFacts& f, Findings& found) {
-    std::int64_t ns = 0, gathers = 0, reductions = 0;
-    for (const RankOverlap& rank : f.overlap.ranks) ns += rank.sum.exposed_communication;
-    const double us = f.per_step_us(ns), share = f.percent_of_step(us);
-    if (share <= kExposedPercent) return;
-    Finding finding;
-    finding.what = fmt::format("{} of each step ({}) is communication that no compute hides.", us_text(us),
-                               percent_text(share));
-    finding.figures = {{"exposed_communication", us, "us/step"}, {"share_of_step", share, "%"}};
-    for (const UnitPhase& row : f.units.all_ranks) {
-        gathers += row.sum.gather_exposed_ns;
-        reductions += row.sum.reduce_exposed_ns;
-    }
-    if (f.units.any_unit && gathers + reductions > 0) {
-        const auto most = std::max_element(
-            f.units.all_ranks.begin(), f.units.all_ranks.end(),
-            [](const auto& a, const auto& b) { return a.sum.exposed_ns() < b.sum.exposed_ns(); });
-        finding.figures.push_back({"exposed_gathers", f.per_step_us(gathers), "us/step"});
-        finding.figures.push_back({"exposed_reductions", f.per_step_us(reductions), "us/step"});
-        finding.what +=
-            fmt::format(" Gathers are exposed for {}, reductions for {}; most comes from {} in {} ({}).",
-                        us_text(f.per_step_us(gathers)), us_text(f.per_step_us(reductions)),
-                        shown(most->name), name(most->phase), us_text(f.per_step_us(most->sum.exposed_ns())));
-    }
-    finding.change =
-        "Give the collectives compute to hide behind (a larger batch, prefetching), or move fewer bytes "
-        "(bf16, "
-        "sharding within a node).";
-    if (f.config("parallel.mode") == "ddp") {
-        finding.job_setting =
-            "data.batch = ... (larger), ddp.bucket_cap_mb = ..., precision.reduce = \"bf16\"";
-        finding.pytorch = "DistributedDataParallel(model, bucket_cap_mb=..., gradient_as_bucket_view=True)";
-    } else {
-        finding.job_setting =
-            "data.batch = ... (larger), precision.param = \"bf16\", fsdp.sharding_strategy = "
-            "\"HYBRID_SHARD\"";
-        finding.pytorch =
-            "fully_shard(model, mesh=mesh_2d, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))";
-    }
-    finding.expected =
-        f.expect(PathKind::communication, 0, "Were collectives free once all ranks take part,");
-    found.push_back(std::move(finding));
+double median(std::vector<double> values) {
+    if (values.empty()) return 0;
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
 }
 
-// The first gather of a step has nothing to hide behind: the rows of the unit that is used first.
-bool first_of_forward(const AdviceFacts& f, const UnitPhase& row) {
-    const auto first = std::find_if(f.units.all_ranks.begin(), f.units.all_ranks.end(), [](const auto& r) {
-        return r.phase == Phase::forward && r.sum.gathers > 0;
-    });
-    return first != f.units.all_ranks.end() && &*first == &row;
-}
-
-void gather_never_hidden(const AdviceFacts& f, Findings& found) {
-    const UnitPhase* worst = nullptr;
-    std::int64_t rows = 0, exposed = 0, limiter = 0;
-    for (const UnitPhase& row : f.units.all_ranks) {
-        if (row.sum.gathers == 0 || row.sum.gather_ns <= 0 || row.name == "(no unit)") continue;
-        if (first_of_forward(f, row)) continue;
-        if (static_cast<double>(row.sum.gather_exposed_ns) <
-            kNeverHidden * static_cast<double>(row.sum.gather_ns)) {
-            continue;
+// What one rank takes longer for than the others' median, as factors that would make it even.
+struct Slowness {
+    PathFactors factors = kUnscaled;
+    std::string words;  // "compute 1.50 times", empty: nothing is longer
+};
+Slowness slowness_of(const AdviceFacts& f, std::size_t slow) {
+    const std::size_t ranks = f.trace.ranks.size();
+    std::array<std::vector<double>, kPathKinds> times;
+    for (auto& kind : times) kind.resize(ranks);
+    const DeviceEvents& device = f.trace.device;
+    const std::vector<bool> selected = selected_events(f.trace, f.replay.sources().steps, f.selection);
+    const auto kind_at = [&](PathKind kind, std::size_t rank) -> double& {
+        return times[static_cast<std::size_t>(kind)][rank];
+    };
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        if (!selected[i] || device.kind[i] == DeviceKind::communication) continue;
+        const PathKind kind = device.kind[i] == DeviceKind::kernel ? PathKind::compute : PathKind::memcpy;
+        kind_at(kind, device.rank[i]) += static_cast<double>(device.end[i] - device.start[i]);
+    }
+    for (const RankPath& path : f.path.ranks) {
+        const auto at = std::find_if(f.trace.ranks.begin(), f.trace.ranks.end(),
+                                     [&](const Rank& rank) { return rank.number == path.rank; });
+        kind_at(PathKind::host, static_cast<std::size_t>(at - f.trace.ranks.begin())) =
+            path.average_us[static_cast<std::size_t>(PathKind::host)] * 1e3;
+    }
+    Slowness found;
+    for (const PathKind kind : {PathKind::compute, PathKind::memcpy, PathKind::host}) {
+        std::vector<double> others;
+        for (std::size_t r = 0; r < ranks; ++r) {
+            if (r != slow) others.push_back(kind_at(kind, r));
         }
-        ++rows;
-        exposed += row.sum.gather_exposed_ns;
-        limiter += row.sum.limiter_ns;
-        if (worst == nullptr || row.sum.gather_exposed_ns > worst->sum.gather_exposed_ns) worst = &row;
+        const double own = kind_at(kind, slow), usual = median(std::move(others));
+        if (own <= kSlower * usual || f.percent_of_step(f.per_step_us(static_cast<std::int64_t>(own))) < 1)
+            continue;
+        found.factors[static_cast<std::size_t>(kind)] = usual / own;
+        found.words +=
+            fmt::format("{}{} {:.3g} times as long", found.words.empty() ? "" : ", ",
+                        kPathKindNames[static_cast<std::size_t>(kind)], usual > 0 ? own / usual : own);
     }
-    const double us = f.per_step_us(exposed);
-    if (!f.units.any_unit || worst == nullptr || f.percent_of_step(us) < 1) return;
-    Finding finding;
-    finding.what = fmt::format(
-        "The gather of {} in {} is never overlapped: {} of its {} are exposed. With all such gathers (phases "
-        "of "
-        "units: {}) that is {} a step ({}).",
-        shown(worst->name), name(worst->phase), us_text(f.per_step_us(worst->sum.gather_exposed_ns)),
-        us_text(f.per_step_us(worst->sum.gather_ns)), rows, us_text(us), percent_text(f.percent_of_step(us)));
-    finding.figures = {{"units_never_hidden", static_cast<double>(rows), ""},
-                       {"exposed_gathers", us, "us/step"},
-                       {"limiter_before_them", f.per_step_us(limiter), "us/step"}};
-    const bool forward = worst->phase == Phase::forward;
-    if (f.config("fsdp.backward_prefetch") == "NONE" && !forward) {
-        finding.change = "Backward prefetching is off: gather the next unit while this one computes.";
-        finding.job_setting = "fsdp.backward_prefetch = \"BACKWARD_PRE\"";
-        finding.pytorch = "FSDP(model, backward_prefetch=BackwardPrefetch.BACKWARD_PRE)";
-    } else if (static_cast<double>(limiter) > 0.5 * static_cast<double>(exposed)) {
-        finding.change =
-            "The limiter holds these gathers until it is too late: let it go or make units smaller.";
-        finding.job_setting = "fsdp.limit_all_gathers = false";
-        finding.pytorch = "FSDP(model, limit_all_gathers=False)";
-    } else {
-        finding.change =
-            "Gather earlier, or split the unit so that others compute while its parts are gathered.";
-        finding.job_setting = forward ? "fsdp.forward_prefetch = true" : "fsdp.wrap = \"module:Block\"";
-        finding.pytorch = forward ? "FSDP(model, forward_prefetch=True)  # fully_shard: "
-                                    "layer.set_modules_to_forward_prefetch([next_layer])"
-                                  : "layer.set_modules_to_backward_prefetch([previous_layer])";
-    }
-    finding.expected =
-        f.expect(PathKind::communication, 0, "Were collectives free once all ranks take part,");
-    found.push_back(std::move(finding));
+    return found;
 }
-
-void prefetch_mistarget(const AdviceFacts& f, Findings& found) {
-    if (f.config("fsdp.backward_prefetch") != "BACKWARD_POST") return;
-    std::int64_t gather = 0, exposed = 0;
-    for (const UnitPhase& row : f.units.all_ranks) {
-        if (row.phase != Phase::backward) continue;
-        gather += row.sum.gather_ns;
-        exposed += row.sum.gather_exposed_ns;
-    }
-    if (gather <= 0 || 10 * exposed <= gather) return;
-    Finding finding;
-    const double share = 100 * static_cast<double>(exposed) / static_cast<double>(gather);
-    finding.what = fmt::format(
-        "With BACKWARD_POST {} of the backward gathers' time is exposed: the next unit is asked for only "
-        "after "
-        "this one's backward.",
-        percent_text(share));
-    finding.figures = {{"exposed_backward_gathers", f.per_step_us(exposed), "us/step"},
-                       {"share_of_backward_gathers", share, "%"}};
-    finding.change = "Ask for the next unit before this one's backward; that holds one more unit in memory.";
-    finding.job_setting = "fsdp.backward_prefetch = \"BACKWARD_PRE\"";
-    finding.pytorch = "FSDP(model, backward_prefetch=BackwardPrefetch.BACKWARD_PRE)";
-    found.push_back(std::move(finding));
-}
-
-void limiter_stall(const AdviceFacts& f, Findings& found) {
-    std::int64_t limiter = 0, wait = 0;
-    for (const UnitPhase& row : f.units.all_ranks) {
-        if (row.sum.limiter_ns <= 0) continue;
-        limiter += row.sum.limiter_ns;
-        wait += row.sum.wait_ns;  // of gathers that the limiter held
-    }
-    const double limiter_us = f.per_step_us(limiter), wait_us = f.per_step_us(wait);
-    if (f.percent_of_step(limiter_us) <= kLimiterPercent || f.percent_of_step(wait_us) <= kLimiterPercent)
-        return;
-    Finding finding;
-    finding.what = fmt::format(
-        "The limiter holds the host for {} a step, and compute then waits {} ({}) for the units that it held "
-        "up.",
-        us_text(limiter_us), us_text(wait_us), percent_text(f.percent_of_step(wait_us)));
-    finding.figures = {{"limiter", limiter_us, "us/step"}, {"wait_for_gathers", wait_us, "us/step"}};
-    finding.change = "Where memory allows, let gathers run further ahead.";
-    finding.job_setting = "fsdp.limit_all_gathers = false";
-    finding.pytorch = "FSDP(model, limit_all_gathers=False)";
-    found.push_back(std::move(finding));
-}
-
-// --- who else is waited for
-// ---------------------------------------------------------------------------------
 
 void straggling_rank(const AdviceFacts& f, Findings& found) {
     std::map<int, double> waited;
@@ -193,12 +92,20 @@ void straggling_rank(const AdviceFacts& f, Findings& found) {
     if (f.percent_of_step(mean) <= kWaitingPercent || share <= kStragglerShare) return;
     // Two ranks wait for each other half the time each, by chance.
     if (paths < 3 && share < 0.75) return;
+    const auto at = std::find_if(f.trace.ranks.begin(), f.trace.ranks.end(),
+                                 [&](const Rank& rank) { return rank.number == most->first; });
+    if (at == f.trace.ranks.end()) return;
+    const auto slow = static_cast<std::size_t>(at - f.trace.ranks.begin());
+    const Slowness slowness = slowness_of(f, slow);
     Finding finding;
     finding.what = fmt::format(
-        "Rank {} comes last: on their critical paths the ranks wait {} a step ({}) for others, {} of it for "
-        "this "
-        "one.",
-        most->first, us_text(mean), percent_text(f.percent_of_step(mean)), percent_text(100 * share));
+        "Rank {} comes last: on their critical paths the ranks wait {}{} ({}) for others, {} of it for this "
+        "one. Against the others' median {}.",
+        most->first, us_text(mean), f.a_step(), percent_text(f.percent_of_step(mean)),
+        percent_text(100 * share),
+        slowness.words.empty()
+            ? "its compute, copies and host take no longer: why it comes last cannot be said"
+            : "its " + slowness.words);
     finding.figures = {{"rank", static_cast<double>(most->first), ""},
                        {"waiting", mean, "us/step"},
                        {"share_for_this_rank", 100 * share, "%"}};
@@ -207,11 +114,21 @@ void straggling_rank(const AdviceFacts& f, Findings& found) {
         "batches, a slower device or host, another job on it.";
     finding.job_setting = "data.batch, data.workers; run.processes where ranks share cores";
     finding.pytorch = "DataLoader(dataset, batch_sampler=a sampler that gives every rank as many tokens)";
-    finding.expected = f.expect(PathKind::waiting, 0, "Were no rank waited for,");
+    PathChange change;
+    if (slowness.words.empty()) {
+        change.factors[static_cast<std::size_t>(PathKind::waiting)] = 0;
+    } else {
+        change.ranks.assign(f.trace.ranks.size(), kUnscaled);
+        change.ranks[slow] = slowness.factors;
+    }
+    f.predict(finding, change, fmt::format("Were rank {} as fast as the others,", most->first));
     found.push_back(std::move(finding));
 }
 
+// --- the host ----------------------------------------------------------------------------------------------
+
 void slow_data_loader(const AdviceFacts& f, Findings& found) {
+    if (!f.device_work) return;  // what the device waits for is not known
     double us = 0, ranks = 0;
     for (const RankSummary& rank : f.summary.ranks) {
         if (rank.steps.empty()) continue;
@@ -221,15 +138,31 @@ void slow_data_loader(const AdviceFacts& f, Findings& found) {
     if (ranks > 0) us /= ranks;
     if (f.percent_of_step(us) <= kLoaderPercent) return;
     Finding finding;
-    finding.what = fmt::format("{} of each step ({}) the device has nothing to do and the host loads data.",
-                               us_text(us), percent_text(f.percent_of_step(us)));
+    finding.what = fmt::format("{} of {} ({}) the device has nothing to do and the host loads data.",
+                               us_text(us), f.each_step(), percent_text(f.percent_of_step(us)));
     finding.figures = {{"data_loader", us, "us/step"}, {"share_of_step", f.percent_of_step(us), "%"}};
-    finding.change = "Load batches beside the training.";
-    finding.job_setting = "data.workers = 2";
+    const bool workers = f.ours() && f.config("data.workers") != "0";
+    finding.change =
+        workers ? "The loader falls behind with the workers that it has: give it more, or less to do."
+                : "Load batches beside the training.";
+    finding.job_setting = workers ? "data.workers = ... (more)" : "data.workers = 2";
     finding.pytorch =
         "DataLoader(dataset, num_workers=8, pin_memory=True, persistent_workers=True, "
         "prefetch_factor=4)";
+    PathChange change;
+    change.apart = f.loader_time();
+    change.apart_factor = 0;
+    f.predict(finding, change, "Were batches there at once,");
     found.push_back(std::move(finding));
+}
+
+bool offloads(const AdviceFacts& f) {
+    return f.config("fsdp.cpu_offload") == "true";
+}
+
+// The host's own work on what is offloaded.
+bool is_optimizer(const AdviceFacts& f, std::size_t range) {
+    return f.trace.strings[f.trace.ranges.name[range]].starts_with("Optimizer.step");
 }
 
 void host_bound(const AdviceFacts& f, Findings& found) {
@@ -243,40 +176,62 @@ void host_bound(const AdviceFacts& f, Findings& found) {
     Finding finding;
     finding.what = fmt::format(
         "{} of the devices' time they stand still because the host has launched nothing yet; on the critical "
-        "path "
-        "the host takes {} a step ({}).",
-        percent_text(share), us_text(f.on_path_us(PathKind::host)),
+        "path the host takes {}{} ({}).",
+        percent_text(share), us_text(f.on_path_us(PathKind::host)), f.a_step(),
         percent_text(f.percent_of_step(f.on_path_us(PathKind::host))));
     finding.figures = {{"host_wait", share, "%"}, {"host_on_path", f.on_path_us(PathKind::host), "us/step"}};
-    finding.change =
-        "Launch less and larger work, let the host run ahead (no .item() or print in the loop), "
-        "compile or capture the step.";
-    finding.job_setting = "data.batch = ... (larger), train.clip_norm = 0";
-    finding.pytorch = "model = torch.compile(model, mode=\"reduce-overhead\")";
-    finding.expected = f.expect(PathKind::host, 0.5, "Were the host twice as fast,");
+    const RuntimeCalls& calls = f.trace.runtime;
+    const auto graph = std::find_if(calls.name.begin(), calls.name.end(), [&](StringId name) {
+        return f.trace.strings[name].find("GraphLaunch") != std::string_view::npos;
+    });
+    const bool captured = graph != calls.name.end();
+    finding.change = captured
+                         ? "The step launches captured graphs already: let the host run ahead of them (no "
+                           ".item() or print in the loop), and look at what it does between them."
+                         : "Launch less and larger work, let the host run ahead (no .item() or print in the "
+                           "loop), compile or capture the step.";
+    Settings settings(f);
+    settings.add("data.batch", "", "data.batch = ... (larger)");
+    if (f.ours()) settings.add("train.clip_norm", "0");
+    finding.job_setting = settings.text;
+    if (!captured) finding.pytorch = "model = torch.compile(model, mode=\"reduce-overhead\")";
+    // Loading data and offloaded work have rules of their own.
+    PathChange change;
+    change.factors[static_cast<std::size_t>(PathKind::host)] = 0.5;
+    change.apart = f.host_time([&](std::size_t i) {
+        return f.trace.ranges.kind[i] == RangeKind::data_loader || (offloads(f) && is_optimizer(f, i));
+    });
+    f.predict(finding, change, "Were the host twice as fast,");
     found.push_back(std::move(finding));
 }
 
 void offload_copies(const AdviceFacts& f, Findings& found) {
     const double us = f.on_path_us(PathKind::memcpy);
-    const bool offload = f.config("fsdp.cpu_offload") == "true";
-    if (f.percent_of_step(us) <= kCopyPercent) return;
+    const bool offload = offloads(f);
+    PathChange change;
+    change.factors[static_cast<std::size_t>(PathKind::memcpy)] = 0;
+    if (offload) {
+        change.apart = f.host_time([&](std::size_t i) { return is_optimizer(f, i); });
+        change.apart_factor = 0;
+    }
     Finding finding;
-    finding.what = fmt::format("Copies lie on the critical path for {} a step ({}){}.", us_text(us),
+    f.predict(finding, change,
+              offload ? "Were copies and the optimizer on the host free," : "Were copies free,");
+    const double gain = f.percent_of_step(finding.gain_us.value_or(0));
+    if (f.percent_of_step(us) <= kCopyPercent && !(offload && gain > kCopyPercent)) return;
+    finding.what = fmt::format("Copies lie on the critical path for {}{} ({}){}.", us_text(us), f.a_step(),
                                percent_text(f.percent_of_step(us)),
                                offload ? "; parameters and gradients are offloaded to the host" : "");
     finding.figures = {{"copies_on_path", us, "us/step"}, {"share_of_step", f.percent_of_step(us), "%"}};
     finding.change = offload ? "Keep the shards on the device if they fit, or shard over more ranks instead."
                              : "Copy from pinned memory on a stream of its own, before the data is needed.";
-    finding.job_setting = offload ? "fsdp.cpu_offload = false" : "data.workers = 2";
+    finding.job_setting = offload ? "fsdp.cpu_offload = false" : Settings(f).add("data.workers", "2").text;
     finding.pytorch = offload ? "fully_shard(model, offload_policy=OffloadPolicy())"
                               : "DataLoader(dataset, pin_memory=True); batch.to(device, non_blocking=True)";
-    finding.expected = f.expect(PathKind::memcpy, 0, "Were copies free,");
     found.push_back(std::move(finding));
 }
 
-// --- the device
-// ----------------------------------------------------------------------------------------------
+// --- the device --------------------------------------------------------------------------------------------
 
 void low_occupancy(const AdviceFacts& f, Findings& found) {
     double weighted = 0, known = 0, all = 0, most = 0;
@@ -299,24 +254,23 @@ void low_occupancy(const AdviceFacts& f, Findings& found) {
     if (known < 0.5 * all || known <= 0 || weighted / known >= kLowOccupancyPercent) return;
     Finding finding;
     finding.what = fmt::format(
-        "The compute kernels' achieved occupancy is {} in the mean; the longest of those that stay low is "
-        "{}.",
-        percent_text(weighted / known), shown(largest));
+        "The compute kernels' achieved occupancy is {} in the mean, below {:.0f} %; the longest of those "
+        "that "
+        "stay below is {}.",
+        percent_text(weighted / known), kLowOccupancyPercent, shown(largest));
     finding.figures = {{"occupancy", weighted / known, "%"}};
     finding.change =
         "Give kernels more work at once: a larger batch or sequence, fused kernels. (Matrix kernels on "
         "tensor cores may run well at low occupancy: look at their rate first.)";
     finding.job_setting = "data.batch = ... (larger)";
     finding.pytorch = "model = torch.compile(model)";
+    finding.expected =
+        "Cannot be said, because the trace does not tell how kernels' times depend on their size.";
     found.push_back(std::move(finding));
 }
 
 void idle_device(const AdviceFacts& f, Findings& found) {
-    // A memory snapshot knows nothing of what devices did.
-    if (std::none_of(f.idle.ranks.begin(), f.idle.ranks.end(),
-                     [](const RankIdle& r) { return r.device.busy > 0; })) {
-        return;
-    }
+    if (!f.device_work) return;  // a memory snapshot knows nothing of what devices did
     for (const RankMemory& memory : f.memory.ranks) {
         if (memory.peak_bytes <= 0) continue;
         const auto rank = std::find_if(f.idle.ranks.begin(), f.idle.ranks.end(),
@@ -340,20 +294,17 @@ void idle_device(const AdviceFacts& f, Findings& found) {
         finding.change = "Use fewer devices, or give each more work.";
         finding.job_setting = "run.ranks = ... (fewer), data.batch = ... (larger)";
         finding.pytorch = "torchrun --nproc-per-node=... (fewer)";
+        finding.expected = "Cannot be said, because no run with fewer devices is here.";
         found.push_back(std::move(finding));
     }
 }
 
 constexpr AdviceRule kRules[] = {
-    {"exposed-communication", "Communication is exposed", exposed_communication},
-    {"prefetch-miss", "A gather is never overlapped", gather_never_hidden},
-    {"prefetch-mistarget", "Prefetching comes too late", prefetch_mistarget},
-    {"limiter-stall", "The all-gather limiter stalls compute", limiter_stall},
     {"straggler", "A rank is waited for", straggling_rank},
     {"data-loader", "The data loader is slow", slow_data_loader},
     {"host-bound", "The host does not keep up", host_bound},
     {"copies-on-path", "Copies hold up the step", offload_copies},
-    {"low-occupancy", "Kernels leave the device half empty", low_occupancy},
+    {"low-occupancy", "Kernels leave most of the device empty", low_occupancy},
     {"idle-device", "A device that holds memory idles", idle_device},
 };
 

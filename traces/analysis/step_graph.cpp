@@ -1,10 +1,10 @@
-// Building and scaling a step's graph: one sort of its nodes, then one pass in the order of time; see
-// step_graph.h.
+// Building a step's graph: one sort of its nodes, then one pass in the order of time; see step_graph.h.
 #include "traces/analysis/step_graph.h"
 
 #include <algorithm>
-#include <limits>
+#include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "traces/store/trace.h"
 
@@ -268,6 +268,11 @@ class Builder {
             graph_.last_start[joined] = n;  // the latest so far
         }
         hold(n, stream.last_end);
+        const std::int32_t row = trace_.device.collective[at(event)];
+        if (row >= 0) {  // a communicator does one thing after another
+            const auto last = last_of_group_.find({graph_.rank[at(n)], trace_.collectives.group[at(row)]});
+            if (last != last_of_group_.end()) hold(n, last->second);
+        }
         const auto call = calls_.find(trace_.device.launch[at(event)]);
         if (call != calls_.end()) {
             const CallState& state = call->second;
@@ -301,6 +306,8 @@ class Builder {
         const std::uint16_t stream = trace_.device.stream[at(event)];
         streams_[stream].last_end = n;
         rank.streams.add(n, stream);
+        if (const std::int32_t row = trace_.device.collective[at(event)]; row >= 0)
+            last_of_group_[{graph_.rank[at(n)], trace_.collectives.group[at(row)]}] = n;
         if (const auto call = calls_.find(trace_.device.launch[at(event)]); call != calls_.end()) {
             call->second.own_end = n;
         }
@@ -396,6 +403,8 @@ class Builder {
     std::vector<Spin> spins_;            // by thread
     std::unordered_map<std::int32_t, CallState> calls_;
     std::unordered_map<std::int32_t, std::int32_t> start_of_;  // device event -> node
+    // By rank and group: the end of the latest collective.
+    std::map<std::pair<std::uint16_t, std::int64_t>, std::int32_t> last_of_group_;
 };
 
 }  // namespace
@@ -416,44 +425,6 @@ std::int32_t StepGraph::last_start_of(const GraphSources& sources, std::int32_t 
     const auto at = last_start.find(collective);
     if (at == last_start.end() || !all.clocks_agree()) return kNone;
     return time[static_cast<std::size_t>(at->second)] == all.last_start ? at->second : kNone;
-}
-
-std::vector<double> StepGraph::evaluate(const GraphSources& sources, const PathFactors& factors) const {
-    std::vector<double> when(size());
-    const auto factor = [&](PathKind k) { return factors[static_cast<std::size_t>(k)]; };
-    // When the last part known so far of each collective starts, in the scaled time.
-    std::unordered_map<std::int32_t, double> arrival;
-    for (std::size_t n = 0; n < size(); ++n) {
-        const auto observed = static_cast<double>(time[n]);
-        const bool before = time[n] <= step[rank[n]]->window.start;
-        if (before || after[n][0].node == kNone) {
-            when[n] = observed;
-        } else if (joined[n] != kNone) {
-            const auto start_node = static_cast<std::size_t>(after[n][0].node);
-            const double start = when[start_node];
-            const std::int64_t meet = together(sources, static_cast<std::int32_t>(n));
-            double waited = static_cast<double>(meet - time[start_node]);
-            if (last_start_of(sources, joined[n]) != kNone) {  // all parts are in this graph
-                waited = std::max(0.0, arrival.at(joined[n]) - start);
-            }
-            when[n] = start + factor(PathKind::waiting) * waited +
-                      factor(PathKind::communication) * static_cast<double>(time[n] - meet);
-        } else {
-            double latest = -std::numeric_limits<double>::infinity();
-            for (const Edge& edge : after[n]) {
-                if (edge.node == kNone) break;
-                latest = std::max(latest, when[static_cast<std::size_t>(edge.node)] +
-                                              factor(kind[n]) * static_cast<double>(edge.weight));
-            }
-            when[n] = latest;
-        }
-        if (what[n] != GraphNode::device_start) continue;
-        const std::int32_t all = sources.joined_of[static_cast<std::size_t>(owner[n])];
-        if (all < 0) continue;
-        const auto [at, first] = arrival.try_emplace(all, when[n]);
-        if (!first) at->second = std::max(at->second, when[n]);
-    }
-    return when;
 }
 
 }  // namespace shardscope::traces

@@ -5,9 +5,10 @@
 // and only name the host's time. A node lies after
 //   - on a host thread: the node before it; where another launching thread of the rank was at work in between
 //     (autograd's, while the main thread waits), after that thread's last node;
-//   - a device event's start: its launching call, the end of the work before it on its stream and, where the
-//     host told the stream to wait since its last launch, the latest end on another stream of the rank (the
-//     trace does not say which event was meant; the one that ended last before it is the one that held it);
+//   - a device event's start: its launching call, the end of the work before it on its stream, of a
+//     collective the end of the one before it in its group and, where the host told the stream to wait since
+//     its last launch, the latest end on another stream of the rank (the trace does not say which event was
+//     meant; the one that ended last before it is the one that held it);
 //   - the end of a call that waits (event, stream, device synchronisation, a copy that blocks): the device
 //     work that it waited for, if that ended inside the call;
 //   - what a thread does after it has spun (asked again and again with cudaEventQuery or cudaStreamQuery
@@ -85,7 +86,7 @@ struct StepGraph {
     // By node, in the order of time; edges lead to lower numbers. Edge 0 is the one that held the node up:
     // its time and weight sum to the node's time.
     std::vector<std::int64_t> time;
-    std::vector<std::array<Edge, 3>> after;
+    std::vector<std::array<Edge, 4>> after;
     std::vector<std::uint8_t> path;  // which edge the critical path takes back; 0 but where chains tie
     std::vector<GraphNode> what;
     std::vector<PathKind> kind;       // of the time between a node and what held it up

@@ -31,8 +31,14 @@ std::string labelled(std::string_view label, const std::string& text, std::size_
 }  // namespace
 
 std::string table_text(const AdviceReport& report, std::size_t width) {
+    std::string notes;
+    for (const std::string& note : report.notes) {
+        for (const std::string& line : broken_at_blanks(note, std::min(width, kMostWidth)))
+            notes += line + "\n";
+    }
     if (report.findings.empty()) {
-        return fmt::format("No advice: none of {} rules found its evidence in this trace.\n", report.rules);
+        return fmt::format("No advice: none of {} rules found its evidence in this trace.\n{}", report.rules,
+                           notes);
     }
     std::string text;
     std::size_t number = 0;
@@ -45,10 +51,9 @@ std::string table_text(const AdviceReport& report, std::size_t width) {
         text += labelled("Expected", finding.expected, width);
         text += "\n";
     }
-    return text + fmt::format(
-                      "{} of {} rules found their evidence. An effect is given only where the critical path "
-                      "foretells it.\n",
-                      report.findings.size(), report.rules);
+    return text + notes +
+           fmt::format("{} of {} rules found their evidence; what gains most comes first.\n",
+                       report.findings.size(), report.rules);
 }
 
 std::string json_text(const AdviceReport& report) {
@@ -66,9 +71,11 @@ std::string json_text(const AdviceReport& report) {
                             {"change", finding.change},
                             {"job_setting", finding.job_setting},
                             {"pytorch", finding.pytorch},
-                            {"expected", finding.expected}});
+                            {"expected", finding.expected},
+                            {"gain_us", finding.gain_us ? Json(*finding.gain_us) : Json()},
+                            {"gain_bytes", finding.gain_bytes > 0 ? Json(finding.gain_bytes) : Json()}});
     }
-    const Json json = {{"rules", report.rules}, {"findings", std::move(findings)}};
+    const Json json = {{"rules", report.rules}, {"findings", std::move(findings)}, {"notes", report.notes}};
     return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -83,7 +90,8 @@ std::string csv_text(const AdviceReport& report) {
         const std::string_view weight = kFindingWeightNames[static_cast<std::size_t>(finding.weight)];
         rows.push_back({std::string(finding.id), std::string(finding.title), std::string(weight),
                         finding.what, figures, finding.change, finding.job_setting, finding.pytorch,
-                        finding.expected});
+                        finding.expected, finding.gain_us ? Cell(*finding.gain_us) : Cell(),
+                        finding.gain_bytes > 0 ? Cell(finding.gain_bytes) : Cell()});
     }
     return csv_text({{"id"},
                      {"title"},
@@ -93,7 +101,9 @@ std::string csv_text(const AdviceReport& report) {
                      {"change"},
                      {"job_setting"},
                      {"pytorch"},
-                     {"expected"}},
+                     {"expected"},
+                     {"gain_us"},
+                     {"gain_bytes"}},
                     rows);
 }
 

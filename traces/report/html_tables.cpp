@@ -87,6 +87,8 @@ std::string html_advice(const ReportedRun& run, const Redactor& redact) {
     }
     if (html.empty())
         html = fmt::format("<p>None of the {} rules found anything to change.</p>\n", run.advice.rules);
+    for (const std::string& note : run.advice.notes)
+        html += fmt::format("<p class=\"small\">{}</p>\n", redact.text(note));
     return html;
 }
 

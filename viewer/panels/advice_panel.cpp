@@ -93,6 +93,7 @@ class AdvicePanel final : public Panel {
             [](const traces::Trace& t, const traces::Selection& s) { return traces::advice(t, s); });
         if (report == nullptr) return draw_waiting(session, "the advice");
         draw_limit_note(session);
+        for (const std::string& said : report->notes) note(said);
         if (report->findings.empty()) {
             note(
                 fmt::format("None of {} rules found its evidence in this trace: nothing to change was found.",
@@ -100,7 +101,7 @@ class AdvicePanel final : public Panel {
             return;
         }
         heading(fmt::format("{} of {} rules found their evidence", report->findings.size(), report->rules));
-        note("An effect is given only where the critical path foretells it.");
+        note("What gains most comes first; gains of time are by a replay of the run with the change.");
         ImGui::BeginChild("cards");
         for (const std::size_t i : by_weight(*report)) draw_card(session, report->findings[i]);
         ImGui::EndChild();

@@ -19,9 +19,12 @@ struct RulePanel {
 };
 constexpr std::array kPanels = {
     RulePanel{"exposed-communication", "units"},
+    RulePanel{"slow-link", "distributed"},
+    RulePanel{"prefetch-off", "units"},
     RulePanel{"prefetch-miss", "units"},
     RulePanel{"prefetch-mistarget", "units"},
     RulePanel{"limiter-stall", "units"},
+    RulePanel{"late-reduction", "collectives"},
     RulePanel{"wasted-regather", "units"},
     RulePanel{"checkpoint-regather", "units"},
     RulePanel{"padding", "collectives"},
@@ -39,6 +42,8 @@ constexpr std::array kPanels = {
     RulePanel{"gradient-double-buffer", "memory"},
     RulePanel{"memory-near-limit", "memory"},
     RulePanel{"untracked-memory", "memory"},
+    RulePanel{"fragmentation", "memory"},
+    RulePanel{"out-of-memory", "memory"},
     RulePanel{"policy-matched-nothing", "modules", false},
     RulePanel{"empty-shard", "shardmap", false},
     RulePanel{"clip-mismatch", "runs", false},
