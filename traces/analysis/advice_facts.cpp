@@ -204,7 +204,7 @@ std::string shown(std::string_view name) {
 
 std::vector<std::string> what_cannot_be_said(const AdviceFacts& f) {
     std::vector<std::string> notes;
-    if (!f.device_work && !f.idle.ranks.empty()) {
+    if (!f.device_work && !f.trace.ranks.empty()) {
         notes.emplace_back("What the time went to cannot be said, because the trace has no device work.");
     }
     std::set<std::string_view> hosts;

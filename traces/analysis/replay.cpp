@@ -80,9 +80,16 @@ class Replayed {
             if (edge.node == kNone) break;
             if (unheld && is_device_end(at(edge.node))) continue;
             if (alone && is_other_compute(n, at(edge.node))) continue;
+            if (latest > kNever && ends_with_trace(n, at(edge.node))) continue;
             latest = std::max(latest, when_[at(edge.node)] + scaled(n, edge.weight));
         }
         return latest > kNever ? latest : std::max(observed, static_cast<double>(begin));
+    }
+
+    // In a trace without steps the host's end is only said to be where the trace ends.
+    bool ends_with_trace(std::size_t n, std::size_t before) const {
+        return sources_.trace.steps.empty() && graph_.what[n] == GraphNode::finish &&
+               graph_.what[before] == GraphNode::host_end && graph_.time[before] == graph_.time[n];
     }
 
     double end_of_collective(std::size_t n) const {

@@ -367,7 +367,7 @@ def loader_alone(rng, tools):
 def memory_limit(rng, tools):
     path = tools.file(".sqlite")
     words = [str(tools.samples / "mlp.toml"), "--run.steps=3", "--model.width=128", "--run.ranks=2",
-             f"--run.memory_limit={rng.randrange(600, 900) * 1000}", "--trace", path]
+             f"--run.memory_limit={rng.randrange(550, 700) * 1000}", "--trace", path]
     return ([path], "mlp 8x128, 2 ranks, cpu", "limit") if tools.train(words, wanted=(1,)) is not None else None
 
 
