@@ -590,8 +590,9 @@ TEST(Advice, PutsWhatGainsMostFirst) {
         for (std::size_t i = 1; i < report.findings.size(); ++i) {
             const Finding &before = report.findings[i - 1], &here = report.findings[i];
             EXPECT_LE(before.weight, here.weight) << here.id;
-            if (before.weight == here.weight)
+            if (before.weight == here.weight) {
                 EXPECT_GE(before.gain_us.value_or(0), here.gain_us.value_or(0)) << here.id;
+            }
         }
     }
 }

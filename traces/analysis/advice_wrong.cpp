@@ -23,7 +23,7 @@ void out_of_memory(const AdviceFacts& f, Findings& found) {
     std::string text = failed != nullptr ? failed->failures.back().text : std::string();
     for (const DiagnosticRow& note : f.trace.diagnostics) {
         const bool memory =
-            note.severity == Severity::error && note.text.find("out of memory") != std::string::npos;
+            note.severity != Severity::information && note.text.find("out of memory") != std::string::npos;
         if (memory && text.empty()) text = note.text;
     }
     if (text.empty()) return;
