@@ -291,8 +291,9 @@ TEST(Advice, OfASnapshotThatRanOutOfMemoryIsAboutMemoryAlone) {
     run.allocate(0, 10, 1, 1000, {.category = MemoryCategory::activations});
     run.sink().add(DiagnosticRow{20, Severity::error, "Out of memory on rank 0: asked for 2.00 MB"});
     const AdviceReport report = advice_of(run);
-    const Finding* memory = find(report, "memory-near-limit");
+    const Finding* memory = find(report, "out-of-memory");
     ASSERT_NE(memory, nullptr);
+    EXPECT_EQ(memory, &report.findings.front());
     EXPECT_EQ(memory->weight, FindingWeight::serious);
     EXPECT_NE(memory->what.find("asked for 2.00 MB"), std::string::npos);
     EXPECT_EQ(find(report, "data-loader"), nullptr);
@@ -682,6 +683,19 @@ TEST(Advice, SaysFirstThatARunEndedOutOfMemory) {
         ASSERT_FALSE(report.notes.empty());
         EXPECT_THAT(report.notes.back(), HasSubstr("cannot be said, because the trace has no device work"));
     }
+}
+
+TEST(Advice, PutsAFailedAllocationBeforeWhatGainsTime) {
+    RunBuilder run;
+    run.step(0, 1, 0, 1'000'000);
+    for (std::int64_t at = 1'000; at + 100'000 < 1'000'000; at += 300'000)
+        run.kernel(0, at, at + 90'000, at - 500);
+    run.sink().add(DiagnosticRow{.time = 20, .severity = Severity::warning, .text = "out of memory: 1 MB"});
+    const AdviceReport report = advice_of(run);
+    ASSERT_GE(report.findings.size(), 2u);
+    EXPECT_EQ(report.findings[0].id, "out-of-memory");
+    EXPECT_EQ(report.findings[1].id, "host-bound");
+    EXPECT_EQ(report.findings[1].weight, FindingWeight::serious);
 }
 
 TEST(Advice, LeavesOutAWarmUpStep) {

@@ -94,8 +94,10 @@ AdviceReport advice(const Trace& trace, const Selection& selection) {
         }
     }
     std::stable_sort(report.findings.begin(), report.findings.end(), [](const Finding& a, const Finding& b) {
+        // What is serious whatever it gains comes before what gains.
         const auto key = [](const Finding& f) {
-            return std::tuple(f.weight, -f.gain_us.value_or(0), -f.gain_bytes);
+            const bool gains = f.weight != FindingWeight::serious || f.gain_us.has_value();
+            return std::tuple(f.weight, gains, -f.gain_us.value_or(0), -f.gain_bytes);
         };
         return key(a) < key(b);
     });

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "traces/analysis/advice_facts.h"
-#include "traces/store/memory_facts.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {

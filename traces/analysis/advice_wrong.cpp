@@ -7,6 +7,7 @@
 
 #include "traces/analysis/advice_facts.h"
 #include "traces/analysis/matching.h"
+#include "traces/store/memory_facts.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -23,7 +24,8 @@ void out_of_memory(const AdviceFacts& f, Findings& found) {
     std::string text = failed != nullptr ? failed->failures.back().text : std::string();
     for (const DiagnosticRow& note : f.trace.diagnostics) {
         const bool memory =
-            note.severity != Severity::information && note.text.find("out of memory") != std::string::npos;
+            note.severity != Severity::information &&
+            (note.text.find("out of memory") != std::string::npos || note.text.starts_with(kOutOfMemory));
         if (memory && text.empty()) text = note.text;
     }
     if (text.empty()) return;

@@ -2,6 +2,7 @@
 #include "traces/analysis/step_graph.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <unordered_map>
 #include <utility>
