@@ -1,4 +1,6 @@
 // Idle time and the critical path on the screen: the numbers of the reports, and the way to a gap.
+#include <algorithm>
+
 #include <gmock/gmock.h>
 
 #include "tests/viewer/panel_fixture.h"
@@ -65,8 +67,14 @@ TEST_F(IdlePanelTest, ThePathIsThatOfTheReport) {
     draw(*panel);
     EXPECT_EQ(item("idle.path.Job"), format_duration(report.job->average_step_us * 1e3));
     EXPECT_EQ(item("idle.path.Rank 0"), format_duration(report.ranks.front().average_step_us * 1e3));
-    const traces::PathShare& most = report.job->shares.front();
-    EXPECT_EQ(item("idle.path_names." + most.name + ".us"), us_text(most.us));
+    // The largest of those whose name stands for one kind of time: a collective has a launch delay, too.
+    const auto& shares = report.job->shares;
+    const auto most = std::find_if(shares.begin(), shares.end(), [&](const traces::PathShare& share) {
+        return std::count_if(shares.begin(), shares.end(),
+                             [&](const traces::PathShare& other) { return other.name == share.name; }) == 1;
+    });
+    ASSERT_NE(most, shares.end());
+    EXPECT_EQ(item("idle.path_names." + most->name + ".us"), us_text(most->us));
 }
 
 TEST_F(IdlePanelTest, AWhatIfSaysWhatTheAnalysisForetells) {
