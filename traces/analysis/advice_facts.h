@@ -42,7 +42,7 @@ struct AdviceFacts {
     UnitRanges unit_ranges;
     std::vector<UnitCollective> collectives;  // gathers and reductions that the selection leaves
     ExposedTransfers exposed;
-    double transfers_us = 0;   // of collectives on the rank that has most, without waiting: the wire needs it
+    double transfers_us = 0;  // of collectives on the rank that has most, without waiting: the wire needs it
     // Mean window of a kept step, over the ranks that have one. 0: there is none, or the trace holds no
     // device work (a memory snapshot): then no rule about the time of a step finds evidence.
     double step_us = 0;
