@@ -176,19 +176,19 @@ TEST(HtmlReport, RedactsMachinesPathsAndCommands) {
     RunBuilder run;
     run.sink().add(
         RankRow{.rank = 1, .device = 1, .global_pid = RunBuilder::pid(1), .host = "node17.example"});
-    run.sink().add(RunInfoRow{"run.trace", "/home/ann/secret/run.sqlite"});
-    run.sink().add(RunInfoRow{"data.source", "/data/ann"});
+    run.sink().add(RunInfoRow{"run.trace", "/home/someuser/secret/run.sqlite"});
+    run.sink().add(RunInfoRow{"data.source", "/data/someuser"});
     run.sink().add(RunInfoRow{"command", "train --key hush"});
     run.sink().add(RunInfoRow{"model.width", "64"});
     run.sink().add(
         DiagnosticRow{.time = 1, .severity = Severity::warning, .text = "crashed on node17.example"});
     run.step(0, 0, 0, 1000);
-    run.range(0, 0, 1000, "nn.Module: /home/ann/model.py on node17.example");
+    run.range(0, 0, 1000, "nn.Module: /home/someuser/model.py on node17.example");
     run.kernel(0, 10, 20, 5);
     const auto trace = run.take();
-    const std::string open = report_of(*trace, "/home/ann/run.sqlite");
-    const std::string redacted = report_of(*trace, "/home/ann/run.sqlite", {.redact = true});
-    for (const char* word : {"ann", "node17", "secret", "hush", "model.py"}) {
+    const std::string open = report_of(*trace, "/home/someuser/run.sqlite");
+    const std::string redacted = report_of(*trace, "/home/someuser/run.sqlite", {.redact = true});
+    for (const char* word : {"someuser", "node17", "secret", "hush", "model.py"}) {
         EXPECT_THAT(open, HasSubstr(word));
         EXPECT_THAT(redacted, Not(HasSubstr(word)));
     }

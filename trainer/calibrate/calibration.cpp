@@ -17,7 +17,7 @@ namespace {
 
 void check_machine(const MeasuredRun& first, const MeasuredRun& run) {
     const auto device = [](const MeasuredRun& own) {
-        return fmt::format("{} ({})", own.device_name, own.on_gpu() ? "cuda" : "cpu");
+        return own.on_gpu() ? own.device_name + " (cuda)" : own.device_name;
     };
     if (run.device_name == first.device_name && run.on_gpu() == first.on_gpu()) return;
     throw CalibrationError(fmt::format(
