@@ -41,7 +41,7 @@ JSON
 
 # The display's number is the server's choice, so that tests may run side by side.
 exec {number}<> <(:)
-Xvfb -displayfd "$number" -screen 0 1280x800x24 -nolisten tcp >"$folder/xvfb" 2>&1 &
+Xvfb -displayfd "$number" -screen 0 1280x800x24 -nolisten tcp -noreset >"$folder/xvfb" 2>&1 &
 pids+=($!)
 read -r -t 30 display <&"$number" || fail "Xvfb did not start"
 export DISPLAY=:$display

@@ -215,7 +215,9 @@ TEST_F(ViewScripts, EveryPanelHasAPicture) {
         EXPECT_EQ(picture.width, 1400) << panel.name;
         ASSERT_EQ(picture.height, 820) << panel.name;
         picture.height -= kStatus;
-        EXPECT_GT(picture.colors_from(kRail, kMenus), 20U) << panel.name << " shows nothing";
+        // Neither trace holds a plan; PlanInViewer.ShowsWhatThePlannerPrinted looks at the picture of one.
+        if (std::string_view(panel.name) != "plan")
+            EXPECT_GT(picture.colors_from(kRail, kMenus), 20U) << panel.name << " shows nothing";
         const auto [other, is_new] = seen.emplace(std::move(picture.pixels), panel.name);
         EXPECT_TRUE(is_new) << panel.name << " shows what " << other->second << " shows";
     }
