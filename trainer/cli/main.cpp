@@ -56,8 +56,9 @@ run without sweep.
 constexpr const char* kPlanHelp =
     R"(Tried are: fsdp.wrap x parallel.mode and fsdp.sharding_strategy x fsdp.cpu_offload x
 memory.activation_checkpointing x fsdp.backward_prefetch x fsdp.limit_all_gathers x fsdp.layout x precision.param x
-train.accumulation, the values that suit the model and the cluster (sim.cluster), and the job's own. --section.key=value keeps a key as it is;
-several values, written as for sweep, are tried in turn, of any key: --data.batch=1,2,4 --run.ranks=8,64.
+train.accumulation, the values that suit the model and the cluster (sim.cluster), and the job's own.
+--section.key=value keeps a key as it is; several values, written as for sweep, are tried in turn, of any key:
+--data.batch=1,2,4 --run.ranks=8,64.
 What fits is said by run.memory_limit, otherwise by the memory of the cluster's devices.
 
 Exit status: 0 something fits, 1 nothing does, 2 a wrong command line or job, 130 or 143 stopped by Ctrl-C or

@@ -216,8 +216,9 @@ TEST_F(ViewScripts, EveryPanelHasAPicture) {
         ASSERT_EQ(picture.height, 820) << panel.name;
         picture.height -= kStatus;
         // Neither trace holds a plan; PlanInViewer.ShowsWhatThePlannerPrinted looks at the picture of one.
-        if (std::string_view(panel.name) != "plan")
+        if (std::string_view(panel.name) != "plan") {
             EXPECT_GT(picture.colors_from(kRail, kMenus), 20U) << panel.name << " shows nothing";
+        }
         const auto [other, is_new] = seen.emplace(std::move(picture.pixels), panel.name);
         EXPECT_TRUE(is_new) << panel.name << " shows what " << other->second << " shows";
     }
