@@ -266,11 +266,20 @@ void write_kernels(ChromeContext& context) {
         out += '}';
     };
     const bool collectives = context.database().has_table("SHARD_COLLECTIVES");
+    if (collectives) {
+        // A table with a key: SQLite does not always make an index for what is selected inside a join.
+        context.database().execute(fmt::format(
+            "PRAGMA query_only = OFF;"
+            "CREATE TEMP TABLE collective_of_kernel (kernel INTEGER PRIMARY KEY, collective INTEGER);"
+            "INSERT INTO temp.collective_of_kernel SELECT kernel, collective FROM ({}) "
+            "WHERE kernel IS NOT NULL;"
+            "PRAGMA query_only = ON;",
+            collective_kernels_sql()));
+    }
     table.write({"shortName", "demangledName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
                  "registersPerThread", "staticSharedMemory", "dynamicSharedMemory", "graphId"},
-                collectives ? fmt::format("LEFT JOIN ({}) w ON w.kernel = t.rowid "
-                                          "LEFT JOIN SHARD_COLLECTIVES o ON o.rowid = w.collective",
-                                          collective_kernels_sql())
+                collectives ? "LEFT JOIN temp.collective_of_kernel w ON w.kernel = t.rowid "
+                              "LEFT JOIN SHARD_COLLECTIVES o ON o.rowid = w.collective"
                             : "",
                 collectives
                     ? ", o.operation, o.bytes, o.padding, o.groupId, o.groupSize, o.sequence, o.unit, "

@@ -18,21 +18,25 @@ std::string communication_kernel_sql(std::string_view short_name, std::string_vi
                        communication_kernel_sql(full_name));
 }
 
-// All kernels are numbered, also those of no collective: SQLite takes the few that a condition leaves for so
-// few that it would look through all of them for each collective, and makes no index.
+// Both kinds of rows are numbered within their correlation id and paired by grouping: a join of the two would
+// cost their product wherever SQLite makes no index for it.
 std::string collective_kernels_sql() {
-    return fmt::format(R"(SELECT c.id AS collective, k.id AS kernel
-FROM (SELECT rowid AS id, correlationId, row_number() OVER same AS place, count(*) OVER (PARTITION BY correlationId) AS size
-      FROM SHARD_COLLECTIVES WHERE correlationId <> 0
-      WINDOW same AS (PARTITION BY correlationId ORDER BY rowid)) c
-JOIN (SELECT id, correlationId, named, row_number() OVER (PARTITION BY correlationId ORDER BY start, finish, id) AS place,
-             count(*) OVER (PARTITION BY correlationId) AS size
+    return fmt::format(R"(SELECT max(collective) AS collective,
+       CASE WHEN max(named) OR max(kernels) <= max(collectives) THEN max(kernel) END AS kernel
+FROM (SELECT rowid AS collective, NULL AS kernel, correlationId, row_number() OVER (PARTITION BY correlationId ORDER BY rowid) AS place,
+             count(*) OVER (PARTITION BY correlationId) AS collectives, NULL AS kernels, NULL AS named
+      FROM SHARD_COLLECTIVES
+      UNION ALL
+      SELECT NULL, id, correlationId, row_number() OVER (PARTITION BY correlationId ORDER BY start, finish, id),
+             NULL, count(*) OVER (PARTITION BY correlationId), named
       FROM (SELECT e.rowid AS id, e.correlationId AS correlationId, e.start AS start, e."end" AS finish,
                    {0} AS named, max({0}) OVER (PARTITION BY e.correlationId) AS some_named
             FROM CUPTI_ACTIVITY_KIND_KERNEL e
-            LEFT JOIN StringIds s ON s.id = e.shortName LEFT JOIN StringIds d ON d.id = e.demangledName)
-      WHERE named = some_named) k
-  ON k.correlationId = c.correlationId AND k.place = c.place AND (k.named OR k.size <= c.size))",
+            LEFT JOIN StringIds s ON s.id = e.shortName LEFT JOIN StringIds d ON d.id = e.demangledName
+            WHERE e.correlationId <> 0)
+      WHERE named = some_named)
+GROUP BY correlationId, place HAVING max(collective) IS NOT NULL
+ORDER BY 1)",
                        communication_kernel_sql("s.value", "d.value"));
 }
 

@@ -95,8 +95,8 @@ constexpr std::string_view kCollectivesSql =
        c.groupId AS group_id, c.groupSize AS group_size, c.sequence AS sequence, u.name AS unit, p.name AS phase,
        k.streamId AS stream, k.start AS start_ns, k."end" AS end_ns, k."end" - k.start AS duration_ns,
        c.correlationId AS correlation
-FROM SHARD_COLLECTIVES c
-LEFT JOIN ({}) w ON w.collective = c.rowid
+FROM ({}) w
+CROSS JOIN SHARD_COLLECTIVES c ON c.rowid = w.collective
 LEFT JOIN CUPTI_ACTIVITY_KIND_KERNEL k ON k.rowid = w.kernel
 LEFT JOIN SHARD_ENUM_OPERATION o ON o.id = c.operation
 LEFT JOIN SHARD_ENUM_PHASE p ON p.id = c.phase
@@ -136,8 +136,8 @@ LEFT JOIN (SELECT c.rank AS rank, c.unit AS unit,
                   sum(c.operation IN (1, 2)) AS reductions,
                   sum(CASE WHEN c.operation IN (1, 2) THEN c.bytes ELSE 0 END) AS reduced_bytes,
                   sum(CASE WHEN c.operation IN (1, 2) THEN k."end" - k.start ELSE 0 END) AS reduce_ns
-           FROM SHARD_COLLECTIVES c
-           LEFT JOIN ({}) t ON t.collective = c.rowid
+           FROM ({}) t
+           CROSS JOIN SHARD_COLLECTIVES c ON c.rowid = t.collective
            LEFT JOIN CUPTI_ACTIVITY_KIND_KERNEL k ON k.rowid = t.kernel
            GROUP BY c.rank, c.unit) w ON w.rank = r.rank AND w.unit = u.id)";
 
