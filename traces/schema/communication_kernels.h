@@ -38,8 +38,8 @@ constexpr bool is_communication_kernel(std::string_view name) {
 std::string communication_kernel_sql(std::string_view column);
 std::string communication_kernel_sql(std::string_view short_name, std::string_view full_name);
 
-// SELECT of (collective, kernel): the row id of each row of SHARD_COLLECTIVES, and that of the kernel that carried it
-// out or NULL. Join SHARD_COLLECTIVES to it, not it to SHARD_COLLECTIVES: it has no index. All
+// SELECT of (collective, kernel): the row id of each row of SHARD_COLLECTIVES, and that of the kernel that
+// carried it out or NULL. Join SHARD_COLLECTIVES to it, not it to SHARD_COLLECTIVES: it has no index. All
 // work of a launched graph has one correlation id: where several kernels have the id, those that communicate
 // by their names are the collectives', in the order of both; kernels without such a name only where they are
 // no more than the collectives of the id. As build_collectives() in the store ties them.
