@@ -128,6 +128,7 @@ std::vector<IntervalSet> AdviceFacts::host_time(const std::function<bool(std::si
             found[static_cast<std::size_t>(rank)].push_back({trace.ranges.start[i], trace.ranges.end[i]});
     }
     std::vector<IntervalSet> time;
+    time.reserve(found.size());
     for (std::vector<Interval>& rank : found) time.push_back(make_union(std::move(rank)));
     return time;
 }

@@ -107,6 +107,7 @@ std::vector<planner::Given> with_steady_steps(const std::string& file, std::vect
         return given;
     }
     std::vector<Override> first;
+    first.reserve(given.size());
     for (const planner::Given& key : given) first.push_back({key.key, key.values.front()});
     try {
         raised = few(std::to_string(simulated_job(file, first).run.steps));

@@ -93,6 +93,7 @@ bool tells_bandwidth(const Sample& sample) {
 
 std::string list_of(const std::vector<Operation>& operations) {
     std::vector<std::string_view> names;
+    names.reserve(operations.size());
     for (const Operation operation : operations) names.push_back(traces::name(operation));
     return fmt::format("{}", fmt::join(names, ", "));
 }
