@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Builds and runs tests under a sanitizer.
+#
+#   scripts/sanitize.sh address|thread [LABELS [CTEST-OPTION ...]]
+#
+# address (with undefined behaviour): the recorder's, the store's and the importers' tests; thread: those that run
+# several threads. LABELS, a pattern such as trainer or 'viewer|report', makes it others. What is labelled slow is left
+# to the optimized build.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+case ${1:-} in
+    address) preset=asan labels='profiler|store|import' ;;
+    thread) preset=tsan labels=threads ;;
+    *)
+        echo "sanitize.sh: say which: scripts/sanitize.sh address, or scripts/sanitize.sh thread" >&2
+        exit 2
+        ;;
+esac
+shift
+chosen=${1:-}
+shift || true
+
+# The thread sanitizer needs the address space where it expects it: no randomization, where that may be had.
+fixed=()
+if setarch "$(uname -m)" --addr-no-randomize true 2>/dev/null; then
+    fixed=(setarch "$(uname -m)" --addr-no-randomize)
+fi
+# Warnings are the optimized build's business: with sanitizers GCC warns of much that is not so.
+scripts/build.sh "$preset" -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=OFF -DSHARDSCOPE_BUILD_VIEWER=OFF \
+    -DSHARDSCOPE_SANITIZED_LABELS="$chosen" sanitized_tests
+"${fixed[@]}" ctest --test-dir "build/$preset" --output-on-failure --no-tests=error -j "$(nproc)" \
+    -L "${chosen:-$labels}" -LE slow "$@"
