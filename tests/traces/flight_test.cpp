@@ -9,6 +9,7 @@
 #include "traces/import/importer.h"
 #include "traces/report/report.h"
 #include "traces/store/column_sink.h"
+#include "traces/store/error.h"
 
 namespace shardscope::traces {
 namespace {
@@ -117,6 +118,31 @@ TEST(FlightRecorder, AnEntryBecomesARowWithItsBytesAndTimes) {
     EXPECT_EQ(row.completed, 500);
     EXPECT_EQ(row.timeout_ms, 600000);
     EXPECT_EQ(trace->strings[row.stack], "/x/torch/distributed/c.py:5 all_reduce\ntrain.py:10 step");
+}
+
+// 1,000 entries that name the sizes of the first again (BINPUT, BINGET): 262,144 numbers each in 600 KB.
+TEST(FlightRecorder, ListsThatStandInManyPlacesAreRefused) {
+    const std::vector<Bytes> dimensions(64, pickled::integer(1));
+    const Bytes shape = pickled::list(dimensions) + "q\x01", again = "h\x01";
+    std::vector<Bytes> shapes(4096, again);
+    shapes[0] = shape;
+    const auto entry_with = [](const Bytes& sizes) {
+        return pickled::dictionary(
+            {{"profiling_name", pickled::text("nccl:all_reduce")}, {"input_sizes", sizes}});
+    };
+    std::vector<Bytes> entries(1000, entry_with("h\x02"));
+    entries[0] = entry_with(pickled::list(shapes) + "q\x02");
+    const auto dump_of = [](const std::vector<Bytes>& all) {
+        return pickled::whole(
+            pickled::dictionary({{"version", pickled::text("2.4")}, {"entries", pickled::list(all)}}));
+    };
+    try {
+        load({dump_of(entries)});
+        ADD_FAILURE() << "read";
+    } catch (const StoreError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("stands for many"));
+    }
+    EXPECT_EQ(load({dump_of({entry_with(pickled::list({shape, again, again}))})})->flight.size(), 1u);
 }
 
 TEST(FlightRecorder, ThePairOfDumpsNamesTheRankThatStopped) {

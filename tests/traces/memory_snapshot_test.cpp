@@ -164,6 +164,11 @@ TEST(MemorySnapshot, RowsThatSeveralDevicesShareAreRefused) {
                                               {"total_size", pickled::integer(65536)},
                                               {"blocks", blocks}});
     EXPECT_THAT(refusal(again(shared, 2, 400), "]"), HasSubstr("stands for several"));
+    // An event of 5,000 keys is gone through for each that is looked for.
+    std::vector<std::pair<std::string_view, Bytes>> keys = {{"action", pickled::text("alloc")}};
+    keys.resize(5000, {"other", pickled::none()});
+    EXPECT_THAT(refusal("]", pickled::list({again(pickled::dictionary(keys), 1, 2000)})),
+                HasSubstr("stands for several"));
     // One event that stands in one list twice takes its room there.
     EXPECT_EQ(refusal("]", pickled::list({again(event_once, 1, 2000)})), "");
 }

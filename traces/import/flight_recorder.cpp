@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "traces/import/frames.h"
+#include "traces/store/error.h"
 
 namespace shardscope::traces {
 namespace {
@@ -147,6 +148,50 @@ Tensors tensors_of(const Value& sizes, const Value& types) {
     result.sizes += ']';
     if (known) result.bytes = total;
     return result;
+}
+
+// Whether large lists or texts stand in many places, which no dump needs: 400 KB of entries that share the
+// sizes of 4096 tensors would be gigabytes of rows. What is read may not be more than the tree itself.
+class Reading {
+  public:
+    explicit Reading(const Value& root) : most_(root.memory_of_tree()) {}
+    bool too_much() const { return bytes_ > most_; }
+    void text(const Value& value) { bytes_ += value.text().size(); }
+    void list(const Value& value) { bytes_ += value.size() * sizeof(ValueRef) + value.text().size(); }
+    void sizes(const Value& tensors) {
+        list(tensors);
+        for (std::size_t t = 0; t < tensors.size() && t < kMostTensors && !too_much(); ++t) list(tensors[t]);
+    }
+
+  private:
+    std::size_t bytes_ = 0;
+    const std::size_t most_;
+};
+
+bool shares_lists(const Value& root, const Value& entries) {
+    Reading reading(root);
+    for (std::size_t i = 0; i < entries.size() && !reading.too_much(); ++i) {
+        reading.list(entries[i]);
+        if (reading.too_much()) break;  // each look into a dictionary goes through it
+        const Value entry = entries[i], group = entry["process_group"];
+        for (const Value& text :
+             {group, group[0], group[1], entry["pg_name"], entry["pg_id"], entry["profiling_name"],
+              entry["input_dtypes"][0], entry["output_dtypes"][0]})
+            reading.text(text);
+        reading.sizes(entry["input_sizes"]);
+        reading.sizes(entry["output_sizes"]);
+    }
+    for (const char* key : {"pg_config", "pg_status"}) {
+        const Value groups = root[key];
+        for (std::size_t i = 0; i < groups.size() && !reading.too_much(); ++i) {
+            reading.list(groups.value(i));
+            if (reading.too_much()) break;
+            reading.text(groups.key(i));
+            reading.text(groups.value(i)["desc"]);
+            reading.list(groups.value(i)["ranks"]);
+        }
+    }
+    return reading.too_much();
 }
 
 struct Group {
@@ -311,6 +356,12 @@ bool is_flight_dump(const Value& root) {
 
 FileFacts read_flight_dump(const Value& root, const std::string& path, EventSink& sink,
                            const FileRequest& request) {
+    if (shares_lists(root, root.is_list() ? root : root["entries"])) {
+        throw StoreError(fmt::format(
+            "{}: one list of sizes, ranks or text stands for many collectives or groups, which no dump "
+            "of the flight recorder needs; dump it again",
+            path));
+    }
     const Value version = root["version"];
     if (const std::string_view text = version.text();
         !text.empty() && !text.starts_with("1.") && !text.starts_with("2.") && text != "1" && text != "2") {

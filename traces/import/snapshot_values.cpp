@@ -143,18 +143,26 @@ class SnapshotValues {
 }  // namespace
 
 bool shares_rows(const Value& root) {
+    constexpr std::size_t kMostKeys = 64;  // of an event; each look at one of them goes through all
     const std::size_t most = root.items_of_tree();
     std::size_t rows = 0;
+    const auto count_wide = [&](const Value& value) {
+        if (value.is_dictionary() && value.size() > kMostKeys) rows += value.size();
+        return rows <= most;
+    };
     const auto all_within = [&](const Value& lists, auto rows_of) {
         for (std::size_t i = 0; i < lists.size(); ++i) {
-            rows += 1 + rows_of(lists[i]);
+            if (!count_wide(lists[i])) return false;
+            const Value items = rows_of(lists[i]);
+            rows += 1 + items.size();
+            for (std::size_t k = 0; k < items.size() && rows <= most; ++k) count_wide(items[k]);
             if (rows > most) return false;
         }
         return true;
     };
     return !all_within(root.is_list() ? root : root["segments"], [](const Value& segment) {
-        return segment["blocks"].size();
-    }) || !all_within(root["device_traces"], [](const Value& trace) { return trace.size(); });
+        return segment["blocks"];
+    }) || !all_within(root["device_traces"], [](const Value& trace) { return trace; });
 }
 
 std::vector<SnapshotDevice> snapshot_devices(const Value& root) {

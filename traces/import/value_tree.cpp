@@ -201,6 +201,10 @@ std::size_t Value::items_of_tree() const {
     return tree_ == nullptr ? 0 : tree_->items_;
 }
 
+std::size_t Value::memory_of_tree() const {
+    return tree_ == nullptr ? 0 : tree_->memory_;
+}
+
 void ValueTree::append(ValueRef ref, const ValueRef* values, std::size_t count) {
     if (tag_of(ref) == kDictionary) count -= count % 2;
     if (count == 0) return;

@@ -49,6 +49,7 @@ class Value {
     // The items of all containers of its tree, each counted once: who finds more, walking, has come to some
     // containers several times.
     std::size_t items_of_tree() const;
+    std::size_t memory_of_tree() const;  // bytes: at least 8 for each item, and those of each text
 
     ValueRef ref() const { return ref_; }  // equal for one value that stands in several places
 
