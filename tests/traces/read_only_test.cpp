@@ -2,6 +2,7 @@
 // gone at once.
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <optional>
 #include <string>
@@ -15,9 +16,11 @@
 
 #include "tests/traces/sample_run.h"
 #include "tests/traces/temporary_folder.h"
+#include "traces/store/finalize.h"
 #include "traces/store/loader.h"
 #include "traces/store/open.h"
 #include "traces/store/query.h"
+#include "traces/store/wal_damage.h"
 #include "traces/store/writer.h"
 
 namespace shardscope::traces {
@@ -138,6 +141,40 @@ TEST_F(ReadOnly, AnIndexThatWasLeftBesideTheJournalDoesNoHarm) {
     lock();
     EXPECT_TRUE(unprivileged([&] { EXPECT_EQ(load_trace(path)->steps.size(), 4u); }));
     EXPECT_EQ(entries(temporary_), 0);
+}
+
+TEST_F(ReadOnly, FinalizingSaysWhatCannotBeWritten) {
+    const std::string path = killed_run(1, true);
+    lock();
+    EXPECT_TRUE(unprivileged([&] {
+        try {
+            finalize_trace(path);
+            ADD_FAILURE() << "finalized";
+        } catch (const StoreError& error) {
+            EXPECT_THAT(error.what(),
+                        AllOf(HasSubstr(path + " cannot be finalized"), HasSubstr("written (Permission")));
+        }
+    }));
+}
+
+// SQLite takes such a journal for an empty one.
+TEST_F(ReadOnly, AJournalThatCannotBeReadIsTold) {
+    const std::string path = killed_run(2, false);
+    EXPECT_EQ(damage_of_wal(path), "");
+    EXPECT_EQ(damage_of_wal(finished_run()), "");
+    const std::string whole = path + ".whole";
+    fs::copy_file(path + "-wal", whole);
+    for (const std::streamoff at : {std::streamoff(0), std::streamoff(20), std::streamoff(5000)}) {
+        SCOPED_TRACE(at);
+        fs::copy_file(whole, path + "-wal", fs::copy_options::overwrite_existing);
+        std::fstream wal(path + "-wal", std::ios::in | std::ios::out | std::ios::binary);
+        wal.seekp(at);
+        wal << "garbage";
+        wal.close();
+        EXPECT_THAT(damage_of_wal(path), AllOf(HasSubstr(path + "-wal"), HasSubstr("is damaged")));
+    }
+    fs::resize_file(path + "-wal", 100);
+    EXPECT_THAT(damage_of_wal(path), HasSubstr("is damaged"));
 }
 
 TEST_F(ReadOnly, NoRoomForTheCopyIsASentence) {

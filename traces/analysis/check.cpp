@@ -11,6 +11,7 @@
 #include "traces/analysis/shown_ranks.h"
 #include "traces/analysis/step_windows.h"
 #include "traces/store/grouped.h"
+#include "traces/store/no_space.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -24,11 +25,11 @@ std::string at_ms(std::int64_t ns) {
 
 void check_recording(const Trace& trace, Faults& faults) {
     if (!trace.ended) {
+        const std::string_view why = trace.config_value(kStoppedBecause);
         faults.push_back(fmt::format(
-            "The run did not end (it was killed or still runs): what it did after the last commit, {} after "
-            "its "
-            "start, is not here; shardscope-trace check --finalize makes a finished file of the rest.",
-            at_ms(trace.last_ns)));
+            "The run did not end ({}): what it did after the last commit, {} after its start, is missing; "
+            "shardscope-trace check --finalize makes a finished file of the rest.",
+            why.empty() ? "it was killed or still runs" : why, at_ms(trace.last_ns)));
     }
     if (trace.dropped > 0) {
         faults.push_back(

@@ -13,6 +13,7 @@
 
 #include "traces/store/loader.h"
 #include "traces/store/trace.h"
+#include "traces/store/wal_damage.h"
 
 namespace shardscope::traces {
 
@@ -165,6 +166,9 @@ void check_input(const std::string& path) {
     }
     if (const std::string note = opening_note(path); !note.empty()) {
         fmt::print(stderr, "shardscope-trace: {}\n", note);
+    }
+    if (const std::string damage = damage_of_wal(path); !damage.empty()) {
+        fmt::print(stderr, "shardscope-trace: {}\n", damage);
     }
 }
 

@@ -15,6 +15,7 @@
 #include "traces/store/finalize.h"
 #include "traces/store/integrity.h"
 #include "traces/store/loader.h"
+#include "traces/store/wal_damage.h"
 
 namespace shardscope::traces {
 
@@ -104,11 +105,12 @@ int run_check(const std::string& file, bool finalize, Format format) {
         throw UsageError(fmt::format(
             "{} is no database, which --finalize makes whole; leave the option away, or import it", file));
     }
+    std::vector<std::string> faults, notes;
+    if (std::string damage = damage_of_wal(file); !damage.empty()) faults.push_back(std::move(damage));
     if (finalize && !finish_file(file)) {
         fmt::print(stderr, "shardscope-trace: {}: finalizing was stopped; the file is as it was\n", file);
         return kFailed;
     }
-    std::vector<std::string> faults, notes;
     try {
         if (database) {
             if (std::string damage = damage_of(file); !damage.empty()) faults.push_back(std::move(damage));

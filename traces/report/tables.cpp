@@ -9,6 +9,7 @@
 #include "traces/report/hosts.h"
 #include "traces/report/text_table.h"
 #include "traces/report/units.h"
+#include "traces/store/no_space.h"
 
 namespace shardscope::traces {
 namespace {
@@ -196,11 +197,15 @@ std::string table_text(const CollectivesReport& report, std::size_t width) {
 
 // Values and notes stand whole: they are last in their lines.
 std::string table_text(const TraceInfo& info, std::size_t /*width*/) {
+    std::string_view unfinished = "killed, or still running";
+    for (const auto& [key, value] : info.config) {
+        if (key == kStoppedBecause) unfinished = value;
+    }
     std::vector<std::pair<std::string, std::string>> facts = {
         {"File", info.file},
         {"Schema",
          info.schema_version > 0 ? std::to_string(info.schema_version) : "not written by Shardscope"},
-        {"State", info.ended ? "ended" : "did not end (killed, or still running)"},
+        {"State", info.ended ? "ended" : fmt::format("did not end ({})", unfinished)},
         {"Started (UTC)", info.started_utc.empty() ? "unknown" : info.started_utc},
         {"Duration (ms)", grouped(info.duration_ms, 3)},
         {"Ranks", std::to_string(info.ranks)},

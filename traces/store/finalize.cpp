@@ -18,6 +18,7 @@
 #include "traces/store/insert.h"
 #include "traces/store/memory_usage.h"
 #include "traces/store/nccl_collectives.h"
+#include "traces/store/no_space.h"
 #include "traces/store/open.h"
 #include "traces/store/sorted_copy.h"
 #include "traces/store/temporary_file.h"
@@ -140,16 +141,20 @@ std::int64_t copy_tables(Database& database, Progress& progress, Totals& totals,
 void mark_as_ended(Database& database, std::int64_t last_end, FinalizeResult& result) {
     result.run_was_killed = database.integer("SELECT count(*) FROM ANALYSIS_DETAILS") == 0;
     if (result.run_was_killed) {
+        Statement stopped(database, "SELECT 1 FROM SHARD_RUN WHERE key = ?1 AND value = ?2");
+        stopped.bind(1, std::string_view(kStoppedBecause));
+        stopped.bind(2, std::string_view(kDiskWasFull));
+        const char* what = stopped.step() ? "its disk was full" : "the run was killed";
         database.execute(
             fmt::format("INSERT INTO ANALYSIS_DETAILS VALUES ({0}, {1}, 0, {1});"
-                        "INSERT OR REPLACE INTO SHARD_RUN VALUES ('finalized', 'after the run was killed');",
-                        kVmId, last_end));
+                        "INSERT OR REPLACE INTO SHARD_RUN VALUES ('finalized', 'after {2}');",
+                        kVmId, last_end, what));
         BatchInsert diagnostic(
             database, "DIAGNOSTIC_EVENT",
             {{"timestamp"}, {"timestampType", "1"}, {"source", "1"}, {"severity"}, {"text"}});
         diagnostic.integer(last_end)
             .integer(static_cast<int>(Severity::warning))
-            .text("the run was killed; what it had committed until then was finalized afterwards")
+            .text(fmt::format("{}; what the run had committed until then was finalized afterwards", what))
             .end_row();
         diagnostic.flush();
     }
@@ -274,6 +279,16 @@ void replace(Database& recorded, Progress& progress, FinalizeResult& result) {
     }
 }
 
+// SQLite finds out late, and has no good name for it.
+void check_writable(const fs::path& path) {
+    for (const fs::path& one : {path, path.parent_path()}) {
+        if (::access(one.c_str(), W_OK) == 0) continue;
+        throw StoreError(fmt::format(
+            "{0} cannot be finalized: {1} cannot be written ({2}); copy {0} and {0}-wal to a folder that can",
+            path.string(), one.string(), std::strerror(errno)));
+    }
+}
+
 FinalizeResult finalize(const std::string& path, const FinalizeOptions& options, bool ended) {
     FinalizeResult result;
     std::error_code error;
@@ -282,6 +297,7 @@ FinalizeResult finalize(const std::string& path, const FinalizeOptions& options,
         throw StoreError(
             fmt::format("{} is gone ({}); it or its folder was moved or removed", path, error.message()));
     }
+    check_writable(real);
     Database recorded(real.string(), Database::Mode::read_write);
     recorded.execute("PRAGMA trusted_schema = OFF");
     Progress progress(options, 2 * count_rows(recorded));

@@ -32,7 +32,7 @@ LoadSource::LoadSource(Database& database, ColumnSink& into, LoadProgress* progr
     const int code = sqlite3_create_function_v2(
         db.handle(), kReceive, -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, &receiver_, nullptr, &LoadSource::receive,
         [](sqlite3_context*) {}, nullptr);
-    if (code != SQLITE_OK) throw db.error(code, "preparing to read it");
+    if (code != SQLITE_OK) db.fail(code, "preparing to read it");
     file_rows_ = db.integer("PRAGMA page_count") * db.integer("PRAGMA page_size") / kBytesOfARow;
     for (const char* table : kBigTables) total_ += rows_at_most(table);
 }

@@ -149,7 +149,7 @@ RowFeed::RowFeed(Database& database, std::string name, std::span<const RowColumn
         if (c.get != nullptr) columns_.push_back(c);
     }
     const int code = sqlite3_create_module_v2(database.handle(), name_.c_str(), &kModule, this, nullptr);
-    if (code != SQLITE_OK) throw database.error(code, "preparing to write it");
+    if (code != SQLITE_OK) database.fail(code, "preparing to write it");
 }
 
 RowFeed::~RowFeed() {

@@ -183,7 +183,7 @@ void add_sql_functions(Database& database) {
                                                  {"pretty_bytes", 1, pretty_bytes_function},
                                                  {"overlap", 4, overlap}}};
     const auto check = [&](int code) {
-        if (code != SQLITE_OK) throw database.error(code, "adding SQL functions");
+        if (code != SQLITE_OK) database.fail(code, "adding SQL functions");
     };
     for (const Scalar& scalar : kScalars) {
         check(sqlite3_create_function_v2(database.handle(), scalar.name, scalar.arguments, kFlags, nullptr,

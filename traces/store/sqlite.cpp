@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include "traces/store/no_space.h"
+
 namespace shardscope::traces {
 
 namespace {
@@ -39,7 +41,7 @@ Database::Database(std::string path, Mode mode) : path_(std::move(path)) {
     const int code = sqlite3_open_v2(to_uri(path_, mode == Mode::immutable ? "?immutable=1" : "").c_str(),
                                      &handle, flags, nullptr);
     handle_.reset(handle);
-    if (code != SQLITE_OK) throw error(code, "opening it");
+    if (code != SQLITE_OK) fail(code, "opening it");
     sqlite3_extended_result_codes(handle, 1);
     sqlite3_busy_timeout(handle, kBusyTimeoutMs);
 }
@@ -52,51 +54,50 @@ void Database::close() {
     handle_.reset();
 }
 
-StoreError Database::error(int code, std::string_view doing) const {
+void Database::fail(int code, std::string_view doing) const {
     const int last = errno;  // SQLite does not always keep it for a failed write
     int system = handle_ ? sqlite3_system_errno(handle_.get()) : 0;
     if (system == 0 && code == SQLITE_IOERR_WRITE) system = last;
     switch (code & 0xFF) {
         case SQLITE_FULL:
-            return StoreError(
+            throw NoSpaceError(
                 fmt::format("{}: the disk is full; free some space or write the trace elsewhere", path_));
         case SQLITE_IOERR:
             if (system == ENOSPC || system == EDQUOT || system == EFBIG) {
-                return StoreError(fmt::format(
+                throw NoSpaceError(fmt::format(
                     "{}: there is no space left ({}); free some space or write the trace elsewhere", path_,
                     std::strerror(system)));
             }
-            return StoreError(
+            throw StoreError(
                 fmt::format("{}: input or output failed while {}{}{}; check the disk and the file's folder",
                             path_, doing, system != 0 ? ": " : "", system != 0 ? std::strerror(system) : ""));
         case SQLITE_CORRUPT:
-            return StoreError(
+            throw StoreError(
                 fmt::format("{} is damaged or truncated; copy it again from where it was recorded", path_));
         case SQLITE_NOTADB:
-            return StoreError(
+            throw StoreError(
                 fmt::format("{} is not an SQLite file; give a trace that was written with --trace", path_));
         case SQLITE_CANTOPEN:
-            return StoreError(fmt::format("{} cannot be opened ({}); check the path and its permissions",
-                                          path_, system != 0 ? std::strerror(system) : "no reason given"));
+            throw StoreError(fmt::format("{} cannot be opened ({}); check the path and its permissions",
+                                         path_, system != 0 ? std::strerror(system) : "no reason given"));
         case SQLITE_READONLY:
-            return StoreError(
+            throw StoreError(
                 fmt::format("{} cannot be written; check the permissions of the file and its folder", path_));
         case SQLITE_BUSY:
         case SQLITE_LOCKED:
-            return StoreError(
-                fmt::format("{} is locked by another program; close that and try again", path_));
+            throw StoreError(fmt::format("{} is locked by another program; close that and try again", path_));
         case SQLITE_NOMEM:
-            return StoreError(
+            throw StoreError(
                 fmt::format("{}: out of memory while {}; close other programs and try again", path_, doing));
         default:
-            return StoreError(fmt::format("{}: {} failed: {}; run shardscope-trace check on it", path_, doing,
-                                          handle_ ? sqlite3_errmsg(handle_.get()) : sqlite3_errstr(code)));
+            throw StoreError(fmt::format("{}: {} failed: {}; run shardscope-trace check on it", path_, doing,
+                                         handle_ ? sqlite3_errmsg(handle_.get()) : sqlite3_errstr(code)));
     }
 }
 
 void Database::execute(const std::string& sql) {
     const int code = sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr);
-    if (code != SQLITE_OK) throw error(code, "changing it");
+    if (code != SQLITE_OK) fail(code, "changing it");
 }
 
 void Database::attach(const std::string& path, std::string_view name) {
@@ -143,7 +144,7 @@ Statement::Statement(Database& database, std::string_view sql) : database_(&data
     const int code =
         sqlite3_prepare_v2(database.handle(), sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
     statement_.reset(statement);
-    if (code != SQLITE_OK) throw database.error(code, "reading it");
+    if (code != SQLITE_OK) database.fail(code, "reading it");
 }
 
 Statement::Statement(Database& database, sqlite3_stmt* statement)
@@ -206,7 +207,7 @@ bool Statement::step() {
     const int code = sqlite3_step(statement_.get());
     if (code == SQLITE_ROW) return true;
     if (code == SQLITE_DONE) return false;
-    throw database_->error(code, sqlite3_stmt_readonly(statement_.get()) != 0 ? "reading it" : "writing it");
+    database_->fail(code, sqlite3_stmt_readonly(statement_.get()) != 0 ? "reading it" : "writing it");
 }
 
 void Statement::run() {

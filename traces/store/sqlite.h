@@ -37,8 +37,8 @@ class Database {
 
     std::int64_t changes() const;  // rows that the latest statement wrote
 
-    // The sentence for the connection's latest error.
-    StoreError error(int code, std::string_view doing) const;
+    // Throws the sentence for the connection's latest error: a NoSpaceError where the disk is full.
+    [[noreturn]] void fail(int code, std::string_view doing) const;
 
     // Closes the connection; every Statement must be gone.
     void close();

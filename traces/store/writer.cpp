@@ -2,6 +2,7 @@
 #include "traces/store/writer.h"
 
 #include <fmt/format.h>
+#include <sqlite3.h>
 
 #include "traces/store/create.h"
 #include "traces/store/writer_impl.h"
@@ -40,6 +41,16 @@ void DatabaseWriter::Impl::commit() {
         database.execute("COMMIT");
         in_transaction = false;
     });
+}
+
+// In the room of the journal that the failed transaction gives back, if it got so far as to take some.
+void DatabaseWriter::Impl::say_that_disk_was_full() {
+    try {
+        if (sqlite3_get_autocommit(database.handle()) == 0) database.execute("ROLLBACK");
+        database.execute(fmt::format("INSERT OR REPLACE INTO SHARD_RUN VALUES ('{}', '{}')", kStoppedBecause,
+                                     kDiskWasFull));
+    } catch (const StoreError&) {  // then a reader learns only that the run did not end
+    }
 }
 
 DatabaseWriter::DatabaseWriter(const WriterOptions& options) : impl_(std::make_unique<Impl>(options)) {

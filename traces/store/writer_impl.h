@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "traces/store/event_inserts.h"
+#include "traces/store/no_space.h"
 #include "traces/store/sqlite.h"
 #include "traces/store/table_inserts.h"
 #include "traces/store/trace.h"
@@ -66,6 +67,10 @@ struct DatabaseWriter::Impl {
                 in_transaction = true;
             }
             body(*inserts);
+        } catch (const NoSpaceError& error) {
+            failure = error.what();
+            say_that_disk_was_full();
+            throw;
         } catch (const StoreError& error) {
             failure = error.what();
             throw;
@@ -73,6 +78,7 @@ struct DatabaseWriter::Impl {
     }
 
     void commit();
+    void say_that_disk_was_full();
     std::int64_t domain_id(StringId domain);  // its number; 0 is the default domain
     // The same for a range; the domain's name is written once for each process that uses it.
     std::int64_t domain_of(const RangeRow& row);
