@@ -120,13 +120,15 @@ TEST_F(RefusedFiles, WhatAKilledProcessWroteHalfIsRemovedByTheNextOnThatPath) {
     };
     const std::chrono::minutes old(10), fresh(0);
     const std::string created = left("out.sqlite.new-" + gone, old),
-                      merged = left("out.sqlite.part-" + gone, old);
+                      merged = left("out.sqlite.part-" + gone, old),
+                      indexed = left("out.sqlite.part-" + gone + ".finalizing", old),
+                      finished = left("out.sqlite.finalizing", fresh);  // that nobody has locked
     const std::string others[] = {left("out.sqlite.new-" + std::to_string(::getpid()), old),
                                   left("out.sqlite.new-4194306", fresh), left("out.sqlite.new-mine", old),
                                   left("other.sqlite.new-" + gone, old)};
     EXPECT_EQ(tool({"merge", run_, "-o", output}).status, 0);
     EXPECT_FALSE(fs::exists(created));
-    EXPECT_FALSE(fs::exists(merged));
+    for (const std::string& one : {merged, indexed, finished}) EXPECT_FALSE(fs::exists(one)) << one;
     for (const std::string& other : others) EXPECT_TRUE(fs::exists(other)) << other;
 }
 

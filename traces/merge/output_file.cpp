@@ -60,8 +60,7 @@ OutputFile::OutputFile(const std::string& path, bool overwrite, std::int64_t utc
     : path_(path), overwrite_(overwrite) {
     DatabaseWriter::check_output(path, overwrite);
     temporary_ = temporary_name(path);
-    const std::string target = temporary_.substr(0, temporary_.rfind(".part-"));
-    for (const char* kind : {".new-", ".part-"}) remove_left_ones(target + kind);
+    remove_litter(temporary_.substr(0, temporary_.rfind(".part-")));
     create_database(
         {.path = temporary_, .overwrite = true, .start_utc_ns = utc_ns, .start_system_ns = system_ns});
     // Nobody knows the file yet, so nothing is lost with it.

@@ -114,7 +114,7 @@ std::string create_database(const WriterOptions& options) {
     const bool exists = fs::exists(options.path, ignored);
     std::string target = exists ? fs::canonical(options.path).string() : options.path;
 
-    remove_left_ones(target + ".new-");
+    remove_litter(target);
     TemporaryFile file(fmt::format("{}.new-{}", target, ::getpid()));
     {
         Database database = create_schema(file.path(), 16384);

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include "traces/store/error.h"
+#include "traces/store/in_use.h"
 
 namespace shardscope::traces {
 
@@ -75,6 +77,8 @@ void rename_database(const std::string& from, const std::string& target, bool re
 
 namespace {
 
+constexpr std::string_view kFinalizing = ".finalizing";  // of a file: its finished copy, while it is made
+
 // Another host may write here, whose processes nobody sees: what has changed lately may be its.
 constexpr std::chrono::minutes kQuiet{1};
 
@@ -102,12 +106,21 @@ void remove_left_ones(const std::string& prefix) {
         const char* digits = name.c_str() + begin.size();
         int process = 0;
         const auto [stop, fault] = std::from_chars(digits, name.c_str() + name.size(), process);
-        if (fault != std::errc() || *stop != '\0' || process <= 0) continue;
+        const std::string_view rest = stop;
+        if (fault != std::errc() || (!rest.empty() && rest != kFinalizing) || process <= 0) continue;
         if (::kill(process, 0) == 0 || errno != ESRCH || !is_quiet(each->path())) continue;
         std::error_code ignored;
         fs::remove_all(each->path(), ignored);
         remove_side_files(each->path().string());
     }
+}
+
+void remove_litter(const std::string& target) {
+    for (const char* kind : {".new-", ".part-"}) remove_left_ones(target + kind);
+    const std::string unfinished = target + std::string(kFinalizing);
+    if (process_that_uses(unfinished) != 0) return;
+    remove_side_files(unfinished);
+    ::unlink(unfinished.c_str());
 }
 
 TemporaryFile::TemporaryFile(std::string path) : path_(std::move(path)) {

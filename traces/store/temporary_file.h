@@ -26,9 +26,11 @@ class TemporaryFile {
 // it fails (StoreError) they stay.
 void rename_database(const std::string& from, const std::string& target, bool replace);
 
-// Removes the files and folders `prefix` + number of a process that is gone: killed while it wrote, it left
-// them.
+// Removes the files and folders `prefix` + number of a process that is gone, also followed by ".finalizing":
+// killed while it wrote, it left them.
 void remove_left_ones(const std::string& prefix);
+// Removes what those left beside `target` who were killed while they made or finished it.
+void remove_litter(const std::string& target);
 
 // Removes what SQLite keeps beside a database. With the database gone they are worth nothing; beside a new
 // one they would be taken for its own.
