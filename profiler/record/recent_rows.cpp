@@ -202,7 +202,7 @@ std::unique_ptr<traces::EventSink> RecentRows::translator(traces::EventSink& sin
     return std::make_unique<Translator>(sink, std::move(texts));
 }
 
-void RecentRows::write_to(traces::EventSink& sink) {
+void RecentRows::write_to(traces::EventSink& sink, std::int64_t since_ns) {
     drop_old();
     const auto into = translator(sink);
     for (const Fact& fact : facts_) {
@@ -210,7 +210,9 @@ void RecentRows::write_to(traces::EventSink& sink) {
     }
     for (const traces::DiagnosticRow& row : diagnostics_) into->add(row);
     const auto write = [&](const auto& rows) {
-        for (const auto& kept : rows) into->add(kept.row);
+        for (const auto& kept : rows) {
+            if (kept.time >= since_ns) into->add(kept.row);
+        }
     };
     std::apply([&](const auto&... rows) { (write(rows), ...); }, events_);
     write(counters_);

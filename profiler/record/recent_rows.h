@@ -47,8 +47,9 @@ class RecentRows final : public EachRow<RecentRows> {
     // Lets go of what is too old. Call it every now and then.
     void commit() override;
 
-    // Everything that is kept, into another sink, and nothing of it is lost here.
-    void write_to(traces::EventSink& sink);
+    // What is kept of events that ended at `since_ns` or later, and all else, into another sink; nothing of
+    // it is lost here.
+    void write_to(traces::EventSink& sink, std::int64_t since_ns = INT64_MIN);
     // A sink that takes rows with this one's string ids and hands them on to `sink`. Lives no longer than
     // both.
     std::unique_ptr<traces::EventSink> translator(traces::EventSink& sink);

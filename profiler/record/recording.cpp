@@ -200,7 +200,7 @@ void Recording::tick() {
 void Recording::on_signal(std::int64_t now) {
     if (recent_ != nullptr) {
         collector_->drain();
-        write_kept("the signal came that asks for a trace", now, true);
+        write_kept({"the signal came that asks for a trace", now, true});
     } else if (stopped_ns_ < 0) {
         set_recording(!recording_, now);
     }
@@ -258,7 +258,8 @@ void Recording::look_for_hang(std::int64_t now) {
     // A program that has not begun to record is starting, and one is told once that it hangs.
     if (activity_ == 0 || hung_ || now - active_ns_ < to_ns(*options_.hang_s)) return;
     hung_ = true;
-    write_kept(fmt::format("nothing was recorded for {} s: the command hangs", *options_.hang_s), now, true);
+    write_kept(
+        {fmt::format("nothing was recorded for {} s: the command hangs", *options_.hang_s), now, true});
 }
 
 void Recording::commit_when_due(std::int64_t now) {

@@ -52,7 +52,13 @@ class Recording {
     void look_at_size(std::int64_t now);
 
     void finish(int status);
-    void write_kept(const std::string& reason, std::int64_t end_ns, bool goes_on);
+    struct Keep {  // what is written of memory, and why
+        const std::string& reason;
+        std::int64_t end_ns;
+        bool goes_on;
+    };
+    void write_kept(const Keep& keep);
+    void write_kept_since(const Keep& keep, std::int64_t since_ns, const std::string& path);
     void report(std::int64_t duration_ns);
     void report_next_steps(const std::string& path) const;
 

@@ -4,13 +4,17 @@
 #include <atomic>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "profiler/record/recording.h"
 #include "profiler/record/wording.h"
+#include "traces/store/no_space.h"
+#include "traces/store/temporary_file.h"
 
 namespace shardscope::profiler {
 
@@ -19,6 +23,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kPlacesTold = 8;
+constexpr int kHalvings = 24;  // of 60 s: to 4 us
 
 // "rank 3, main thread: in ncclAllReduce since 9.82 s, for 0.31 s"
 std::string sentence(const Collector::Place& place) {
@@ -77,7 +82,7 @@ void Recording::finish(int status) {
     command_->told_to_end();  // the signal that ended the command, too
     if (recent_ != nullptr) {
         if (status != 0) {
-            write_kept(ending(status), exited, false);
+            write_kept({ending(status), exited, false});
         } else if (announces()) {
             tell("the command ended well, so its last seconds were not written (--keep-last)");
         }
@@ -105,39 +110,89 @@ void Recording::finish(int status) {
     report(end);
 }
 
-void Recording::write_kept(const std::string& reason, std::int64_t end_ns, bool goes_on) {
+// The whole of it or, where the disk is too full for that, its newer half, a quarter, ... and last what every
+// thread was doing. A recording that goes on does so whatever happens here.
+void Recording::write_kept(const Keep& keep) {
     std::string path;
     do path = numbered(output_.path, ++kept_files_);
     while (kept_files_ > 1 && !options_.overwrite && fs::exists(path));
-    const std::int64_t from = std::max<std::int64_t>(recent_->oldest_ns(), 0);
+    const std::int64_t newest = recent_->newest_ns();
+    std::int64_t since = std::max<std::int64_t>(recent_->oldest_ns(), 0);
+    std::string failure;
+    for (int tries = 0; tries <= kHalvings; ++tries) {
+        try {
+            return write_kept_since(keep, since, path);
+        } catch (const traces::NoSpaceError& error) {
+            failure = error.what();
+        } catch (const traces::StoreError& error) {
+            failure = error.what();
+            break;
+        }
+        since = tries + 1 < kHalvings ? newest - (newest - since) / 2 : newest + 1;
+    }
+    --kept_files_;
+    tell(fmt::format("{}, and nothing of its last {} s could be written: {}", keep.reason,
+                     *options_.keep_last_s, failure));
+}
+
+// Throws NoSpaceError where the disk is too full; then nothing is left of the file.
+void Recording::write_kept_since(const Keep& keep, std::int64_t since_ns, const std::string& path) {
     traces::WriterOptions into = writer_options(path);
-    into.first_ns = from;
-    traces::DatabaseWriter writer(into);
-    CountingSink counted(writer);
-    recent_->write_to(counted);
-    const auto translated = recent_->translator(counted);
-    writer.add(traces::RunInfoRow{"kept_because", reason});
-    writer.add(traces::RunInfoRow{"kept_from_s", fmt::format("{:.3f}", static_cast<double>(from) * 1e-9)});
-    writer.add(traces::DiagnosticRow{end_ns, traces::Severity::warning, reason});
-    std::vector<Collector::Place> places = collector_->places_at_end(from);
-    if (goes_on) {
-        collector_->write_open(*translated, end_ns);
-        places = collector_->places_now(end_ns);
+    into.first_ns = since_ns;
+    std::optional<traces::DatabaseWriter> writer(std::in_place, into);
+    CountingSink counted(*writer);
+    std::vector<Collector::Place> places = collector_->places_at_end(since_ns);
+    std::string missing;
+    if (const std::int64_t oldest = recent_->oldest_ns(); since_ns > oldest) {
+        missing = since_ns > recent_->newest_ns()
+                      ? std::string("the disk was too full for events")
+                      : fmt::format("the disk was too full for what was before {}", seconds(since_ns));
     }
-    add_places(writer, places, end_ns);
-    if (recent_->dropped() != 0) {
-        writer.add(traces::DiagnosticRow{
-            end_ns, traces::Severity::warning,
-            fmt::format("memory for what is kept was full: {} events of the last {} s are missing; a larger "
-                        "--max-size keeps more",
-                        recent_->dropped(), *options_.keep_last_s)});
+    try {
+        recent_->write_to(counted, since_ns);
+        const auto translated = recent_->translator(counted);
+        writer->add(traces::RunInfoRow{"kept_because", keep.reason});
+        writer->add(
+            traces::RunInfoRow{"kept_from_s", fmt::format("{:.3f}", static_cast<double>(since_ns) * 1e-9)});
+        const auto warn = [&](const std::string& text) {
+            writer->add(traces::DiagnosticRow{keep.end_ns, traces::Severity::warning, text});
+        };
+        warn(keep.reason);
+        if (!missing.empty()) {
+            warn(missing);
+            writer->add(traces::RunInfoRow{traces::kStoppedBecause, traces::kDiskWasFull});
+        }
+        if (keep.goes_on) {
+            collector_->write_open(*translated, keep.end_ns);
+            places = collector_->places_now(keep.end_ns);
+        }
+        add_places(*writer, places, keep.end_ns);
+        if (recent_->dropped() != 0) {
+            warn(fmt::format(
+                "memory for what is kept was full: {} events of the last {} s are missing; a larger "
+                "--max-size keeps more",
+                recent_->dropped(), *options_.keep_last_s));
+        }
+        writer->commit();
+    } catch (const traces::NoSpaceError&) {
+        writer.reset();
+        std::error_code ignored;
+        fs::remove(path, ignored);
+        traces::remove_side_files(path);
+        throw;
     }
-    writer.finish(end_ns, collector_->dropped());
+    try {
+        writer->finish(keep.end_ns, collector_->dropped());
+    } catch (const traces::StoreError& error) {  // all rows are there
+        tell(fmt::format(
+            "{0} could not be sorted and indexed ({1}); shardscope-trace check --finalize {0} does that",
+            path, error.what()));
+    }
     const RowCounts& counts = counted.counts();
-    tell(fmt::format("{}; wrote {} ({}): {} of {}, from {} to {}", reason, path,
+    tell(fmt::format("{}; wrote {} ({}): {} of {}, from {} to {}{}{}", keep.reason, path,
                      human_bytes(file_bytes(path)), listed(counts).empty() ? "no events" : listed(counts),
-                     plural(collector_->processes(), "process", "processes"), seconds(from),
-                     seconds(end_ns)));
+                     plural(collector_->processes(), "process", "processes"), seconds(since_ns),
+                     seconds(keep.end_ns), missing.empty() ? "" : "; ", missing));
     tell_places(places);
     if (announces()) report_next_steps(path);
 }

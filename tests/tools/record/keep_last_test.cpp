@@ -96,5 +96,50 @@ TEST_F(KeepLast, holds_no_more_than_it_may) {
         "1");
 }
 
+class KeepLastOnASmallDisk : public KeepLast {
+  protected:
+    void SetUp() override {
+        const Outcome mounted =
+            run_command({"unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", folder_.path()});
+        if (mounted.status != 0) GTEST_SKIP() << "no file system can be mounted here: " << mounted.err;
+    }
+    // 200,000 marks that need some 20 MB, kept on a disk of `size`; what is on it then comes into the folder.
+    Outcome record_on_disk(const std::string& size) const {
+        return shell(
+            "export record job folder; mkdir \"$folder/disk\"; unshare -rm bash -c '"
+            "mount -t tmpfs -o size=" +
+            size +
+            " tmpfs \"$folder/disk\" || exit 9; "
+            "\"$record\" -o \"$folder/disk/kept.sqlite\" --keep-last 60 -- "
+            "\"$job\" is_killed_after 200000; s=$?; cp \"$folder/disk/\"* \"$folder\"; exit $s'");
+    }
+};
+
+TEST_F(KeepLastOnASmallDisk, writes_the_newest_that_fits) {
+    const Outcome outcome = record_on_disk("6m");
+    EXPECT_EQ(outcome.status, 137) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("the disk was too full for what was before "));
+    const std::string kept = folder_ / "kept.sqlite";
+    const auto number = [&](const std::string& sql) { return std::stod(value_in(kept, sql)); };
+    const double marks = number("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'm'");
+    EXPECT_GT(marks, 1'000);
+    EXPECT_LT(marks, 150'000);
+    EXPECT_EQ(
+        number("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE 'the disk was too full for what was "
+               "before %'"),
+        1);
+    // The last ones: what was kept from is later than what is missing, and none is older.
+    EXPECT_GT(number("SELECT value FROM SHARD_RUN WHERE key = 'kept_from_s'"), 0);
+    EXPECT_GE(number("SELECT min(start) / 1e9 FROM NVTX_EVENTS WHERE text = 'm'"),
+              number("SELECT value - 0.001 FROM SHARD_RUN WHERE key = 'kept_from_s'"));
+}
+
+TEST_F(KeepLastOnASmallDisk, says_that_nothing_fits) {
+    const Outcome outcome = record_on_disk("512k");
+    EXPECT_EQ(outcome.status, 137) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("nothing of its last 60 s could be written: "));
+    EXPECT_FALSE(exists("kept.sqlite"));
+}
+
 }  // namespace
 }  // namespace shardscope::tools
