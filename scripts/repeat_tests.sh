@@ -12,7 +12,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 busy=$(nproc)
 if [[ ${1:-} == --busy ]]; then
     busy=${2:-}
-    shift 2
+    shift
+    shift || true
 fi
 runs=${1:-20}
 shift || true

@@ -243,7 +243,8 @@ TEST(Calibrate, FitsRunsOfThisMachine) {
         runs.push_back(calibrate::measure(*testing::record(job)));
         EXPECT_GT(runs.back().median_step_s, 0);
     }
-    const Calibration fitted = calibrate::calibrate(runs, sim::load_cluster("laptop"), "mine");
+    EXPECT_THAT(runs.back().device_name, Not(HasSubstr("(cpu device)")));
+    Calibration fitted = calibrate::calibrate(runs, sim::load_cluster("laptop"), "mine");
     ASSERT_EQ(fitted.steps.size(), 2u);
     for (const calibrate::StepResidual& own : fitted.steps) EXPECT_GT(own.simulated_s, 0);
     EXPECT_EQ(fitted.cluster.collectives.inside, sim::Algorithm::shared_memory);
@@ -253,9 +254,11 @@ TEST(Calibrate, FitsRunsOfThisMachine) {
     EXPECT_EQ(matmul->arithmetic, "fp32");
     EXPECT_GT(matmul->count, 0);
     // The file is the model.
+    fitted.cluster.device.reserve = 12345;
     const std::string file = calibrate::model_file(fitted);
     const sim::Cluster read = sim::parse_cluster(file, "mine.toml");
     EXPECT_EQ(read.name, "mine");
+    EXPECT_EQ(read.device.reserve, 12345);
     EXPECT_NEAR(step_seconds(resident(2), read), step_seconds(resident(2), fitted.cluster), 1e-6);
     EXPECT_THAT(file, AllOf(HasSubstr("[operators.matmul]"), HasSubstr("kernels measured"),
                             HasSubstr("from laptop: no trace has such a kernel")));

@@ -35,6 +35,8 @@ TEST(JobErrors, AKeyOfTooManyPartsIsRefusedWithItsLine) {
     EXPECT_THAT(error_of(dots + " = 1"), HasSubstr(sentence));
     EXPECT_THAT(error_of("[data]\npath = \"\"\"\n\\\"\"\"\" \n" + dots + " = 1"),
                 AllOf(HasSubstr("job.toml:4: "), HasSubstr(sentence)));
+    // A text may end in quotes of its own.
+    EXPECT_THAT(error_of("x = {a = \"\"\"s\"\"\"\"\", " + dots + " = 1}"), HasSubstr(sentence));
     // Dots in a text, a comment or a list of numbers are none of a key.
     EXPECT_EQ(error_of("[data]\npath = \"" + dots + "\" # " + dots), "no error");
     EXPECT_EQ(error_of("[data]\npath = '" + dots + "\"'"), "no error");

@@ -92,12 +92,25 @@ TEST(Agreed, NamesEveryKeyThatDiffersFromRankZero) {
 }
 
 TEST(Agreed, LeavesEachRankItsOwnPathsAndCores) {
-    const Job first = parse_job("", "job.toml");
+    const Job first = parse_job("[checkpoint]\nsave = \"here\"\n", "job.toml");
     const Job other = parse_job(
         "[run]\nworkers = 3\ntimeout = 7\nmemory_limit = 5\n[checkpoint]\nsave = "
         "\"there\"\n",
         "job.toml");
     EXPECT_NO_THROW(check_agreed(other, agreed_values(first)));
+}
+
+// A rank that saves calls the others together.
+TEST(Agreed, APathIsSetOnAllRanksOrOnNone) {
+    for (const char* key : {"[run]\ntrace", "[checkpoint]\nsave", "[checkpoint]\nload"}) {
+        const Job other = parse_job(std::string(key) + " = \"there\"\n", "job.toml");
+        try {
+            check_agreed(other, agreed_values(parse_job("", "job.toml")));
+            ADD_FAILURE() << key;
+        } catch (const JobError& error) {
+            EXPECT_THAT(error.what(), HasSubstr(" = set, and unset on rank 0; give all ranks"));
+        }
+    }
 }
 
 }  // namespace

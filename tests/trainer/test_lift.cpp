@@ -218,6 +218,14 @@ TEST_F(LiftedRun, AnyRecordedSettingsTellTheOthers) {
     }
 }
 
+TEST_F(LiftedRun, AHybridThatKeepsItsUnitsHasPytorchsNameForIt) {
+    Job job = testing::with_strategy(with_wrap(gpt_job(text_, 1, 4), "module:Block"),
+                                     ShardingStrategy::hybrid_shard_zero2);
+    job.fsdp.shard_group = 2;
+    const lift::Lifted lifted = LiftedRun::lifted(job);
+    EXPECT_EQ(lift::job_of(lifted, {}).fsdp.sharding_strategy, ShardingStrategy::hybrid_shard_zero2);
+}
+
 // --- what is tried and what is said
 // ---------------------------------------------------------------------------
 

@@ -259,6 +259,18 @@ TEST(LiftedPytorch, BucketsOfDdpAreTheRecordedOnes) {
     EXPECT_THAT(pytorch_lines(two, of_two.job).front().lines, Contains("model = DDP(model)"));
 }
 
+TEST(LiftedPytorch, BucketsOfDdpThatHoldLessTellFrozenParametersOrTwoBytes) {
+    constexpr std::int64_t kLinear = 1024 * 1024 + 1024;
+    // A quarter is not reduced. The Linears are alike, but neither is the other.
+    const Lifted frozen = lifted(ddp_with_modules_json({kLinear * 3 / 2}));
+    EXPECT_EQ(frozen.step.elements(), 2 * kLinear);
+    EXPECT_THAT(frozen.notes, Contains(HasSubstr("some parameters are frozen")));
+    // Both Linears and the norm in bytes of fp32: half as many elements, so as many of two bytes.
+    const Lifted half = lifted(ddp_with_modules_json({(2 * kLinear + 1024) / 2}));
+    EXPECT_EQ(half.step.elements(), 2 * kLinear + 1024);
+    EXPECT_EQ(value_of(half, "precision.reduce"), "bf16");
+}
+
 TEST(LiftedPytorch, StepsAreWanted) {
     std::string json = ddp_json(3);
     for (std::size_t at = json.find("ProfilerStep#"); at != json.npos; at = json.find("ProfilerStep#", at))

@@ -40,6 +40,13 @@ int count_processors(const std::string& list) {
     return count;
 }
 
+// Without what the cpu device adds to it, which traces of earlier versions do not have.
+std::string processor_of(std::string name) {
+    constexpr std::string_view kCpuDevice = " (cpu device)";
+    if (name.ends_with(kCpuDevice)) name.resize(name.size() - kCpuDevice.size());
+    return name;
+}
+
 void read_machine(const traces::Trace& trace, MeasuredRun& run) {
     std::map<std::string, int> nodes;
     std::map<int, std::set<int>> devices;  // by node
@@ -47,11 +54,12 @@ void read_machine(const traces::Trace& trace, MeasuredRun& run) {
         const int node = nodes.try_emplace(rank.host, static_cast<int>(nodes.size())).first->second;
         run.node_of.push_back(node);
         devices[node].insert(rank.device);
-        if (run.device_name.empty()) run.device_name = rank.device_name;
-        if (rank.device_name != run.device_name) {
+        const std::string name = processor_of(rank.device_name);
+        if (run.device_name.empty()) run.device_name = name;
+        if (name != run.device_name) {
             refuse(trace, fmt::format("its ranks ran on different devices ({}, {}); calibrate with runs on "
                                       "equal ones",
-                                      run.device_name, rank.device_name));
+                                      run.device_name, name));
         }
         run.device_memory = std::max(run.device_memory, rank.device_memory);
         run.cores = std::max(run.cores, count_processors(rank.cpus));

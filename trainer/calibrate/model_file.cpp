@@ -92,6 +92,7 @@ std::string model_file(const Calibration& calibration) {
     out.figure("memory_bandwidth", device.memory_bandwidth);
     out.figure("kernel_latency", device.kernel_latency);
     out.figure("wake", device.wake);
+    if (device.reserve > 0) out.figure("reserve", device.reserve);
     if (device.price_per_hour > 0) out.figure("price_per_hour", device.price_per_hour);
 
     for (std::size_t c = 0; c < sim::kOpClasses; ++c) {

@@ -60,7 +60,8 @@ void meet_through(MpiModule& mpi, Place& place) {
     std::string told;
     if (place.rank == 0) {
         Listener listener = Listener::on_ports(0, 1, place.local_ranks == place.ranks);
-        if (!std::getenv(kTokenVariable)) place.token = random_token();  // MPI carries it
+        const char* token = std::getenv(kTokenVariable);
+        if (!token || !*token) place.token = random_token();  // MPI carries it
         told = fmt::format("{} {} {}", own_addresses(), listener.port(), place.token);
         place.listen_fd = listener.release();
     }

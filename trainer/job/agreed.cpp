@@ -26,8 +26,9 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 std::string agreed_values(const Job& job) {
     std::string text;
     for (const Key& key : keys()) {
-        if (key.own) continue;
+        if (key.own && !key.all_or_none) continue;
         std::string value = to_text(key.get(job));
+        if (key.all_or_none) value = value == to_text(std::string()) ? "unset" : "set";
         for (char& c : value) c = c == '\n' ? ' ' : c;
         text += fmt::format("{} = {}\n", key.full_name(), value);
     }

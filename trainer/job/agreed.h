@@ -8,7 +8,8 @@
 
 namespace shardscope::trainer {
 
-// Every key that must be the same on all ranks (not Key::own) with its value, a line for each.
+// Every key that must be the same on all ranks (not Key::own) with its value, a line for each; of a key that
+// all or none must set, whether it is set.
 std::string agreed_values(const Job& job);
 
 // Throws JobError, which names the keys, where the job differs from that of rank 0, whose agreed_values()

@@ -102,6 +102,11 @@ Key own(Key key) {
     key.own = true;
     return key;
 }
+// Whether it is set decides what the ranks do together.
+Key own_path(Key key) {
+    key.own = key.all_or_none = true;
+    return key;
+}
 
 Key milestones_key() {
     Key key = base("optimizer", "milestones", ValueType::numbers,
@@ -200,8 +205,8 @@ std::vector<Key> make_keys() {
         own(integer("run", "memory_reserve", &Job::run, &RunSection::memory_reserve, -1, kMaxInteger,
                     "bytes of a simulated device that are not the allocator's: the CUDA context, NCCL; -1: "
                     "what sim.cluster says")),
-        own(text("run", "trace", &Job::run, &RunSection::trace,
-                 "write the trace here (as --trace); empty: none")),
+        own_path(text("run", "trace", &Job::run, &RunSection::trace,
+                      "write the trace here (as --trace); empty: none")),
         own(text("run", "trace_parts", &Job::run, &RunSection::trace_parts,
                  "folder where each process records its part of the trace, on its own host; empty: beside "
                  "run.trace")),
@@ -341,10 +346,10 @@ std::vector<Key> make_keys() {
         number("optimizer", "gamma", &Job::optimizer, &OptimizerSection::gamma, 1e-9, 1,
                "step: factor at each milestone"),
 
-        own(text("checkpoint", "save", &Job::checkpoint, &CheckpointSection::save,
-                 "folder to save checkpoints in; empty: none")),
-        own(text("checkpoint", "load", &Job::checkpoint, &CheckpointSection::load,
-                 "folder of the checkpoint to go on from; empty: none")),
+        own_path(text("checkpoint", "save", &Job::checkpoint, &CheckpointSection::save,
+                      "folder to save checkpoints in; empty: none")),
+        own_path(text("checkpoint", "load", &Job::checkpoint, &CheckpointSection::load,
+                      "folder of the checkpoint to go on from; empty: none")),
         integer("checkpoint", "every", &Job::checkpoint, &CheckpointSection::every, 0, 1e9,
                 "steps between checkpoints; 0: at the end, and at a stop, only"),
         choice("checkpoint", "format", &Job::checkpoint, &CheckpointSection::format, {"sharded", "full"},

@@ -22,8 +22,9 @@ struct Key {
     double low = -std::numeric_limits<double>::infinity();
     double high = std::numeric_limits<double>::infinity();
     bool high_open = false;
-    bool own = false;       // each rank of a job may have its own value: its host's paths, cores and room
-    std::size_t count = 0;  // numbers: how many; 0: any number of them
+    bool own = false;          // each rank of a job may have its own value: its host's paths, cores and room
+    bool all_or_none = false;  // own, but set on every rank or on none
+    std::size_t count = 0;     // numbers: how many; 0: any number of them
     // set: the value has the key's type and passed `problem`
     std::function<void(Job&, const Value&)> set;
     std::function<Value(const Job&)> get;

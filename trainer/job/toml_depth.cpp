@@ -13,8 +13,13 @@ std::size_t end_of_string(std::string_view text, std::size_t at, int& line) {
     const bool several_lines = text.substr(at).starts_with(three);
     at += several_lines ? 3 : 1;
     while (at < text.size()) {
-        if (several_lines ? text.substr(at).starts_with(three) : text[at] == quote)
-            return at + (several_lines ? 3 : 1);
+        if (several_lines && text.substr(at).starts_with(three)) {
+            at += 3;
+            for (int more = 0; more < 2 && at < text.size() && text[at] == quote; ++more)
+                ++at;  // of the text
+            return at;
+        }
+        if (!several_lines && text[at] == quote) return at + 1;
         if (text[at] == '\n') {
             if (!several_lines) return at;  // it is not closed: the parser says so
             ++line;

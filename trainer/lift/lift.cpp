@@ -249,14 +249,21 @@ void Lifting::know_settings() {
         out_.settings.push_back({"ddp.bucket_cap_mb", "0.001"});
         out_.settings.push_back({"ddp.first_bucket_mb", "0.001"});
     }
-    if (base.element_bytes == 2) {
-        out_.settings.push_back({"precision.param", "bf16"});
-        out_.notes.emplace_back(
-            "Units are gathered with two bytes an element: taken for bf16 parameters, reduced in fp32.");
-    }
     const auto mode = std::find_if(out_.settings.begin(), out_.settings.end(),
                                    [](const Override& o) { return o.key == "parallel.mode"; });
     const bool fsdp = mode != out_.settings.end() && mode->value == "fsdp";
+    if (base.element_bytes == 2) {
+        out_.settings.push_back({"precision.param", "bf16"});
+        if (!fsdp) out_.settings.push_back({"precision.reduce", "bf16"});
+        out_.notes.emplace_back(
+            fsdp ? "Units are gathered with two bytes an element: taken for bf16 parameters, reduced in fp32."
+                 : "Buckets are reduced with two bytes an element: taken for bf16 parameters.");
+    }
+    if (base.more_than_buckets) {
+        out_.notes.emplace_back(
+            "DDP's buckets have fewer elements than its modules' operators read: some parameters are frozen; "
+            "which is not known, so all are taken for trained.");
+    }
     if (!fsdp) {
         if (base.parameters == ParametersFrom::shapes) know_buckets(base.buckets);
         return;
@@ -281,7 +288,10 @@ void Lifting::know_settings() {
 void Lifting::know_buckets(const std::vector<std::int64_t>& recorded) {
     if (recorded.empty()) return;
     constexpr double kMb = 1 << 20;
-    const auto mb = [&](std::int64_t bytes) { return fmt::format("{}", static_cast<double>(bytes) / kMb); };
+    constexpr double kLeast = 1e-3;  // that the keys take
+    const auto mb = [&](std::int64_t bytes) {
+        return fmt::format("{}", std::max(kLeast, static_cast<double>(bytes) / kMb));
+    };
     const std::vector<std::int64_t> closed(recorded.begin(), recorded.end() - 1);  // the last has the rest
     const std::int64_t first = closed.empty() ? 2 * recorded.front() : closed.front();
     const std::int64_t cap =
@@ -426,7 +436,7 @@ Job job_of(const Lifted& lifted, const std::vector<Override>& changes) {
     for (const Override& change : changes) {
         if (change.key == "parallel.mode" && change.value != "fsdp")
             settings.push_back({"fsdp.cpu_offload", "false"});
-        if (change.key == "fsdp.sharding_strategy" && !change.value.starts_with("HYBRID"))
+        if (change.key == "fsdp.sharding_strategy" && change.value.find("HYBRID") == std::string::npos)
             settings.push_back({"fsdp.shard_group", "0"});
     }
     settings.insert(settings.end(), changes.begin(), changes.end());

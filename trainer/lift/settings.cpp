@@ -144,7 +144,7 @@ Settings settings_of(const Trace& trace, int rank_index, const StepFacts& step) 
         const bool hybrid = reductions > 0 && shard < ranks && ranks % shard == 0;
         if (hybrid) set("fsdp.shard_group", std::to_string(shard));
         const bool freed = again || step.one_unit;
-        const char* strategy = hybrid  ? freed ? "HYBRID_SHARD" : "HYBRID_SHARD_ZERO2"
+        const char* strategy = hybrid  ? freed ? "HYBRID_SHARD" : "_HYBRID_SHARD_ZERO2"
                                : freed ? "FULL_SHARD"
                                        : "SHARD_GRAD_OP";
         set("fsdp.sharding_strategy", strategy);

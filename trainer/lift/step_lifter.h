@@ -40,7 +40,8 @@ struct LiftedRecording {
     bool has_modules = false;   // module ranges told the tree
     bool has_backward = false;  // autograd's nodes told where the backward begins
     ParametersFrom parameters = ParametersFrom::nothing;
-    std::int64_t element_bytes = 4;     // of what is gathered, where shapes and gathers tell it
+    std::int64_t element_bytes = 4;     // of what is gathered, where shapes and gathers or buckets tell it
+    bool more_than_buckets = false;     // the shapes have more elements than DDP's buckets
     std::vector<std::int64_t> buckets;  // bytes of DDP's all-reduces in the backward, in their order
     std::int64_t gathers = 0;           // of units, in the forward of the last micro-batch
     std::vector<std::int64_t> launch_ns, event_ns;  // of single calls

@@ -75,7 +75,7 @@ class StepLifter {
     struct UnitParameters;
     UnitParameters parameters_of_unit(int unit, std::int64_t element_bytes);
     std::vector<std::pair<int, int>> gathered_once(UnitParameters& known, std::int64_t elements);
-    void share_what_is_gathered_once(int unit, std::int64_t elements);
+    void share(std::vector<std::pair<int, int>> pairs);
     void replace_parameter(int gone, int kept);
     void complete_by_buckets();
     void read_buckets();

@@ -131,11 +131,14 @@ std::vector<std::pair<int, int>> StepLifter::gathered_once(UnitParameters& known
     return pairs;
 }
 
-void StepLifter::share_what_is_gathered_once(int unit, std::int64_t elements) {
-    UnitParameters known = parameters_of_unit(unit, out_.element_bytes);
-    std::vector<std::pair<int, int>> pairs = gathered_once(known, elements);
-    std::sort(pairs.rbegin(), pairs.rend());  // those behind move up
-    for (const auto& [gone, kept] : pairs) replace_parameter(gone, kept);
+void StepLifter::share(std::vector<std::pair<int, int>> pairs) {
+    std::sort(pairs.begin(), pairs.end());
+    while (!pairs.empty()) {
+        const auto [gone, kept] = pairs.back();
+        pairs.pop_back();
+        replace_parameter(gone, kept);
+        for (auto& [other, of] : pairs) of -= of > gone;
+    }
 }
 
 // Whoever has or reads `gone` reads `kept`; numbers behind it move up.
@@ -176,8 +179,9 @@ void StepLifter::read_gathers() {
     if (of_two > 0) out_.element_bytes = 2;
     for (std::size_t u = 0; u < units.size(); ++u) {
         const std::int64_t elements = gathers_[u] / out_.element_bytes;
-        share_what_is_gathered_once(units[u], elements);
-        const UnitParameters known = parameters_of_unit(units[u], out_.element_bytes);
+        UnitParameters known = parameters_of_unit(units[u], out_.element_bytes);
+        share(gathered_once(known, elements));
+        known = parameters_of_unit(units[u], out_.element_bytes);
         const std::int64_t left = elements - known.gathered;
         if (left <= known.padding) continue;
         add_parameter(units[u], {known.ids.empty() ? "parameters" : "others", left});
@@ -185,13 +189,22 @@ void StepLifter::read_gathers() {
     }
 }
 
-// What all buckets of DDP have beyond the shapes is the root's, which is no unit's.
+// What all buckets of DDP have beyond the shapes is the root's, which is no unit's. Where they have less, one
+// parameter that several modules read explains it; else some are frozen, and which is not known.
 void StepLifter::complete_by_buckets() {
-    std::int64_t all = 0;
-    for (const BucketMark& mark : buckets_) all += mark.bytes / static_cast<std::int64_t>(sizeof(float));
-    if (all == 0) return;
-    share_what_is_gathered_once(0, all);
-    if (const std::int64_t left = all - out_.step.elements(); left > 0) add_parameter(0, {"others", left});
+    std::int64_t bytes = 0;
+    for (const BucketMark& mark : buckets_) bytes += mark.bytes;
+    if (bytes == 0) return;
+    UnitParameters known = parameters_of_unit(0, out_.element_bytes);
+    if (std::abs(2 * known.gathered - bytes) <= bytes / 50) out_.element_bytes = 2;
+    const std::int64_t all = bytes / out_.element_bytes;
+    const std::vector<std::pair<int, int>> pairs = gathered_once(known, all);
+    const bool one = std::all_of(pairs.begin(), pairs.end(),
+                                 [&](const auto& pair) { return pair.second == pairs.front().second; });
+    if (one && known.gathered == all) share(pairs);
+    const std::int64_t left = all - out_.step.elements();
+    if (left > 0) add_parameter(0, {"others", left});
+    out_.more_than_buckets = left < 0;
 }
 
 // Each all-reduce of the backward is a bucket that was complete there.

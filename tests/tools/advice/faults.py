@@ -411,7 +411,8 @@ def simulated(rng, tools, fault):
         slower = after["simulation"]["last_step"]["us"] / before["simulation"]["last_step"]["us"]
         if slower < STRONG and fault is not full_device:
             continue
-        tools.train([str(tools.job), *bad.words(), "--trace", path])
+        if tools.train([str(tools.job), *bad.words(), "--trace", path]) is None:
+            continue
         return [path], job.size(), f"{strength}: {100 * (slower - 1):+.0f} %"
     return None
 
@@ -465,6 +466,9 @@ def run(arguments, folder):
             held = max(rank["reserved_bytes"] for rank in result["ranks"])
             if held < 0.8 * 40e9:
                 break
+        else:
+            print(f"none (healthy): no run of {TRIES} drawn is healthy", file=sys.stderr)
+            return 1
         findings = tools.advice([path])
         serious = [finding["id"] for finding in findings if finding["weight"] == "serious"]
         alarms += bool(serious)

@@ -85,7 +85,6 @@ TEST(WhatFits, IsToldByTheProcessThatFailedFirst) {
     EXPECT_EQ(train(too_large({"--run.processes=2", switches_of(fits.front()).front()})).status, 0);
 }
 
-// Nothing makes a perceptron of 133,120 bytes fit into 3,000.
 // Offloaded, FullyShardedDataParallel keeps all gradients on the device; fully_shard does not.
 TEST(WhatFits, TheLayoutOfFullyShardIsNamedForThirteenBillionParametersOnOneGpu) {
     const Outcome failed =
@@ -96,6 +95,7 @@ TEST(WhatFits, TheLayoutOfFullyShardIsNamedForThirteenBillionParametersOnOneGpu)
     EXPECT_THAT(failed.err, HasSubstr("fits: --fsdp.layout=fsdp2 "));
 }
 
+// Nothing makes a perceptron of 133,120 bytes fit into 3,000.
 TEST(WhatFits, SaysWhatTheLeastIsWhereNothingFits) {
     const Outcome failed = train(too_large({"--run.device=sim", "--run.memory_limit=3000"}));
     EXPECT_EQ(failed.status, 1);
