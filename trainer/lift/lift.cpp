@@ -252,12 +252,13 @@ void Lifting::know_settings() {
     const auto mode = std::find_if(out_.settings.begin(), out_.settings.end(),
                                    [](const Override& o) { return o.key == "parallel.mode"; });
     const bool fsdp = mode != out_.settings.end() && mode->value == "fsdp";
-    if (base.element_bytes == 2) {
+    if (base.element_bytes == 2 && fsdp) {
         out_.settings.push_back({"precision.param", "bf16"});
-        if (!fsdp) out_.settings.push_back({"precision.reduce", "bf16"});
         out_.notes.emplace_back(
-            fsdp ? "Units are gathered with two bytes an element: taken for bf16 parameters, reduced in fp32."
-                 : "Buckets are reduced with two bytes an element: taken for bf16 parameters.");
+            "Units are gathered with two bytes an element: taken for bf16 parameters, reduced in fp32.");
+    } else if (base.element_bytes == 2) {
+        out_.notes.emplace_back(
+            "DDP's buckets have two bytes an element; they are replayed in fp32, with twice the bytes.");
     }
     if (base.more_than_buckets) {
         out_.notes.emplace_back(
