@@ -105,7 +105,7 @@ void leave_behind(std::unique_ptr<AttachedThread> thread) {
 
 struct Recorder::Impl {
     Impl(std::unique_ptr<traces::EventSink> to, FinishSink finish_sink, RecorderOptions with)
-        : options(with),
+        : options(std::move(with)),
           sink(std::move(to)),
           on_finish(std::move(finish_sink)),
           clock(clock_source()),
@@ -281,14 +281,17 @@ void Recorder::Impl::fail(std::exception_ptr reason) {
     failure = std::move(reason);
     failed.store(true, std::memory_order_release);
     // No chunk is read or handed out any more: each thread fills the one that it has and then only counts.
-    std::lock_guard lock(threads_mutex);
-    for (const auto& thread : threads) thread->arena.arena().close();
+    {
+        std::lock_guard lock(threads_mutex);
+        for (const auto& thread : threads) thread->arena.arena().close();
+    }
+    if (options.on_failure) options.on_failure(failure);
 }
 
 // --- any thread --------------------------------------------------------------------------------------------
 
 Recorder::Recorder(std::unique_ptr<traces::EventSink> sink, FinishSink on_finish, RecorderOptions options)
-    : impl_(std::make_unique<Impl>(std::move(sink), std::move(on_finish), options)) {
+    : impl_(std::make_unique<Impl>(std::move(sink), std::move(on_finish), std::move(options))) {
     impl_->writer = start_quietly([impl = impl_.get()] { impl->run(); });
 }
 

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string_view>
@@ -33,6 +34,8 @@ struct RecorderOptions {
     std::chrono::milliseconds commit_period{500};
     // CLOCK_MONOTONIC at time 0 of the trace (as WriterOptions::start_system_ns); 0: the construction.
     std::int64_t start_system_ns = 0;
+    // Told of the sink's first failure, on the writer's thread, when it happens.
+    std::function<void(const std::exception_ptr&)> on_failure = {};
 };
 
 class Recorder {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <string>
 
 namespace shardscope::trainer {
 
@@ -23,6 +24,20 @@ class StopSignals {
     static int count();
     // "SIGINT" or "SIGTERM".
     static const char* name(int signal);
+};
+
+// While it lives, a signal that ends the process at once first prints this sentence: where what was recorded
+// is, and how it is finished. One at a time, beside StopSignals or without.
+class LastWords {
+  public:
+    explicit LastWords(const std::string& sentence);
+    ~LastWords();
+    LastWords(const LastWords&) = delete;
+    LastWords& operator=(const LastWords&) = delete;
+
+  private:
+    const std::string line_;
+    const bool listens_;  // nobody else does
 };
 
 }  // namespace shardscope::trainer

@@ -1,8 +1,11 @@
 #include "trainer/cli/trace_output.h"
 
+#include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 #include <time.h>
@@ -24,7 +27,8 @@ std::int64_t clock_ns(clockid_t clock) {
     return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-std::unique_ptr<profiler::Recorder> open_recorder(const std::string& path, bool overwrite) {
+std::unique_ptr<profiler::Recorder> open_recorder(const std::string& path, bool overwrite,
+                                                  std::function<void(const std::exception_ptr&)> on_failure) {
     traces::WriterOptions options;
     options.path = path;
     options.overwrite = overwrite;
@@ -32,6 +36,7 @@ std::unique_ptr<profiler::Recorder> open_recorder(const std::string& path, bool 
     options.start_system_ns = clock_ns(CLOCK_MONOTONIC);
     profiler::RecorderOptions recorder;
     recorder.start_system_ns = options.start_system_ns;
+    recorder.on_failure = std::move(on_failure);
     return std::make_unique<profiler::Recorder>(
         std::make_unique<traces::DatabaseWriter>(options),
         [](traces::EventSink& sink, std::int64_t duration_ns, std::int64_t dropped) {
@@ -101,7 +106,21 @@ void TraceOutput::check(const Job& job, const World* world) {
 TraceOutput::TraceOutput(const Job& job, World* world) : job_(job), world_(world) {
     if (job.run.trace.empty()) return;
     path_ = own_path(job, world);
-    recorder_ = open_recorder(path_, job.run.overwrite);
+    recorder_ =
+        open_recorder(path_, job.run.overwrite, [this](const std::exception_ptr& reason) { failed(reason); });
+}
+
+// When it happens: the run may go on for days.
+void TraceOutput::failed(const std::exception_ptr& reason) {
+    if (run_ended_) return;
+    try {
+        std::rethrow_exception(reason);
+    } catch (const std::exception& error) {
+        fmt::print(stderr,
+                   "shardscope-train: warning: the trace is incomplete: {}; training goes on without it\n",
+                   error.what());
+    }
+    told_ = true;
 }
 
 void TraceOutput::measure_clock() {
@@ -111,7 +130,8 @@ void TraceOutput::measure_clock() {
                                          clock.offset_ns, clock.uncertainty_ns});
 }
 
-TraceOutput::End TraceOutput::finish_own() {
+TraceOutput::End TraceOutput::finish_own(std::string& own_error) {
+    run_ended_ = true;
     End end;
     try {
         recorder_->finish();
@@ -122,17 +142,21 @@ TraceOutput::End TraceOutput::finish_own() {
                             recorder_->dropped(), path_));
         }
     } catch (const traces::StoreError& error) {
-        end.warnings.push_back(fmt::format("the trace is incomplete: {}", error.what()));
         end.failed = true;
+        own_error = fmt::format("the trace is incomplete: {}", error.what());
+        if (!told_) end.warnings.push_back(own_error);
     }
     return end;
 }
 
 TraceOutput::End TraceOutput::finish() {
     if (!recorder_) return {};
-    End end = finish_own();
+    std::optional<LastWords> last_words;
+    if (!world_ || world_->rank() == 0) last_words.emplace(where_unfinished());
+    std::string own_error;
+    End end = finish_own(own_error);
     if (!world_) return end;
-    const Part own{path_, size_of_file(path_), end.failed ? end.warnings.back() : ""};
+    const Part own{path_, size_of_file(path_), own_error};
     end.trace.clear();
     std::vector<std::string> parts;
     bool all_here = true;
@@ -145,7 +169,7 @@ TraceOutput::End TraceOutput::finish() {
     }
     if (world_->rank() == 0) {
         if (all_here) {
-            merge(parts, end);
+            merge(parts, last_words, end);
         } else {
             end.note = fmt::format(
                 "each host has the parts of its own ranks ({}); bring them to one place, then: {}",
@@ -157,7 +181,8 @@ TraceOutput::End TraceOutput::finish() {
     return end;
 }
 
-void TraceOutput::merge(const std::vector<std::string>& parts, End& end) const {
+void TraceOutput::merge(const std::vector<std::string>& parts, std::optional<LastWords>& last_words,
+                        End& end) const {
     try {
         traces::MergeOptions options;
         options.inputs = parts;
@@ -171,6 +196,7 @@ void TraceOutput::merge(const std::vector<std::string>& parts, End& end) const {
         end.failed = true;
         return;
     }
+    last_words.reset();
     for (const std::string& part : parts) {
         std::error_code ignored;
         fs::remove(part, ignored);
@@ -183,6 +209,16 @@ void TraceOutput::give_up() {
         recorder_->finish();
     } catch (const traces::StoreError&) {  // the run's own failure is told
     }
+}
+
+std::string TraceOutput::where_unfinished() const {
+    if (world_) {
+        return fmt::format("ended before the ranks' parts of the trace were one; they are kept: {}",
+                           merge_command(pattern_of(path_), job_.run.trace));
+    }
+    return fmt::format(
+        "ended before the trace was sorted and indexed; it is kept: shardscope-trace check --finalize {}",
+        path_);
 }
 
 std::string TraceOutput::parts_kept() const {

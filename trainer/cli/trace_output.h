@@ -2,11 +2,15 @@
 // brings together at the end where it can reach them.
 #pragma once
 
+#include <atomic>
+#include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "profiler/recorder.h"
+#include "trainer/cli/stop.h"
 #include "trainer/job/job.h"
 #include "trainer/world/world.h"
 
@@ -37,12 +41,16 @@ class TraceOutput {
     std::string parts_kept() const;
 
   private:
-    End finish_own();
-    void merge(const std::vector<std::string>& parts, End& end) const;
+    void failed(const std::exception_ptr& reason);
+    End finish_own(std::string& own_error);
+    void merge(const std::vector<std::string>& parts, std::optional<LastWords>& last_words, End& end) const;
+    std::string where_unfinished() const;
 
     const Job& job_;
     World* world_;
     std::string path_;  // of this process's file
+    // Whether the run has ended, and whether it was told that the trace had ended before.
+    std::atomic<bool> run_ended_{false}, told_{false};
     std::unique_ptr<profiler::Recorder> recorder_;
 };
 

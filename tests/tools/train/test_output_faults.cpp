@@ -131,8 +131,11 @@ TEST_F(SmallDisk, ThatIsFullStopsTheTraceAndNotTheTraining) {
     EXPECT_EQ(result.at("losses").size(), 1500u);
     EXPECT_THAT(err("train"), AllOf(HasSubstr("warning: the trace is incomplete"), HasSubstr("full.sqlite")));
     EXPECT_THAT(err("train"), ::testing::AnyOf(HasSubstr("no space"), HasSubstr("disk is full")));
+    // Told when it happened, and then no more.
+    EXPECT_THAT(err("train"), HasSubstr("training goes on without it\n"));
+    EXPECT_EQ(err("train").find("is incomplete"), err("train").rfind("is incomplete")) << err("train");
     EXPECT_EQ(status("check"), 1);
-    EXPECT_THAT(out("check"), HasSubstr("did not end"));
+    EXPECT_THAT(out("check"), HasSubstr("did not end (its disk was full)"));
 
     // There is no room to finalize it: a sentence, and the file is as it was.
     EXPECT_EQ(status("no_room"), 1);
@@ -145,6 +148,7 @@ TEST_F(SmallDisk, ThatIsFullStopsTheTraceAndNotTheTraining) {
     const Json info = Json::parse(out("info"), nullptr, false);
     EXPECT_EQ(info.at("ended"), true);
     EXPECT_EQ(info.at("ranks"), 4);
+    EXPECT_EQ(info.at("config").at("finalized"), "after its disk was full");
     EXPECT_EQ(read_file(folder_ / "left_after"), "full.sqlite\n");
 }
 

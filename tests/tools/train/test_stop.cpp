@@ -85,6 +85,36 @@ TEST_F(Stop, TheSecondSignalEndsItAtOnce) {
     EXPECT_EQ(trace_tool({"info", trace()}).status, 0) << "what was committed can be read";
 }
 
+TEST_F(Stop, TheSecondSignalSaysWhatIsLeftOfTheTrace) {
+    const Outcome outcome = interrupted("--model.width=8 --run.steps=100000000 --overwrite",
+                                        "sleep 3; kill -INT $p; for i in $(seq 4000); do [ -e '" + trace() +
+                                            ".finalizing' ] && break; sleep 0.005; done; kill -INT $p");
+    EXPECT_EQ(outcome.status, 128 + 2);
+    EXPECT_THAT(outcome.err,
+                HasSubstr("ended before the trace was sorted and indexed; it is kept: shardscope-trace "
+                          "check --finalize " +
+                          trace()));
+    EXPECT_TRUE(fs::exists(trace() + ".finalizing"));
+    EXPECT_EQ(trace_tool({"info", trace()}).status, 0);
+    EXPECT_EQ(
+        train({sample("mlp.toml"), "--model.width=8", "--run.steps=2", "--overwrite", "--trace", trace()})
+            .status,
+        0);
+    EXPECT_FALSE(fs::exists(trace() + ".finalizing")) << "the next run on that path";
+}
+
+TEST_F(Stop, TheSecondSignalSaysWhereThePartsAre) {
+    const std::string part = folder_ / "run.rank-00000.sqlite";
+    const Outcome outcome =
+        interrupted("--model.width=8 --run.steps=100000000 --run.processes=2",
+                    "sleep 2; kill -INT $p; for i in $(seq 4000); do ls '" + folder_.path() +
+                        "' | grep -q finalizing && break; sleep 0.005; done; kill -INT $p");
+    EXPECT_EQ(outcome.status, 128 + 2);
+    EXPECT_THAT(outcome.err, HasSubstr("they are kept: shardscope-trace merge " +
+                                       (folder_ / "run.rank-*.sqlite") + " -o " + trace()));
+    EXPECT_TRUE(fs::exists(part));
+}
+
 TEST_F(Stop, NothingIsLeftToTrainIsSaid) {
     const std::string save = folder_ / "save";
     train_json({sample("mlp.toml"), "--model.width=16", "--run.steps=3", "--checkpoint.save=" + save});
