@@ -258,6 +258,19 @@ TEST(ChunkCat, ConvertsThePiecesToItsType) {
     EXPECT_EQ(in_double(narrow), (Vector{256, 2, 0.5, 3, 0, 0}));
 }
 
+// Gradients of one type into a sum of the other, which is rounded once: 256 + 1.001 is nearer to 258 than to
+// 256, the tie with 1.001 in bf16 would go to the even 256.
+TEST(Accumulate, AddsTheOtherTypeAsItIs) {
+    auto narrow = as<Bf16>({0.0078125f, 2});  // 2^-7
+    Floats wide = {1.00001f, 0.1f};
+    Call(Kernel::accumulate, DType::fp32, {2, input_dim(DType::bf16)}).arg(wide).arg(narrow).run();
+    EXPECT_EQ(wide, (Floats{1.00001f + 0.0078125f, 2.1f}));
+    narrow = as<Bf16>({256, 2});
+    wide = {1.001f, 1};
+    Call(Kernel::accumulate, DType::bf16, {2, input_dim(DType::fp32)}).arg(narrow).arg(wide).run();
+    EXPECT_EQ(in_double(narrow), (Vector{258, 3}));
+}
+
 // The old count of 2^31 rows was negative, and nothing was computed.
 TEST(Kernels, RefuseMoreRowsThanTheyCanCount) {
     constexpr std::int64_t kRows = std::int64_t{1} << 31;

@@ -64,6 +64,19 @@ TYPED_TEST(CudaElementwise, Accumulate) {
     });
 }
 
+TYPED_TEST(CudaElementwise, AccumulateTheOtherType) {
+    using T = TypeParam;
+    using Other = std::conditional_t<std::is_same_v<T, float>, Bf16, float>;
+    for_sizes([](std::size_t n, std::size_t shift) {
+        Comparison(Kernel::accumulate, kDType<T>, {static_cast<std::int64_t>(n), input_dim(kDType<Other>)})
+            .arg(as<T>(normals(n, "y")))
+            .arg(as<Other>(normals(n, "x")))
+            .shifted(shift)
+            .run()
+            .template expect_same<T>(0);
+    });
+}
+
 TYPED_TEST(CudaElementwise, Scale) {
     using T = TypeParam;
     for_sizes([](std::size_t n, std::size_t shift) {

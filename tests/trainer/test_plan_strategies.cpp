@@ -307,22 +307,24 @@ TEST(Account, Fsdp2HoldsTwoBuffersOfParametersAndTwoOfGradients) {
     }
 }
 
-// The most bytes of gathers' buffers and gathered parameters that the forward holds.
-std::int64_t most_gathered_in_forward(const Job& job) {
+// The most bytes of these categories that a phase of the step holds.
+std::int64_t most_held_in(Phase phase, const Job& job, const std::vector<MemoryCategory>& categories) {
     const Program program(job);
     const Plan& plan = testing::steady(program);
     std::int64_t live = 0, most = 0;
     for (const Op& op : plan.ops) {
         if (op.kind != OpKind::allocate && op.kind != OpKind::free) continue;
         const Buffer& buffer = plan.buffers[static_cast<std::size_t>(op.args[0].buffer)];
-        if (buffer.category != MemoryCategory::unsharded_parameters &&
-            buffer.category != MemoryCategory::communication) {
-            continue;
-        }
+        if (std::find(categories.begin(), categories.end(), buffer.category) == categories.end()) continue;
         live += op.kind == OpKind::allocate ? buffer.bytes : -buffer.bytes;
-        if (op.phase == Phase::forward) most = std::max(most, live);
+        if (op.phase == phase) most = std::max(most, live);
     }
     return most;
+}
+// Of gathers' buffers and gathered parameters.
+std::int64_t most_gathered_in_forward(const Job& job) {
+    return most_held_in(Phase::forward, job,
+                        {MemoryCategory::unsharded_parameters, MemoryCategory::communication});
 }
 
 // fully_shard's wait_for_unshard frees the last gather's buffer before the parameters are allocated that the
@@ -354,6 +356,27 @@ TEST(Account, Fsdp2ConvertsGradientsAsItCopiesThemIn) {
     EXPECT_EQ(testing::at_peak(peak, MemoryCategory::unsharded_gradients), 3 * w / 2);
     EXPECT_EQ(testing::at_peak(peak, MemoryCategory::communication), 3 * w);
     EXPECT_LT(peak.bytes, 6 * w + 100'000);
+}
+
+// fully_shard under no_sync, three layers of W bytes in one unit: what is kept (3 W in fp32) and, in a later
+// micro-batch, the gradients that the post-backward adds (1.5 W in bf16) or, where both have one type, the
+// one that autograd adds next.
+TEST(Account, Fsdp2AddsGradientsToWhatIsKeptAsTheyAre) {
+    Job job = testing::with_wrap(testing::mlp_job(3, 1024, 1, 2), "root");
+    job.fsdp.layout = FsdpLayout::fsdp2;
+    job.model.bias = false;
+    job.train.accumulation = 3;
+    job.train.accumulation_sync = false;
+    const std::int64_t w = 1024 * 1024 * 4;
+    const auto most = [&](Precision param, Precision reduce) {
+        job.precision.param = param;
+        job.precision.reduce = reduce;
+        return most_held_in(Phase::backward, job, {MemoryCategory::unsharded_gradients});
+    };
+    EXPECT_EQ(most(Precision::bf16, Precision::fp32), 3 * w + 3 * w / 2);
+    EXPECT_EQ(most(Precision::fp32, Precision::bf16), 3 * w / 2 + 3 * w);
+    EXPECT_EQ(most(Precision::fp32, Precision::fp32), 3 * w + w);
+    EXPECT_EQ(most(Precision::bf16, Precision::bf16), 3 * w / 2 + w / 2);
 }
 
 // PyTorch's post_reshard frees the copy in low precision after the forward; what is converted for the

@@ -27,8 +27,8 @@ void add(const DeviceContext& device, const T* a, const T* b, T* y, std::size_t 
     map(device, y, n, Sum{}, a, b);
 }
 
-template <class T>
-void accumulate(const DeviceContext& device, const T* x, T* y, std::size_t n) {
+template <class X, class T>
+void accumulate(const DeviceContext& device, const X* x, T* y, std::size_t n) {
     const T* before = y;
     map(device, y, n, Sum{}, before, x);
 }
@@ -54,10 +54,11 @@ void cast(const DeviceContext& device, const Bf16* x, float* y, std::size_t n) {
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
-#define SHARDSCOPE_INSTANTIATE(T)                                                 \
-    template void add(const DeviceContext&, const T*, const T*, T*, std::size_t); \
-    template void accumulate(const DeviceContext&, const T*, T*, std::size_t);    \
-    template void scale(const DeviceContext&, T*, float, std::size_t);            \
+#define SHARDSCOPE_INSTANTIATE(T)                                                  \
+    template void add(const DeviceContext&, const T*, const T*, T*, std::size_t);  \
+    template void accumulate(const DeviceContext&, const float*, T*, std::size_t); \
+    template void accumulate(const DeviceContext&, const Bf16*, T*, std::size_t);  \
+    template void scale(const DeviceContext&, T*, float, std::size_t);             \
     template void scale_by(const DeviceContext&, T*, const float*, std::size_t);
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)

@@ -1,6 +1,7 @@
 // Element-wise sums, products and conversions on a CUDA device: trainer/kernels/elementwise.h, bit for bit.
 // T is float or Bf16; n elements; outputs may be one of the inputs exactly. Limit: memory; bytes per element
-// in units of T: add 3, accumulate 3, scale 2; a cast moves 6 bytes.
+// in units of T: add 3, accumulate 3, scale 2; a cast moves 6 bytes, accumulate of two types 10 into fp32 and 8
+// into bf16.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +15,9 @@ namespace shardscope::trainer::cuda {
 template <class T>
 void add(const DeviceContext& device, const T* a, const T* b, T* y, std::size_t n);
 
-// y += x
-template <class T>
-void accumulate(const DeviceContext& device, const T* x, T* y, std::size_t n);
+// y += x; X may be the other type.
+template <class X, class T>
+void accumulate(const DeviceContext& device, const X* x, T* y, std::size_t n);
 
 // x *= factor
 template <class T>

@@ -134,7 +134,7 @@ void cat_or_split(const Operands& o) {
 
 void chunk_cat_or_split(const Operands& o) {
     const bool gather = o.op.kernel == Kernel::chunk_cat;
-    const DType in_type = gather && o.op.dims[1] > 0 ? static_cast<DType>(o.op.dims[1] - 1) : o.op.dtype;
+    const DType in_type = input_type(o.op);
     const bool converts = in_type != o.op.dtype;
     const std::int64_t ranks = o.op.dims[0], part = o.op.args[0].bytes / ranks;
     if (o.context.segments.size() + 1 < o.count) {
@@ -229,7 +229,8 @@ void launch_typed(const Operands& o) {
         case Kernel::add:
             return add(device, in(1), in(2), t(0), n);
         case Kernel::accumulate:
-            return accumulate(device, in(1), t(0), n);
+            return input_type(o.op) == DType::bf16 ? accumulate(device, o.as<const Bf16>(1), t(0), n)
+                                                   : accumulate(device, o.as<const float>(1), t(0), n);
         case Kernel::scale:
             return scale(device, t(0), static_cast<float>(o.scalar(0)), n);
         case Kernel::scale_by:

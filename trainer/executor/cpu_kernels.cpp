@@ -154,7 +154,8 @@ void run_typed(const Operands& o, const KernelContext& context) {
         case Kernel::add:
             return k::add(in(1), in(2), t(0), n);
         case Kernel::accumulate:
-            return k::accumulate(in(1), t(0), n);
+            return input_type(o.op) == DType::bf16 ? k::accumulate(o.as<const Bf16>(1), t(0), n)
+                                                   : k::accumulate(o.as<const float>(1), t(0), n);
         case Kernel::scale:
             return k::scale(t(0), static_cast<float>(o.op.scalars[0]), n);
         case Kernel::scale_by:

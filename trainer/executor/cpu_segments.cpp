@@ -154,7 +154,7 @@ void copy_as(DType to_type, std::byte* to, DType from_type, const std::byte* fro
 }  // namespace
 
 void chunk_cat(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context, bool gather) {
-    const DType in_type = gather && op.dims[1] > 0 ? static_cast<DType>(op.dims[1] - 1) : op.dtype;
+    const DType in_type = input_type(op);
     const std::int64_t ranks = op.dims[0], size = size_of(op.dtype), in_size = size_of(in_type);
     const std::int64_t part = op.args[0].bytes / ranks;
     if (context.segments.size() + 1 < data.size()) {

@@ -14,8 +14,8 @@ SHARDSCOPE_VECTOR_CLONES void add(const T* a, const T* b, T* y, std::size_t n) {
         y, n, [](float left, float right) SHARDSCOPE_INLINE_LAMBDA { return left + right; }, a, b);
 }
 
-template <class T>
-SHARDSCOPE_VECTOR_CLONES void accumulate(const T* x, T* y, std::size_t n) {
+template <class X, class T>
+SHARDSCOPE_VECTOR_CLONES void accumulate(const X* x, T* y, std::size_t n) {
     const T* before = y;
     map(
         y, n, [](float sum, float more) SHARDSCOPE_INLINE_LAMBDA { return sum + more; }, before, x);
@@ -83,11 +83,12 @@ void sum_ranks(const double* const* inputs, int ranks, double* out, std::size_t 
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
-#define SHARDSCOPE_INSTANTIATE(T)                           \
-    template void add(const T*, const T*, T*, std::size_t); \
-    template void accumulate(const T*, T*, std::size_t);    \
-    template void scale(T*, float, std::size_t);            \
-    template void copy(const T*, T*, std::size_t);          \
+#define SHARDSCOPE_INSTANTIATE(T)                            \
+    template void add(const T*, const T*, T*, std::size_t);  \
+    template void accumulate(const float*, T*, std::size_t); \
+    template void accumulate(const Bf16*, T*, std::size_t);  \
+    template void scale(T*, float, std::size_t);             \
+    template void copy(const T*, T*, std::size_t);           \
     template void sum_ranks(const T* const*, int, T*, std::size_t, double);
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)

@@ -13,9 +13,9 @@ namespace shardscope::trainer::kernels {
 template <class T>
 void add(const T* a, const T* b, T* y, std::size_t n);
 
-// y += x
-template <class T>
-void accumulate(const T* x, T* y, std::size_t n);
+// y += x; X may be the other type.
+template <class X, class T>
+void accumulate(const X* x, T* y, std::size_t n);
 
 // x *= factor
 template <class T>

@@ -114,6 +114,8 @@ ModuleTree number_modules(std::unique_ptr<Module> root) {
         for (const Parameter* parameter : module->shared_parameters())
             tree.users[static_cast<std::size_t>(parameter->id)].push_back(module->id);
     }
+    for (Parameter* parameter : tree.parameters)
+        parameter->users = static_cast<int>(tree.users[static_cast<std::size_t>(parameter->id)].size());
     tree.root = std::move(root);
     return tree;
 }

@@ -33,6 +33,7 @@ struct Parameter {
 
     // Filled in by number_modules:
     int id = -1;       // index into ModuleTree::parameters
+    int users = 1;     // modules that read it; more than one: it is shared
     std::string path;  // "net.0.weight", whatever the wrap
 };
 

@@ -76,7 +76,7 @@ enum class Kernel : std::uint8_t {
     dropout_forward,         // y, x | n, key; scalars: p            kept elements are scaled by 1 / (1 - p)
     dropout_backward,        // dx, dy | n, key; scalars: p          the same mask, made again
     add,                     // y, a, b | n
-    accumulate,              // y, x | n            (y += x)
+    accumulate,              // y, x | n, input_dim(dtype of x)            y += x
     scale,                   // y | n; scalars: factor
     cast_to_bf16,            // bf16 y, f x | n
     cast_to_fp32,            // f y, bf16 x | n
@@ -103,7 +103,7 @@ enum class Kernel : std::uint8_t {
     cross_entropy_backward,  // f dlogits, f probabilities, i targets | rows, classes, counted
     cat,                     // out, in... : contiguous copies of bytes, one after the other
     split,                   // in is args[0]; args[1...] receive it piece by piece
-    chunk_cat,  // out, in... | ranks, 1 + dtype of the ins (0: T): in i is cut into `ranks` equal pieces, the
+    chunk_cat,  // out, in... | ranks, input_dim(dtype of the ins): in i is cut into `ranks` equal pieces, the
                 // last ones padded with zeros; out is, rank by rank, the pieces of all ins as T
     chunk_split,     // in is args[0]; args[1...] are put together again from their pieces | ranks
     sum_of_squares,  // d sum, x | n                          of finite or other values, in fp64
@@ -177,6 +177,14 @@ struct Op {
     std::array<double, 5> scalars{};
     std::vector<Arg> args;
 };
+
+// Of the inputs of accumulate and chunk_cat, in dims[1]: 1 + their dtype, or 0 where it is the operation's.
+inline std::int64_t input_dim(DType type) {
+    return 1 + static_cast<std::int64_t>(type);
+}
+inline DType input_type(const Op& op) {
+    return op.dims[1] > 0 ? static_cast<DType>(op.dims[1] - 1) : op.dtype;
+}
 
 struct Buffer {
     std::string name;

@@ -22,6 +22,7 @@ GroupUnit::GroupUnit(const UnitOptions& options, Parallelism& owner, GroupPendin
         info_.shard_elements += pieces_.back().elements;
         info_.elements += p->elements();
     }
+    gradients_.resize(parameters_.size());
     info_.padded_elements = info_.shard_elements * shards;
     info_.gather_bytes = padded_bytes(options.param);
     shard_ = owner.declare(
@@ -161,61 +162,76 @@ Arg GroupUnit::parameter(const Parameter& parameter) const {
 
 // --- gradients ---------------------------------------------------------------------------------------------
 
+namespace {
+
+void add(PlanBuilder& builder, const Tensor& sum, const Tensor& more) {
+    const std::int64_t n = sum.elements();
+    builder.kernel(Kernel::accumulate, "elementwise_add", {sum, more}, {n, input_dim(more.dtype)}, n).dtype =
+        sum.dtype;
+}
+
+}  // namespace
+
 Tensor GroupUnit::new_gradient(PlanBuilder& builder, const Parameter& parameter) {
-    if (gradients_.empty()) gradients_.resize(parameters_.size());
     return builder.new_tensor(parameter.path + ".grad", MemoryCategory::unsharded_gradients,
                               parameter.elements(), options_.param);
 }
 
+// Where what is kept has the gradients' type, autograd adds to it once all uses of a parameter are summed.
 void GroupUnit::gradient_ready(PlanBuilder& builder, const Parameter& parameter, Tensor gradient) {
-    Tensor& present = gradients_[place_of(parameter)];
-    if (!present) {
-        present = std::move(gradient);
-        return;
+    Gradient& own = gradients_[place_of(parameter)];
+    if (own.made) {
+        add(builder, own.made, gradient);
+    } else {
+        own.made = std::move(gradient);
     }
-    const std::int64_t n = parameter.elements();
-    builder.kernel(Kernel::accumulate, "elementwise_add", {present, gradient}, {n}, n).dtype = options_.param;
+    if (++own.uses < parameter.users || !own.kept || own.kept.dtype != own.made.dtype) return;
+    add(builder, own.kept, own.made);
+    own.made = {};
 }
 
-// Unreduced gradients are kept in the type of the reduction.
+// fully_shard's post-backward: gradients of the other type are added as they are.
 void GroupUnit::add_to_kept(PlanBuilder& builder) {
-    if (kept_.empty()) kept_.resize(parameters_.size());
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-        Tensor gradient = i < gradients_.size() ? std::exchange(gradients_[i], {}) : Tensor{};
-        if (!gradient) continue;
-        const std::int64_t n = gradient.elements();
-        if (gradient.dtype != options_.reduce) {
-            Tensor converted = builder.new_tensor(parameters_[i]->path + ".grad (to reduce)",
-                                                  MemoryCategory::unsharded_gradients, n, options_.reduce);
-            builder.kernel(options_.reduce == DType::fp32 ? Kernel::cast_to_fp32 : Kernel::cast_to_bf16,
-                           "cast", {converted, gradient}, {n});
-            gradient = std::move(converted);
-        }
-        if (kept_[i]) {
-            builder.kernel(Kernel::accumulate, "elementwise_add", {kept_[i], gradient}, {n}, n).dtype =
-                options_.reduce;
-        } else {
-            kept_[i] = std::move(gradient);
-        }
+    for (Gradient& own : gradients_) {
+        own.uses = 0;
+        if (!own.made || !own.kept) continue;
+        add(builder, own.kept, own.made);
+        own.made = {};
     }
-    gradients_.clear();
 }
 
+// The first gradients that are kept are converted to the type of the reduction.
 void GroupUnit::keep_gradients(PlanBuilder& builder) {
     add_to_kept(builder);
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+        Gradient& own = gradients_[i];
+        if (!own.made) continue;
+        if (own.made.dtype == options_.reduce) {
+            own.kept = std::exchange(own.made, {});
+            continue;
+        }
+        const std::int64_t n = own.made.elements();
+        own.kept = builder.new_tensor(parameters_[i]->path + ".grad (to reduce)",
+                                      MemoryCategory::unsharded_gradients, n, options_.reduce);
+        builder.kernel(options_.reduce == DType::fp32 ? Kernel::cast_to_fp32 : Kernel::cast_to_bf16, "cast",
+                       {own.kept, own.made}, {n});
+        own.made = {};
+    }
 }
 
 void GroupUnit::reduce(PlanBuilder& builder, int divisor) {
+    add_to_kept(builder);
     if (pending_.reduced) {
         builder.wait(pending_.reduced_at, Stream::compute);
         pending_.reduced = {};
     }
     // Gradients of one backward alone are converted by the copy-in.
-    if (!kept_.empty()) add_to_kept(builder);
-    std::vector<Tensor> gradients = std::move(kept_.empty() ? gradients_ : kept_);
-    gradients.resize(parameters_.size());
-    gradients_.clear();
-    kept_.clear();
+    std::vector<Tensor> gradients;
+    gradients.reserve(gradients_.size());
+    for (Gradient& own : gradients_) {
+        gradients.push_back(std::move(own.kept ? own.kept : own.made));
+        own = {};
+    }
     Tensor input = builder.new_tensor(info_.name + " reduce_scatter input", MemoryCategory::communication,
                                       info_.padded_elements, options_.reduce);
     {
@@ -233,7 +249,7 @@ void GroupUnit::reduce(PlanBuilder& builder, int divisor) {
         }
         if (gaps) builder.memset(input);  // frozen parameters
         Op& op = builder.kernel(Kernel::chunk_cat, "chunk_cat", std::move(args),
-                                {options_.mesh.shard, 1 + static_cast<std::int64_t>(type)});
+                                {options_.mesh.shard, input_dim(type)});
         op.dtype = options_.reduce;
         op.segments = builder.add_segments(std::move(segments));
     }

@@ -6,7 +6,8 @@
 // one buffer per parameter (W together). In the forward the gather's buffer is freed when the next unit is
 // about to be copied out, in the backward at once. Gradients are copied into a buffer of W, pieces of the
 // same rank side by side and converted to the type of the reduction, which is reduce-scattered and freed when
-// the next unit comes to that point: one is pending at most.
+// the next unit comes to that point: one is pending at most. Under no_sync gradients are kept in the type of
+// the reduction.
 #pragma once
 
 #include "trainer/sharding/unit.h"
@@ -49,6 +50,11 @@ class GroupUnit final : public FsdpUnit {
         std::int64_t elements = 0;  // of one rank's piece, padding included
         BufferId full = -1;         // the parameter, padded to N pieces
     };
+    struct Gradient {
+        Tensor made;   // in this backward
+        int uses = 0;  // of the parameter in this backward, that it is the sum of
+        Tensor kept;   // of the backwards before, unreduced, in the type of the reduction
+    };
     std::vector<Segment> piece_segments() const;
     void add_to_kept(PlanBuilder& builder);
 
@@ -58,8 +64,7 @@ class GroupUnit final : public FsdpUnit {
     Tensor gather_buffer_, on_device_;
     EventId prepared_ = -1, ready_ = -1;
     bool copied_out_ = false;
-    std::vector<Tensor> gradients_;  // one per parameter, of this backward
-    std::vector<Tensor> kept_;       // of those before, unreduced, in the type of the reduction
+    std::vector<Gradient> gradients_;  // one per parameter
 };
 
 }  // namespace shardscope::trainer

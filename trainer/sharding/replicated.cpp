@@ -111,8 +111,7 @@ void Replicated::begin_step(PlanBuilder& builder) {
 void Replicated::begin_micro_batch(MicroBatch micro) {
     Parallelism::begin_micro_batch(micro);
     for (const Parameter* p : tree_.parameters) {
-        const auto id = static_cast<std::size_t>(p->id);
-        uses_left_[id] = static_cast<int>(tree_.users[id].size());
+        uses_left_[static_cast<std::size_t>(p->id)] = p->users;
     }
 }
 
