@@ -143,4 +143,14 @@ awk '{ e = 100 * ($2 / $1 - 1); print e < 0 ? -e : e }' "$folder/steps.txt" | so
         printf "\n%d jobs: |error| median %.1f %% (goal: at most 15), 90th percentile %.1f %% (at most 30), largest %.1f %%\n",
                NR, m, v[p], v[NR]
     }'
+# What a choice between two configurations hangs on: the ratio of their steps.
+awk '{ group[NR] = $3 " " $4; ratio[NR] = $2 / $1
+       for (i = 1; i < NR; ++i) if (group[i] == group[NR]) { e = 100 * (ratio[NR] / ratio[i] - 1); print e < 0 ? -e : e } }' \
+    "$folder/steps.txt" | sort -g | awk '
+    { v[NR] = $1 }
+    END {
+        m = NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2; q = int(NR / 4) + 1
+        printf "%d pairs of one model and number of ranks: |error of the ratio of their steps| quartile %.1f %%, median %.1f %%\n",
+               NR, v[q], m
+    }'
 printf '```\n'

@@ -81,7 +81,7 @@ TEST(Planner, NothingBeatsTheFrontAndItBeatsAllOthers) {
         ASSERT_NE(by, nullptr) << row.number;
         EXPECT_TRUE(by->front);
         EXPECT_TRUE(beats(*by, row) || row.same_as != 0 || !beaten) << row.number;
-        EXPECT_NE(planner::why(row, by), "");
+        EXPECT_NE(planner::why(row, rows), "");
     }
     EXPECT_GE(front, 2);
     EXPECT_EQ(planner::fastest(rows)->front, true);
@@ -124,6 +124,19 @@ TEST(Planner, TheSimplerOfTwoThatCannotBeToldApartIsTheBest) {
     EXPECT_EQ(planner::best(rows)->number, 1);
 }
 
+TEST(Planner, TheSimplestOfEqualsStandsForThem) {
+    const auto settings = [](const std::string& wrap, const std::string& limiter) {
+        return std::vector<Override>{{"fsdp.wrap", wrap}, {"fsdp.limit_all_gathers", limiter}};
+    };
+    std::vector<Row> rows = {timed_row(1, 110, 200, 2, settings("root", "true")),
+                             timed_row(2, 100, 200, 1, settings("size:5", "false")),
+                             timed_row(3, 100, 200, 1, settings("root", "false"))};
+    planner::mark_front(rows);
+    EXPECT_EQ(planner::best(rows)->number, 3);
+    EXPECT_TRUE(rows[2].front);
+    EXPECT_EQ(rows[1].same_as, 3);
+}
+
 TEST(Planner, WhatTheClusterReservesIsNotTheAllocators) {
     sim::Cluster cluster = round_cluster();
     cluster.device.reserve = 1000;
@@ -135,6 +148,12 @@ TEST(Planner, WhatTheClusterReservesIsNotTheAllocators) {
     EXPECT_EQ(limit({{"run.memory_reserve", "0"}}), memory);
     EXPECT_EQ(limit({{"run.memory_reserve", "3000"}}), memory - 3000);
     EXPECT_EQ(limit({{"run.memory_limit", "5000"}}), 5000);  // says itself what may be taken
+    const auto place = [&](const std::vector<Override>& settings) {
+        return sim::options_of(planned_job("", settings), cluster).memory_place;
+    };
+    EXPECT_THAT(place({}), HasSubstr(" less a reserve of 1000 (device.reserve, an estimate)"));
+    EXPECT_THAT(place({{"run.memory_reserve", "3000"}}),
+                HasSubstr(" less a reserve of 3000 (run.memory_reserve)"));
 }
 
 TEST(Planner, WhatDoesNotFitIsNotTimedUnlessAsked) {
@@ -152,7 +171,7 @@ TEST(Planner, WhatDoesNotFitIsNotTimedUnlessAsked) {
     EXPECT_EQ(was_fastest->outcome, Outcome::too_large);
     EXPECT_FALSE(was_fastest->timed);
     EXPECT_FALSE(was_fastest->front);
-    EXPECT_THAT(planner::why(*was_fastest, nullptr), HasSubstr("too large"));
+    EXPECT_THAT(planner::why(*was_fastest, rows), HasSubstr("too large"));
     for (const Row& row : rows) {
         EXPECT_EQ(row.limit, limit);
         if (row.fits()) {

@@ -280,7 +280,7 @@ constexpr std::array kPlan = {
                  "1: no configuration that fits allocates and reserves no more and is no slower."},
     SchemaColumn{"beatenBy", kInt, "",
                  "The fastest of the front that allocates and reserves no more. SHARD_PLAN.number"},
-    SchemaColumn{"sameAs", kInt, "", "An earlier one with the same figures. SHARD_PLAN.number"},
+    SchemaColumn{"sameAs", kInt, "", "One with the same figures that stands for it. SHARD_PLAN.number"},
     SchemaColumn{"why", kText, "",
                  "Why it is beaten or too large, in words; of the front: what makes its peak."},
     SchemaColumn{"trace", kText, "", "Its simulated trace, where one was written: a path."},

@@ -56,7 +56,7 @@ traces::PlanRow stored(const std::vector<Row>& rows, const Row& row, const std::
     out.outcome = planner::name(row.outcome);
     out.reason = row.reason;
     out.settings = settings_json(row);
-    if (row.outcome != planner::Outcome::fits && row.outcome != planner::Outcome::too_large) return out;
+    if (!row.can_be()) return out;
     out.job = planner::job_file(row.job, comment_of(row, plan_of));
     out.ranks = row.job.run.ranks;
     out.limit_bytes = row.limit;
@@ -70,7 +70,7 @@ traces::PlanRow stored(const std::vector<Row>& rows, const Row& row, const std::
     out.front = row.front;
     out.beaten_by = row.beaten_by;
     out.same_as = row.same_as;
-    out.why = planner::why(row, planner::numbered(rows, row.beaten_by));
+    out.why = planner::why(row, rows);
     if (!row.timed) return out;
     out.nodes = row.nodes;
     out.reserved_bytes = row.reserved;
@@ -96,7 +96,7 @@ std::vector<traces::PlanPart> parts_of(const std::vector<Row>& rows,
                                        const planner::ClusterMaker& cluster_of) {
     std::vector<traces::PlanPart> parts;
     for (const Row& row : rows) {
-        if (row.outcome != planner::Outcome::fits && row.outcome != planner::Outcome::too_large) continue;
+        if (!row.can_be()) continue;
         const planner::Anatomy anatomy = planner::anatomy_of(row, cluster_of(row.job));
         for (const planner::Anatomy::Part& part : anatomy.parts) {
             traces::PlanPart& out = parts.emplace_back();
@@ -152,7 +152,7 @@ void write_database(const PlanResult& result, const planner::ClusterMaker& clust
     traces::DatabaseWriter writer(writer_options(file, overwrite));
     // What all rows share is the run's configuration: the first job that can be stands for it.
     for (const Row& row : result.rows) {
-        if (row.outcome != planner::Outcome::fits && row.outcome != planner::Outcome::too_large) continue;
+        if (!row.can_be()) continue;
         for (const auto& [key, value] : describe(row.job)) writer.add(traces::RunInfoRow{key, value});
         break;
     }

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include "traces/report/text_table.h"
 #include "trainer/job/keys.h"
@@ -35,10 +34,6 @@ std::string ms(double seconds) {
 
 std::string text_of(const Job& job, std::string_view section, std::string_view name) {
     return to_text(find_key(section, name)->get(job));
-}
-
-std::string why_of(const std::vector<Row>& rows, const Row& row) {
-    return planner::why(row, planner::numbered(rows, row.beaten_by));
 }
 
 // --- what a row is called by ----------------------------------------------------------------------------
@@ -175,43 +170,14 @@ std::string table_of(const std::vector<const Row*>& rows, const std::vector<Colu
     return table.text();
 }
 
-bool can_be(const Row& row) {
-    return row.fits() || row.outcome == Outcome::too_large;
-}
-
-std::int64_t count(const std::vector<Row>& rows, Outcome outcome) {
-    return std::count_if(rows.begin(), rows.end(), [&](const Row& row) { return row.outcome == outcome; });
-}
-
-// Fastest first; what does not fit comes after, the smallest first.
-bool before(const Row* a, const Row* b) {
-    if (a->fits() != b->fits()) return a->fits();
-    if (!a->fits())
-        return std::make_pair(a->peak.bytes, a->number) < std::make_pair(b->peak.bytes, b->number);
-    return std::make_pair(a->seconds_per_sample(), a->number) <
-           std::make_pair(b->seconds_per_sample(), b->number);
-}
-
 std::string counts_line(const PlanResult& result) {
     const auto& rows = result.rows;
-    std::string text =
-        fmt::format("{} configuration{} on {}: {} fit, {} do not", rows.size(), rows.size() == 1 ? "" : "s",
-                    result.cluster, count(rows, Outcome::fits), count(rows, Outcome::too_large));
-    if (const auto n = count(rows, Outcome::impossible)) text += fmt::format(", {} cannot be", n);
-    if (const auto n = count(rows, Outcome::not_run)) text += fmt::format(", {} were not tried", n);
+    std::string text = fmt::format(
+        "{} configuration{} on {}: {} fit, {} do not", rows.size(), rows.size() == 1 ? "" : "s",
+        result.cluster, planner::count(rows, Outcome::fits), planner::count(rows, Outcome::too_large));
+    if (const auto n = planner::count(rows, Outcome::impossible)) text += fmt::format(", {} cannot be", n);
+    if (const auto n = planner::count(rows, Outcome::not_run)) text += fmt::format(", {} were not tried", n);
     return text + fmt::format("; searched in {:.1f} s\n", result.seconds);
-}
-
-// Rows that cannot be told from the fastest, the simplest first; each set of figures once.
-std::vector<const Row*> ties(const std::vector<Row>& rows) {
-    std::vector<const Row*> tied;
-    for (const Row& row : rows)
-        if (row.fits() && row.tied && row.same_as == 0) tied.push_back(&row);
-    const auto key = [](const Row* row) {
-        return std::make_tuple(row->changes, row->reserved, row->seconds_per_sample(), row->number);
-    };
-    std::sort(tied.begin(), tied.end(), [&](const Row* a, const Row* b) { return key(a) < key(b); });
-    return tied;
 }
 
 // Which row to take, and what else is as good as far as anybody can tell.
@@ -226,7 +192,7 @@ std::string best_line(const PlanResult& result) {
                            : fmt::format("{} key{} differ{}", best->changes, best->changes == 1 ? "" : "s",
                                          best->changes == 1 ? "s" : ""));
     constexpr std::size_t kNamed = 8;
-    const std::vector<const Row*> tied = ties(result.rows);
+    const std::vector<const Row*> tied = planner::ties(result.rows);
     if (tied.size() < 2) return text + "\n";
     std::vector<std::string> names;
     for (const Row* row : tied)
@@ -252,53 +218,6 @@ std::string impossible_lines(const std::vector<Row>& rows) {
     return text;
 }
 
-nlohmann::ordered_json row_json(const std::vector<Row>& rows, const Row& row) {
-    nlohmann::ordered_json json;
-    json["row"] = row.number;
-    json["outcome"] = planner::name(row.outcome);
-    json["settings"] = nlohmann::ordered_json::object();
-    for (const Override& setting : row.settings) json["settings"][setting.key] = setting.value;
-    if (!row.reason.empty()) json["reason"] = row.reason;
-    if (!can_be(row)) return json;
-    json["limit_bytes"] = row.limit;
-    json["peak_bytes"] = row.peak.bytes;
-    for (std::size_t c = 0; c < row.peak.at_peak.size(); ++c)
-        json["at_peak"][std::string(traces::kMemoryCategoryNames[c])] = row.peak.at_peak[c];
-    json["where"] = row.peak.where;
-    if (!row.peak_unit.empty()) json["peak_unit"] = {{"name", row.peak_unit}, {"bytes", row.peak_unit_bytes}};
-    if (!row.peak_module.empty())
-        json["peak_module"] = {{"name", row.peak_module}, {"bytes", row.peak_module_bytes}};
-    if (row.timed) {
-        json["reserved_bytes"] = row.reserved;
-        json["nodes"] = row.nodes;
-        json["average_step_us"] = row.times.step * 1e6;
-        json["exposed_communication_us"] = row.times.exposed * 1e6;
-        json["last_step"] = {{"us", row.times.last_step * 1e6},
-                             {"kernel_us", row.times.kernel * 1e6},
-                             {"copy_us", row.times.copy * 1e6},
-                             {"exposed_communication_us", row.times.last_exposed * 1e6}};
-        json["samples_per_second"] = row.samples_per_s;
-        if (row.tokens_per_s > 0) json["tokens_per_second"] = row.tokens_per_s;
-        json["mfu"] = row.mfu;
-        if (row.cost > 0)
-            json[row.tokens_per_s > 0 ? "usd_per_million_tokens" : "usd_per_million_samples"] = row.cost;
-        if (!row.exposed.operation.empty()) {
-            json["most_exposed"] = {{"operation", row.exposed.operation},
-                                    {"phase", row.exposed.phase},
-                                    {"us", row.exposed.seconds * 1e6},
-                                    {"unit", row.exposed.unit},
-                                    {"unit_us", row.exposed.unit_s * 1e6}};
-        }
-    }
-    json["front"] = row.front;
-    json["tied"] = row.tied;
-    json["changes"] = row.changes;
-    if (row.beaten_by != 0) json["beaten_by"] = row.beaten_by;
-    if (row.same_as != 0) json["same_as"] = row.same_as;
-    json["why"] = why_of(rows, row);
-    return json;
-}
-
 }  // namespace
 
 std::string plan_table(const PlanResult& result, const PlanPrint& print) {
@@ -307,17 +226,18 @@ std::string plan_table(const PlanResult& result, const PlanPrint& print) {
         out +=
             "Each is run for 3 steps: the job's own are over before the memory and the time of a step are "
             "steady\n";
+    if (!result.limit_of.empty()) out += fmt::format("What a rank reserves has to fit {}\n", result.limit_of);
     out += best_line(result);
     std::vector<const Row*> front, rest;
     for (const Row& row : result.rows) {
         if (row.front) {
             front.push_back(&row);
-        } else if (can_be(row) && (print.all || row.same_as == 0)) {
+        } else if (row.can_be() && (print.all || row.same_as == 0)) {
             rest.push_back(&row);
         }
     }
-    std::sort(front.begin(), front.end(), before);
-    std::sort(rest.begin(), rest.end(), before);
+    std::sort(front.begin(), front.end(), planner::before);
+    std::sort(rest.begin(), rest.end(), planner::before);
     const std::size_t all_rest = rest.size();
     if (!print.all && rest.size() > kRestShown) rest.resize(kRestShown);
 
@@ -346,7 +266,8 @@ std::string plan_table(const PlanResult& result, const PlanPrint& print) {
             table_of(rest, columns));
     }
     out += "\nWhat makes the peak and holds the step, and why the rest loses\n";
-    for (const Row* row : shown) out += fmt::format("{:>4}  {}\n", row->number, why_of(result.rows, *row));
+    for (const Row* row : shown)
+        out += fmt::format("{:>4}  {}\n", row->number, planner::why(*row, result.rows));
     return out +
            "MB = 2^20 bytes; peak: allocated; reserved: what has to fit; exposed: communication outside "
            "kernels, per step.\n";
@@ -387,44 +308,6 @@ std::string anatomy_table(const Row& row, const planner::Anatomy& anatomy) {
         anatomy.stage, anatomy.offloaded ? ", offloaded to the host" : "", table.text());
 }
 
-std::string plan_json(const PlanResult& result, const planner::Anatomy* anatomy) {
-    nlohmann::ordered_json json;
-    json["cluster"] = result.cluster;
-    json["device"] = result.device;
-    json["configurations"] = result.rows.size();
-    for (const Outcome outcome : {Outcome::fits, Outcome::too_large, Outcome::impossible, Outcome::not_run})
-        json[std::string(planner::name(outcome))] = count(result.rows, outcome);
-    json["complete"] = result.complete;
-    json["seconds"] = result.seconds;
-    const Row* best = planner::best(result.rows);
-    const Row* fastest = planner::fastest(result.rows);
-    json["best"] = best ? nlohmann::ordered_json(best->number) : nlohmann::ordered_json(nullptr);
-    json["fastest"] = fastest ? nlohmann::ordered_json(fastest->number) : nlohmann::ordered_json(nullptr);
-    json["ties"] = nlohmann::ordered_json::array();
-    for (const Row* row : ties(result.rows)) json["ties"].push_back(row->number);
-    json["front"] = nlohmann::ordered_json::array();
-    std::vector<const Row*> front;
-    for (const Row& row : result.rows)
-        if (row.front) front.push_back(&row);
-    std::sort(front.begin(), front.end(), before);
-    for (const Row* row : front) json["front"].push_back(row->number);
-    json["rows"] = nlohmann::ordered_json::array();
-    for (const Row& row : result.rows) json["rows"].push_back(row_json(result.rows, row));
-    if (!anatomy) return json.dump() + "\n";
-    nlohmann::ordered_json& formula = json["anatomy"];
-    formula = {{"row", best ? best->number : result.rows.front().number},
-               {"stage", anatomy->stage},
-               {"devices", anatomy->devices},
-               {"offloaded", anatomy->offloaded},
-               {"parameters", anatomy->parameters}};
-    for (const auto& part : anatomy->parts) {
-        nlohmann::ordered_json& own = formula["parts"][part.name];
-        if (part.known) own = {{"by_stage", part.bytes}, {"formula", part.here}};
-        own["simulated"] = part.simulated;
-    }
-    return json.dump() + "\n";
-}
-
 std::string nothing_fits(const PlanResult& result) {
     if (planner::best(result.rows)) return "";
     const Row* smallest = planner::smallest(result.rows);
@@ -438,10 +321,10 @@ std::string nothing_fits(const PlanResult& result) {
     for (const Override& setting : smallest->settings)
         settings.push_back(fmt::format("{}={}", setting.key, setting.value));
     return fmt::format(
-        "nothing fits into {} bytes: the smallest peak is {} bytes ({}), of row {} ({}), reached in {}{}; "
-        "give "
-        "more memory (run.memory_limit, sim.cluster), more ranks, or a smaller batch or model",
-        smallest->limit, smallest->peak.bytes, fmt::join(words, ", "), smallest->number,
+        "nothing fits {}: the smallest peak is {} bytes ({}), of row {} ({}), reached in {}{}; give more "
+        "memory "
+        "(run.memory_limit, sim.cluster), more ranks, or a smaller batch or model",
+        smallest->limit_of, smallest->peak.bytes, fmt::join(words, ", "), smallest->number,
         fmt::join(settings, " "), smallest->peak.where,
         smallest->peak.bytes > smallest->limit ? "" : ", and the allocator has to reserve more than that");
 }

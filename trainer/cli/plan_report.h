@@ -13,6 +13,7 @@ namespace shardscope::trainer {
 struct PlanResult {
     std::vector<planner::Row> rows;  // in the order of their numbers, which may leave some out
     std::string cluster, device;     // names
+    std::string limit_of;            // "into the 100 bytes of run.memory_limit"; empty: no row can be
     double seconds = 0;              // of the person's time
     bool complete = true;            // the whole space was searched: the front is known
     bool raised_steps = false;       // the job has fewer steps than a steady one comes after
@@ -28,9 +29,10 @@ std::string plan_table(const PlanResult& result, const PlanPrint& print = {});
 // The anatomy of one row beside its simulated peak.
 std::string anatomy_table(const planner::Row& row, const planner::Anatomy& anatomy);
 
-// {"cluster":"…","configurations":n,"fits":n,"too_large":n,"impossible":n,"not_run":n,"complete":true,"best":n|null,
+// {"cluster":"…","device":"…","limit_of":"…","configurations":n,"fits":n,"too_large":n,"impossible":n,"not_run":n,"complete":true,"best":n|null,
 //  "fastest":n|null,"ties":[n,…],"front":[n,…],"rows":[{"row":n,"outcome":"fits","settings":{…},"peak_bytes":n,"at_peak":{…},…}],
-//  "anatomy":{…}}. Figures that a row has not are absent. `anatomy` null: there is none.
+//  "anatomy":{…}}. Figures that a row has not are absent. `anatomy`: of planner::best_or_smallest; null:
+//  there is none.
 std::string plan_json(const PlanResult& result, const planner::Anatomy* anatomy);
 
 // Where nothing fits: the smallest peak and what makes it; "" where something does.

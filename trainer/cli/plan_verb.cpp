@@ -128,14 +128,14 @@ class Planning {
 
   private:
     void check_files() const;
-    int row_to_write(std::size_t rows) const;
+    std::vector<planner::Candidate> last_resorts() const;
+    int row_to_write(std::size_t rows, std::size_t last_resorts) const;
     void search(const std::vector<planner::Candidate>& candidates);
     void search_last_resorts(const planner::SearchOptions& options);
     void refuse_what_nothing_can_be() const;
-    void name_the_cluster();
+    void name_what_is_one();
     void write_files();
     void print();
-    const Row* shown_best() const;
 
     Job job(const std::vector<Override>& settings) const { return simulated_job(file_, settings); }
     const planner::JobMaker make_job_ = [this](const std::vector<Override>& settings) {
@@ -171,22 +171,42 @@ void Planning::check_files() const {
     traces::DatabaseWriter::check_output(options_.output, options_.overwrite);
 }
 
-// 0: the best, which only the search knows, or none.
-int Planning::row_to_write(std::size_t rows) const {
-    if (options_.write.empty() || options_.write == "best") return 0;
+// What is tried where no candidate fits; nothing where it cannot be told.
+std::vector<planner::Candidate> Planning::last_resorts() const {
+    try {
+        return planner::last_resorts(given_, make_job_, cluster_of_);
+    } catch (const JobError&) {  // more than can be tried, or none
+        return {};
+    }
+}
+
+int Planning::row_to_write(std::size_t rows, std::size_t last_resorts) const {
     int number = 0;
     const char* end = options_.write.data() + options_.write.size();
     const auto [read, error] = std::from_chars(options_.write.data(), end, number);
-    if (error != std::errc{} || read != end || number < 1 || static_cast<std::size_t>(number) > rows)
-        refuse("--write", fmt::format("\"{}\" is no row; use 1 to {}, or best", options_.write, rows));
+    const std::size_t all = rows + last_resorts;
+    if (error != std::errc{} || read != end || number < 1 || static_cast<std::size_t>(number) > all) {
+        const std::string behind =
+            last_resorts == 0
+                ? ""
+                : fmt::format(", {} to {} of what is tried where none of these fits", rows + 1, all);
+        refuse("--write",
+               fmt::format("\"{}\" is no row; use 1 to {}{}, or best", options_.write, rows, behind));
+    }
     return number;
 }
 
 void Planning::search(const std::vector<planner::Candidate>& candidates) {
     const auto start = std::chrono::steady_clock::now();
-    written_ = row_to_write(candidates.size());
+    std::vector<planner::Candidate> behind;  // the candidates, where a row is named
+    if (!options_.write.empty() && options_.write != "best") {
+        behind = last_resorts();
+        written_ = row_to_write(candidates.size(), behind.size());
+    }
+    const std::size_t place = written_ > 0 ? static_cast<std::size_t>(written_) - 1 : 0;
+    const bool is_behind = place >= candidates.size();
     if (written_ > 0 && options_.output.empty()) {  // the others are not in question
-        const auto& candidate = candidates[static_cast<std::size_t>(written_) - 1];
+        const auto& candidate = is_behind ? behind[place - candidates.size()] : candidates[place];
         result_.rows = {planner::evaluate(candidate, written_, make_job_, cluster_of_, options_.time_all)};
         planner::mark_front(result_.rows);
         result_.complete = false;
@@ -200,21 +220,18 @@ void Planning::search(const std::vector<planner::Candidate>& candidates) {
         search.stop = &stop;
         search.progress = [&](std::size_t done, std::size_t all) { bar.show(done, all); };
         result_.rows = planner::search(candidates, make_job_, cluster_of_, search);
-        if (!planner::best(result_.rows) && StopSignals::received() == 0) search_last_resorts(search);
+        if ((is_behind || !planner::best(result_.rows)) && StopSignals::received() == 0)
+            search_last_resorts(search);
         bar.end();
         result_.complete = StopSignals::received() == 0;
     }
     result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Nothing fits: what else there is, behind the rows that were tried.
+// Nothing fits, or one of these is asked for: what else there is, behind the rows that were tried.
 void Planning::search_last_resorts(const planner::SearchOptions& options) {
-    std::vector<planner::Candidate> more;
-    try {
-        more = planner::last_resorts(given_, make_job_, cluster_of_);
-    } catch (const JobError&) {  // more than can be tried, or none: what is known stands
-        return;
-    }
+    const std::vector<planner::Candidate> more = last_resorts();
+    if (more.empty()) return;
     std::vector<Row> rows = planner::search(more, make_job_, cluster_of_, options);
     for (Row& row : rows) {
         row.number += static_cast<int>(result_.rows.size());
@@ -229,12 +246,6 @@ void Planning::refuse_what_nothing_can_be() const {
     const bool none = std::all_of(result_.rows.begin(), result_.rows.end(),
                                   [](const Row& row) { return row.outcome == planner::Outcome::impossible; });
     if (none) throw JobError(result_.rows.front().reason);
-}
-
-// The best, or the one row that was asked for.
-const Row* Planning::shown_best() const {
-    if (const Row* best = planner::best(result_.rows)) return best;
-    return planner::smallest(result_.rows);
 }
 
 void Planning::write_files() {
@@ -261,7 +272,7 @@ void Planning::write_files() {
 }
 
 void Planning::print() {
-    const Row* best = shown_best();
+    const Row* best = planner::best_or_smallest(result_.rows);
     std::optional<planner::Anatomy> anatomy;
     if (best && best->outcome != planner::Outcome::impossible)
         anatomy = planner::anatomy_of(*best, clusters_.of(best->job));
@@ -279,17 +290,17 @@ void Planning::print() {
             options_.output);
 }
 
-// Of all rows, where it is one.
-void Planning::name_the_cluster() {
+// What is one for all rows, or that it is not.
+void Planning::name_what_is_one() {
+    const auto name = [](std::string& of_all, const std::string& own, const char* several) {
+        of_all = of_all.empty() || of_all == own ? own : several;
+    };
     for (const Row& row : result_.rows) {
-        const bool can_be =
-            row.outcome == planner::Outcome::fits || row.outcome == planner::Outcome::too_large;
-        if (!can_be) continue;
+        if (!row.can_be()) continue;
         const sim::Cluster& cluster = clusters_.of(row.job);
-        const bool other = !result_.cluster.empty() && result_.cluster != cluster.name;
-        result_.cluster = other ? "several clusters" : cluster.name;
-        result_.device = other ? "several devices" : cluster.device.name;
-        if (other) return;
+        name(result_.cluster, cluster.name, "several clusters");
+        name(result_.device, cluster.device.name, "several devices");
+        name(result_.limit_of, row.limit_of, "into the memory of each row's own limit");
     }
 }
 
@@ -297,7 +308,7 @@ int Planning::run() {
     check_files();
     search(planner::candidates(given_, make_job_, cluster_of_));
     refuse_what_nothing_can_be();
-    name_the_cluster();
+    name_what_is_one();
     write_files();
     print();
     if (const int signal = StopSignals::received()) return kSignalled + signal;

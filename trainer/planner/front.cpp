@@ -93,10 +93,11 @@ void mark_front(std::vector<Row>& rows) {
         row.changes = changes_between(rows.front(), row);
         if (row.fits()) fitting.push_back(&row);
     }
-    // By size, then speed, then number: none that comes later is smaller, and who beats a row is on the front
-    // before it.
+    // By size, then speed: none that comes later is smaller, and who beats a row is on the front before it.
+    // Of equals the simplest stands for the others, so that the best is among those that are shown.
     const auto key = [](const Row* row) {
-        return std::make_tuple(row->peak.bytes, row->reserved, row->seconds_per_sample(), row->number);
+        return std::make_tuple(row->peak.bytes, row->reserved, row->seconds_per_sample(), row->changes,
+                               row->number);
     };
     std::sort(fitting.begin(), fitting.end(), [&](const Row* a, const Row* b) { return key(a) < key(b); });
     std::map<std::tuple<std::int64_t, std::int64_t, double, double, double>, int> seen;
@@ -133,23 +134,45 @@ const Row* fastest(const std::vector<Row>& rows) {
     return best;
 }
 
-const Row* best(const std::vector<Row>& rows) {
-    const auto key = [](const Row& row) {
-        return std::make_tuple(row.changes, row.reserved, row.seconds_per_sample(), row.number);
-    };
-    const Row* best = nullptr;
+std::vector<const Row*> ties(const std::vector<Row>& rows) {
+    std::vector<const Row*> tied;
     for (const Row& row : rows)
-        if (row.fits() && row.tied && (!best || key(row) < key(*best))) best = &row;
-    return best;
+        if (row.fits() && row.tied && row.same_as == 0) tied.push_back(&row);
+    const auto key = [](const Row* row) {
+        return std::make_tuple(row->changes, row->reserved, row->seconds_per_sample(), row->number);
+    };
+    std::sort(tied.begin(), tied.end(), [&](const Row* a, const Row* b) { return key(a) < key(b); });
+    return tied;
+}
+
+const Row* best(const std::vector<Row>& rows) {
+    const std::vector<const Row*> tied = ties(rows);
+    return tied.empty() ? nullptr : tied.front();
 }
 
 const Row* smallest(const std::vector<Row>& rows) {
     const Row* best = nullptr;
     for (const Row& row : rows) {
-        const bool can_be = row.outcome == Outcome::fits || row.outcome == Outcome::too_large;
-        if (can_be && (!best || row.peak.bytes < best->peak.bytes)) best = &row;
+        if (row.can_be() && (!best || row.peak.bytes < best->peak.bytes)) best = &row;
     }
     return best;
+}
+
+const Row* best_or_smallest(const std::vector<Row>& rows) {
+    const Row* simplest = best(rows);
+    return simplest ? simplest : smallest(rows);
+}
+
+bool before(const Row* a, const Row* b) {
+    if (a->fits() != b->fits()) return a->fits();
+    if (!a->fits())
+        return std::make_pair(a->peak.bytes, a->number) < std::make_pair(b->peak.bytes, b->number);
+    return std::make_pair(a->seconds_per_sample(), a->number) <
+           std::make_pair(b->seconds_per_sample(), b->number);
+}
+
+std::int64_t count(const std::vector<Row>& rows, Outcome outcome) {
+    return std::count_if(rows.begin(), rows.end(), [&](const Row& row) { return row.outcome == outcome; });
 }
 
 const Row* numbered(const std::vector<Row>& rows, int number) {
@@ -158,7 +181,8 @@ const Row* numbered(const std::vector<Row>& rows, int number) {
     return found != rows.end() && found->number == number ? &*found : nullptr;
 }
 
-std::string why(const Row& row, const Row* beaten_by) {
+std::string why(const Row& row, const std::vector<Row>& rows) {
+    const Row* beaten_by = numbered(rows, row.beaten_by);
     switch (row.outcome) {
         case Outcome::not_run:
             return "";

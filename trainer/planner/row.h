@@ -50,6 +50,7 @@ struct Row {
     std::string reason;  // a sentence, where it is impossible or too large
 
     std::int64_t limit = 0;              // of device memory that a rank may reserve
+    std::string limit_of;                // "into the 100 bytes of run.memory_limit"
     MemoryPeak peak;                     // allocated, of every rank; by the memory account
     std::string peak_unit, peak_module;  // with most of the peak; empty: none has any
     std::int64_t peak_unit_bytes = 0, peak_module_bytes = 0;
@@ -68,9 +69,10 @@ struct Row {
     bool tied = false;   // as fast as the fastest that fits, within the model's error
     int beaten_by = 0;   // the fastest row of the front that is no larger in either; 0: none
     int changes = 0;     // keys in which it differs from row 1
-    int same_as = 0;     // an earlier row with the same figures; 0: none
+    int same_as = 0;     // a row with the same figures and no more changes; 0: none
 
     bool fits() const { return outcome == Outcome::fits; }
+    bool can_be() const { return fits() || outcome == Outcome::too_large; }  // its memory is known
     double seconds_per_sample() const { return samples_per_s > 0 ? 1 / samples_per_s : 0; }
 };
 

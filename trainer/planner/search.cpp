@@ -21,6 +21,7 @@ void carry_out(Row& row, const JobMaker& make_job, const ClusterMaker& cluster_o
         add_memory(program, row);
         sim::SimOptions options = sim::options_of(program.job(), cluster);
         row.limit = options.memory_limit;
+        row.limit_of = options.memory_place;
         row.outcome = row.peak.bytes > row.limit ? Outcome::too_large : Outcome::fits;
         if (row.fits()) {
             try {

@@ -31,7 +31,9 @@ std::vector<Row> search(const std::vector<Candidate>& all, const JobMaker& make_
 Row evaluate(const Candidate& candidate, int number, const JobMaker& make_job, const ClusterMaker& cluster_of,
              bool time_all = false);
 
-// Two rows whose times per sample differ by less cannot be told apart: a cost model is no better than this.
+// Two rows whose times per sample differ by less are taken for equal. A choice, and a cautious one: how much
+// faster one configuration is than another a calibrated model misses by 3 % or more in three of four pairs
+// and by 7.1 % in the median (docs/benchmarks.md, "Simulated steps beside measured ones").
 inline constexpr double kTie = 0.03;
 
 // Marks the rows on the Pareto front of allocated and of reserved memory against time per sample among those
@@ -43,14 +45,21 @@ const Row* fastest(const std::vector<Row>& rows);
 // Of the rows that tie with it the simplest: fewest keys that differ from row 1, then the least that the
 // allocator reserves, then the fastest; null: none fits.
 const Row* best(const std::vector<Row>& rows);
+// Those that tie, the simplest first; each set of figures once.
+std::vector<const Row*> ties(const std::vector<Row>& rows);
 // The row with the smallest peak of those that can be; null: none can.
 const Row* smallest(const std::vector<Row>& rows);
+// Whose memory by formula is shown: the best, or the smallest where nothing fits.
+const Row* best_or_smallest(const std::vector<Row>& rows);
+
+// The order of tables: the fastest first; what does not fit comes after, the smallest first.
+bool before(const Row* a, const Row* b);
+std::int64_t count(const std::vector<Row>& rows, Outcome outcome);
 
 // The row of that number in rows that are sorted by it; null if it is not there.
 const Row* numbered(const std::vector<Row>& rows, int number);
 
-// Why a row is not on the front, or what its place there costs; "" where nothing is known of it. `beaten_by`
-// is the row that row.beaten_by names, null if none.
-std::string why(const Row& row, const Row* beaten_by);
+// Why a row is not on the front, or what its place there costs; "" where nothing is known of it.
+std::string why(const Row& row, const std::vector<Row>& rows);
 
 }  // namespace shardscope::trainer::planner

@@ -236,7 +236,11 @@ SimOptions options_of(const Job& job, const Cluster& cluster) {
         options.memory_limit = room;
         options.memory_place =
             fmt::format("into the {} bytes of a device of the cluster {}", memory, cluster.name);
-        if (reserve > 0) options.memory_place += fmt::format(" less a reserve of {}", reserve);
+        if (reserve > 0) {
+            options.memory_place += fmt::format(
+                " less a reserve of {} ({})", reserve,
+                job.run.memory_reserve >= 0 ? "run.memory_reserve" : "device.reserve, an estimate");
+        }
         options.memory_remedy = "choose a sim.cluster with more, or ";
     }
     return options;

@@ -183,9 +183,50 @@ TEST_F(PlanVerb, ALimitBelowTheSmallestPeakSaysWhatMakesIt) {
     std::int64_t smallest = std::numeric_limits<std::int64_t>::max();
     for (const Json& own : whole.at("rows"))
         smallest = std::min(smallest, own.at("peak_bytes").get<std::int64_t>());
-    EXPECT_THAT(outcome.err, AllOf(HasSubstr("nothing fits into 1000000 bytes"),
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("nothing fits into the 1000000 bytes of run.memory_limit: "),
                                    HasSubstr("the smallest peak is " + std::to_string(smallest) + " bytes ("),
                                    HasSubstr("reached in"), HasSubstr("run.memory_limit")));
+    const Json plan =
+        Json::parse(train(words("mlp.toml", {"--run.memory_limit=1000000", "--format", "json"})).out);
+    const int shown = plan.at("anatomy").at("row");
+    EXPECT_EQ(row(plan, shown).at("peak_bytes"), smallest);
+    EXPECT_EQ(plan.at("limit_of"), "into the 1000000 bytes of run.memory_limit");
+}
+
+// 24 configurations, and behind them what is tried where none fits, which has numbers of its own.
+TEST_F(PlanVerb, ARowOfWhatIsTriedWhereNothingFitsIsWritten) {
+    const auto words = [](const Words& more) {
+        Words all = {"plan",
+                     sample("mlp.toml"),
+                     "--run.ranks=4",
+                     "--run.steps=3",
+                     "--sim.cluster=h100_ib",
+                     "--fsdp.sharding_strategy=FULL_SHARD",
+                     "--precision.param=fp32",
+                     "--fsdp.cpu_offload=false"};
+        all.insert(all.end(), more.begin(), more.end());
+        return all;
+    };
+    const std::string limit = "--run.memory_limit=7000000";
+    const std::size_t first = train_json(words({})).at("rows").size();
+    const Json plan = train_json(words({limit}));
+    const int number = plan.at("best").get<int>();
+    ASSERT_GT(static_cast<std::size_t>(number), first);
+    const std::string job = folder_ / "row.toml", other = folder_ / "other.toml";
+    const Words write = {limit, "--write", std::to_string(number), "--as", job};
+    EXPECT_EQ(train_json(words(write)).at("rows").size(), 1u);
+    expect_same(row(plan, number), train_json({job}));
+    // Among all rows, and where the others fit.
+    const Json whole =
+        train_json(words({"-o", folder_ / "plan.sqlite", "--write", std::to_string(number), "--as", other}));
+    EXPECT_EQ(whole.at("rows").size(), plan.at("rows").size());
+    expect_same(row(whole, number), train_json({other}));
+    const Outcome beyond = train(words({"--write", "9999", "--as", folder_ / "none.toml"}));
+    EXPECT_EQ(beyond.status, 2);
+    EXPECT_THAT(beyond.err,
+                HasSubstr("\"9999\" is no row; use 1 to " + std::to_string(first) + ", " +
+                          std::to_string(first + 1) + " to " + std::to_string(plan.at("rows").size()) +
+                          " of what is tried where none of these fits, or best"));
 }
 
 // The moments of Adam are there from the second step on.
