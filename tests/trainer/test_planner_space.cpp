@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/trainer/planner_testing.h"
+#include "trainer/planner/model_classes.h"
 #include "trainer/planner/space.h"
 
 namespace shardscope::trainer::testing {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <map>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -11,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "trainer/job/keys.h"
+#include "trainer/planner/model_classes.h"
 #include "trainer/sim/simulator.h"
 
 namespace shardscope::trainer::lift {
@@ -24,20 +24,12 @@ constexpr std::size_t kMostReplays = 5000;
 
 // --- what is tried ----------------------------------------------------------------------------------------
 
-struct ClassFacts {
-    int modules = 0;
-    std::int64_t largest = 0, all = 0;  // parameters inside
-};
-
-std::int64_t elements_in(const LiftedStep& step, int id, std::map<std::string, ClassFacts>& classes) {
+std::int64_t elements_in(const LiftedStep& step, int id, planner::Classes& classes) {
     const Node& node = step.nodes[static_cast<std::size_t>(id)];
     std::int64_t elements = 0;
     for (const int p : node.parameters) elements += step.parameters[static_cast<std::size_t>(p)].elements;
     for (const int child : node.children) elements += elements_in(step, child, classes);
-    ClassFacts& facts = classes[node.class_name];
-    ++facts.modules;
-    facts.largest = std::max(facts.largest, elements);
-    facts.all += elements;
+    classes[node.class_name].count(elements, !node.children.empty());
     return elements;
 }
 
@@ -46,21 +38,10 @@ void add_once(Values& values, const std::string& value) {
         values.push_back(value);
 }
 
-// As the planner's: classes that repeat and hold half of the parameters or more, the size of the largest such
-// module, and one unit for all.
 Values wraps_of(const LiftedStep& step) {
-    std::map<std::string, ClassFacts> classes;
-    const std::int64_t all = elements_in(step, 0, classes);
-    std::vector<std::pair<std::string, ClassFacts>> repeated;
-    for (const auto& entry : classes)
-        if (entry.second.modules > 1 && entry.second.all * 2 >= all) repeated.push_back(entry);
-    std::stable_sort(repeated.begin(), repeated.end(),
-                     [](const auto& a, const auto& b) { return a.second.largest > b.second.largest; });
-    Values wraps;
-    for (const auto& [class_name, facts] : repeated) wraps.push_back("module:" + class_name);
-    if (!repeated.empty()) wraps.push_back(fmt::format("size:{}", repeated.front().second.largest));
-    wraps.emplace_back("root");
-    return wraps;
+    planner::Classes classes;
+    const std::int64_t elements = elements_in(step, 0, classes);
+    return planner::wraps_of(classes, elements);
 }
 
 std::string text_of(const Job& job, const std::string& key) {

@@ -39,12 +39,6 @@ struct Sample {
     double seconds = 0;  // median of all collectives of this size
 };
 
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + std::ssize(values) / 2;
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
-
 // The event of the member that waited for nobody.
 traces::Interval last_to_arrive(const Trace& trace, const traces::Communications& communications,
                                 const traces::CollectiveMatch& match) {

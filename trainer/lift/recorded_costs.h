@@ -3,6 +3,8 @@
 // themselves.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,15 @@
 namespace shardscope::trainer::lift {
 
 inline constexpr double kNs = 1e-9;  // s
+
+// The lower of two in the middle; 0 of none.
+template <class T>
+T median(std::vector<T> values) {
+    if (values.empty()) return {};
+    const auto middle = values.begin() + (std::ssize(values) - 1) / 2;
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
 
 // Means over the middle half of the steps; of calls medians.
 struct RecordedFigures {

@@ -12,6 +12,7 @@
 
 #include "trainer/executor/run.h"
 #include "trainer/planner/job_file.h"
+#include "trainer/planner/model_classes.h"
 #include "trainer/planner/space.h"
 #include "trainer/sharding/program.h"
 #include "trainer/sim/simulator.h"

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "trainer/job/keys.h"
-#include "trainer/model/models.h"
+#include "trainer/planner/model_classes.h"
 
 namespace shardscope::trainer::planner {
 
@@ -17,47 +16,22 @@ namespace {
 
 using Values = std::vector<std::string>;
 
-// --- the model's classes --------------------------------------------------------------------------------
-
-struct ClassFacts {
-    int modules = 0;
-    std::int64_t largest = 0, all = 0;  // parameters inside
-    bool leaf = true;
-};
-using Classes = std::map<std::string, ClassFacts>;
-
-std::int64_t count_classes(const Module& module, Classes& classes) {
-    std::int64_t elements = 0;
-    for (const Parameter& parameter : module.parameters()) elements += parameter.elements();
-    for (const auto& child : module.children()) elements += count_classes(*child, classes);
-    ClassFacts& facts = classes[module.class_name()];
-    ++facts.modules;
-    facts.largest = std::max(facts.largest, elements);
-    facts.all += elements;
-    facts.leaf = facts.leaf && module.children().empty();
-    return elements;
-}
-
-// Classes that repeat and hold half of the model or more, those of the largest modules first.
-std::vector<std::pair<std::string, ClassFacts>> repeated_classes(const Job& job) {
-    Job plain = job;
-    plain.memory.activation_checkpointing.names.clear();
-    plain.train.freeze.names.clear();
-    const auto model = make_model(plain);
-    Classes classes;
-    const std::int64_t total = count_classes(*model, classes);
-    std::vector<std::pair<std::string, ClassFacts>> repeated;
-    for (const auto& entry : classes)
-        if (entry.second.modules > 1 && entry.second.all * 2 >= total) repeated.push_back(entry);
-    std::stable_sort(repeated.begin(), repeated.end(),
-                     [](const auto& a, const auto& b) { return a.second.largest > b.second.largest; });
-    return repeated;
-}
-
 // --- the values of the keys -----------------------------------------------------------------------------
 
 void add_once(Values& values, const std::string& value) {
     if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+}
+
+// Each of `all` with each of the values.
+void multiply(std::vector<std::vector<Override>>& all, const std::string& key, const Values& values) {
+    std::vector<std::vector<Override>> longer;
+    for (const auto& settings : all) {
+        for (const std::string& value : values) {
+            longer.push_back(settings);
+            longer.back().push_back({key, value});
+        }
+    }
+    all = std::move(longer);
 }
 
 Values first_of_all(const std::string& first, const Values& others) {
@@ -254,16 +228,7 @@ void Space::combine(const Strategy& strategy, const std::string& layout, const s
     all.front().push_back({kLayout, layout});
     if (!instead.empty()) all.front().push_back(instead.back());
     if (!strategy.units && !given(kReduce)) all.front().push_back({kReduce, "fp32"});
-    for (const auto& [key, key_values] : axes) {
-        std::vector<std::vector<Override>> longer;
-        for (const auto& settings : all) {
-            for (const std::string& value : key_values) {
-                longer.push_back(settings);
-                longer.back().push_back({key, value});
-            }
-        }
-        all = std::move(longer);
-    }
+    for (const auto& [key, key_values] : axes) multiply(all, key, key_values);
     into.insert(into.end(), std::make_move_iterator(all.begin()), std::make_move_iterator(all.end()));
 }
 
@@ -285,7 +250,6 @@ std::vector<std::vector<Override>> Space::last_resorts() const {
         (job_.model.attention == AttentionKind::plain ||
          (job_.model.type == ModelType::bert && job_.model.attention == AttentionKind::automatic));
     const std::vector<std::pair<std::string, Values>> axes = {
-        {kLayout, only_or(kLayout, {"fsdp1", "fsdp2", "lean"})},
         {kWrap, values(kWrap, given(kWrap) ? Values{} : wraps_for(job_))},
         {kOffload, only_or(kOffload, {"true", "false"})},
         {kCheckpointing, values(kCheckpointing, given(kCheckpointing) ? Values{} : checkpointings_for(job_))},
@@ -305,17 +269,10 @@ std::vector<std::vector<Override>> Space::last_resorts() const {
         settings.push_back({kAttention, "fused"});
         all.push_back(std::move(settings));
     }
-    for (const auto& [key, key_values] : axes) {
-        std::vector<std::vector<Override>> longer;
-        for (const auto& settings : all) {
-            for (const std::string& value : key_values) {
-                longer.push_back(settings);
-                longer.back().push_back({key, value});
-                if (key == kLayout) longer.back().push_back({kLimiter, value == "fsdp2" ? "false" : "true"});
-            }
-        }
-        all = std::move(longer);
-    }
+    multiply(all, kLayout, only_or(kLayout, {"fsdp1", "fsdp2", "lean"}));
+    for (auto& settings : all)
+        settings.push_back({kLimiter, settings.back().value == "fsdp2" ? "false" : "true"});
+    for (const auto& [key, key_values] : axes) multiply(all, key, key_values);
     return all;
 }
 
@@ -350,29 +307,6 @@ Job job_of(std::vector<Override> settings, const JobMaker& make_job) {
     }
 }
 
-}  // namespace
-
-std::vector<std::string> wraps_for(const Job& job) {
-    Values wraps;
-    const auto repeated = repeated_classes(job);
-    for (const auto& [class_name, facts] : repeated) wraps.push_back("module:" + class_name);
-    if (!repeated.empty()) wraps.push_back(fmt::format("size:{}", repeated.front().second.largest));
-    wraps.emplace_back("root");
-    return wraps;
-}
-
-std::vector<std::string> checkpointings_for(const Job& job) {
-    Values all = {"none"};
-    for (const auto& [class_name, facts] : repeated_classes(job)) {
-        if (facts.leaf) continue;
-        all.push_back("module:" + class_name);
-        break;
-    }
-    return all;
-}
-
-namespace {
-
 using Combinations = std::vector<std::vector<Override>> (Space::*)() const;
 
 std::vector<Candidate> all_candidates(const std::vector<Given>& given, const JobMaker& make_job,
@@ -380,15 +314,7 @@ std::vector<Candidate> all_candidates(const std::vector<Given>& given, const Job
     // What this file does not decide makes the outer combinations: each is a job with a space of its own.
     std::vector<std::vector<Override>> outer(1);
     for (const Given& key : given) {
-        if (is_decided(key.key)) continue;
-        std::vector<std::vector<Override>> longer;
-        for (const auto& settings : outer) {
-            for (const std::string& value : key.values) {
-                longer.push_back(settings);
-                longer.back().push_back({key.key, value});
-            }
-        }
-        outer = std::move(longer);
+        if (!is_decided(key.key)) multiply(outer, key.key, key.values);
     }
     std::vector<Candidate> all;
     std::optional<JobError> problem;

@@ -40,10 +40,4 @@ std::vector<Candidate> candidates(const std::vector<Given>& given, const JobMake
 std::vector<Candidate> last_resorts(const std::vector<Given>& given, const JobMaker& make_job,
                                     const ClusterMaker& cluster_of);
 
-// Wrap policies that suit a model: all in one, by each class that repeats and holds half of the parameters
-// or more, and by the size of the largest such module.
-std::vector<std::string> wraps_for(const Job& job);
-// What may be checkpointed: nothing, and the class of the largest modules that repeat and have others inside.
-std::vector<std::string> checkpointings_for(const Job& job);
-
 }  // namespace shardscope::trainer::planner

@@ -1,0 +1,77 @@
+#include "trainer/planner/model_classes.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "trainer/model/models.h"
+
+namespace shardscope::trainer::planner {
+
+namespace {
+
+std::int64_t count_classes(const Module& module, Classes& classes) {
+    std::int64_t elements = 0;
+    for (const Parameter& parameter : module.parameters()) elements += parameter.elements();
+    for (const auto& child : module.children()) elements += count_classes(*child, classes);
+    classes[module.class_name()].count(elements, !module.children().empty());
+    return elements;
+}
+
+std::int64_t count_classes(const Job& job, Classes& classes) {
+    Job plain = job;
+    plain.memory.activation_checkpointing.names.clear();
+    plain.train.freeze.names.clear();
+    return count_classes(*make_model(plain), classes);
+}
+
+// Classes that repeat and hold half of the model or more, those of the largest modules first.
+std::vector<std::pair<std::string, ClassFacts>> repeated_of(const Classes& classes, std::int64_t total) {
+    std::vector<std::pair<std::string, ClassFacts>> repeated;
+    for (const auto& entry : classes)
+        if (entry.second.modules > 1 && entry.second.all * 2 >= total) repeated.push_back(entry);
+    std::stable_sort(repeated.begin(), repeated.end(),
+                     [](const auto& a, const auto& b) { return a.second.largest > b.second.largest; });
+    return repeated;
+}
+
+}  // namespace
+
+void ClassFacts::count(std::int64_t elements, bool has_children) {
+    ++modules;
+    largest = std::max(largest, elements);
+    all += elements;
+    leaf = leaf && !has_children;
+}
+
+std::vector<std::string> wraps_for(const Job& job) {
+    Classes classes;
+    const std::int64_t elements = count_classes(job, classes);
+    return wraps_of(classes, elements);
+}
+
+std::vector<std::string> wraps_of(const Classes& classes, std::int64_t elements) {
+    std::vector<std::string> wraps;
+    const auto repeated = repeated_of(classes, elements);
+    for (const auto& [class_name, facts] : repeated) wraps.push_back("module:" + class_name);
+    if (!repeated.empty()) wraps.push_back(fmt::format("size:{}", repeated.front().second.largest));
+    wraps.emplace_back("root");
+    return wraps;
+}
+
+std::vector<std::string> checkpointings_for(const Job& job) {
+    Classes classes;
+    const std::int64_t elements = count_classes(job, classes);
+    std::vector<std::string> all = {"none"};
+    for (const auto& [class_name, facts] : repeated_of(classes, elements)) {
+        if (facts.leaf) continue;
+        all.push_back("module:" + class_name);
+        break;
+    }
+    return all;
+}
+
+}  // namespace shardscope::trainer::planner
