@@ -1,7 +1,7 @@
 // Element-wise sums, products and conversions on a CUDA device: trainer/kernels/elementwise.h, bit for bit.
 // T is float or Bf16; n elements; outputs may be one of the inputs exactly. Limit: memory; bytes per element
-// in units of T: add 3, accumulate 3, scale 2; a cast moves 6 bytes, accumulate of two types 10 into fp32 and 8
-// into bf16.
+// in units of T: add 3, accumulate 3, scale 2; a cast moves 6 bytes, accumulate of two types 10 into fp32 and
+// 8 into bf16.
 #pragma once
 
 #include <cstddef>
