@@ -105,6 +105,35 @@ TEST(PlannerSpace, TheLastResortsAreEveryLayoutAndOneSampleAtATime) {
     EXPECT_THAT(values_of(fixed, "fsdp.cpu_offload"), ElementsAre("false"));
 }
 
+TEST(PlannerSpace, TheLastResortsKeepWhatTheCommandLineGives) {
+    const Planned planned("");
+    const auto all =
+        planner::last_resorts({{"data.batch", {"2", "4"}},
+                               {"fsdp.limit_all_gathers", {"true"}},
+                               {"fsdp.sharding_strategy", {"NO_SHARD", "SHARD_GRAD_OP", "FULL_SHARD"}}},
+                              planned.make_job, planned.cluster_of);
+    EXPECT_THAT(values_of(all, "data.batch"), ElementsAre("2", "4"));
+    EXPECT_THAT(values_of(all, "fsdp.limit_all_gathers"), ElementsAre("true"));
+    EXPECT_THAT(values_of(all, "fsdp.layout"), ElementsAre("fsdp1", "lean"));
+    EXPECT_THAT(values_of(all, "fsdp.sharding_strategy"), ElementsAre("FULL_SHARD", "SHARD_GRAD_OP"));
+    for (const Candidate& candidate : all) EXPECT_NO_THROW(planned.job(candidate.settings));
+    const auto groups = planner::last_resorts(
+        {{"run.ranks", {"16"}}, {"fsdp.sharding_strategy", {"HYBRID_SHARD"}}, {"fsdp.shard_group", {"4"}}},
+        planned.make_job, planned.cluster_of);
+    EXPECT_THAT(values_of(groups, "fsdp.shard_group"), ElementsAre("4"));
+    EXPECT_THAT(planner::last_resorts({{"fsdp.sharding_strategy", {"NO_SHARD"}}}, planned.make_job,
+                                      planned.cluster_of),
+                ::testing::IsEmpty());
+}
+
+TEST(PlannerSpace, ALimiterOnTheCommandLineLeavesOutFullyShard) {
+    const auto all = Planned("").candidates({{"fsdp.limit_all_gathers", {"true"}}});
+    EXPECT_THAT(values_of(all, "fsdp.limit_all_gathers"), ElementsAre("true"));
+    EXPECT_THAT(values_of(all, "fsdp.layout"), ElementsAre("fsdp1"));
+    const auto both = Planned("").candidates({{"fsdp.limit_all_gathers", {"true", "false"}}});
+    EXPECT_THAT(values_of(both, "fsdp.layout"), ElementsAre("fsdp1", "fsdp2"));
+}
+
 TEST(PlannerSpace, NodesShardAmongThemselvesWhereThereAreSeveral) {
     EXPECT_FALSE(values_of(Planned("").candidates({}), "fsdp.sharding_strategy").contains("HYBRID_SHARD"));
     const Planned planned("");  // 8 devices a node

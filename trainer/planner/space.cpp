@@ -110,6 +110,8 @@ class Space {
     void add_sharded(const std::string& name, std::vector<Strategy>& into) const;
     Values shard_groups() const;
     Values layouts(const Strategy& strategy) const;
+    bool can_be_fully() const;
+    Values limiters(const std::string& layout, const Values& others) const;
     std::vector<std::vector<Override>> halves() const;
     void combine(const Strategy& strategy, std::vector<std::vector<Override>>& into) const;
     void combine(const Strategy& strategy, const std::string& layout, const std::vector<Override>& instead,
@@ -175,8 +177,21 @@ std::vector<Strategy> Space::strategies() const {
 Values Space::layouts(const Strategy& strategy) const {
     if (given(kLayout)) return *given(kLayout);
     const std::string own = text_of(job_, kLayout);
-    if (strategy.gathers) return first_of_all(own, {"fsdp1", "fsdp2"});
+    if (strategy.gathers)
+        return first_of_all(own, can_be_fully() ? Values{"fsdp1", "fsdp2"} : Values{"fsdp1"});
     return {strategy.units ? "fsdp1" : own};
+}
+
+// fully_shard has no limiter, so it is not tried where the command line asks for one.
+bool Space::can_be_fully() const {
+    const Values* own = given(kLimiter);
+    return !own || std::find(own->begin(), own->end(), "false") != own->end();
+}
+
+// What the command line gives, or `others`; none of fully_shard, whose rows say so where one is asked for.
+Values Space::limiters(const std::string& layout, const Values& others) const {
+    if (layout == "fsdp2" && can_be_fully()) return {"false"};
+    return only_or(kLimiter, others);
 }
 
 // The same samples of a step in micro-batches of half the size.
@@ -201,26 +216,24 @@ void Space::combine(const Strategy& strategy, const std::string& layout, const s
     // tried in another layout has that one's defaults.
     const bool fully = layout == "fsdp2", fixed = fully || !instead.empty();
     const FsdpSection defaults;
-    const std::string first_limiter = fully ? "false"
-                                      : job_.fsdp.layout == FsdpLayout::fsdp2 && defaults.limit_all_gathers
-                                          ? "true"
-                                          : limiter;
+    const std::string first_limiter =
+        job_.fsdp.layout == FsdpLayout::fsdp2 && defaults.limit_all_gathers ? "true" : limiter;
     Values prefetches = only(kPrefetch, fully ? "BACKWARD_PRE" : prefetch),
-           limiters = fully && !given(kLayout) ? Values{"false"} : only(kLimiter, first_limiter);
+           all_limiters = limiters(layout, {first_limiter});
     if (strategy.gathers && !fixed) {
         prefetches = values(kPrefetch, {"BACKWARD_PRE", "BACKWARD_POST", "NONE"});
-        limiters = given(kLimiter) ? *given(kLimiter) : first_of_all(first_limiter, {"true", "false"});
+        all_limiters = limiters(layout, first_of_all(first_limiter, {"true", "false"}));
     }
     if (!strategy.gathers) {
         prefetches = {prefetch};
-        limiters = only(kLimiter, limiter);
+        all_limiters = only(kLimiter, limiter);
     }
     const std::vector<std::pair<std::string, Values>> axes = {
         {kWrap, strategy.units ? values(kWrap, given(kWrap) ? Values{} : wraps_for(job_)) : Values{wrap}},
         {kOffload, strategy.shards ? values(kOffload, {"false", "true"}) : only(kOffload, "false")},
         {kCheckpointing, values(kCheckpointing, given(kCheckpointing) ? Values{} : checkpointings_for(job_))},
         {kPrefetch, prefetches},
-        {kLimiter, limiters},
+        {kLimiter, all_limiters},
         {kParam, strategy.units ? values(kParam, {"bf16", "fp32"}) : only(kParam, "fp32")},
         {kBatch, instead.empty() ? values(kBatch, {}) : Values{instead.front().value}},
     };
@@ -236,7 +249,11 @@ void Space::combine(const Strategy& strategy, const std::string& layout, const s
 std::vector<std::vector<Override>> Space::last_resorts() const {
     const Values* modes = given(kMode);
     if (modes && std::find(modes->begin(), modes->end(), "fsdp") == modes->end()) return {};
-    std::vector<std::vector<Override>> batches = {{}};
+    std::vector<Strategy> strategies;
+    for (const std::string& name : only(kSharding, "FULL_SHARD")) add_sharded(name, strategies);
+    std::erase_if(strategies, [](const Strategy& strategy) { return !strategy.shards; });
+    std::vector<std::vector<Override>> batches;
+    for (const std::string& batch : values(kBatch, {})) batches.push_back({{kBatch, batch}});
     if (!given(kBatch) && !given(kAccumulation)) {
         for (int parts = 2; parts <= job_.data.batch; ++parts) {
             if (job_.data.batch % parts != 0) continue;
@@ -256,23 +273,28 @@ std::vector<std::vector<Override>> Space::last_resorts() const {
         {kPrefetch, only(kPrefetch, "NONE")},
         {kParam, values(kParam, {"bf16", "fp32"})},
     };
-    std::vector<std::vector<Override>> all;
-    for (const std::vector<Override>& batch : batches) {
-        std::vector<Override> settings = {{kMode, "fsdp"},
-                                          {kSharding, only(kSharding, "FULL_SHARD").front()}};
-        if (job_.fsdp.shard_group > 0 && !given(kShardGroup)) settings.push_back({kShardGroup, "0"});
-        settings.insert(settings.end(), batch.begin(), batch.end());
-        if (job_.fsdp.forward_prefetch && !given(kForwardPrefetch))
-            settings.push_back({kForwardPrefetch, "false"});
-        all.push_back(settings);
-        if (!plain) continue;
-        settings.push_back({kAttention, "fused"});
-        all.push_back(std::move(settings));
+    std::vector<std::vector<Override>> started;
+    for (const Strategy& strategy : strategies) {
+        for (const std::vector<Override>& batch : batches) {
+            std::vector<Override> settings = strategy.settings;
+            settings.insert(settings.end(), batch.begin(), batch.end());
+            if (job_.fsdp.forward_prefetch && !given(kForwardPrefetch))
+                settings.push_back({kForwardPrefetch, "false"});
+            started.push_back(settings);
+            if (!plain) continue;
+            settings.push_back({kAttention, "fused"});
+            started.push_back(std::move(settings));
+        }
     }
-    multiply(all, kLayout, only_or(kLayout, {"fsdp1", "fsdp2", "lean"}));
-    for (auto& settings : all)
-        settings.push_back({kLimiter, settings.back().value == "fsdp2" ? "false" : "true"});
-    for (const auto& [key, key_values] : axes) multiply(all, key, key_values);
+    std::vector<std::vector<Override>> all;
+    for (const std::string& layout :
+         only_or(kLayout, can_be_fully() ? Values{"fsdp1", "fsdp2", "lean"} : Values{"fsdp1", "lean"})) {
+        std::vector<std::vector<Override>> some = started;
+        multiply(some, kLayout, {layout});
+        multiply(some, kLimiter, limiters(layout, {"true"}));
+        for (const auto& [key, key_values] : axes) multiply(some, key, key_values);
+        all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
+    }
     return all;
 }
 
