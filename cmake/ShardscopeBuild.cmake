@@ -44,6 +44,10 @@ elseif(SHARDSCOPE_SANITIZE STREQUAL "thread")
     add_link_options(-fsanitize=thread)
 elseif(SHARDSCOPE_SANITIZE)
     message(FATAL_ERROR "SHARDSCOPE_SANITIZE=${SHARDSCOPE_SANITIZE}: use address or thread")
+else()
+    # A buffer that is overrun on the stack, or by a call of the C library that knows its size, ends the program.
+    add_compile_options($<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-fstack-protector-strong>
+        "$<$<NOT:$<OR:$<COMPILE_LANGUAGE:CUDA>,$<CONFIG:Debug>>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
 endif()
 
 # shardscope_library(NAME SOURCES a.cpp ... [BATCHES n] [ALONE b.cpp ...] LINK lib ...): a static library of one folder.
