@@ -105,13 +105,20 @@ databases() {
     expect "export of a view without an end" 0 ""
     cp "$good" w.sqlite
     run 20 0 "$trace" query w.sqlite --write "PRAGMA writable_schema=ON; UPDATE sqlite_master SET sql='x'"
+    expect "query --write into the table of tables" "[12]" "sqlite_master"
     run 20 0 "$trace" info w.sqlite
-    expect "query --write into the table of tables" 0 ""
+    expect "the trace after that" 0 ""
     run 20 0 "$trace" query "$good" "SELECT fts3_tokenizer('simple')"
     expect "the address of a tokenizer" 2 "fts3_tokenizer"
     run 20 0 "$trace" query "$good" --time-limit 500ms \
         "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT count(*) FROM c"
     expect "a query without an end" 1 "time limit"
+    run 20 0 "$trace" query --help
+    if grep -A2 -e --time-limit out | grep -qF '(10s)'; then
+        fell "the help of --time-limit" "it reads as though 10 s were the default"
+    else
+        expect "the help of --time-limit" 0 ""
+    fi
     run 20 0 "$trace" query "$good" "ATTACH 'other.sqlite' AS o"
     expect "ATTACH in a query" 2 "not allowed"
     run 20 0 "$trace" info "$(printf 'no\033[31m\302\233.sqlite')"
@@ -328,6 +335,93 @@ kills() {
     old=$(ls k.sqlite.new-4194305 2>/dev/null)
     if [[ -n $old ]]; then fell "what a killed run left" "$old"; else held "what a killed run left"; fi
 }
+# What stands beside a trace that a killed run left: its journal may be damaged, or not be ours to read.
+journals() {
+    rm -f j.sqlite*
+    timeout -s KILL 1.5 "$train" "$job" --run.steps=100000 --trace j.sqlite --overwrite >/dev/null 2>&1
+    if [[ ! -s j.sqlite-wal ]]; then
+        left_out "the journal of a killed run" "the run left none"
+        return
+    fi
+    mkdir garbage unreadable
+    cp j.sqlite* garbage
+    cp j.sqlite* unreadable
+    head -c 100000 /dev/urandom >garbage/j.sqlite-wal
+    run 20 0 "$trace" info garbage/j.sqlite
+    expect "a journal of random bytes" "[01]" "journal|-wal"
+    if ! has setpriv || ((EUID != 0)); then
+        left_out "a journal that may not be read" "it takes root and setpriv"
+        return
+    fi
+    chmod 755 "$folder" unreadable
+    chmod 644 unreadable/*
+    chmod 0 unreadable/j.sqlite-wal
+    run 20 0 setpriv --reuid=65534 --regid=65534 --clear-groups env TMPDIR=/tmp "$trace" info unreadable/j.sqlite
+    expect "a journal that may not be read" "[12]" "j.sqlite-wal"
+}
+# A live trace of which somebody empties a file. Only -shm, which SQLite maps, may cost the run (docs/recording.md).
+emptied_files() {
+    local suffix
+    for suffix in "" -wal; do
+        rm -f live.sqlite*
+        timeout 60 "$train" "$job" --run.steps=20000 --trace live.sqlite --overwrite >out 2>err </dev/null &
+        sleep 1.5
+        truncate -s 0 "live.sqlite$suffix"
+        wait $!
+        status=$?
+        expect "a live trace whose file live.sqlite$suffix is emptied" "[01]" ""
+    done
+}
+small_disks() {
+    mkdir disk
+    if ! mount -t tmpfs -o size=4m tmpfs disk 2>/dev/null; then
+        left_out "a disk of 4 MB" "it takes the right to mount one"
+        return
+    fi
+    trap 'umount "$folder/disk" 2>/dev/null; rm -rf "$folder"' EXIT
+    timeout 120 "$train" "$job" --run.steps=60000 --trace disk/full.sqlite >out 2>err </dev/null &
+    local training=$! i told=""
+    for ((i = 0; i < 1000; i++)); do
+        kill -0 $training 2>/dev/null || break
+        if grep -qi "full" err; then
+            told=yes
+            kill $training
+            break
+        fi
+        sleep 0.1
+    done
+    wait $training
+    if [[ -n $told ]]; then
+        held "a full disk is told of when it happens"
+    else
+        fell "a full disk is told of when it happens" "$(tail -c 200 err | tr '\n' ' ')"
+    fi
+    rm -f disk/*
+    if [[ -x $record ]]; then
+        run 120 0 "$record" -o disk/last.sqlite --keep-last 60 -- \
+            sh -c "'$train' '$job' --run.steps=6000; exit 3"
+        if (($(sqlite3 disk/last.sqlite "SELECT count(*) FROM NVTX_EVENTS" 2>/dev/null || echo 0) > 0)); then
+            expect "--keep-last on a disk of 4 MB" 3 ""
+        else
+            fell "--keep-last on a disk of 4 MB" "no event was written: $(tail -c 200 err | tr '\n' ' ')"
+        fi
+    fi
+    umount disk
+}
+# Bytes that would be unpacked into a folder: a kill may not leave them there.
+killed_unpacking() {
+    sqlite3 big.sqlite "CREATE TABLE t(x); WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c LIMIT 300)
+        INSERT INTO t SELECT zeroblob(1000000) FROM c"
+    gzip -1 big.sqlite
+    timeout -s KILL 0.7 "$trace" info big.sqlite.gz >/dev/null 2>&1
+    run 60 0 "$trace" info big.sqlite.gz
+    if [[ -z $(ls -A "$TMPDIR") ]]; then
+        held "what a killed command had unpacked"
+    else
+        fell "what a killed command had unpacked" "$(du -sh "$TMPDIR" | tr '\n\t' '  ')"
+    fi
+    rm -rf big.sqlite.gz "${TMPDIR:?}"/*
+}
 record_bounds() {
     if [[ ! -x $record ]]; then
         left_out "the recorder" "there is no shardscope-record"
@@ -341,6 +435,17 @@ record_bounds() {
     fi
     run 30 0 "$record" -o r.sqlite -- true
     expect "a program that records nothing" 0 ""
+    run 60 0 "$record" -o r2.sqlite -- "$train" "$job" --run.steps=10
+    run 60 0 "$trace" check r2.sqlite
+    expect "a recorded trainer whose ranks are threads" 0 ""
+    run 60 0 "$record" -o r3.sqlite --max-size 3M -- "$train" "$job" --run.steps=3000
+    expect "--max-size 3M" 0 "--max-size"
+    # What waits at the commit and the indexes come on top (docs/recording.md).
+    if (($(stat -c %s r3.sqlite) > 6000000)); then
+        fell "a file of --max-size 3M" "it has $(stat -c %s r3.sqlite) bytes"
+    else
+        held "a file of --max-size 3M"
+    fi
 }
 
 # --- how the tools are linked ------------------------------------------------------------------------------
@@ -357,6 +462,10 @@ hardening() {
             fell "${tool##*/} is linked hard" "it is not position-independent"
         elif grep 'GNU_STACK' <<<"$flags" | grep -q 'RWE'; then
             fell "${tool##*/} is linked hard" "its stack is executable"
+        elif ! readelf -sW --dyn-syms "$tool" | grep -q __stack_chk_fail; then
+            fell "${tool##*/} is linked hard" "it is compiled without stack protection"
+        elif ! readelf -sW --dyn-syms "$tool" | grep -qE '__[a-z]+_chk@'; then
+            fell "${tool##*/} is linked hard" "it is compiled without fortified calls"
         else
             held "${tool##*/} is linked hard"
         fi
@@ -379,7 +488,11 @@ if ! $quick; then
     stopped_ranks
     different_jobs
     kills
+    journals
+    emptied_files
+    killed_unpacking
     record_bounds
+    small_disks
 fi
 echo "$count_held held, $count_fell fell, $count_left left out"
 ((count_fell == 0))
