@@ -144,6 +144,23 @@ TEST_F(CommunicationTool, CheckFindsBytesThatNothingMoves) {
     EXPECT_THAT(text_of({"collectives", database}), Not(HasSubstr("-8")));
 }
 
+TEST_F(CommunicationTool, BytesThatNothingTellsAreNullInTheViews) {
+    const std::string database = folder_ / "bytes.sqlite";
+    const std::string trace = file(
+        "bytes.json",
+        traces::kineto(
+            R"({"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 7, "ts": 10, "dur": 5, "args": {"device": 0, "stream": 7, "correlation": 9, "Collective name": "allreduce", "dtype": "Float", "In msg nelems": 10, "Group size": 2}})"));
+    ASSERT_EQ(tool({"import", trace, "-o", database}).status, 0);
+    const std::vector<std::string> query = {"query", database, "SELECT typeof(bytes) AS t FROM collectives",
+                                            "--format", "csv"};
+    EXPECT_EQ(text_of(query), "t\ninteger\n");
+    {
+        traces::Database opened(database, traces::Database::Mode::read_write);
+        opened.execute("UPDATE SHARD_COLLECTIVES SET bytes = 0");
+    }
+    EXPECT_EQ(text_of(query), "t\nnull\n");
+}
+
 // Two ranks of a job on processors: PyTorch records Gloo's collectives as ranges of Gloo's threads, with the
 // tensor that a rank gives; the operator that asked for a gather took both buffers. One step of 1,000 us.
 class GlooJob : public CommunicationTool {
@@ -226,6 +243,39 @@ TEST_F(GlooJob, ShowsTheHostsMemory) {
     EXPECT_EQ(memory["peak_bytes"], 4096);
     EXPECT_THAT(text_of({"memory", job_}), HasSubstr("Allocated host memory"));
     EXPECT_EQ(json_of({"memory", job_, "--space", "device"})["ranks"][0]["space"], "device");
+}
+
+TEST_F(GlooJob, IsComparedByItsHostThreads) {
+    const json run = json_of({"compare", job_, job_})["runs"][1];
+    EXPECT_DOUBLE_EQ(run["average_step_us"], 1000);
+    EXPECT_DOUBLE_EQ(run["communication_us"], 400);  // 450 and 350
+    for (const char* key : {"exposed_communication_us", "memcpy_us", "device_busy_percent"})
+        EXPECT_TRUE(run[key].is_null()) << key << " " << run[key];
+    EXPECT_TRUE(run["categories"]["Kernel"]["us"].is_null());
+    EXPECT_EQ(run["space"], "host");
+    EXPECT_EQ(run["peak_bytes"], 4096);
+    ASSERT_EQ(run["collectives"].size(), 2U);
+    EXPECT_EQ(run["collectives"][0]["on"], "host");
+    EXPECT_TRUE(run["collectives"][0]["exposed_us"].is_null());
+    const std::string text = text_of({"compare", job_, job_});
+    EXPECT_THAT(text, HasSubstr("Nothing is recorded on a device in job: its communication is that of host"));
+    EXPECT_THAT(text, HasSubstr("Memory of job is the host's"));
+    const std::string busy = text.substr(text.find("Device busy"));
+    EXPECT_THAT(busy.substr(0, busy.find('\n')), Not(HasSubstr("0.00")));
+    const Outcome csv = tool({"compare", job_, job_, "--format", "csv"});
+    EXPECT_THAT(csv.out, Not(HasSubstr("nan")));
+}
+
+TEST_F(GlooJob, HasHostTimesOfItsPartsCompared) {
+    const json parts = json_of({"compare", job_, job_, "--by", "collective"});
+    EXPECT_EQ(parts["on"], "host");
+    ASSERT_EQ(parts["parts"].size(), 2U) << parts["parts"];
+    const json gather = parts["runs"][0]["collectives_by_name"]["all_gather"];
+    EXPECT_DOUBLE_EQ(gather["us"], 350);
+    EXPECT_DOUBLE_EQ(gather["bytes"], 8000);
+    const json operators = json_of({"compare", job_, job_, "--by", "operator"});
+    EXPECT_GT(operators["runs"][0]["operators"]["c10d::_allgather_base_"]["us"], 0);
+    EXPECT_THAT(text_of({"compare", job_, job_, "--by", "operator"}), HasSubstr("Host time per step"));
 }
 
 TEST_F(GlooJob, IsCheckedAsAFolder) {

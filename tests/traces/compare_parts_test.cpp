@@ -2,6 +2,7 @@
 #include "traces/analysis/compare_parts.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <gtest/gtest.h>
 
@@ -210,6 +211,30 @@ TEST(CompareParts, EachRunHasASelectionOfItsOwn) {
     EXPECT_DOUBLE_EQ(part(c, "gemm").runs[1].us, 120);
     EXPECT_EQ(c.whole.runs[0].steps, 1);
     EXPECT_DOUBLE_EQ(c.whole.runs[0].mean_steps, 1);
+}
+
+TEST(CompareParts, HostTimesAreOfNoUseBesideThoseOfADevice) {
+    RunBuilder hosts;
+    hosts.step(0, 0, 0, 1'000'000);
+    hosts.range(0, 10, 900'000, "nn.Module: Net_0");
+    const auto host = hosts.take(), device = run_of({100, 110, 120});
+    const PartsComparison alone = compare_parts({host.get(), host.get()}, CompareBy::module);
+    EXPECT_TRUE(alone.on_host);
+    EXPECT_DOUBLE_EQ(part(alone, "Net_0").runs[0].us, 899.99);
+    const PartsComparison beside = compare_parts({device.get(), host.get()}, CompareBy::module);
+    EXPECT_FALSE(beside.on_host);
+    EXPECT_TRUE(std::isnan(part(beside, "Net_0").runs[1].us));
+    EXPECT_DOUBLE_EQ(part(beside, "Net_0").runs[1].times, 1);
+}
+
+TEST(CompareParts, BytesThatNothingTellsAreUnknown) {
+    RunBuilder run;
+    run.kernel(0, 0, 7'000, std::nullopt, 7, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+    const auto a = run.take();
+    const PartsComparison c = compare_parts({a.get(), a.get()}, CompareBy::collective);
+    ASSERT_EQ(c.parts.size(), 1u);
+    EXPECT_DOUBLE_EQ(c.parts[0].runs[0].us, 7);
+    EXPECT_TRUE(std::isnan(c.parts[0].runs[0].bytes));
 }
 
 TEST(CompareParts, OfATraceWithoutStepsIsOfTheWhole) {

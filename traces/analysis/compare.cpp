@@ -4,17 +4,21 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <set>
 #include <span>
 
 #include "traces/analysis/device_time.h"
+#include "traces/analysis/host_collectives.h"
 #include "traces/analysis/intervals.h"
 #include "traces/analysis/step_windows.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
 namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 // What one step of one rank did, in us (busy in percent of the window).
 struct StepFigures {
@@ -24,24 +28,45 @@ struct StepFigures {
 
 using FiguresByStep = std::map<std::int64_t, std::vector<StepFigures>>;  // step number -> one for each rank
 
-std::vector<StepFigures> rank_figures(const RankSummary& summary, const KindUnions& unions) {
+// The mean of those that are known.
+class Mean {
+  public:
+    void add(double value, double weight = 1) {
+        if (std::isnan(value)) return;
+        sum_ += value * weight;
+        weights_ += weight;
+    }
+    double value() const { return weights_ > 0 ? sum_ / weights_ : kUnknown; }
+
+  private:
+    double sum_ = 0, weights_ = 0;
+};
+
+// `on_host`: collectives of the rank's host threads. They count where nothing communicates on its device.
+std::vector<StepFigures> rank_figures(const RankSummary& summary, const KindUnions& unions,
+                                      const IntervalSet& on_host) {
     std::vector<Interval> windows;
     for (const StepSummary& step : summary.steps) windows.push_back({step.window_start, step.window_end});
-    const IntervalSet& communication = of(unions, DeviceKind::communication);
+    const bool hosts = !on_host.empty() && of(unions, DeviceKind::communication).empty();
+    const IntervalSet& communication = hosts ? on_host : of(unions, DeviceKind::communication);
     const auto communicating = length_inside(communication, windows);
     const auto exposed = length_inside(subtract(communication, of(unions, DeviceKind::kernel)), windows);
     const auto copying = length_inside(of(unions, DeviceKind::memcpy), windows);
     const auto working = length_inside(busy(unions), windows);
     const auto us = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-3; };
+    const auto on_device = [&](double value) { return summary.on_device ? value : kUnknown; };
     std::vector<StepFigures> figures(windows.size());
     for (std::size_t s = 0; s < figures.size(); ++s) {
         StepFigures& f = figures[s];
         f.window = us(windows[s].length());
-        f.communication = us(communicating[s]);
-        f.exposed = us(exposed[s]);
-        f.memcpy = us(copying[s]);
-        f.busy = f.window > 0 ? 100.0 * us(working[s]) / f.window : 0;
-        for (std::size_t c = 0; c < f.categories.size(); ++c) f.categories[c] = us(summary.steps[s].ns[c]);
+        f.communication = hosts ? us(communicating[s]) : on_device(us(communicating[s]));
+        f.exposed = hosts ? kUnknown : on_device(us(exposed[s]));
+        f.memcpy = on_device(us(copying[s]));
+        f.busy = on_device(f.window > 0 ? 100.0 * us(working[s]) / f.window : 0);
+        for (std::size_t c = 0; c < f.categories.size(); ++c) {
+            const bool known = summary.knows(static_cast<TimeCategory>(c));
+            f.categories[c] = known ? us(summary.steps[s].ns[c]) : kUnknown;
+        }
     }
     return figures;
 }
@@ -50,11 +75,44 @@ template <typename Get>
 Spread spread_over_steps(const FiguresByStep& steps, Get get) {
     std::vector<double> values;
     for (const auto& [number, ranks] : steps) {
-        double sum = 0;
-        for (const StepFigures& f : ranks) sum += get(f);
-        values.push_back(sum / static_cast<double>(ranks.size()));
+        Mean mean;
+        for (const StepFigures& f : ranks) mean.add(get(f));
+        if (!std::isnan(mean.value())) values.push_back(mean.value());
     }
     return spread_of(std::move(values));
+}
+
+// The mean over the ranks of the mean over their steps.
+template <typename Get>
+double mean_of_ranks(const std::vector<std::vector<StepFigures>>& ranks, Get get) {
+    Mean mean;
+    for (const std::vector<StepFigures>& steps : ranks) {
+        Mean own;
+        for (const StepFigures& f : steps) own.add(get(f));
+        mean.add(own.value());
+    }
+    return mean.value();
+}
+
+// A figure of every step, and where it stands in the column with its spread.
+struct StepFigure {
+    double StepFigures::*of;
+    double RunColumn::*mean;
+    Spread RunColumn::*spread;
+};
+constexpr std::array<StepFigure, 3> kStepFigures = {{
+    {&StepFigures::communication, &RunColumn::communication_us, &RunColumn::communication_spread},
+    {&StepFigures::exposed, &RunColumn::exposed_communication_us, &RunColumn::exposed_communication_spread},
+    {&StepFigures::memcpy, &RunColumn::memcpy_us, &RunColumn::memcpy_spread},
+}};
+
+std::vector<IntervalSet> communication_of_hosts(const Trace& trace) {
+    std::vector<std::vector<Interval>> all(trace.ranks.size());
+    for (const HostCollective& c : host_collectives(trace)) all[c.rank].push_back({c.start, c.end});
+    std::vector<IntervalSet> unions;
+    unions.reserve(all.size());
+    for (std::vector<Interval>& own : all) unions.push_back(make_union(std::move(own)));
+    return unions;
 }
 
 void fill_times(const Trace& trace, const Selection& selection, RunColumn& run) {
@@ -63,56 +121,51 @@ void fill_times(const Trace& trace, const Selection& selection, RunColumn& run) 
     run.ranks = static_cast<int>(selected.size());
     run.stepped = !trace.steps.empty();
     const std::vector<KindUnions> unions = device_unions(trace);
+    const std::vector<IntervalSet> hosts = communication_of_hosts(trace);
     FiguresByStep by_step;
-    double ranks = 0;
+    std::vector<std::vector<StepFigures>> by_rank;
+    Mean average_step, steps_kept, busy_percent;
     for (std::size_t r = 0; r < summary.ranks.size(); ++r) {
         const RankSummary& rank = summary.ranks[r];
         if (rank.steps.empty()) continue;
-        ++ranks;
-        const auto steps = static_cast<double>(rank.steps.size());
+        const auto at = static_cast<std::size_t>(selected[r]);
         run.steps = std::max(run.steps, static_cast<std::int64_t>(rank.steps.size()));
-        run.mean_steps += steps;
-        run.average_step_us += rank.average_step_us;
-        for (std::size_t c = 0; c < run.categories_us.size(); ++c) run.categories_us[c] += rank.average_us[c];
-        const std::vector<StepFigures> figures =
-            rank_figures(rank, unions[static_cast<std::size_t>(selected[r])]);
-        double busy_us = 0;
-        for (std::size_t s = 0; s < figures.size(); ++s) {
-            const StepFigures& f = figures[s];
-            run.communication_us += f.communication / steps;
-            run.exposed_communication_us += f.exposed / steps;
-            run.memcpy_us += f.memcpy / steps;
-            busy_us += f.busy * f.window;
+        steps_kept.add(static_cast<double>(rank.steps.size()));
+        average_step.add(rank.average_step_us);
+        by_rank.push_back(rank_figures(rank, unions[at], hosts[at]));
+        Mean busy;
+        for (std::size_t s = 0; s < by_rank.back().size(); ++s) {
+            const StepFigures& f = by_rank.back()[s];
+            busy.add(f.busy, f.window);
             by_step[rank.steps[s].number].push_back(f);
         }
-        const double windows = rank.average_step_us * steps;
-        if (windows > 0) run.device_busy_percent += busy_us / windows;
+        busy_percent.add(busy.value());
     }
-    if (ranks == 0) return;
-    for (double* sum : {&run.average_step_us, &run.communication_us, &run.exposed_communication_us,
-                        &run.memcpy_us, &run.device_busy_percent, &run.mean_steps}) {
-        *sum /= ranks;
+    if (by_rank.empty()) return;
+    run.mean_steps = steps_kept.value();
+    run.average_step_us = average_step.value();
+    run.device_busy_percent = busy_percent.value();
+    run.device_busy_spread = spread_over_steps(by_step, [](const StepFigures& f) { return f.busy; });
+    for (const StepFigure& figure : kStepFigures) {
+        const auto get = [&figure](const StepFigures& f) { return f.*figure.of; };
+        run.*figure.mean = mean_of_ranks(by_rank, get);
+        run.*figure.spread = spread_over_steps(by_step, get);
     }
-    for (double& sum : run.categories_us) sum /= ranks;
-    FiguresByStep settled = by_step;
+    for (std::size_t c = 0; c < run.categories_us.size(); ++c) {
+        const auto get = [c](const StepFigures& f) { return f.categories[c]; };
+        run.categories_us[c] = mean_of_ranks(by_rank, get);
+        run.categories_spread[c] = spread_over_steps(by_step, get);
+    }
+    FiguresByStep settled = std::move(by_step);
     if (const auto warm_up = warm_up_step(trace); warm_up && settled.size() > 2) settled.erase(*warm_up);
     const Spread step = spread_over_steps(settled, [](const StepFigures& f) { return f.window; });
     run.median_step_us = step.median;
     run.spread_step_us = step.spread;
-    for (std::size_t c = 0; c < run.categories_us.size(); ++c) {
-        run.categories_spread[c] =
-            spread_over_steps(by_step, [c](const StepFigures& f) { return f.categories[c]; });
-    }
-    run.communication_spread =
-        spread_over_steps(by_step, [](const StepFigures& f) { return f.communication; });
-    run.exposed_communication_spread =
-        spread_over_steps(by_step, [](const StepFigures& f) { return f.exposed; });
-    run.memcpy_spread = spread_over_steps(by_step, [](const StepFigures& f) { return f.memcpy; });
-    run.device_busy_spread = spread_over_steps(by_step, [](const StepFigures& f) { return f.busy; });
 }
 
 void fill_memory(const Trace& trace, const Selection& selection, RunColumn& run) {
-    const MemoryReport memory = memory_report(trace, selection);
+    const MemoryReport memory = memory_report(trace, selection, space_in_use(trace));
+    run.space = memory.space;
     const auto most = std::max_element(
         memory.ranks.begin(), memory.ranks.end(),
         [](const RankMemory& a, const RankMemory& b) { return a.peak_bytes < b.peak_bytes; });
@@ -134,6 +187,7 @@ void fill_collectives(const Trace& trace, const Selection& selection, RunColumn&
         for (const OperationStats& stats : rank.operations) {
             OperationStats& mean = means[stats.operation];
             mean.operation = stats.operation;
+            mean.on_host = stats.on_host;
             mean.count += stats.count;
             mean.bytes += stats.bytes;
             mean.us += stats.us * share;

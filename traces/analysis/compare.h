@@ -22,6 +22,7 @@ struct Spread {
     double median = 0, spread = 0;
 };
 
+// What a run does not tell is not a number (NaN): figures of a device where no rank recorded one.
 struct RunColumn {
     std::string file;
     std::vector<std::pair<std::string, std::string>> config;  // only the keys that differ between the runs
@@ -30,9 +31,10 @@ struct RunColumn {
     // leave out the trace's first step, which warms up, where three or more are kept.
     double average_step_us = 0, median_step_us = 0, spread_step_us = 0;
     std::array<double, kTimeCategories> categories_us{};
-    std::int64_t peak_bytes = 0;  // of the rank with the largest
+    MemorySpace space = MemorySpace::device;  // of the memory below: the host's where no device allocated
+    std::int64_t peak_bytes = 0;              // of the rank with the largest; 0: the run tells no memory
     CategoryBytes at_peak{};
-    double communication_us = 0;              // per step: union of communication
+    double communication_us = 0;  // per step: union of communication, of host threads without a device
     double exposed_communication_us = 0;      // per step: outside compute
     double memcpy_us = 0;                     // per step: union of memcpy
     double device_busy_percent = 0;           // union of all device events / window

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
+#include "traces/analysis/host_collectives.h"
 #include "traces/analysis/matching.h"
 #include "traces/analysis/module_join.h"
 #include "traces/analysis/modules.h"
@@ -21,6 +23,13 @@ namespace {
 
 // Some reports read the whole trace: the spread of their parts is that of at most so many steps.
 constexpr std::size_t kSampledSteps = 20;
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+// Which times of modules and operators are compared; unknown: the others are of a device, and here is none.
+enum class Clock { device, host, unknown };
+double chosen(Clock clock, double device, double host) {
+    return clock == Clock::device ? device : clock == Clock::host ? host : kUnknown;
+}
 
 // The sums of one part in one run.
 struct PartSums {
@@ -125,6 +134,30 @@ RunParts collectives_of(const Trace& trace, const TraceSteps& steps, const Selec
     });
 }
 
+// Of ranks on whose devices nothing communicated.
+void add_host_collectives(const Trace& trace, const TraceSteps& steps, const Selection& selection,
+                          RunParts& parts) {
+    std::vector<bool> on_host(trace.ranks.size(), false);
+    for (const int rank : selected_ranks(trace, selection)) on_host[static_cast<std::size_t>(rank)] = true;
+    for (std::size_t i = 0; i < trace.device.size(); ++i)
+        if (trace.device.kind[i] == DeviceKind::communication) on_host[trace.device.rank[i]] = false;
+    const Interval time = selected_time(selection);
+    for (const HostCollective& c : host_collectives(trace)) {
+        if (!on_host[c.rank] || c.start < time.start || c.start >= time.end) continue;
+        const RankSteps& rank = steps.ranks[c.rank];
+        const int at = rank.step_at(c.start);
+        if (at < 0 || at >= rank.kept()) continue;
+        const std::int64_t number = rank.steps[static_cast<std::size_t>(at)].number;
+        if (!selection.has_step(number)) continue;
+        PartSums& part = parts[std::string(name(c.operation))];
+        const auto ns = static_cast<double>(c.end - c.start);
+        part.ns += ns;
+        part.times += 1;
+        part.bytes += static_cast<double>(c.bytes);
+        part.by_step[number] += ns;
+    }
+}
+
 RunParts units_of(const Trace& trace, const Selection& selection) {
     RunParts parts;
     for (const RankUnits& rank : units_report(trace, selection).ranks) {
@@ -183,7 +216,8 @@ RunParts sampled(const Trace& trace, const std::map<std::int64_t, int>& kept, co
     return parts;
 }
 
-RunParts modules_of(const Trace& trace, const std::map<std::int64_t, int>& kept, const Selection& selection) {
+RunParts modules_of(const Trace& trace, const std::map<std::int64_t, int>& kept, const Selection& selection,
+                    Clock clock) {
     std::map<int, JoinedPaths> joined;  // by rank: of all kept steps, which come first
     return sampled(trace, kept, selection, [&](const Selection& part, const auto& take) {
         for (const RankModules& rank : module_view(trace, part).ranks) {
@@ -192,20 +226,22 @@ RunParts modules_of(const Trace& trace, const std::map<std::int64_t, int>& kept,
             const JoinedPaths& known = names->second;
             each_module(rank.modules, "", [&](const std::string& path, const ModuleNode& node) {
                 const auto name = known.find(path);
-                take(name != known.end() ? name->second : path, node.device_self_us * 1e3,
+                take(name != known.end() ? name->second : path,
+                     chosen(clock, node.device_self_us, node.host_self_us) * 1e3,
                      static_cast<double>(node.occurrences));
             });
         }
     });
 }
 
-RunParts operators_of(const Trace& trace, const std::map<std::int64_t, int>& kept,
-                      const Selection& selection) {
+RunParts operators_of(const Trace& trace, const std::map<std::int64_t, int>& kept, const Selection& selection,
+                      Clock clock) {
     return sampled(trace, kept, selection, [&](const Selection& part, const auto& take) {
         const OperatorsReport report = operators_report(trace, part);
         for (const RankOperators& rank : report.ranks) {
             for (const OperatorStats& row : rank.operators) {
-                take(std::string(row.name), static_cast<double>(row.device_self),
+                take(std::string(row.name),
+                     chosen(clock, static_cast<double>(row.device_self), static_cast<double>(row.host_self)),
                      static_cast<double>(row.calls));
             }
         }
@@ -226,24 +262,27 @@ PartFigures figures(const PartSums& sums, const std::map<std::int64_t, int>& kep
     result.present = true;
     result.us = sums.ns * 1e-3 / rank_steps;
     result.times = sums.times / rank_steps;
-    result.bytes = sums.bytes / rank_steps;
-    result.spread = spread_of(std::move(steps));
+    result.bytes = sums.bytes > 0 ? sums.bytes / rank_steps : kUnknown;
+    if (!std::isnan(result.us)) result.spread = spread_of(std::move(steps));
     return result;
 }
 
 RunParts parts_of(const Trace& trace, CompareBy by, const TraceSteps& steps,
-                  const std::map<std::int64_t, int>& kept, const Selection& selection) {
+                  const std::map<std::int64_t, int>& kept, const Selection& selection, Clock clock) {
     switch (by) {
         case CompareBy::module:
-            return modules_of(trace, kept, selection);
+            return modules_of(trace, kept, selection, clock);
         case CompareBy::kernel:
             return kernels_of(trace, steps, selection);
-        case CompareBy::collective:
-            return collectives_of(trace, steps, selection);
+        case CompareBy::collective: {
+            RunParts parts = collectives_of(trace, steps, selection);
+            add_host_collectives(trace, steps, selection, parts);
+            return parts;
+        }
         case CompareBy::unit:
             return units_of(trace, selection);
         case CompareBy::operation:
-            return operators_of(trace, kept, selection);
+            return operators_of(trace, kept, selection, clock);
     }
     return {};
 }
@@ -269,13 +308,18 @@ PartsComparison compare_parts(const std::vector<const Trace*>& traces, CompareBy
     PartsComparison result;
     result.whole = compare(traces, selections);
     result.by = by;
+    const auto on_device = [](const Trace* trace) { return trace->device.size() > 0; };
+    result.on_host = std::none_of(traces.begin(), traces.end(), on_device);
     std::map<std::string, ComparedPart> parts;
     for (std::size_t run = 0; run < traces.size(); ++run) {
         const TraceSteps steps = find_steps(*traces[run]);
         const Selection& selection = selections[run];
         const std::map<std::int64_t, int> kept = kept_steps(*traces[run], steps, selection);
         const bool by_sample = by == CompareBy::module || by == CompareBy::operation;
-        for (const auto& [name, sums] : parts_of(*traces[run], by, steps, kept, selection)) {
+        const Clock clock = on_device(traces[run]) ? Clock::device
+                            : result.on_host       ? Clock::host
+                                                   : Clock::unknown;
+        for (const auto& [name, sums] : parts_of(*traces[run], by, steps, kept, selection, clock)) {
             ComparedPart& part = parts[name];
             part.runs.resize(traces.size());
             part.runs[run] = figures(sums, kept, by_sample);

@@ -20,15 +20,16 @@ struct Trace;
 // as module_join.h says; "... [FSDP]" what the wrapper launched). kernel: device time by kernel name.
 // collective: device time by operation and unit. unit: device time of the unit's gathers and reductions, by
 // unit and phase. operator: device time launched in the operator itself, operators inside it not included.
+// Where no run recorded a device, the host time of modules, operators and collectives stands in its place.
 enum class CompareBy { module, kernel, collective, unit, operation };
 inline constexpr std::array<std::string_view, 5> kCompareByNames = {"module", "kernel", "collective", "unit",
                                                                     "operator"};
 
 struct PartFigures {
     bool present = false;
-    double us = 0;     // mean over ranks and kept steps
+    double us = 0;  // mean over ranks and kept steps; not a number: another run's are of a device, none here
     double times = 0;  // the same of how often
-    double bytes = 0;  // of collectives and units
+    double bytes = 0;  // of collectives and units; not a number where nothing tells them
     Spread spread;     // over the steps
 };
 
@@ -42,6 +43,7 @@ struct ComparedPart {
 struct PartsComparison {
     Comparison whole;
     CompareBy by = CompareBy::kernel;
+    bool on_host = false;             // no run recorded a device: times are the hosts'
     std::vector<ComparedPart> parts;  // largest difference first, then by name
 };
 

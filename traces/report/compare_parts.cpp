@@ -27,6 +27,7 @@ std::string change(const PartFigures& run, const PartFigures& first) {
     const double more = run.us - first.us;
     if (!run.present) return first.present ? "gone" : "-";
     if (!first.present) return "new";
+    if (std::isnan(more)) return "-";
     if (more == 0) return "=";
     std::string text = (more > 0 ? "+" : "") + grouped(more, 1);
     if (first.us > 0) text += fmt::format(" ({:+.1f} %)", 100 * more / first.us);
@@ -103,14 +104,17 @@ std::string table_text(const PartsComparison& comparison, std::size_t width) {
     }
     return text +
            paragraph(
-               "Device time per step, mean of the ranks; largest difference first. ~ the difference lies "
-               "inside the spread of the steps (half the interquartile range).",
+               fmt::format("{} time per step, mean of the ranks; largest difference first. ~ the difference "
+                           "lies inside the spread of the steps (half the interquartile range).{}",
+                           comparison.on_host ? "Host" : "Device",
+                           comparison.on_host ? " Nothing is recorded on a device." : ""),
                width);
 }
 
 std::string json_text(const PartsComparison& comparison) {
     Json json = Json::parse(json_text(comparison.whole));
     json["by"] = kCompareByNames[static_cast<std::size_t>(comparison.by)];
+    json["on"] = comparison.on_host ? "host" : "device";
     // Each run has its own figures under the parts' names, for --fail-if; "parts" has them side by side.
     const std::string own = fmt::format("{}s", kCompareByNames[static_cast<std::size_t>(comparison.by)]);
     const std::string key = own == "collectives" ? "collectives_by_name" : own;

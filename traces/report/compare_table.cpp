@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@ namespace shardscope::traces {
 namespace {
 
 constexpr double kMb = 1 << 20;
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 struct Value {
     double mean = 0, spread = 0;
@@ -45,6 +47,7 @@ std::vector<std::string> run_titles(const Comparison& comparison) {
 // "-12.3 (-4.56 %)", with "~" before it where the spread of the steps explains the difference.
 std::string difference(const Value& run, const Value& first, int decimals) {
     const double more = run.mean - first.mean;
+    if (std::isnan(more)) return "-";
     if (more == 0) return "=";
     std::string text = (more > 0 ? "+" : "") + grouped(more, decimals);
     if (first.mean != 0) {
@@ -100,16 +103,18 @@ std::vector<Figure> time_figures(bool stepped) {
 }
 
 std::vector<Figure> memory_figures(const Comparison& comparison) {
-    std::vector<Figure> figures = {{"Peak memory (MB)", 2, [](const RunColumn& r) {
-                                        return Value{static_cast<double>(r.peak_bytes) / kMb, 0};
-                                    }}};
+    std::vector<Figure> figures = {
+        {"Peak memory (MB)", 2, [](const RunColumn& r) {
+             return Value{r.peak_bytes > 0 ? static_cast<double>(r.peak_bytes) / kMb : kUnknown, 0};
+         }}};
     for (std::size_t c = 0; c < kMemoryCategoryNames.size(); ++c) {
         const bool any = std::any_of(comparison.runs.begin(), comparison.runs.end(),
                                      [c](const RunColumn& r) { return r.at_peak[c] != 0; });
         if (!any) continue;
-        figures.push_back({fmt::format("  {} (MB)", kMemoryCategoryNames[c]), 2, [c](const RunColumn& r) {
-                               return Value{static_cast<double>(r.at_peak[c]) / kMb, 0};
-                           }});
+        figures.push_back(
+            {fmt::format("  {} (MB)", kMemoryCategoryNames[c]), 2, [c](const RunColumn& r) {
+                 return Value{r.peak_bytes > 0 ? static_cast<double>(r.at_peak[c]) / kMb : kUnknown, 0};
+             }});
     }
     return figures;
 }
@@ -128,7 +133,10 @@ std::vector<Figure> collective_figures(const Comparison& comparison, bool steppe
             figures.push_back({fmt::format("{} {}", name(operation), what), decimals,
                                [operation, member, unit](const RunColumn& r) {
                                    const OperationStats* stats = find(r, operation);
-                                   return Value{stats != nullptr ? stats->*member / unit : 0.0, 0};
+                                   if (stats == nullptr) return Value{0, 0};
+                                   const bool unknown =
+                                       member == &OperationStats::bytes_per_step && stats->bytes == 0;
+                                   return Value{unknown ? kUnknown : stats->*member / unit, 0};
                                }});
         };
         add(stepped ? "(count/step)" : "(count)", 2, &OperationStats::count_per_step, 1);
@@ -200,6 +208,15 @@ std::string table_text(const Comparison& comparison, std::size_t width) {
     if (stepped) notes += " The median and the spread leave out a run's first step, which warms up.";
     if (!all_stepped)
         notes += " A trace that names no steps counts as one: its figures are of the whole trace.";
+    for (std::size_t r = 0; r < comparison.runs.size(); ++r) {
+        const RunColumn& run = comparison.runs[r];
+        if (std::isnan(run.device_busy_percent))
+            notes += fmt::format(
+                " Nothing is recorded on a device in {}: its communication is that of host threads.",
+                titles[r]);
+        if (run.space == MemorySpace::host)
+            notes += fmt::format(" Memory of {} is the host's: no device allocated.", titles[r]);
+    }
     return table.text(width) + paragraph(notes, width);
 }
 

@@ -1,5 +1,6 @@
 // Results as CSV (RFC 4180, but lines end with one newline): one header line, full precision.
 #include <cctype>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -23,7 +24,9 @@ std::string quoted(const std::string& text) {
 
 std::string cell_text(const Cell& cell) {
     if (const auto* whole = std::get_if<std::int64_t>(&cell)) return fmt::format("{}", *whole);
-    if (const auto* real = std::get_if<double>(&cell)) return fmt::format("{}", *real);
+    // What is not known is not a number.
+    if (const auto* real = std::get_if<double>(&cell))
+        return std::isnan(*real) ? "" : fmt::format("{}", *real);
     if (const auto* text = std::get_if<std::string>(&cell)) return quoted(*text);
     return {};
 }
@@ -244,10 +247,17 @@ std::string csv_text(const Comparison& comparison) {
     }
     Rows rows;
     for (const RunColumn& run : comparison.runs) {
-        Cells row = {text(run.file),      whole(run.ranks),       run.steps,
-                     run.average_step_us, run.median_step_us,     run.spread_step_us,
-                     run.peak_bytes,      run.communication_us,   run.exposed_communication_us,
-                     run.memcpy_us,       run.device_busy_percent};
+        Cells row = {text(run.file),
+                     whole(run.ranks),
+                     run.steps,
+                     run.average_step_us,
+                     run.median_step_us,
+                     run.spread_step_us,
+                     run.peak_bytes > 0 ? Cell(run.peak_bytes) : Cell(),
+                     run.communication_us,
+                     run.exposed_communication_us,
+                     run.memcpy_us,
+                     run.device_busy_percent};
         row.insert(row.end(), run.categories_us.begin(), run.categories_us.end());
         row.insert(row.end(), run.at_peak.begin(), run.at_peak.end());
         for (const auto& [key, value] : run.config) row.emplace_back(value);

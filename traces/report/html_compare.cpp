@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,8 @@
 namespace shardscope::traces {
 
 namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 struct Value {
     double mean = 0, spread = 0;
@@ -25,8 +28,11 @@ class Rows {
              const std::function<std::string(double)>& print) {
         std::vector<std::string> cells = {title};
         const Value first = of(comparison_.runs.front());
-        const bool any = std::any_of(comparison_.runs.begin(), comparison_.runs.end(),
-                                     [&](const RunColumn& run) { return of(run).mean != 0; });
+        const bool any =
+            std::any_of(comparison_.runs.begin(), comparison_.runs.end(), [&](const RunColumn& run) {
+                const double mean = of(run).mean;
+                return mean != 0 && !std::isnan(mean);
+            });
         if (!any) return;
         for (std::size_t r = 0; r < comparison_.runs.size(); ++r) {
             const Value value = of(comparison_.runs[r]);
@@ -50,6 +56,7 @@ std::string bars(const Comparison& comparison, const std::vector<std::string>& n
         const RunColumn& run = comparison.runs[r];
         std::vector<BarPart> parts;
         for (std::size_t c = 0; c < run.categories_us.size(); ++c) {
+            if (std::isnan(run.categories_us[c])) continue;
             used[c] = used[c] || run.categories_us[c] > 0;
             parts.push_back({fmt::format("{}: {} us", kTimeCategoryNames[c], us(run.categories_us[c])),
                              longest > 0 ? run.categories_us[c] / longest : 0, static_cast<int>(c)});
@@ -72,6 +79,7 @@ std::string bars(const Comparison& comparison, const std::vector<std::string>& n
 }  // namespace
 
 std::string html_difference(double mean, double spread, double first_mean, double first_spread) {
+    if (std::isnan(mean - first_mean)) return "-";
     if (mean == first_mean) return "=";
     if (first_mean == 0) return "new";
     const double part = 100 * (mean - first_mean) / std::abs(first_mean);
@@ -149,7 +157,7 @@ std::string html_comparison(const Comparison& comparison, const std::vector<Repo
     rows.add(
         "Peak memory (MB)",
         [](const RunColumn& r) {
-            return Value{static_cast<double>(r.peak_bytes), 0};
+            return Value{r.peak_bytes > 0 ? static_cast<double>(r.peak_bytes) : kUnknown, 0};
         },
         as_mb);
     for (std::size_t c = 0; c < kMemoryCategoryNames.size(); ++c) {
@@ -160,9 +168,14 @@ std::string html_comparison(const Comparison& comparison, const std::vector<Repo
             },
             as_mb);
     }
-    return bars(comparison, names) + table.html() +
-           "<p class=\"dim small\">~ the difference lies inside the spread of the steps (half the "
-           "interquartile range).</p>\n";
+    std::string notes =
+        "~ the difference lies inside the spread of the steps (half the interquartile range). - it is not "
+        "known.";
+    for (std::size_t r = 0; r < comparison.runs.size(); ++r) {
+        if (comparison.runs[r].space == MemorySpace::host)
+            notes += fmt::format(" Memory of {} is the host's: no device allocated.", names[r]);
+    }
+    return bars(comparison, names) + table.html() + fmt::format("<p class=\"dim small\">{}</p>\n", notes);
 }
 
 }  // namespace shardscope::traces

@@ -76,7 +76,7 @@ LEFT JOIN SHARD_STREAMS t ON t.rank = r.rank AND t.streamId = c.streamId)";
 constexpr std::array kCollectives = {
     kRank,
     SchemaColumn{"operation", "", "", "all_gather, reduce_scatter, all_reduce ..."},
-    SchemaColumn{"bytes", "", "bytes", "Of the full buffer, the gathered size."},
+    SchemaColumn{"bytes", "", "bytes", "Of the full buffer, the gathered size; NULL where nothing tells it."},
     SchemaColumn{"padding", "", "bytes", "Of that: padding."},
     SchemaColumn{"group_id", "", "id", "The communicator."},
     SchemaColumn{"group_size", "", "ranks", "Ranks in it."},
@@ -91,7 +91,7 @@ constexpr std::array kCollectives = {
 };
 // {}: collective_kernels_sql().
 constexpr std::string_view kCollectivesSql =
-    R"(SELECT c.rank AS rank, o.name AS operation, c.bytes AS bytes, c.padding AS padding,
+    R"(SELECT c.rank AS rank, o.name AS operation, nullif(c.bytes, 0) AS bytes, c.padding AS padding,
        c.groupId AS group_id, c.groupSize AS group_size, c.sequence AS sequence, u.name AS unit, p.name AS phase,
        k.streamId AS stream, k.start AS start_ns, k."end" AS end_ns, k."end" - k.start AS duration_ns,
        c.correlationId AS correlation
@@ -112,20 +112,22 @@ constexpr std::array kUnits = {
     SchemaColumn{"shard_bytes", "", "bytes", "What the rank keeps."},
     SchemaColumn{"bytes", "", "bytes", "What a gather yields."},
     SchemaColumn{"gathers", "", "count", "all_gathers of it in the whole run."},
-    SchemaColumn{"gathered_bytes", "", "bytes", "Their bytes."},
+    SchemaColumn{"gathered_bytes", "", "bytes", "Their bytes; NULL where nothing tells them."},
     SchemaColumn{"gather_ns", "", "ns", "Their time on the device."},
     SchemaColumn{"reductions", "", "count",
                  "reduce_scatters and all_reduces of its gradients in the whole run."},
-    SchemaColumn{"reduced_bytes", "", "bytes", "Their bytes."},
+    SchemaColumn{"reduced_bytes", "", "bytes", "Their bytes; NULL where nothing tells them."},
     SchemaColumn{"reduce_ns", "", "ns", "Their time on the device."},
 };
 // {}: collective_kernels_sql().
 constexpr std::string_view kUnitsSql =
     R"(SELECT r.rank AS rank, u.id AS id, u.name AS name, m.name AS module, u.elements AS elements,
        u.paddedElements AS padded_elements, u.shardBytes AS shard_bytes, u.bytes AS bytes,
-       coalesce(w.gathers, 0) AS gathers, coalesce(w.gathered_bytes, 0) AS gathered_bytes,
+       coalesce(w.gathers, 0) AS gathers,
+       CASE WHEN w.gathers > 0 THEN nullif(w.gathered_bytes, 0) ELSE 0 END AS gathered_bytes,
        coalesce(w.gather_ns, 0) AS gather_ns, coalesce(w.reductions, 0) AS reductions,
-       coalesce(w.reduced_bytes, 0) AS reduced_bytes, coalesce(w.reduce_ns, 0) AS reduce_ns
+       CASE WHEN w.reductions > 0 THEN nullif(w.reduced_bytes, 0) ELSE 0 END AS reduced_bytes,
+       coalesce(w.reduce_ns, 0) AS reduce_ns
 FROM SHARD_RANKS r
 CROSS JOIN SHARD_UNITS u
 LEFT JOIN SHARD_MODULES m ON m.id = u.module

@@ -58,7 +58,7 @@ void draw_memory(const CompareCard::Input& input) {
     big_number(format_mb(run.peak_bytes));
     const float right = ImGui::GetItemRectSize().x + font * 0.9F;
     ImGui::SetCursorPos({at.x + right, at.y + font * 0.05F});
-    dim("peak allocated");
+    dim(run.space == traces::MemorySpace::host ? "peak allocated on the host" : "peak allocated");
     ImGui::SetCursorPos({at.x + right, at.y + font * 1.05F});
     if (input.run != input.first && input.first->peak_bytes > 0) {
         change(static_cast<double>(run.peak_bytes), static_cast<double>(input.first->peak_bytes), false);
@@ -121,7 +121,9 @@ void draw_times(const CompareCard::Input& input) {
         dim(fits(figure.label) ? figure.label : figure.short_label);
         const std::string whole = figure.value + figure.addition;
         text(fits(whole) ? whole : figure.value);
-        if (&run != &first && first.steps > 0 && input.comparable) {
+        if (std::isnan(figure.now) || std::isnan(figure.base)) {
+            dim("");
+        } else if (&run != &first && first.steps > 0 && input.comparable) {
             change(figure.now, figure.base, figure.inside_spread);
         } else {
             dim(stepped ? "a step" : "in all");

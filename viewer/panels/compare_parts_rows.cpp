@@ -66,7 +66,7 @@ void share_scale(std::vector<TableColumn>& columns, const TableModel& model) {
 }
 
 double percent_of(bool present, double value, bool first_present, double first) {
-    if (!present || !first_present) return kNoNumber;
+    if (!present || !first_present || std::isnan(value - first)) return kNoNumber;
     if (first == 0) return value == 0 ? 0.0 : kNoNumber;
     return 100 * (value - first) / first;
 }
@@ -100,6 +100,7 @@ std::string change_text(bool present, double value, bool first_present, double f
     if (!present && !first_present) return "-";
     if (!first_present || (first == 0 && value > 0)) return "new";
     if (!present) return "gone";
+    if (std::isnan(value - first)) return "-";
     return signed_text(first == 0 ? 0.0 : 100 * (value - first) / first, 1) + (inside ? " ~" : "");
 }
 
@@ -117,7 +118,9 @@ PartsModel::PartsModel(std::shared_ptr<const PartsComparison> comparison, const 
         add(What::time, r,
             number_column(
                 "run" + n + "_us", heads.titles[r], "\u00b5s" + of, heads.width, 40 - static_cast<int>(r),
-                "Run " + n + ", " + runs[r].name + ": device time of one rank in the mean", runs[r].color));
+                "Run " + n + ", " + runs[r].name + (comparison_->on_host ? ": host time" : ": device time") +
+                    " of one rank in the mean",
+                runs[r].color));
         if (r == 0) continue;
         add(What::difference, r,
             number_column("run" + n + "_difference_us", n + " - 1", "\u00b5s" + of, 6.5F,
@@ -236,10 +239,11 @@ ComparedModules::ComparedModules(std::shared_ptr<const PartsComparison> comparis
     for (std::size_t r = 0; r < runs.size(); ++r) {
         const std::string n = fmt::format("{}", r + 1);
         add(What::total, r,
-            number_column(
-                "run" + n + "_us", heads.titles[r], unit, heads.width, 40 - static_cast<int>(r),
-                "Run " + n + ", " + runs[r].name + ": device time launched in it, modules inside included",
-                runs[r].color));
+            number_column("run" + n + "_us", heads.titles[r], unit, heads.width, 40 - static_cast<int>(r),
+                          "Run " + n + ", " + runs[r].name +
+                              (comparison_->on_host ? ": host time in it" : ": device time launched in it") +
+                              ", modules inside included",
+                          runs[r].color));
         if (r == 0) continue;
         add(What::difference, r,
             number_column("run" + n + "_difference_us", n + " - 1", unit, 6.5F, 20 - static_cast<int>(r),
@@ -282,6 +286,7 @@ void ComparedModules::build(const std::vector<double>& factor) {
             sums_.resize(rows() * runs_);
             for (std::size_t r = 0; r < runs_ && child.part != nullptr; ++r) {
                 const PartFigures& figures = child.part->runs[r];
+                if (std::isnan(figures.us)) continue;
                 sums_[row * runs_ + r] = {figures.present, figures.us * factor[r], figures.us * factor[r],
                                           figures.times * factor[r]};
             }

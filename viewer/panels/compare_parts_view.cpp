@@ -35,8 +35,14 @@ std::string_view plural_of(CompareBy by) {
     return {};
 }
 
-std::string measured(CompareBy by, bool per_step) {
+std::string measured(CompareBy by, bool per_step, bool on_host) {
     const char* what = "";
+    const char* scope = per_step ? "a step" : "all steps";
+    if (on_host) {
+        return fmt::format(
+            "Host time of each by itself, as nothing is recorded on a device; one rank in the mean, {}.",
+            scope);
+    }
     switch (by) {
         case CompareBy::module:
             what = "Device time of what each module launches itself, without the modules in it";
@@ -54,7 +60,7 @@ std::string measured(CompareBy by, bool per_step) {
             what = "Device time of what each operator launches itself";
             break;
     }
-    return fmt::format("{}; one rank in the mean, {}.", what, per_step ? "a step" : "all steps");
+    return fmt::format("{}; one rank in the mean, {}.", what, scope);
 }
 
 std::string_view what_to_record(CompareBy by) {
@@ -105,7 +111,7 @@ void ComparePartsView::draw(Session& session, const ComparedRuns& runs, CompareB
     take(page, parts, runs, per_step);
     const std::string id = fmt::format("compare.{}", traces::kCompareByNames[static_cast<std::size_t>(by)]);
     draw_run_legend(runs);
-    note(measured(by, per_step));
+    note(measured(by, per_step, parts->on_host));
     std::optional<std::size_t> opened;
     std::string name;
     if (by == CompareBy::module) {

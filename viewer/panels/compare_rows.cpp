@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -126,20 +128,22 @@ class RowBuilder {
     using Told = std::function<bool(const RunColumn&)>;
     void told(Told told) { told_ = std::move(told); }
 
-    // `spread`: that of the figure over a run's steps; without one every difference counts.
+    // `spread`: that of the figure over a run's steps; without one every difference counts. A figure that a
+    // run does not know is not a number.
     void figure(std::string label, const Get& get, const Print& print, Judge judge = Judge::smaller_is_better,
                 const Get& spread = {}) {
         CompareRow row{std::move(label), false, {}};
         double full = full_;
-        for (const RunColumn& run : runs_) full = std::max(full, told_(run) ? get(run) : 0.0);
+        const auto known = [&](const RunColumn& run) { return told_(run) && !std::isnan(get(run)); };
+        for (const RunColumn& run : runs_) full = std::max(full, known(run) ? get(run) : 0.0);
         for (const RunColumn& run : runs_) {
-            if (!told_(run)) {
+            if (!known(run)) {
                 row.cells.push_back({"-", "", Tone::neutral, 0});
                 continue;
             }
             const double value = get(run);
             CompareCell cell{print(value), "", Tone::neutral, full > 0 ? value / full : 0.0};
-            if (&run != &runs_.front() && told_(runs_.front())) judge_change(cell, run, get, judge, spread);
+            if (&run != &runs_.front() && known(runs_.front())) judge_change(cell, run, get, judge, spread);
             row.cells.push_back(std::move(cell));
         }
         rows_.push_back(std::move(row));
@@ -188,7 +192,7 @@ std::string print_number(double number) {
 
 bool any_run(const Comparison& comparison, const std::function<double(const RunColumn&)>& get) {
     return std::any_of(comparison.runs.begin(), comparison.runs.end(),
-                       [&](const RunColumn& r) { return get(r) != 0; });
+                       [&](const RunColumn& r) { return get(r) != 0 && !std::isnan(get(r)); });
 }
 
 void add_settings(const Comparison& comparison, RowBuilder& rows) {
@@ -217,6 +221,10 @@ void add_memory(const Comparison& comparison, RowBuilder& rows) {
     if (largest_peak(comparison) == 0) return;  // no run recorded its allocations
     rows.heading("Memory, largest rank");
     rows.told([](const RunColumn& r) { return r.peak_bytes > 0; });
+    const auto space_of = [](const RunColumn& r) { return std::string(name(r.space)); };
+    const auto on_host = [](const RunColumn& r) { return r.space == traces::MemorySpace::host; };
+    if (std::any_of(comparison.runs.begin(), comparison.runs.end(), on_host))
+        rows.text("Memory of the", space_of);
     rows.scale(static_cast<double>(largest_peak(comparison)));
     rows.figure(
         "Peak allocated", [](const RunColumn& r) { return static_cast<double>(r.peak_bytes); }, print_bytes);
@@ -236,7 +244,10 @@ void add_collectives(const Comparison& comparison, RowBuilder& rows) {
             return it == run.collectives.end() ? nullptr : &*it;
         };
         const auto count = [&](const RunColumn& run) { return of(run) ? of(run)->count_per_step : 0.0; };
-        const auto bytes = [&](const RunColumn& run) { return of(run) ? of(run)->bytes_per_step : 0.0; };
+        const auto bytes = [&](const RunColumn& run) {
+            if (!of(run)) return 0.0;
+            return of(run)->bytes > 0 ? of(run)->bytes_per_step : std::numeric_limits<double>::quiet_NaN();
+        };
         if (!any_run(comparison, count)) continue;
         const std::string name(traces::kOperationNames[static_cast<std::size_t>(op)]);
         rows.figure(name + ", count", count, print_number, RowBuilder::Judge::none);
