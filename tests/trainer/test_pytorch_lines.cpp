@@ -132,6 +132,13 @@ TEST(PytorchLines, ClassesOfTorchHaveItsPrefixAndOthersAreNamed) {
     }
 }
 
+TEST(PytorchLines, AClassThatModelsOftenDefineThemselvesIsNamed) {
+    for (const PytorchLines& api : lines_under({{"fsdp.wrap", "module:Block,RMSNorm"}}))
+        EXPECT_THAT(api.lines, Contains(HasSubstr("if your model defines RMSNorm itself"))) << api.api;
+    for (const PytorchLines& api : lines_under({{"fsdp.wrap", "module:Block,Linear"}}))
+        EXPECT_THAT(api.lines, Not(Contains(HasSubstr("itself")))) << api.api;
+}
+
 TEST(PytorchLines, SayWhatATraceDoesNotShow) {
     const auto both = lines_under({});
     EXPECT_THAT(both.front().lines, Contains(HasSubstr("mp_policy, mesh and ignored_params")));

@@ -82,11 +82,18 @@ constexpr std::array<std::string_view, 38> kOfTorch = {
 
 static_assert(std::is_sorted(kOfTorch.begin(), kOfTorch.end()));
 
+// Those of which models often define a class of the same name, which a trace does not tell apart.
+bool is_often_own(std::string_view name) {
+    return name == "LayerNorm" || name == "MultiheadAttention" || name == "RMSNorm" ||
+           name.starts_with("Transformer");
+}
+
 // The units' classes as they are written, with what their names need.
 struct UnitClasses {
     std::vector<std::string> names;  // "nn.Linear", "Block"
     bool of_torch = false;           // torch.nn has some of them
     std::string own;                 // the others, "" none
+    std::string doubtful;            // of torch.nn or the model's own, "" none
 };
 
 UnitClasses unit_classes(const Lifted& lifted, const Job& job) {
@@ -97,6 +104,7 @@ UnitClasses unit_classes(const Lifted& lifted, const Job& job) {
         out.names.push_back(of_torch ? "nn." + name : name);
         out.of_torch = out.of_torch || of_torch;
         if (!of_torch) out.own += (out.own.empty() ? "" : ", ") + name;
+        if (of_torch && is_often_own(name)) out.doubtful += (out.doubtful.empty() ? "" : ", ") + name;
     }
     return out;
 }
@@ -115,6 +123,10 @@ void add_what_is_missing(std::vector<std::string>& lines, const UnitClasses& cla
                          const std::string& arguments) {
     if (!classes.own.empty())
         lines.push_back(fmt::format("# import {} from where it is defined", classes.own));
+    if (!classes.doubtful.empty())
+        lines.push_back(
+            fmt::format("# if your model defines {} itself: import that, and write it without \"nn.\"",
+                        classes.doubtful));
     lines.push_back(
         fmt::format("# a trace does not show {}: take yours over from the present call", arguments));
 }
