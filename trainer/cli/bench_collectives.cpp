@@ -11,6 +11,7 @@
 #include "traces/report/text_table.h"
 #include "traces/store/error.h"
 #include "trainer/cli/environment.h"
+#include "trainer/cli/exit_status.h"
 #include "trainer/cli/trace_output.h"
 #include "trainer/executor/collective_bench.h"
 #include "trainer/sharding/program.h"
@@ -21,8 +22,6 @@ namespace {
 
 using traces::Align;
 using traces::grouped;
-
-constexpr int kFailed = 1;
 
 std::string size_text(std::int64_t bytes) {
     return bytes >= 1 << 20 ? fmt::format("{:.4g} MiB", static_cast<double>(bytes) / (1 << 20))

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "trainer/cli/exit_status.h"
 #include "trainer/cli/stop.h"
 #include "trainer/world/listener.h"
 #include "trainer/world/own_launcher.h"
@@ -23,9 +24,6 @@ namespace shardscope::trainer {
 
 namespace {
 
-constexpr int kFailed = 1;
-constexpr int kNotStarted = 127;
-constexpr int kSignalled = 128;
 constexpr int kPollMicroseconds = 20'000;  // how late a signal or an end is noticed
 // Ranks that have come together end each other. Where one dies before that, the others wait for it: they are
 // asked to end so long after it. One that is about to finish its trace lets nobody hurry it by that; one that

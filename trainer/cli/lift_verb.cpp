@@ -15,6 +15,7 @@
 #include "traces/import/open.h"
 #include "traces/store/apart.h"
 #include "traces/store/writer.h"
+#include "trainer/cli/exit_status.h"
 #include "trainer/cli/lift_report.h"
 #include "trainer/cli/search_bar.h"
 #include "trainer/cli/stop.h"
@@ -29,8 +30,6 @@ namespace {
 
 using lift::Replay;
 
-constexpr int kFailed = 1;
-constexpr int kSignalled = 128;
 constexpr int kMostThreads = 16;
 constexpr double kMicroseconds = 1e6;
 

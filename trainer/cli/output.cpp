@@ -98,7 +98,7 @@ nlohmann::ordered_json categories_json(const CategoryBytes& bytes) {
 }
 
 // With every digit; JSON has no other word than null for what is not finite.
-std::string loss_text(double loss) {
+std::string json_loss(double loss) {
     return std::isfinite(loss) ? fmt::format("{:.17g}", loss) : "null";
 }
 
@@ -200,11 +200,11 @@ std::string peaks_line(const RunResult& run) {
 
 std::string train_json(const RunResult& run, const TrainResult& result) {
     std::string losses, ranks, validation;
-    for (const double loss : run.losses) losses += (losses.empty() ? "" : ",") + loss_text(loss);
+    for (const double loss : run.losses) losses += (losses.empty() ? "" : ",") + json_loss(loss);
     for (const ValidationReport& report : run.validation) {
         validation +=
             fmt::format("{}{{\"step\":{},\"loss\":{},\"batches\":{}}}", validation.empty() ? "" : ",",
-                        report.step + 1, loss_text(report.loss), report.batches);
+                        report.step + 1, json_loss(report.loss), report.batches);
     }
     for (std::size_t r = 0; r < run.peaks.size(); ++r) {
         ranks += fmt::format(

@@ -15,6 +15,7 @@
 
 #include "traces/store/apart.h"
 #include "traces/store/writer.h"
+#include "trainer/cli/exit_status.h"
 #include "trainer/cli/plan_files.h"
 #include "trainer/cli/plan_report.h"
 #include "trainer/cli/search_bar.h"
@@ -28,8 +29,6 @@ namespace {
 
 using planner::Row;
 
-constexpr int kFailed = 1;
-constexpr int kSignalled = 128;
 constexpr int kMostThreads = 16;
 
 // Cost models by name, each read once.

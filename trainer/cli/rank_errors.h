@@ -7,10 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace shardscope::trainer {
+#include "trainer/cli/exit_status.h"
 
-inline constexpr int kFailed = 1;    // the work
-inline constexpr int kWrongUse = 2;  // the command line, the job or what it names
+namespace shardscope::trainer {
 
 // The exit status that an error stands for, and its sentence.
 int status_of(const std::exception& error);

@@ -17,6 +17,7 @@
 #include "traces/store/loader.h"
 #include "traces/store/writer.h"
 #include "trainer/cli/dry_run.h"
+#include "trainer/cli/exit_status.h"
 #include "trainer/cli/output.h"
 #include "trainer/cli/what_fits.h"
 #include "trainer/sharding/program.h"
@@ -29,7 +30,6 @@ namespace {
 
 using traces::grouped;
 
-constexpr int kFailed = 1;
 constexpr std::size_t kExposuresShown = 5;
 
 // The message of a cost model begins with the file, or with the key of the job that is wrong.

@@ -18,6 +18,7 @@
 #include "traces/store/trace.h"
 #include "traces/store/writer.h"
 #include "trainer/cli/child.h"
+#include "trainer/cli/exit_status.h"
 #include "trainer/cli/stop.h"
 #include "trainer/cli/sweep_report.h"
 #include "trainer/sharding/program.h"
@@ -27,9 +28,6 @@ namespace shardscope::trainer {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int kFailed = 1;
-constexpr int kWrongUse = 2;
-constexpr int kSignalled = 128;
 
 SweepForecast forecast(const Program& program) {
     SweepForecast result;

@@ -20,6 +20,7 @@
 #include "trainer/cli/checkpointing.h"
 #include "trainer/cli/dry_run.h"
 #include "trainer/cli/environment.h"
+#include "trainer/cli/exit_status.h"
 #include "trainer/cli/last_resort.h"
 #include "trainer/cli/output.h"
 #include "trainer/cli/rank_errors.h"
@@ -34,8 +35,6 @@
 namespace shardscope::trainer {
 
 namespace {
-
-constexpr int kSignalled = 128;
 
 double mean_step_us(const traces::ExecutionSummary& summary) {
     double sum = 0;
