@@ -329,10 +329,10 @@ kills() {
         [[ $(sqlite3 k.sqlite 'PRAGMA integrity_check' 2>&1) == ok ]] || failed+=" after $delay s"
     done
     if [[ -n $failed ]]; then fell "12 kills of a run" "the trace is damaged$failed"; else held "12 kills of a run"; fi
-    : >k.sqlite.new-4194305
-    touch -d '1 hour ago' k.sqlite.new-4194305
+    : >k.sqlite.shardscope-new-4194305
+    touch -d '1 hour ago' k.sqlite.shardscope-new-4194305
     run 60 0 "$train" "$job" --run.steps=2 --trace k.sqlite --overwrite
-    old=$(ls k.sqlite.new-4194305 2>/dev/null)
+    old=$(ls k.sqlite.shardscope-new-4194305 2>/dev/null)
     if [[ -n $old ]]; then fell "what a killed run left" "$old"; else held "what a killed run left"; fi
 }
 # What stands beside a trace that a killed run left: its journal may be damaged, or not be ours to read.

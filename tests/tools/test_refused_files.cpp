@@ -119,13 +119,17 @@ TEST_F(RefusedFiles, WhatAKilledProcessWroteHalfIsRemovedByTheNextOnThatPath) {
         return folder_ / name;
     };
     const std::chrono::minutes old(10), fresh(0);
-    const std::string created = left("out.sqlite.new-" + gone, old),
-                      merged = left("out.sqlite.part-" + gone, old),
-                      indexed = left("out.sqlite.part-" + gone + ".finalizing", old),
+    const std::string created = left("out.sqlite.shardscope-new-" + gone, old),
+                      merged = left("out.sqlite.shardscope-part-" + gone, old),
+                      indexed = left("out.sqlite.shardscope-part-" + gone + ".finalizing", old),
                       finished = left("out.sqlite.finalizing", fresh);  // that nobody has locked
-    const std::string others[] = {left("out.sqlite.new-" + std::to_string(::getpid()), old),
-                                  left("out.sqlite.new-4194306", fresh), left("out.sqlite.new-mine", old),
-                                  left("other.sqlite.new-" + gone, old)};
+    const std::string others[] = {left("out.sqlite.shardscope-new-" + std::to_string(::getpid()), old),
+                                  left("out.sqlite.shardscope-new-4194306", fresh),
+                                  left("out.sqlite.shardscope-new-mine", old),
+                                  left("out.sqlite.shardscope-new-0" + gone, old),
+                                  left("out.sqlite.part-" + gone, old),
+                                  left("out.sqlite.new-2024", old),
+                                  left("other.sqlite.shardscope-new-" + gone, old)};
     EXPECT_EQ(tool({"merge", run_, "-o", output}).status, 0);
     EXPECT_FALSE(fs::exists(created));
     for (const std::string& one : {merged, indexed, finished}) EXPECT_FALSE(fs::exists(one)) << one;

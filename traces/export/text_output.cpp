@@ -69,8 +69,8 @@ struct TextOutput::File {
 TextOutput::TextOutput(const std::string& path, bool overwrite, bool pack)
     : path_(path), overwrite_(overwrite) {
     check(path, overwrite);
-    remove_left_ones(path + ".new-");
-    file_ = std::make_unique<File>(fmt::format("{}.new-{}", path, ::getpid()), pack);
+    remove_left_ones(path, "new");
+    file_ = std::make_unique<File>(unfinished_name(path, "new"), pack);
 }
 
 TextOutput::~TextOutput() = default;

@@ -35,8 +35,8 @@ class WorkFolder {
         std::error_code ignored;
         const std::string target =
             fs::exists(output, ignored) ? fs::canonical(output, ignored).string() : output;
-        remove_left_ones(target + ".import-");
-        path_ = fmt::format("{}.import-{}", target, ::getpid());
+        remove_left_ones(target, "import");
+        path_ = unfinished_name(target, "import");
         if (::mkdir(path_.c_str(), S_IRWXU) != 0) {
             const int reason = errno;
             throw StoreError(

@@ -26,10 +26,9 @@ namespace {
 
 constexpr std::int64_t kMachine = std::int64_t{1} << 48;
 
-std::string temporary_name(const std::string& path) {
+std::string final_name(const std::string& path) {
     std::error_code ignored;
-    const std::string target = fs::exists(path, ignored) ? fs::canonical(path, ignored).string() : path;
-    return fmt::format("{}.part-{}", target, ::getpid());
+    return fs::exists(path, ignored) ? fs::canonical(path, ignored).string() : path;
 }
 
 // What create_database() says of this machine is not the run's.
@@ -59,8 +58,9 @@ void synchronize(const std::string& path) {
 OutputFile::OutputFile(const std::string& path, bool overwrite, std::int64_t utc_ns, std::int64_t system_ns)
     : path_(path), overwrite_(overwrite) {
     DatabaseWriter::check_output(path, overwrite);
-    temporary_ = temporary_name(path);
-    remove_litter(temporary_.substr(0, temporary_.rfind(".part-")));
+    const std::string target = final_name(path);
+    temporary_ = unfinished_name(target, "part");
+    remove_litter(target);
     create_database(
         {.path = temporary_, .overwrite = true, .start_utc_ns = utc_ns, .start_system_ns = system_ns});
     // Nobody knows the file yet, so nothing is lost with it.

@@ -115,7 +115,7 @@ std::string create_database(const WriterOptions& options) {
     std::string target = exists ? fs::canonical(options.path).string() : options.path;
 
     remove_litter(target);
-    TemporaryFile file(fmt::format("{}.new-{}", target, ::getpid()));
+    TemporaryFile file(unfinished_name(target, "new"));
     {
         Database database = create_schema(file.path(), 16384);
         database.execute("BEGIN");

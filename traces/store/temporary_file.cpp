@@ -93,21 +93,40 @@ bool is_quiet(const fs::path& path) {
     return !error && fs::file_time_type::clock::now() - latest > kQuiet;
 }
 
+std::string marker(std::string_view kind) {
+    return fmt::format(".shardscope-{}-", kind);
+}
+
+// The process that an unfinished name ends with; 0: it is no such name.
+int process_of(std::string_view number) {
+    int process = 0;
+    const auto [stop, fault] = std::from_chars(number.data(), number.data() + number.size(), process);
+    const auto rest = number.substr(static_cast<std::size_t>(stop - number.data()));
+    const bool whole = fault == std::errc() && (rest.empty() || rest == kFinalizing);
+    return whole && number.front() != '0' ? process : 0;
+}
+
+bool is_ours(const fs::path& path) {
+    struct stat facts {};
+    return ::lstat(path.c_str(), &facts) == 0 && facts.st_uid == ::geteuid();
+}
+
 }  // namespace
 
-void remove_left_ones(const std::string& prefix) {
-    const fs::path whole(prefix);
+std::string unfinished_name(const std::string& target, std::string_view kind) {
+    return fmt::format("{}{}{}", target, marker(kind), ::getpid());
+}
+
+void remove_left_ones(const std::string& target, std::string_view kind) {
+    const fs::path whole(target + marker(kind));
     const std::string begin = whole.filename().string();
     std::error_code error;
     for (fs::directory_iterator each(whole.has_parent_path() ? whole.parent_path() : ".", error), end;
          !error && each != end; each.increment(error)) {
         const std::string name = each->path().filename().string();
         if (name.size() <= begin.size() || !name.starts_with(begin)) continue;
-        const char* digits = name.c_str() + begin.size();
-        int process = 0;
-        const auto [stop, fault] = std::from_chars(digits, name.c_str() + name.size(), process);
-        const std::string_view rest = stop;
-        if (fault != std::errc() || (!rest.empty() && rest != kFinalizing) || process <= 0) continue;
+        const int process = process_of(std::string_view(name).substr(begin.size()));
+        if (process <= 0 || !is_ours(each->path())) continue;
         if (::kill(process, 0) == 0 || errno != ESRCH || !is_quiet(each->path())) continue;
         std::error_code ignored;
         fs::remove_all(each->path(), ignored);
@@ -116,7 +135,7 @@ void remove_left_ones(const std::string& prefix) {
 }
 
 void remove_litter(const std::string& target) {
-    for (const char* kind : {".new-", ".part-"}) remove_left_ones(target + kind);
+    for (const char* kind : {"new", "part"}) remove_left_ones(target, kind);
     const std::string unfinished = target + std::string(kFinalizing);
     if (process_that_uses(unfinished) != 0) return;
     remove_side_files(unfinished);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace shardscope::traces {
 
@@ -26,9 +27,12 @@ class TemporaryFile {
 // it fails (StoreError) they stay.
 void rename_database(const std::string& from, const std::string& target, bool replace);
 
-// Removes the files and folders `prefix` + number of a process that is gone, also followed by ".finalizing":
-// killed while it wrote, it left them.
-void remove_left_ones(const std::string& prefix);
+// What this process writes before it takes the name `target`: "run.sqlite.shardscope-new-4711", a name that
+// nobody else gives a file. `kind`: "new" of what is created, "part" of what is merged, "import" of a folder.
+std::string unfinished_name(const std::string& target, std::string_view kind);
+// Removes those of this user's processes that are gone, also followed by ".finalizing": killed while they
+// wrote, they left them.
+void remove_left_ones(const std::string& target, std::string_view kind);
 // Removes what those left beside `target` who were killed while they made or finished it.
 void remove_litter(const std::string& target);
 
