@@ -1,4 +1,6 @@
 // A simulated run's trace, read as any other: whole, with the run's own figures in every analysis.
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,8 +24,8 @@ struct Simulated {
     std::unique_ptr<traces::Trace> trace;
 };
 
-Simulated simulate(const Job& job, int shown) {
-    const sim::Cluster cluster = sim::load_cluster("h100_ib");
+Simulated simulate(const Job& job, int shown, const char* name = "h100_ib") {
+    const sim::Cluster cluster = sim::load_cluster(name);
     const Program program(sim::placed_on(job, cluster));
     traces::ColumnSink sink;
     sim::SimTrace trace(sink, program, cluster, shown);
@@ -95,6 +97,19 @@ TEST(SimTrace, NamesCollectivesAndTheirEngine) {
         EXPECT_THAT(kernel, ::testing::MatchesRegex("ncclDevKernel_.*_sim"));
         EXPECT_EQ(trace.collectives.group_size[i], 8);
     }
+}
+
+// In bytes a second, of one device: docs/simulation.md, "The trace".
+TEST(SimTrace, StatesTheNominalBandwidthOfTheLinksThatTheClusterHas) {
+    const auto stated = [](const char* cluster, const char* key) {
+        return std::string(simulate(job_of(4), 1, cluster).trace->config_value(key));
+    };
+    EXPECT_DOUBLE_EQ(std::stod(stated("h100_ib", "sim.intra_bandwidth")), 3.6e11);
+    EXPECT_DOUBLE_EQ(std::stod(stated("h100_ib", "sim.inter_bandwidth")), 4.7e10);
+    EXPECT_DOUBLE_EQ(std::stod(stated("v100_pcie", "sim.inter_bandwidth")), 1.15e10 / 4);  // shared by four
+    EXPECT_DOUBLE_EQ(std::stod(stated("h200_nvlink", "sim.intra_bandwidth")), 3.6e11);
+    EXPECT_EQ(stated("h200_nvlink", "sim.inter_bandwidth"), "");  // one node: not known, and not 0
+    EXPECT_EQ(stated("laptop", "sim.intra_bandwidth"), "");       // ranks share memory
 }
 
 }  // namespace

@@ -113,11 +113,14 @@ void SimTrace::describe_ranks() {
     sink_.add(traces::RunInfoRow{"sim.devices_of_a_node", std::to_string(cluster_.devices)});
     sink_.add(traces::RunInfoRow{"sim.nodes", std::to_string(cluster_.node_of(mesh_.ranks - 1) + 1)});
     if (cluster_.device.type == DeviceType::gpu) {
-        // What a device's links should carry, whatever sim.slow_link leaves of it.
+        // What a device's links should carry, whatever sim.slow_link leaves of it; a link that the cluster
+        // does not have is not stated.
+        const auto state = [&](const char* key, double bandwidth) {
+            if (bandwidth > 0) sink_.add(traces::RunInfoRow{key, fmt::format("{}", bandwidth)});
+        };
         const double sharers = cluster_.inter.shared ? std::max(cluster_.devices, 1) : 1;
-        sink_.add(traces::RunInfoRow{"sim.intra_bandwidth", fmt::format("{}", cluster_.intra.bandwidth)});
-        sink_.add(
-            traces::RunInfoRow{"sim.inter_bandwidth", fmt::format("{}", cluster_.inter.bandwidth / sharers)});
+        state("sim.intra_bandwidth", cluster_.intra.bandwidth);
+        state("sim.inter_bandwidth", cluster_.inter.bandwidth / sharers);
     }
     sink_.add(traces::RunInfoRow{"sim.ranks_shown", std::to_string(shown_.size())});
     sink_.commit();
