@@ -216,11 +216,75 @@ TEST_F(GlooJob, ListsTheCollectivesOfItsHostThreads) {
 }
 
 TEST_F(GlooJob, HasNoZeroesOfADevice) {
-    for (const char* verb : {"overlap", "temporal", "idle", "kernels", "units", "distributed"}) {
+    for (const char* verb : {"overlap", "temporal", "idle", "kernels", "units"}) {
         EXPECT_THAT(text_of({verb, job_}), HasSubstr("Nothing is recorded on a device")) << verb;
         EXPECT_TRUE(json_of({verb, job_})["ranks"].empty()) << verb;
         EXPECT_EQ(tool({verb, job_, "--format", "csv"}).status, 0) << verb;
     }
+}
+
+// What the ranks do together is known without a device, but for what compute hides of it.
+TEST_F(GlooJob, IsDistributedByTheTimesOfItsHostThreads) {
+    const json report = json_of({"distributed", job_});
+    ASSERT_EQ(report["ranks"].size(), 2U) << report;
+    const json& first = report["ranks"][0];
+    EXPECT_EQ(first["on"], "host");
+    for (const char* unknown :
+         {"computation_us", "overlapped_us", "exposed_communication_us", "other_us", "overlap_percent"}) {
+        EXPECT_TRUE(first[unknown].is_null()) << unknown;
+    }
+    EXPECT_EQ(first["collectives"], 2);
+    EXPECT_EQ(first["bytes"], 10000);            // 2,000 and 500 floats
+    EXPECT_DOUBLE_EQ(first["us"], 450);          // 400 + 50
+    EXPECT_DOUBLE_EQ(first["waiting_us"], 100);  // for rank 1's gather of 300
+    EXPECT_DOUBLE_EQ(report["ranks"][1]["waiting_us"], 0);
+    EXPECT_EQ(report["collectives"], 2);  // each once, whatever the ranks
+    ASSERT_EQ(report["traffic"].size(), 2U);
+    for (const json& traffic : report["traffic"]) {
+        EXPECT_EQ(traffic["on"], "host");
+        EXPECT_TRUE(traffic["group_size"].is_null());
+        EXPECT_TRUE(traffic["busbw_gbps"].is_null());
+        EXPECT_EQ(traffic["parts"], 2);
+        EXPECT_GT(traffic["algbw_gbps"], 0);
+    }
+    ASSERT_EQ(report["slowest"].size(), 1U);
+    EXPECT_EQ(report["slowest"][0]["name"], "all_gather");
+    EXPECT_DOUBLE_EQ(report["slowest"][0]["waiting_us"], 100);
+    EXPECT_EQ(report["slowest"][0]["last_rank"], 1);
+    EXPECT_TRUE(report["hosts"]["skew"]["collectives"].is_null());
+
+    const std::string text = text_of({"distributed", job_});
+    EXPECT_THAT(text, HasSubstr("Gloo carried these collectives out on host threads"));
+    EXPECT_THAT(text, HasSubstr("all_gather"));
+    EXPECT_THAT(text, Not(HasSubstr("NCCL")));
+    const std::string row = text.substr(text.find("\n   0 "), 60);
+    EXPECT_THAT(row, ::testing::ContainsRegex("-  +-  +-  +-")) << text;
+    // Of one rank its own parts count, beside counterparts on the other.
+    const json one = json_of({"distributed", job_, "--rank", "1"});
+    ASSERT_EQ(one["ranks"].size(), 1U);
+    EXPECT_EQ(one["traffic"][0]["parts"], 1);
+}
+
+TEST_F(GlooJob, IsAdvisedInItsOwnBackendsWords) {
+    const json report = json_of({"advice", job_});
+    ASSERT_EQ(report["findings"].size(), 1U) << report;
+    const json& finding = report["findings"][0];
+    EXPECT_EQ(finding["id"], "host-communication");
+    // Of the step of 1,000 us rank 0 spends 450 in Gloo and rank 1 350; rank 0 waits for 100 of them.
+    EXPECT_EQ(
+        finding["what"],
+        "Gloo communicates on host threads for 400.0 us of each step (40.0 %), in 2 collectives of 9.8 KB "
+        "together. 50.0 us of it a rank waits for others in the mean. Rank 1 waits least: the others wait "
+        "for it.");
+    EXPECT_EQ(finding["weight"], "notable");
+    EXPECT_TRUE(finding["gain_us"].is_null());
+    EXPECT_THAT(finding["expected"].get<std::string>(), HasSubstr("Cannot be said, because"));
+    ASSERT_EQ(report["notes"].size(), 2U) << report;
+    EXPECT_EQ(report["notes"][0],
+              "What the time went to cannot be said, because the trace has no device work.");
+    EXPECT_THAT(report["notes"][1].get<std::string>(),
+                HasSubstr("What compute hides of Gloo's communication"));
+    EXPECT_THAT(text_of({"advice", job_}), Not(HasSubstr("NCCL")));
 }
 
 TEST_F(GlooJob, IsSummedUpWithoutTimesOfADevice) {

@@ -26,7 +26,7 @@ FindingWeight weight_of(const AdviceFacts& facts, const AdviceRule& rule, const 
     const RankMemory* rank = facts.highest_peak();
     for (const AdviceFigure& figure : finding.figures) {
         if (!finding.gain_us && figure.unit == "us/step" &&
-            facts.percent_of_step(figure.value) >= kNotablePercent) {
+            facts.percent_of_any_step(figure.value) >= kNotablePercent) {
             return FindingWeight::notable;
         }
         if (figure.unit == "bytes" && figure.name != "peak" && rank != nullptr &&

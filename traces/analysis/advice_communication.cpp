@@ -15,6 +15,8 @@ using Findings = std::vector<Finding>;
 
 // A rule fires beyond these shares of a step.
 constexpr double kExposedPercent = 10, kLimiterPercent = 5, kLatePercent = 5, kWorthPercent = 0.5;
+constexpr double kHostCommunicationPercent = 10;
+constexpr double kUnevenWaiting = 0.5;    // of the longest wait, between it and the shortest
 constexpr double kNeverHidden = 0.95;     // of a gather's time, exposed
 constexpr double kPrefetchExposed = 0.1;  // of the backward gathers' time, exposed
 constexpr int kBuckets = 8;               // into which one late reduction is cut
@@ -76,11 +78,16 @@ void slow_link(const AdviceFacts& f, Findings& found) {
         links.by_groups ? "the same ones of other groups" : "the links' nominal bandwidth lets expect");
     finding.figures = {{"slower", links.times, "x"},
                        {"transfer", f.per_step_us(links.transfer_ns), "us/step"}};
-    finding.change =
-        "Measure that link alone (nccl-tests), look at its adapter's errors and speed, and take the host out "
-        "of the job if it stays.";
-    finding.pytorch =
-        "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=NET  # which adapters are used, and how fast they are";
+    const bool nccl = f.backend() == "NCCL";
+    finding.change = fmt::format(
+        "Measure that link alone{}, look at its adapter's errors and speed, and take the host out of the job "
+        "if "
+        "it stays.",
+        nccl ? " (nccl-tests)" : "");
+    if (nccl) {
+        finding.pytorch =
+            "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=NET  # which adapters are used, and how fast they are";
+    }
     f.predict(finding, change, "Were that link as fast as the others,");
     if (f.percent_of_step(finding.gain_us.value_or(0)) < kWorthPercent) return;
     found.push_back(std::move(finding));
@@ -273,8 +280,44 @@ void late_reduction(const AdviceFacts& f, Findings& found) {
     found.push_back(std::move(finding));
 }
 
+// --- on host threads ---------------------------------------------------------------------------------------
+
+void host_threads_communicate(const AdviceFacts& f, Findings& found) {
+    const HostCommunication& c = f.on_host;
+    const double share = f.percent_of_any_step(c.us);
+    if (c.library.empty() || share <= kHostCommunicationPercent) return;
+    Finding finding;
+    finding.what = fmt::format("{} communicates on host threads for {} of {} ({}), in {:.3g} collectives",
+                               c.library, us_text(c.us), f.each_step(), percent_text(share), c.count);
+    if (c.bytes > 0) finding.what += fmt::format(" of {} together", bytes_text(c.bytes));
+    finding.what += ".";
+    finding.figures = {{"host_communication", c.us, "us/step"},
+                       {"share_of_step", share, "%"},
+                       {"collectives", c.count, "times/step"}};
+    if (c.bytes > 0) finding.figures.push_back({"bytes", static_cast<double>(c.bytes), "bytes/step"});
+    if (c.waiting_us > 0) {
+        finding.what += fmt::format(" {} of it a rank waits for others in the mean.", us_text(c.waiting_us));
+        finding.figures.push_back({"waiting", c.waiting_us, "us/step"});
+    }
+    if (c.waited_for >= 0 && c.most_waiting_us - c.least_waiting_us >= kUnevenWaiting * c.most_waiting_us) {
+        finding.what += fmt::format(" Rank {} waits least: the others wait for it.", c.waited_for);
+        finding.figures.push_back({"last_rank", static_cast<double>(c.waited_for), ""});
+    }
+    finding.change =
+        "Reduce less often (accumulate gradients over several batches), in smaller types, and leave cores to "
+        "the threads that communicate.";
+    finding.pytorch =
+        "with model.no_sync(): loss.backward()  # all batches but the last; fully_shard: "
+        "model.set_requires_gradient_sync(False)";
+    finding.expected =
+        "Cannot be said, because host threads carry the collectives out, and a replay moves work "
+        "of devices.";
+    found.push_back(std::move(finding));
+}
+
 constexpr AdviceRule kRules[] = {
     {"exposed-communication", "Communication is exposed", exposed_communication},
+    {"host-communication", "Host threads communicate", host_threads_communicate},
     {"slow-link", "A link is slow", slow_link},
     {"prefetch-off", "Backward prefetching is off", prefetch_off},
     {"prefetch-miss", "A gather is never overlapped", gather_never_hidden},

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include "traces/analysis/advice_links.h"
+#include "traces/analysis/host_collectives.h"
+#include "traces/analysis/matching.h"
 #include "traces/analysis/step_windows.h"
 #include "traces/store/trace.h"
 
@@ -76,6 +78,53 @@ void add_transfers(AdviceFacts& f) {
     f.exposed = {f.per_step_us(all), f.per_step_us(gathered), f.per_step_us(reduced)};
 }
 
+HostCommunication communication_on_host(const Trace& trace, const TraceSteps& steps,
+                                        const Selection& selection) {
+    struct Sums {
+        IntervalSet time;  // grows in order of start
+        std::int64_t waiting = 0, count = 0, bytes = 0;
+    };
+    std::vector<Sums> sums(trace.ranks.size());
+    HostCommunication found;
+    bool matched = true;
+    for (const auto& [c, in_step] :
+         selected_host_collectives(trace, steps, match_communications(trace), selection)) {
+        if (!in_step) continue;
+        const StringId name = trace.ranges.name[static_cast<std::size_t>(c.range)];
+        if (found.library.empty()) found.library = host_library(trace.strings[name]);
+        Sums& own = sums[c.rank];
+        append_merged(own.time, {c.start, c.end});
+        own.waiting += c.end - c.start - c.transfer_ns;
+        ++own.count;
+        own.bytes += c.bytes;
+        matched = matched && !c.unmatched;
+    }
+    double ranks = 0, bytes = 0;
+    for (const int r : selected_ranks(trace, selection)) {
+        const auto at = static_cast<std::size_t>(r);
+        const auto kept = static_cast<double>(selected_windows(steps.ranks[at], selection).size());
+        if (sums[at].count == 0 || kept == 0) continue;
+        const double waiting = static_cast<double>(sums[at].waiting) * 1e-3 / kept;
+        found.us += static_cast<double>(length(sums[at].time)) * 1e-3 / kept;
+        found.waiting_us += waiting;
+        found.count += static_cast<double>(sums[at].count) / kept;
+        bytes += static_cast<double>(sums[at].bytes) / kept;
+        if (ranks == 0 || waiting < found.least_waiting_us) {
+            found.least_waiting_us = waiting;
+            found.waited_for = trace.ranks[at].number;
+        }
+        found.most_waiting_us = std::max(found.most_waiting_us, waiting);
+        ++ranks;
+    }
+    if (ranks == 0) return {};
+    found.us /= ranks;
+    found.waiting_us /= ranks;
+    found.count /= ranks;
+    found.bytes = static_cast<std::int64_t>(bytes / ranks);
+    if (ranks < 2 || !matched || found.most_waiting_us <= found.least_waiting_us) found.waited_for = -1;
+    return found;
+}
+
 }  // namespace
 
 AdviceFacts::AdviceFacts(const Trace& t, const Selection& s)
@@ -85,21 +134,34 @@ AdviceFacts::AdviceFacts(const Trace& t, const Selection& s)
       units(units_report(t, s)),
       idle(idle_report(t, s)),
       kernels(kernels_report(t, s)),
-      memory(memory_report(t, s)),
+      memory(memory_report(t, s, space_in_use(t))),
       path(critical_path(t, s)),
       replay(t, s),
       unit_ranges(find_units(t)) {
-    if (trace.device.size() == 0) return;  // nothing can be said of what the device did in a step
-    double ranks = 0;
+    on_host = communication_on_host(trace, replay.sources().steps, selection);
+    double ranks = 0, sum = 0;
     for (const RankSummary& rank : summary.ranks) {
         if (rank.steps.empty()) continue;
-        step_us += rank.average_step_us;
+        sum += rank.average_step_us;
         ++ranks;
     }
-    if (ranks > 0) step_us /= ranks;
+    const double mean = ranks > 0 ? sum / ranks : 0;
+    if (trace.device.size() == 0) {  // nothing can be said of what the device did in a step
+        host_step_us = mean;
+        return;
+    }
+    step_us = mean;
     device_work = std::any_of(idle.ranks.begin(), idle.ranks.end(),
                               [](const RankIdle& rank) { return rank.device.busy > 0; });
     add_transfers(*this);
+}
+
+std::string_view AdviceFacts::backend() const {
+    if (!on_host.library.empty()) return on_host.library;
+    const std::string_view told = config("distributed.backend");
+    if (told.find("nccl") != std::string_view::npos || told.empty()) return "NCCL";
+    if (told.find("gloo") != std::string_view::npos) return "Gloo";
+    return told.find("mpi") != std::string_view::npos ? "MPI" : told;
 }
 
 const RankMemory* AdviceFacts::highest_peak() const {
@@ -207,6 +269,13 @@ std::vector<std::string> what_cannot_be_said(const AdviceFacts& f) {
     std::vector<std::string> notes;
     if (!f.device_work && !f.trace.ranks.empty()) {
         notes.emplace_back("What the time went to cannot be said, because the trace has no device work.");
+    }
+    if (!f.on_host.library.empty()) {
+        notes.push_back(fmt::format(
+            "What compute hides of {0}'s communication and what a change would gain cannot be said, because "
+            "{0} works on host threads{1}.",
+            f.on_host.library,
+            f.device_work ? "" : ", and the trace has no device work that a replay could move"));
     }
     std::set<std::string_view> hosts;
     for (const Rank& rank : f.trace.ranks) hosts.insert(rank.host);

@@ -27,6 +27,18 @@ struct ExposedTransfers {
     double all_us = 0, gathers_us = 0, reductions_us = 0;
 };
 
+// Collectives that host threads carry out (host_collectives.h), of ranks on whose devices nothing
+// communicated.
+struct HostCommunication {
+    std::string library;     // "Gloo", "MPI"; empty: there are none
+    double us = 0;           // a step of one rank: the union of their time
+    double waiting_us = 0;   // a step of one rank: durations beyond the shortest among the ranks
+    double count = 0;        // a step of one rank
+    std::int64_t bytes = 0;  // a step of one rank, of those whose bytes are known; 0: of none
+    int waited_for = -1;     // the number of the rank that waits least; -1: not known, or all wait alike
+    double least_waiting_us = 0, most_waiting_us = 0;  // a step, of the ranks that wait least and most
+};
+
 struct AdviceFacts {
     AdviceFacts(const Trace& trace, const Selection& selection);
 
@@ -47,8 +59,13 @@ struct AdviceFacts {
     // device work (a memory snapshot): then no rule about the time of a step finds evidence.
     double step_us = 0;
     bool device_work = false;  // false: a memory snapshot, a run of the host alone
+    double host_step_us = 0;   // the same mean where nothing ran on a device; 0: no steps, or step_us says it
+    HostCommunication on_host;
 
     std::string_view config(std::string_view key) const { return trace.config_value(key); }
+    // Who communicates, as people write it: "Gloo" where host threads do, else what the run says of its
+    // backend, else "NCCL".
+    std::string_view backend() const;
     bool ours() const { return !config("parallel.mode").empty(); }  // the run of a job file
     // " a step", "each step"; of a trace without steps "in the whole trace", "the whole trace".
     std::string_view a_step() const { return trace.steps.empty() ? " in the whole trace" : " a step"; }
@@ -63,6 +80,11 @@ struct AdviceFacts {
     // Nanoseconds summed over all kept steps of all ranks, as us per step of one rank.
     double per_step_us(std::int64_t ns) const;
     double percent_of_step(double us) const { return step_us > 0 ? 100 * us / step_us : 0; }
+    // The same of a step that nothing on a device tells of.
+    double percent_of_any_step(double us) const {
+        const double step = step_us > 0 ? step_us : host_step_us;
+        return step > 0 ? 100 * us / step : 0;
+    }
     // Of the job's critical path, or of the one rank's.
     double on_path_us(PathKind kind) const;
 

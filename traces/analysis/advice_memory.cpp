@@ -111,6 +111,7 @@ void gradient_double_buffer(const AdviceFacts& f, Findings& found) {
 }
 
 void near_the_limit(const AdviceFacts& f, Findings& found) {
+    if (f.memory.space != MemorySpace::device) return;  // how much the host has is not told
     const RankMemory* worst = nullptr;
     double share = 0;
     std::int64_t limit = 0;
@@ -171,6 +172,7 @@ void fragmented(const AdviceFacts& f, Findings& found) {
 
 // Device memory that no allocator of the trace holds: counters of the process or device beside the pool's.
 void untracked_memory(const AdviceFacts& f, Findings& found) {
+    if (f.memory.space != MemorySpace::device) return;
     const auto used = f.trace.strings.find("memory_used_bytes");
     if (!used) return;
     std::map<int, double> most;
@@ -196,7 +198,9 @@ void untracked_memory(const AdviceFacts& f, Findings& found) {
         finding.change =
             "Look for further communicators, CUDA contexts and libraries with workspaces of their own.";
         finding.expected = "Cannot be said, because the trace does not tell who holds it.";
-        finding.pytorch = "NCCL_CUMEM_ENABLE=0, NCCL_NCHANNELS_PER_PEER=...; fewer dist.new_group calls";
+        finding.pytorch = f.backend() == "NCCL"
+                              ? "NCCL_CUMEM_ENABLE=0, NCCL_NCHANNELS_PER_PEER=...; fewer dist.new_group calls"
+                              : "fewer dist.new_group calls";
         found.push_back(std::move(finding));
     }
 }

@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "traces/analysis/critical_path.h"
+#include "traces/analysis/host_collectives.h"
 #include "traces/analysis/idle_details.h"
 #include "traces/analysis/intervals.h"
+#include "traces/analysis/matching.h"
 #include "traces/analysis/memory.h"
 #include "traces/analysis/step_windows.h"
 #include "traces/store/trace.h"
@@ -115,6 +117,18 @@ Place longest_load(const Trace& trace, const Selection& selection) {
     return best;
 }
 
+Place longest_host_collective(const Trace& trace, const Selection& selection) {
+    Place best;
+    std::int64_t longest = 0;
+    for (const auto& [c, in_step] :
+         selected_host_collectives(trace, find_steps(trace), match_communications(trace), selection)) {
+        if (!in_step || (selection.rank && trace.ranks[c.rank].number != *selection.rank)) continue;
+        keep_longer(best, longest, c.end - c.start,
+                    {c.rank, c.start, c.end, -1, c.range, "the longest collective of a host thread"});
+    }
+    return best;
+}
+
 Place emptiest_kernel(const Trace& trace, const Selection& selection) {
     constexpr float kLowOccupancyPercent = 25;
     const DeviceEvents& device = trace.device;
@@ -134,7 +148,7 @@ Place emptiest_kernel(const Trace& trace, const Selection& selection) {
 
 // A hundredth of the trace around the instant.
 Place highest_peak(const Trace& trace, const Selection& selection) {
-    const MemoryReport report = memory_report(trace, selection);
+    const MemoryReport report = memory_report(trace, selection, space_in_use(trace));
     Place best;
     std::int64_t most = 0;
     const std::int64_t air = std::max<std::int64_t>((trace.last_ns - trace.first_ns) / 200, 500);
@@ -167,6 +181,7 @@ std::optional<AdvicePlace> advice_place(const Trace& trace, const Selection& sel
         return longest_piece(trace, selection, PathKind::waiting, "the longest wait for another rank");
     if (rule == "copies-on-path")
         return longest_piece(trace, selection, PathKind::memcpy, "the longest copy on the critical path");
+    if (rule == "host-communication") return longest_host_collective(trace, selection);
     if (rule == "data-loader") return longest_load(trace, selection);
     if (rule == "host-bound")
         return longest_gap(trace, selection, GapKind::host_wait, "the longest wait for the host");

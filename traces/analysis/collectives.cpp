@@ -43,24 +43,9 @@ void add(const Trace& trace, const Communication& part, const CollectiveMatch& m
 }
 
 // Of the ranks that have none on a device.
-void add_host_collectives(const Trace& trace, const TraceSteps& steps, const Selection& selection,
-                          std::vector<OperationSums>& sums, std::vector<std::int64_t>& unmatched) {
-    const auto communicated = [](const OperationSums& of_rank) {
-        return std::any_of(of_rank.begin(), of_rank.end(), [](const Sums& s) { return s.stats.count > 0; });
-    };
-    std::vector<bool> on_host(sums.size());
-    for (std::size_t r = 0; r < sums.size(); ++r) {
-        on_host[r] = !communicated(sums[r]);
-    }
-    const Interval time = selected_time(selection);
-    for (const HostCollective& c : host_collectives(trace)) {
-        if (!on_host[c.rank] || c.start < time.start || c.start >= time.end) continue;
-        const int step = steps.ranks[c.rank].step_at(c.start);
-        const bool in_step = step >= 0 && step < steps.ranks[c.rank].kept();
-        const bool by_step = selection.first_step || selection.last_step;
-        if (by_step && (!in_step || !selection.has_step(
-                                        steps.ranks[c.rank].steps[static_cast<std::size_t>(step)].number)))
-            continue;
+void add_host_collectives(const std::vector<SelectedHostCollective>& all, std::vector<OperationSums>& sums,
+                          std::vector<std::int64_t>& unmatched) {
+    for (const auto& [c, in_step] : all) {
         Sums& operation = sums[c.rank][static_cast<std::size_t>(c.operation)];
         operation.stats.on_host = true;
         ++operation.stats.count;
@@ -173,7 +158,7 @@ CollectivesReport collectives_report(const Trace& trace, const Selection& select
         append_merged(operation.when, {device.start[i], device.end[i]});
     }
 
-    add_host_collectives(trace, steps, selection, sums, unmatched);
+    add_host_collectives(selected_host_collectives(trace, steps, all, selection), sums, unmatched);
 
     const std::vector<KindUnions> unions = device_unions(trace);
     CollectivesReport report;

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "traces/analysis/collectives.h"
+#include "traces/analysis/host_collectives.h"
 #include "traces/analysis/matching.h"
 #include "traces/analysis/step_windows.h"
 #include "traces/store/trace.h"
@@ -35,11 +36,15 @@ class Analysis {
           steps_(find_steps(trace)),
           selected_(selected_events(trace, steps_, selection)),
           all_(match_communications(trace)),
-          hosts_(trace) {}
+          hosts_(trace),
+          has_device_(trace.ranks.size()) {
+        for (const std::uint16_t rank : trace.device.rank) has_device_[rank] = true;
+    }
 
     DistributedReport report() {
         add_ranks();
         for (const CollectiveMatch& match : all_.matches) add(match);
+        add_host_collectives();
         for (auto& [key, sums] : traffic_) {
             sums.traffic.algbw_gbps = gbps_or_unknown(sums.timed_bytes, sums.timed_ns);
             sums.traffic.busbw_gbps = gbps_or_unknown(sums.timed_bus_bytes, sums.timed_ns);
@@ -69,6 +74,7 @@ class Analysis {
                 rank.parts = o.sum;
                 rank.steps = static_cast<std::int64_t>(o.steps.size());
             }
+            rank.device_known = has_device_[static_cast<std::size_t>(r)];
             rank_place_[static_cast<std::size_t>(r)] = static_cast<int>(report_.ranks.size());
             report_.ranks.push_back(std::move(rank));
         }
@@ -89,7 +95,7 @@ class Analysis {
             group_size = trace_.collectives.group_size[row];
         }
         const int kind = size_class(bytes);
-        Sums& sums = traffic_[{first.row < 0, group, first.operation, kind}];
+        Sums& sums = traffic_[{false, first.row < 0, group, first.operation, kind}];
         Traffic& traffic = sums.traffic;
         traffic.operation = first.operation;
         traffic.group = group;
@@ -142,6 +148,83 @@ class Analysis {
         rank.transfer_ns += match.transfer_ns;
     }
 
+    // What host threads carried out, counterparts together. Their ranges tell no group.
+    void add_host_collectives() {
+        std::map<std::int32_t, std::vector<SelectedHostCollective>> matches;
+        for (const SelectedHostCollective& part :
+             selected_host_collectives(trace_, steps_, all_, selection_)) {
+            matches[part.collective.match].push_back(part);
+            tell_library(part.collective);
+        }
+        for (const auto& [number, parts] : matches) add(parts);
+    }
+
+    void tell_library(const HostCollective& part) {
+        const std::string_view name =
+            trace_.strings[trace_.ranges.name[static_cast<std::size_t>(part.range)]];
+        const std::string_view library = host_library(name);
+        std::string& all = report_.host_libraries;
+        if (all.find(library) != std::string::npos) return;
+        if (!all.empty()) all += " and ";
+        all += library;
+    }
+
+    void add(const std::vector<SelectedHostCollective>& parts) {
+        if (std::none_of(parts.begin(), parts.end(),
+                         [this](const auto& p) { return rank_place_[p.collective.rank] >= 0; }))
+            return;
+        const HostCollective& first = parts.front().collective;
+        std::int64_t bytes = 0;
+        for (const auto& part : parts) bytes = std::max(bytes, part.collective.bytes);
+        const int kind = size_class(bytes);
+        Sums& sums = traffic_[{true, false, -1, first.operation, kind}];
+        Traffic& traffic = sums.traffic;
+        traffic.operation = first.operation;
+        traffic.group = -1;
+        traffic.size_class = kind;
+        traffic.on_host = true;
+        ++traffic.count;
+        traffic.bytes += bytes;
+        traffic.transfer_ns += first.transfer_ns;
+        if (bytes > 0) {
+            sums.timed_ns += first.transfer_ns;
+            sums.timed_bytes += static_cast<double>(bytes);
+            sums.timed_bus_bytes += static_cast<double>(bytes) * bus_factor(first.operation, 0);
+        }
+        ++report_.collectives;
+        SlowCollective slow{.operation = first.operation,
+                            .group = -1,
+                            .bytes = bytes,
+                            .start_ns = first.start,
+                            .transfer_ns = first.transfer_ns,
+                            .on_host = true};
+        for (const auto& part : parts) add_part(part, traffic, slow);
+        if (slow.ranks > 1 && slow.waiting_ns > 0) remember(slow);
+    }
+
+    void add_part(const SelectedHostCollective& part, Traffic& traffic, SlowCollective& slow) {
+        const HostCollective& c = part.collective;
+        const std::int64_t ns = c.end - c.start, waiting = ns - c.transfer_ns;
+        slow.start_ns = std::min(slow.start_ns, c.start);
+        ++slow.ranks;
+        slow.longest_ns = std::max(slow.longest_ns, ns);
+        slow.waiting_ns += waiting;
+        if (waiting == 0 && slow.last_rank < 0) slow.last_rank = trace_.ranks[c.rank].number;
+        const int place = rank_place_[c.rank];
+        if (place < 0) return;
+        ++traffic.parts;
+        traffic.waiting_ns += waiting;
+        traffic.unmatched += c.unmatched;
+        report_.unmatched += c.unmatched;
+        RankTraffic& rank = report_.ranks[static_cast<std::size_t>(place)];
+        rank.on_host = true;
+        if (!part.in_step) return;
+        ++rank.collectives;
+        rank.bytes += c.bytes;
+        rank.ns += ns;
+        rank.transfer_ns += c.transfer_ns;
+    }
+
     // Keeps a few times as many as are told, so that each costs little.
     void remember(const SlowCollective& slow) {
         report_.slowest.push_back(slow);
@@ -159,8 +242,9 @@ class Analysis {
     const std::vector<bool> selected_;
     const Communications all_;
     HostsAnalysis hosts_;
+    std::vector<bool> has_device_;  // by rank index
     std::vector<int> rank_place_;
-    std::map<std::tuple<bool, std::int64_t, Operation, int>, Sums> traffic_;
+    std::map<std::tuple<bool, bool, std::int64_t, Operation, int>, Sums> traffic_;
     DistributedReport report_;
 };
 
@@ -180,7 +264,7 @@ RankSkew rank_skew(const DistributedReport& report) {
         const double compute = static_cast<double>(rank.parts.computation + rank.parts.overlapped) / steps;
         const double wait = static_cast<double>(rank.ns - rank.transfer_ns) * 1e-3 / steps;
         sum += compute;
-        if (compute > most) {
+        if (rank.device_known && compute > most) {
             most = compute;
             skew.slowest_rank = rank.rank;
         }

@@ -27,6 +27,10 @@ struct RankTraffic {
     std::string host;        // "" unknown
     std::int64_t steps = 0;  // kept
     OverlapParts parts;      // summed over the kept steps' windows
+    // false: nothing is recorded on its device, and `parts` are not known.
+    bool device_known = true;
+    // Host threads carried its collectives out (host_collectives.h): what compute hides of them is not known.
+    bool on_host = false;
     std::int64_t collectives = 0, bytes = 0;
     std::int64_t ns = 0, transfer_ns = 0;  // ns - transfer_ns: waiting for other ranks
 };
@@ -41,8 +45,9 @@ struct Traffic {
     std::int64_t count = 0, bytes = 0;
     std::int64_t transfer_ns = 0;  // sum of the shortest durations
     std::int64_t waiting_ns = 0;   // sum over ranks of duration - transfer
-    std::int64_t parts = 0;        // of ranks, with a device event: what `waiting_ns` is a sum of
+    std::int64_t parts = 0;        // of ranks, with a time: what `waiting_ns` is a sum of
     std::int64_t unmatched = 0;    // parts without counterpart
+    bool on_host = false;          // carried out by host threads: the times are theirs
     double algbw_gbps = 0, busbw_gbps = 0;
 };
 
@@ -54,6 +59,7 @@ struct SlowCollective {
     std::int64_t start_ns = 0;  // of the first rank, as that rank's clock says
     std::int64_t transfer_ns = 0, longest_ns = 0, waiting_ns = 0;
     int last_rank = -1;  // whose duration is the shortest; its number
+    bool on_host = false;
 };
 
 struct DistributedReport {
@@ -64,8 +70,9 @@ struct DistributedReport {
     std::int64_t collectives = 0;         // matched ones, counted once
     std::int64_t unmatched = 0;           // parts without a counterpart on another rank
     std::int64_t without_metadata = 0;    // parts that only a kernel tells of: matched by order
-    HostsReport hosts;
-    StopReport stopped;  // of the whole trace, whatever is selected
+    std::string host_libraries;           // that carried collectives out on host threads: "Gloo"; "" none
+    HostsReport hosts;                    // of what ran on devices
+    StopReport stopped;                   // of the whole trace, whatever is selected
 };
 inline constexpr std::size_t kMostSlow = 100;
 

@@ -17,7 +17,7 @@ namespace {
 enum class Role : std::int8_t { unread = -1, none, carries_out, asks };
 
 Role role_of(std::string_view name) {
-    if (name.starts_with("gloo:") || name.starts_with("mpi:")) return Role::carries_out;
+    if (!host_library(name).empty()) return Role::carries_out;
     return name.starts_with("c10d::") ? Role::asks : Role::none;
 }
 
@@ -28,28 +28,48 @@ bool gathers(Operation operation) {
     return operation == Operation::all_gather || operation == Operation::gather;
 }
 
-// Ranks' counterparts by order, where all ranks that have the operation have as many.
+bool point_to_point(Operation operation) {
+    return operation == Operation::send || operation == Operation::recv;
+}
+
+// Ranks' counterparts by order, where all ranks that have the operation have as many. The counterpart of a
+// send or receive is of another operation: each is for itself, and all of its time is transfer.
 void match_by_order(const Rows& rows, std::vector<HostCollective>& all) {
+    std::int32_t matches = 0;
     for (int o = 0; o < kOperations; ++o) {
         std::vector<const std::vector<std::size_t>*> of_ranks;
         for (const auto& [key, own] : rows) {
             if (key.second == static_cast<Operation>(o)) of_ranks.push_back(&own);
         }
-        const bool agree = std::all_of(of_ranks.begin(), of_ranks.end(), [&](const auto* own) {
+        const bool pair = point_to_point(static_cast<Operation>(o));
+        const bool agree = !pair && std::all_of(of_ranks.begin(), of_ranks.end(), [&](const auto* own) {
             return own->size() == of_ranks.front()->size();
         });
         for (std::size_t k = 0; !of_ranks.empty() && k < of_ranks.front()->size() && agree; ++k) {
             std::int64_t shortest = all[(*of_ranks.front())[k]].transfer_ns;
             for (const auto* own : of_ranks) shortest = std::min(shortest, all[(*own)[k]].transfer_ns);
-            for (const auto* own : of_ranks) all[(*own)[k]].transfer_ns = shortest;
+            for (const auto* own : of_ranks) {
+                all[(*own)[k]].transfer_ns = shortest;
+                all[(*own)[k]].match = matches;
+            }
+            ++matches;
         }
+        if (agree) continue;
         for (const auto* own : of_ranks) {
-            for (const std::size_t row : *own) all[row].unmatched = !agree;
+            for (const std::size_t row : *own) {
+                all[row].unmatched = !pair;
+                all[row].match = matches++;
+            }
         }
     }
 }
 
 }  // namespace
+
+std::string_view host_library(std::string_view range_name) {
+    if (range_name.starts_with("gloo:")) return "Gloo";
+    return range_name.starts_with("mpi:") ? "MPI" : "";
+}
 
 std::vector<HostCollective> host_collectives(const Trace& trace) {
     const HostRanges& ranges = trace.ranges;
@@ -87,6 +107,26 @@ std::vector<HostCollective> host_collectives(const Trace& trace) {
         for (std::size_t k = 0; k < buffers.size(); ++k) found[rows->second[k]].bytes = buffers[k];
     }
     match_by_order(carried_out, found);
+    return found;
+}
+
+std::vector<SelectedHostCollective> selected_host_collectives(const Trace& trace, const TraceSteps& steps,
+                                                              const Communications& on_devices,
+                                                              const Selection& selection) {
+    std::vector<bool> on_device(trace.ranks.size());
+    for (const Communication& part : on_devices.parts) on_device[part.rank] = true;
+    const Interval time = selected_time(selection);
+    const bool by_step = selection.first_step || selection.last_step;
+    std::vector<SelectedHostCollective> found;
+    for (const HostCollective& c : host_collectives(trace)) {
+        if (on_device[c.rank] || c.start < time.start || c.start >= time.end) continue;
+        const RankSteps& own = steps.ranks[c.rank];
+        const int step = own.step_at(c.start);
+        const bool in_step = step >= 0 && step < own.kept();
+        if (by_step && (!in_step || !selection.has_step(own.steps[static_cast<std::size_t>(step)].number)))
+            continue;
+        found.push_back({c, in_step});
+    }
     return found;
 }
 

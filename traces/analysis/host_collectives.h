@@ -3,8 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
+#include "traces/analysis/matching.h"
+#include "traces/analysis/selection.h"
+#include "traces/analysis/step_windows.h"
 #include "traces/schema/enums.h"
 
 namespace shardscope::traces {
@@ -18,6 +22,7 @@ struct HostCollective {
     std::int64_t start = 0, end = 0;
     std::int64_t bytes = 0;        // of the full buffer; 0 not known
     std::int64_t transfer_ns = 0;  // the shortest among the ranks; its own where it has no counterparts
+    std::int32_t match = -1;       // the same number for all counterparts, from 0 on
     bool unmatched = false;        // the ranks' counts of the operation do not agree
 };
 
@@ -25,5 +30,18 @@ struct HostCollective {
 // the rank's own part: the full buffer is that of "c10d::_allgather_base_", in order, where there are as
 // many.
 std::vector<HostCollective> host_collectives(const Trace& trace);
+
+// The same of ranks on whose devices nothing communicated, where they start in the selected steps and time;
+// all ranks' whatever rank is selected, since a counterpart may be another's.
+struct SelectedHostCollective {
+    HostCollective collective;
+    bool in_step = false;  // it starts in a kept step
+};
+std::vector<SelectedHostCollective> selected_host_collectives(const Trace& trace, const TraceSteps& steps,
+                                                              const Communications& on_devices,
+                                                              const Selection& selection);
+
+// Who carries a range's collective out, as people write it: "Gloo", "MPI"; empty: nobody on the host.
+std::string_view host_library(std::string_view range_name);
 
 }  // namespace shardscope::traces

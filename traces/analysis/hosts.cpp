@@ -62,6 +62,7 @@ std::vector<HostPlace> hosts_of(const Trace& trace) {
 
 HostsAnalysis::HostsAnalysis(const Trace& trace) : trace_(trace), sums_(kPlaces * kOperations) {
     report_.hosts = hosts_of(trace);
+    report_.known = trace.device.size() > 0 || trace.collectives.size() > 0;
     std::map<std::string_view, std::size_t> places;
     for (std::size_t h = 0; h < report_.hosts.size(); ++h) places.emplace(report_.hosts[h].name, h);
     for (const Rank& rank : trace.ranks) host_of_.push_back(places.at(rank.host));

@@ -54,6 +54,7 @@ struct ClockAgreement {
 };
 
 struct HostsReport {
+    bool known = true;                 // false: nothing is recorded on a device, and counts are not known
     std::vector<HostPlace> hosts;      // in the order of their first rank
     std::vector<RankGroup> groups;     // by id
     std::vector<HostTraffic> traffic;  // within, between, unknown; by operation

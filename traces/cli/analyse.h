@@ -34,21 +34,29 @@ int analyse(const Inputs& inputs, Analysis analysis) {
 }
 
 // The same of what runs on devices. Where nothing ran on one, or nobody recorded it, its times are not 0 but
-// unknown: one sentence says so, and programs get a result without a row.
-template <typename Analysis>
-int analyse_devices(const Inputs& inputs, Analysis analysis) {
+// unknown: one sentence says so, and programs get a result without a row. `tells_of_host(report)`: there is
+// something to print all the same.
+template <typename Analysis, typename TellsOfHost>
+int analyse_devices(const Inputs& inputs, Analysis analysis, TellsOfHost tells_of_host) {
     const Selection selection = parse_selection(inputs.selection);
     const auto trace = load(inputs);
     check_selection(selection, *trace);
     using Report = decltype(analysis(*trace, selection));
-    if (trace->device.size() > 0 || !trace->stops.empty()) {  // who stopped first is known without a device
-        print(render(analysis(*trace, selection), inputs.format, table_width()));
+    // Who stopped first is known without a device.
+    const bool known = trace->device.size() > 0 || !trace->stops.empty();
+    const Report report = analysis(*trace, selection);
+    if (known || tells_of_host(report)) {
+        print(render(report, inputs.format, table_width()));
     } else if (inputs.format == Format::table) {
         print(paragraph(kNothingOnDevices, table_width()));
     } else {
         print(render(Report(), inputs.format, table_width()));
     }
     return kDone;
+}
+template <typename Analysis>
+int analyse_devices(const Inputs& inputs, Analysis analysis) {
+    return analyse_devices(inputs, analysis, [](const auto&) { return false; });
 }
 
 }  // namespace shardscope::traces

@@ -16,8 +16,9 @@ int run_units(const Inputs& inputs) {
 }
 
 int run_distributed(const Inputs& inputs) {
-    return analyse_devices(inputs,
-                           [](const Trace& t, const Selection& s) { return distributed_report(t, s); });
+    return analyse_devices(
+        inputs, [](const Trace& t, const Selection& s) { return distributed_report(t, s); },
+        [](const DistributedReport& report) { return !report.host_libraries.empty(); });
 }
 
 int run_stragglers(const Inputs& inputs) {

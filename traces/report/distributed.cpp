@@ -58,6 +58,27 @@ class GroupNames {
     std::vector<std::int64_t> groups_;
 };
 
+// What compute hides of host threads' collectives is not known.
+bool knows_overlap(const RankTraffic& rank) {
+    return rank.device_known && !rank.on_host;
+}
+
+bool knows_collectives(const RankTraffic& rank) {
+    return rank.device_known || rank.on_host;
+}
+
+// Why figures are missing, where host threads communicated.
+std::string host_sentence(const DistributedReport& report, std::size_t width) {
+    if (report.host_libraries.empty()) return {};
+    const bool devices = std::any_of(report.ranks.begin(), report.ranks.end(),
+                                     [](const RankTraffic& r) { return r.device_known; });
+    return "\n" + paragraph(fmt::format("{} carried these collectives out on host threads, whose times are "
+                                        "shown; what compute hides of them cannot be said{}.",
+                                        report.host_libraries,
+                                        devices ? "" : ", because nothing is recorded on a device"),
+                            width);
+}
+
 std::string ranks_table(const DistributedReport& report, std::size_t width) {
     TextTable table({Align::right, Align::left, Align::right, Align::right, Align::right, Align::right,
                      Align::right, Align::right, Align::right, Align::right});
@@ -67,13 +88,17 @@ std::string ranks_table(const DistributedReport& report, std::size_t width) {
         const auto mean = [&](std::int64_t value) {
             return r.steps > 0 ? static_cast<double>(value) / static_cast<double>(r.steps) : 0.0;
         };
-        table.row(
-            {std::to_string(r.rank), r.host.empty() ? "-" : r.host, mean_us(r.parts.computation, r.steps),
-             mean_us(r.parts.overlapped, r.steps), mean_us(r.parts.exposed_communication, r.steps),
-             mean_us(r.parts.other, r.steps),
-             grouped(mean(r.collectives), r.collectives % std::max<std::int64_t>(r.steps, 1) == 0 ? 0 : 2),
-             known_mb(mean(r.bytes)), mean_us(r.transfer_ns, r.steps),
-             mean_us(r.ns - r.transfer_ns, r.steps)});
+        const auto known = [&](std::int64_t value, bool is_known) {
+            return is_known ? mean_us(value, r.steps) : std::string("-");
+        };
+        const bool whole = r.collectives % std::max<std::int64_t>(r.steps, 1) == 0;
+        table.row({std::to_string(r.rank), r.host.empty() ? "-" : r.host,
+                   known(r.parts.computation, r.device_known), known(r.parts.overlapped, knows_overlap(r)),
+                   known(r.parts.exposed_communication, knows_overlap(r)),
+                   known(r.parts.other, knows_overlap(r)),
+                   knows_collectives(r) ? grouped(mean(r.collectives), whole ? 0 : 2) : "-",
+                   known_mb(mean(r.bytes)), known(r.transfer_ns, knows_collectives(r)),
+                   known(r.ns - r.transfer_ns, knows_collectives(r))});
     }
     const std::string of = report.stepped ? "Mean of a step" : "The whole trace, which names no steps,";
     return of + " by rank; times in us, MB = 2^20 bytes of the full buffers\n" + table.text(width);
@@ -130,6 +155,7 @@ std::string table_text(const DistributedReport& report, std::size_t width) {
     text += groups_text(
         report.hosts, [&](std::int64_t group) { return groups[group]; }, width);
     if (!report.slowest.empty()) text += slow_table(report, groups, width);
+    text += host_sentence(report, width);
     if (report.without_metadata > 0) {
         text += fmt::format("\n{} known by {} alone: counterparts by order within the operation, no sizes.\n",
                             collectives_are(report.without_metadata),
@@ -147,25 +173,33 @@ std::string json_text(const DistributedReport& report) {
     Json ranks = Json::array(), traffic = Json::array(), slowest = Json::array();
     for (const RankTraffic& r : report.ranks) {
         const double steps = r.steps > 0 ? static_cast<double>(r.steps) : 1;
+        const auto mean = [&](std::int64_t ns, bool is_known) {
+            return is_known ? Json(micro(ns) / steps) : Json(nullptr);
+        };
+        const auto sum = [&](std::int64_t ns) {
+            return knows_collectives(r) ? Json(micro(ns)) : Json(nullptr);
+        };
         ranks.push_back({{"rank", r.rank},
                          {"host", r.host},
                          {"steps", r.steps},
-                         {"computation_us", micro(r.parts.computation) / steps},
-                         {"overlapped_us", micro(r.parts.overlapped) / steps},
-                         {"exposed_communication_us", micro(r.parts.exposed_communication) / steps},
-                         {"other_us", micro(r.parts.other) / steps},
+                         {"on", r.on_host ? "host" : "device"},
+                         {"computation_us", mean(r.parts.computation, r.device_known)},
+                         {"overlapped_us", mean(r.parts.overlapped, knows_overlap(r))},
+                         {"exposed_communication_us", mean(r.parts.exposed_communication, knows_overlap(r))},
+                         {"other_us", mean(r.parts.other, knows_overlap(r))},
                          {"overlap_percent",
                           r.parts.communication() > 0 ? Json(r.parts.overlap_percent()) : Json(nullptr)},
-                         {"collectives", r.collectives},
+                         {"collectives", knows_collectives(r) ? Json(r.collectives) : Json(nullptr)},
                          {"bytes", known_or_null(r.bytes)},
-                         {"us", micro(r.ns)},
-                         {"transfer_us", micro(r.transfer_ns)},
-                         {"waiting_us", micro(r.ns - r.transfer_ns)}});
+                         {"us", sum(r.ns)},
+                         {"transfer_us", sum(r.transfer_ns)},
+                         {"waiting_us", sum(r.ns - r.transfer_ns)}});
     }
     for (const Traffic& t : report.traffic) {
         traffic.push_back({{"name", name(t.operation)},
+                           {"on", t.on_host ? "host" : "device"},
                            {"group", t.group == -1 ? Json(nullptr) : Json(t.group)},
-                           {"group_size", t.group_size},
+                           {"group_size", t.group_size > 0 ? Json(t.group_size) : Json(nullptr)},
                            {"nodes", t.nodes > 0 ? Json(t.nodes) : Json(nullptr)},
                            {"size", class_name(t.size_class)},
                            {"count", t.count},
@@ -179,6 +213,7 @@ std::string json_text(const DistributedReport& report) {
     }
     for (const SlowCollective& s : report.slowest) {
         slowest.push_back({{"name", name(s.operation)},
+                           {"on", s.on_host ? "host" : "device"},
                            {"group", s.group == -1 ? Json(nullptr) : Json(s.group)},
                            {"sequence", s.sequence >= 0 ? Json(s.sequence) : Json(nullptr)},
                            {"bytes", known_or_null(s.bytes)},
@@ -204,7 +239,7 @@ std::string csv_text(const DistributedReport& report) {
     std::vector<std::vector<Cell>> rows;
     for (const Traffic& t : report.traffic) {
         rows.push_back({std::string(name(t.operation)), t.group == -1 ? Cell{} : Cell{t.group},
-                        std::int64_t{t.group_size}, t.nodes > 0 ? Cell{std::int64_t{t.nodes}} : Cell{},
+                        known(std::int64_t{t.group_size}), t.nodes > 0 ? Cell{std::int64_t{t.nodes}} : Cell{},
                         class_name(t.size_class), t.count, known(t.bytes), micro(t.transfer_ns),
                         micro(t.waiting_ns), t.parts, t.unmatched, known(t.algbw_gbps), known(t.busbw_gbps)});
     }

@@ -45,7 +45,7 @@ std::string places_table(const HostsReport& report, std::size_t width) {
     table.header({"Host", "Ranks", "Processors", "Collectives", "Came last", "Late (us)"});
     for (const HostPlace& host : report.hosts) {
         table.row({host.name.empty() ? "unknown" : host.name, ranks_of(host), cpus_of(host),
-                   grouped(host.collectives), grouped(host.last),
+                   report.known ? grouped(host.collectives) : "-", report.known ? grouped(host.last) : "-",
                    host.collectives > 0 ? us(to_us(host.median_late_ns)) : "-"});
     }
     return "\nHosts: collectives between them, and how late a host is complete after the first (median)\n" +
@@ -153,9 +153,9 @@ Json hosts_json(const HostsReport& report) {
     Json hosts = places_json(report.hosts), groups = Json::array(), traffic = Json::array();
     for (std::size_t h = 0; h < report.hosts.size(); ++h) {
         const HostPlace& host = report.hosts[h];
-        hosts[h]["collectives"] = host.collectives;
-        hosts[h]["last"] = host.last;
-        hosts[h]["late_us"] = to_us(host.median_late_ns);
+        hosts[h]["collectives"] = report.known ? Json(host.collectives) : Json(nullptr);
+        hosts[h]["last"] = report.known ? Json(host.last) : Json(nullptr);
+        hosts[h]["late_us"] = host.collectives > 0 ? Json(to_us(host.median_late_ns)) : Json(nullptr);
     }
     for (const RankGroup& g : report.groups) {
         groups.push_back({{"group", g.group},
@@ -187,9 +187,9 @@ Json hosts_json(const HostsReport& report) {
             {"groups", std::move(groups)},
             {"traffic", std::move(traffic)},
             {"skew",
-             {{"collectives", report.skewed},
-              {"median_us", to_us(report.median_skew_ns)},
-              {"worst_us", to_us(report.worst_skew_ns)}}},
+             {{"collectives", report.known ? Json(report.skewed) : Json(nullptr)},
+              {"median_us", report.skewed > 0 ? Json(to_us(report.median_skew_ns)) : Json(nullptr)},
+              {"worst_us", report.skewed > 0 ? Json(to_us(report.worst_skew_ns)) : Json(nullptr)}}},
             {"clocks", std::move(clocks)}};
 }
 
