@@ -20,6 +20,7 @@
 #include "profiler/cupti/subscription.h"
 #include "profiler/cupti_join.h"
 #include "profiler/quiet_thread.h"
+#include "traces/store/grouped.h"
 
 namespace shardscope::profiler {
 namespace {
@@ -269,17 +270,24 @@ void CuptiSource::Impl::tell_losses() {
         recorder.describe(traces::DiagnosticRow{recorder.now_ns(), severity, text});
     };
     if (dropped > 0) {
-        say(traces::Severity::warning, fmt::format("CUPTI lost {} CUDA events for want of buffers", dropped));
+        say(traces::Severity::warning,
+            fmt::format("CUPTI lost {} for want of buffers",
+                        traces::counted(static_cast<std::int64_t>(dropped), "CUDA event", "CUDA events")));
     }
     if (counts.untimed > 0) {
         say(traces::Severity::warning,
-            fmt::format("{} CUDA events had no valid times and were left out", counts.untimed));
+            fmt::format("{} left out",
+                        traces::counted(counts.untimed, "CUDA event had no valid times and was",
+                                        "CUDA events had no valid times and were")));
     }
     if (counts.unplaced > 0) {
         say(traces::Severity::information,
-            fmt::format("{} kernels, copies and memsets on the GPU belong to no operation of the trace and "
-                        "were left out",
-                        counts.unplaced));
+            fmt::format(
+                "{} left out",
+                traces::counted(
+                    counts.unplaced,
+                    "kernel, copy or memset on the GPU belongs to no operation of the trace and was",
+                    "kernels, copies and memsets on the GPU belong to no operation of the trace and were")));
     }
 }
 

@@ -18,6 +18,7 @@
 #include "profiler/kernel_names.h"
 #include "profiler/record/findings.h"
 #include "profiler/record_reading.h"
+#include "traces/store/grouped.h"
 
 namespace shardscope::profiler {
 namespace {
@@ -99,27 +100,29 @@ class CudaHandler final : public RecordHandler {
     void close(RecordConverter& to, std::int64_t end_ns) override {
         if (told_.dropped != 0) {
             say(to, end_ns,
-                fmt::format("process {}: CUPTI lost {} CUDA events for want of buffers", process_.pid,
-                            told_.dropped));
+                fmt::format("process {}: CUPTI lost {} for want of buffers", process_.pid,
+                            cuda_events(told_.dropped)));
         }
         if (told_.untimed != 0) {
             say(to, end_ns,
                 fmt::format(
-                    "process {}: {} CUDA events had no valid times and were left out; CUPTI's buffers on "
-                    "the device were full, or the program ended before the events did",
-                    process_.pid, told_.untimed));
+                    "process {}: {} left out; CUPTI's buffers on the device were full, or the program "
+                    "ended before the events did",
+                    process_.pid,
+                    cuda_events(told_.untimed, " had no valid times and was",
+                                " had no valid times and were")));
         }
         if (told_.misplaced != 0) {
             say(to, end_ns,
-                fmt::format(
-                    "process {}: the launch of {} CUDA events is not known; they were taken as part of "
-                    "the recorded window, or not, by their own time",
-                    process_.pid, told_.misplaced));
+                fmt::format("process {}: the launch of {} is not known; the time of each decides whether the "
+                            "recorded window holds it",
+                            process_.pid, cuda_events(told_.misplaced)));
         }
         if (unplaced_ != 0) {
             say(to, end_ns,
-                fmt::format("process {}: {} CUDA events have times that mean nothing and were left out",
-                            process_.pid, unplaced_));
+                fmt::format("process {}: {} times that mean nothing and {} left out", process_.pid,
+                            cuda_events(static_cast<std::uint64_t>(unplaced_), " has", " have"),
+                            unplaced_ == 1 ? "was" : "were"));
         }
     }
 
@@ -132,6 +135,13 @@ class CudaHandler final : public RecordHandler {
     }
 
   private:
+    // "1 CUDA event", "2 CUDA events", and the verb where one is given.
+    static std::string cuda_events(std::uint64_t count, const std::string& does = "",
+                                   const std::string& they_do = "") {
+        return traces::counted(static_cast<std::int64_t>(count), "CUDA event" + does,
+                               "CUDA events" + they_do);
+    }
+
     struct KernelNames {
         StringId mangled = StringId::empty, demangled = StringId::empty, base = StringId::empty;
     };

@@ -73,9 +73,10 @@ void Recording::finish(int status) {
     sink_->add(traces::RunInfoRow{"exit_status", fmt::format("{}", status)});
     const std::int64_t end = stopped_ns_ >= 0 ? stopped_ns_ : exited;
     if (collector_->damaged() != 0) {
-        const std::string text = fmt::format(
-            "{} stretches of records were damaged and left out; did the command write over its own memory?",
-            collector_->damaged());
+        const std::string text =
+            fmt::format("{} damaged and left out; did the command write over its own memory?",
+                        plural(static_cast<std::int64_t>(collector_->damaged()), "stretch of records was",
+                               "stretches of records were"));
         sink_->add(traces::DiagnosticRow{end, traces::Severity::warning, text});
         tell(text);
     }
@@ -168,10 +169,11 @@ void Recording::write_kept_since(const Keep& keep, std::int64_t since_ns, const 
         }
         add_places(*writer, places, keep.end_ns);
         if (recent_->dropped() != 0) {
-            warn(fmt::format(
-                "memory for what is kept was full: {} events of the last {} s are missing; a larger "
-                "--max-size keeps more",
-                recent_->dropped(), *options_.keep_last_s));
+            warn(
+                fmt::format("memory for what is kept was full: {} missing of the last {} s; a larger "
+                            "--max-size keeps more",
+                            plural(static_cast<std::int64_t>(recent_->dropped()), "event is", "events are"),
+                            *options_.keep_last_s));
         }
         writer->commit();
     } catch (const traces::NoSpaceError&) {
@@ -210,11 +212,14 @@ void Recording::report(std::int64_t duration_ns) {
                       "under "
                       "samples/pytorch/shardscope_torch.py, see docs/recording.md)";
     } else {
-        line += fmt::format("{} events of {} in {}", collector_->rows(),
+        line += fmt::format("{} of {} in {}",
+                            plural(static_cast<std::int64_t>(collector_->rows()), "event", "events"),
                             plural(collector_->processes(), "process", "processes"), seconds(duration_ns));
         if (const std::string list = listed(counts); !list.empty()) line += fmt::format(" ({})", list);
     }
-    if (collector_->dropped() != 0) line += fmt::format(", {} more were lost", collector_->dropped());
+    if (collector_->dropped() != 0)
+        line += fmt::format(
+            ", {} lost", plural(static_cast<std::int64_t>(collector_->dropped()), "more was", "more were"));
     tell(line);
     for (const std::string& notice : collector_->findings().notices) tell(notice);
     if (announces()) report_next_steps(output_.path);

@@ -66,7 +66,7 @@ TEST(AllocationsReport, PrintsInThreeFormats) {
     EXPECT_THAT(table, HasSubstr("2,097,152  2.00      1.000           -  parameters"));
     EXPECT_THAT(table, HasSubstr("Space"));
     EXPECT_THAT(render(allocations_report(*trace, {}, MemorySpace::host), Format::table),
-                AllOf(HasSubstr("1 allocations of host memory"), Not(HasSubstr("Space"))));
+                AllOf(HasSubstr("1 allocation of host memory"), Not(HasSubstr("Space"))));
     const Json rank = Json::parse(render(report, Format::json))["ranks"][0];
     EXPECT_EQ(rank["count"], 3);
     EXPECT_EQ(rank["allocations"][0]["freed_ns"], 5'000'000);

@@ -98,6 +98,8 @@ TEST(RankSkew, NamesTheRankThatOthersWaitForAndTheOneThatComputesLongest) {
     EXPECT_DOUBLE_EQ(skew.most_waiting_us, 4.0);
     EXPECT_EQ(skew.slowest_rank, 1);
     EXPECT_DOUBLE_EQ(skew.computation, 1.5) << "12000 over the mean of 4000 and 12000";
+    report.ranks[1].parts = report.ranks[0].parts;
+    EXPECT_EQ(rank_skew(report).slowest_rank, -1) << "both compute 4000";
     report.ranks.pop_back();
     EXPECT_EQ(rank_skew(report).waited_for, -1) << "one rank has nobody to wait for";
 }

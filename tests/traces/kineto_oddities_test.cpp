@@ -129,7 +129,7 @@ TEST(KinetoOddities, keysComeInAnyOrderAndMayBeMissing) {
 {"ph": "X", "ts": 2}, {"ph": "X", "name": "no time"}, {}, null, 7, {"ph": 5})"));
     EXPECT_EQ(read.trace->ranges.size(), 2U);
     EXPECT_EQ(first_name(read), "a");
-    EXPECT_THAT(diagnostics(read), HasSubstr("1 events have no time"));
+    EXPECT_THAT(diagnostics(read), HasSubstr("1 event has no time"));
 }
 
 TEST(KinetoOddities, threadsMayBeAnything) {

@@ -506,5 +506,20 @@ TEST(Check, NotesAreNoFaults) {
               "{\"file\":\"a.sqlite\",\"whole\":true,\"faults\":[],\"notes\":[\"One.\"]}\n");
 }
 
+TEST(Reports, SayOneInTheSingular) {
+    const OperatorsReport operators{.ranks = {{.rank = 0, .distinct = 1, .calls = 1}}};
+    EXPECT_THAT(render(operators, Format::table), HasSubstr("Rank 0: 1 call of 1 operator;"));
+    AllocationsReport allocations;
+    allocations.ranks.resize(1);
+    allocations.ranks[0].count = 1;
+    EXPECT_THAT(render(allocations, Format::table), HasSubstr("Rank 0: 1 allocation, "));
+    CriticalPathReport path;
+    path.ranks.resize(1);
+    path.clocks_disagree = 1;
+    EXPECT_THAT(render(path, Format::table), HasSubstr("1 collective does not overlap"));
+    path.clocks_disagree = 2;
+    EXPECT_THAT(render(path, Format::table), HasSubstr("2 collectives do not overlap"));
+}
+
 }  // namespace
 }  // namespace shardscope::traces

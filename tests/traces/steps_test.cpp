@@ -7,11 +7,15 @@
 #include "tests/traces/run_builder.h"
 #include "traces/analysis/path_names.h"
 #include "traces/analysis/step_windows.h"
+#include "traces/report/report.h"
 
 namespace shardscope::traces {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 TEST(Steps, TellWhatIsKnownOfEach) {
@@ -78,7 +82,47 @@ TEST(Steps, NameTheSlowestRankOfEach) {
     EXPECT_THAT(steps_report(*trace, {.rank = 0}).across, IsEmpty());
     const StepsReport one = steps_report(*trace, {.rank = 1, .first_step = 1, .last_step = 1});
     ASSERT_THAT(one.ranks[0].steps, SizeIs(1));
-    EXPECT_EQ(one.ranks[0].slowest, 0);
+    EXPECT_EQ(one.ranks[0].slowest, -1) << "one step is not slower than another";
+}
+
+// Of windows of 10,000 and 10,004 ns neither is the slowest (1.000 times); of 10,000 and 10,006 one is.
+TEST(Steps, NameNoSlowestAmongThoseThatAreAlike) {
+    RunBuilder run(2);
+    for (int rank = 0; rank < 2; ++rank) {
+        run.step(rank, 0, 0, 10'000 + 4 * rank);
+        run.step(rank, 1, 20'000, 30'000 + 6 * rank);
+    }
+    const auto trace = run.take();
+    const StepsReport report = steps_report(*trace);
+    ASSERT_THAT(report.across, SizeIs(2));
+    EXPECT_EQ(report.across[0].slowest_rank, -1);
+    EXPECT_EQ(report.across[1].slowest_rank, 1);
+    EXPECT_EQ(report.ranks[0].slowest, -1) << "both of its steps take 10,000 ns";
+    EXPECT_EQ(report.ranks[1].slowest, -1) << "10,004 and 10,006 ns";
+    const std::string table = render(report, Format::table);
+    EXPECT_THAT(table, Not(HasSubstr("slowest")));
+    EXPECT_THAT(table, HasSubstr("   0             -"));
+    EXPECT_THAT(render(report, Format::json),
+                AllOf(HasSubstr("\"slowest_step\":null"), HasSubstr("{\"step\":0,\"slowest_rank\":null")));
+}
+
+// The host is done with a step after 100 us, its kernel at 250 us: the window of the first step is 250 us,
+// and the second one's begins there.
+TEST(Steps, ShowTheHostsTimeAndTheWindowSideBySide) {
+    RunBuilder run;
+    run.step(0, 0, 0, 100'000);
+    run.kernel(0, 50'000, 250'000, 20'000);
+    run.step(0, 1, 100'000, 220'000);
+    run.kernel(0, 260'000, 430'000, 150'000);
+    const auto trace = run.take();
+    const StepsReport report = steps_report(*trace);
+    const std::string table = render(report, Format::table);
+    EXPECT_THAT(table, HasSubstr("Step  Host (us)  Window (us)"));
+    EXPECT_THAT(table, HasSubstr("   0      100.0        250.0"));
+    EXPECT_THAT(table, HasSubstr("   1      120.0        180.0")) << "250 us to 430 us";
+    EXPECT_THAT(render(report, Format::csv),
+                AllOf(HasSubstr("rank,step,start_ns,us,host_us,"), HasSubstr("0,0,0,250,100,"),
+                      HasSubstr("0,1,250000,180,120,")));
 }
 
 TEST(FindStep, IsTheFirstOfItsNumber) {

@@ -265,9 +265,10 @@ void late_reduction(const AdviceFacts& f, Findings& found) {
     }
     Finding finding;
     finding.what = fmt::format(
-        "All gradients are reduced in {:.3g} collectives{} of {}, {} of which no compute hides: they begin "
-        "when the backward is over.",
-        each_step, f.a_step(), bytes_text(bytes / reductions), us_text(f.exposed.reductions_us));
+        "All gradients are reduced in {:.3g} {}{} of {}, {} of which no compute hides: reducing begins when "
+        "the backward is over.",
+        each_step, each_step == 1 ? "collective" : "collectives", f.a_step(), bytes_text(bytes / reductions),
+        us_text(f.exposed.reductions_us));
     finding.figures = {{"exposed_reductions", f.exposed.reductions_us, "us/step"},
                        {"reductions", each_step, "times/step"}};
     finding.change = "Reduce in smaller buckets, while the backward goes on.";

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "traces/analysis/advice_facts.h"
+#include "traces/store/grouped.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -156,9 +157,9 @@ void fragmented(const AdviceFacts& f, Findings& found) {
     if (share_of(pool.free_bytes, pool.held_bytes) <= kFragmented || pool.percent() < 50) return;
     Finding finding;
     finding.what = fmt::format(
-        "At rank {}'s peak the allocator holds {}, of which {} are free in {} pieces; the largest has {}.",
-        worst->rank, bytes_text(pool.held_bytes), bytes_text(pool.free_bytes), pool.free_blocks,
-        bytes_text(pool.largest_free));
+        "At rank {}'s peak the allocator holds {}, of which {} are free in {}; the largest has {}.",
+        worst->rank, bytes_text(pool.held_bytes), bytes_text(pool.free_bytes),
+        counted(pool.free_blocks, "piece", "pieces"), bytes_text(pool.largest_free));
     finding.figures = {{"held", static_cast<double>(pool.held_bytes), "bytes"},
                        {"free_in_pieces", static_cast<double>(pool.free_bytes), "bytes"},
                        {"fragmentation", pool.percent(), "%"}};

@@ -12,6 +12,7 @@
 #include "traces/analysis/advice_facts.h"
 #include "traces/analysis/matching.h"
 #include "traces/analysis/unit_names.h"
+#include "traces/store/grouped.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -316,10 +317,10 @@ void empty_shard(const AdviceFacts& f, Findings& found) {
     }
     if (worst == nullptr || ranks < 2) return;
     Finding finding;
-    finding.what = fmt::format(
-        "{} units are so small that some rank holds nothing of them but padding; the smallest, {}, has {} "
-        "elements.",
-        units, shown(worst->name), worst->elements);
+    finding.what =
+        fmt::format("{} so small that some rank holds nothing of {} but padding; the smallest, {}, has {}.",
+                    counted(units, "unit is", "units are"), units == 1 ? "it" : "them", shown(worst->name),
+                    counted(worst->elements, "element", "elements"));
     finding.figures = {{"units", static_cast<double>(units), ""},
                        {"elements", static_cast<double>(worst->elements), ""}};
     finding.change = "Wrap coarser, or leave such modules to the unit around them.";

@@ -7,6 +7,7 @@
 
 #include "traces/analysis/advice_facts.h"
 #include "traces/analysis/matching.h"
+#include "traces/store/grouped.h"
 #include "traces/store/memory_facts.h"
 #include "traces/store/trace.h"
 
@@ -133,10 +134,10 @@ void clip_mismatch(const AdviceFacts& f, Findings& found) {
     if (use.ranges == 0 || use.with_communication > 0 || reductions == 0) return;
     Finding finding;
     finding.what = fmt::format(
-        "Gradients are sharded, but none of the {} calls of clip_grad_norm_ communicates: each rank clips by "
-        "the "
-        "norm of its own shards.",
-        use.ranges);
+        "Gradients are sharded, but no call of clip_grad_norm_ communicates ({}): each rank clips by the "
+        "norm "
+        "of its own shards.",
+        counted(use.ranges, "call", "calls"));
     finding.figures = {{"calls", static_cast<double>(use.ranges), ""}};
     finding.change = "Clip by the norm over all ranks.";
     finding.job_setting = "train.clip_norm = 1.0";
@@ -181,10 +182,9 @@ void double_average(const AdviceFacts& f, Findings& found) {
     if (divisions < reductions) return;
     Finding finding;
     finding.what = fmt::format(
-        "{} reductions average in their kernels, and the hooks after the backward divide {} times more: "
-        "gradients "
-        "may be averaged twice (optimizers of Adam's kind hide it).",
-        reductions, divisions);
+        "{} in the kernel, and the hooks after the backward divide {} more: gradients may be averaged twice "
+        "(optimizers of Adam's kind hide it).",
+        counted(reductions, "reduction averages", "reductions average"), counted(divisions, "time", "times"));
     finding.figures = {{"averaging_reductions", static_cast<double>(reductions), ""},
                        {"divisions", static_cast<double>(divisions), ""}};
     finding.change = "Average once: reduce with a sum where the loss or a hook divides already.";

@@ -11,6 +11,7 @@
 #include "traces/analysis/host_collectives.h"
 #include "traces/analysis/matching.h"
 #include "traces/analysis/step_windows.h"
+#include "traces/analysis/steps.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -275,6 +276,7 @@ RankSkew rank_skew(const DistributedReport& report) {
         most_wait = std::max(most_wait, wait);
     }
     if (sum > 0) skew.computation = most * static_cast<double>(report.ranks.size()) / sum;
+    if (are_alike(skew.computation, 1)) skew.slowest_rank = -1;
     skew.least_waiting_us = least_wait;
     skew.most_waiting_us = most_wait;
     return skew;

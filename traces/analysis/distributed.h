@@ -83,7 +83,7 @@ DistributedReport distributed_report(const Trace& trace, const Selection& select
 // How far the ranks are apart.
 struct RankSkew {
     double computation = 0;  // the largest rank's compute time of a step over the mean; 0 not known
-    int slowest_rank = -1;   // its number
+    int slowest_rank = -1;   // its number; -1: all are alike (steps.h)
     int waited_for = -1;     // the number of the rank that waits least in collectives: the others wait for it
     double least_waiting_us = 0, most_waiting_us = 0;  // of a step, of the ranks that wait least and most
 };

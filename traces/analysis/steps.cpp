@@ -40,14 +40,12 @@ EventCounts count_events(const Trace& trace, const TraceSteps& steps, const std:
 }
 
 void find_slowest(RankStepDetails& rank) {
+    if (rank.steps.empty()) return;
     std::vector<std::int64_t> windows;
-    for (std::size_t s = 0; s < rank.steps.size(); ++s) {
-        windows.push_back(rank.steps[s].window());
-        if (rank.slowest < 0 ||
-            rank.steps[s].window() > rank.steps[static_cast<std::size_t>(rank.slowest)].window()) {
-            rank.slowest = static_cast<std::int64_t>(s);
-        }
-    }
+    for (const StepDetail& step : rank.steps) windows.push_back(step.window());
+    const auto [shortest, longest] = std::minmax_element(windows.begin(), windows.end());
+    if (!are_alike(static_cast<double>(*longest), static_cast<double>(*shortest)))
+        rank.slowest = std::find(windows.begin(), windows.end(), *longest) - windows.begin();
     rank.median_window = percentile(std::span(windows), 0.5);
 }
 
@@ -72,7 +70,11 @@ std::vector<StepAcrossRanks> across(const std::vector<RankStepDetails>& ranks) {
     }
     std::vector<StepAcrossRanks> all;
     all.reserve(by_number.size());
-    for (const auto& [number, step] : by_number) all.push_back(step);
+    for (auto& [number, step] : by_number) {
+        if (are_alike(static_cast<double>(step.longest), static_cast<double>(step.shortest)))
+            step.slowest_rank = -1;
+        all.push_back(step);
+    }
     return all;
 }
 

@@ -28,16 +28,23 @@ struct RankStepDetails {
     int rank = 0;
     std::vector<StepDetail> steps;  // the kept steps
     std::int64_t cut_steps = 0;
-    std::int64_t slowest = -1;  // index into steps: the longest window, the first of equals; -1 without steps
+    // Index into steps: the longest window, the first of equals; -1: there is none, or all are alike.
+    std::int64_t slowest = -1;
     double median_window = 0;
 };
 
 // One step over the ranks that kept it; only where there are several ranks.
 struct StepAcrossRanks {
     std::int64_t number = 0;
-    int slowest_rank = 0;  // the one with the longest window, the first of equals
+    int slowest_rank = -1;  // the one with the longest window, the first of equals; -1: all are alike
     std::int64_t longest = 0, shortest = 0;
 };
+
+// Times are alike, and none of them the slowest, where the longest is less than 0.05 % above the shortest:
+// 1.000 times, as it would be written.
+inline bool are_alike(double longest, double shortest) {
+    return longest < shortest * 1.0005 || longest == shortest;
+}
 
 struct StepsReport {
     std::vector<RankStepDetails> ranks;

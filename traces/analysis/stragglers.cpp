@@ -7,6 +7,7 @@
 
 #include "traces/analysis/matching.h"
 #include "traces/analysis/step_windows.h"
+#include "traces/analysis/steps.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -63,6 +64,11 @@ std::vector<Arrivals> latest_first(const Trace& trace, const Sums& sums, const S
 }
 
 }  // namespace
+
+bool equally_late(const std::vector<Arrivals>& ranks) {
+    return ranks.size() > 1 &&
+           are_alike(static_cast<double>(ranks.front().late_ns), static_cast<double>(ranks.back().late_ns));
+}
 
 StragglersReport straggler_report(const Trace& trace, const Selection& selection) {
     StragglersReport report;

@@ -25,6 +25,10 @@ struct Arrivals {
     std::int64_t waited_ns = 0;    // sum over all: its own wait for the last
 };
 
+// Whether several ranks, the latest first, came equally late: none of them is a straggler (are_alike,
+// steps.h).
+bool equally_late(const std::vector<Arrivals>& ranks);
+
 struct KindStragglers {
     Operation operation = Operation::other;
     std::int64_t collectives = 0;

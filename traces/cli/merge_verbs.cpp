@@ -14,6 +14,7 @@
 #include "traces/merge/merge.h"
 #include "traces/merge/slice.h"
 #include "traces/query/as_database.h"
+#include "traces/store/grouped.h"
 #include "traces/store/number_list.h"
 #include "traces/store/writer.h"
 
@@ -78,9 +79,10 @@ std::string clocks(const MergeResult& result) {
     }
     if (!measured.empty()) measured += "; ";
     return fmt::format(
-        "; clocks: {}{} collectives in common end within {:.3f} us (median; {:.3f} us at worst; "
+        "; clocks: {}{} within {:.3f} us (median; {:.3f} us at worst; "
         "{}{:.3f} us by the wall clock alone)",
-        measured, result.collectives, us(result.residual_ns), us(result.worst_ns),
+        measured, counted(result.collectives, "collective in common ends", "collectives in common end"),
+        us(result.residual_ns), us(result.worst_ns),
         result.was_measured()
             ? fmt::format("{:.3f} us by the measurements alone; ", us(result.residual_measured_ns))
             : "",
@@ -147,8 +149,8 @@ int run_import(const Inputs& inputs, const std::string& output, bool overwrite) 
             columns.push_back({title});
     }
     print(render_rows(columns, rows, inputs.format));
-    tell(several ? fmt::format("{}: {} rows of {} files{}", output, result.merged.rows, result.files.size(),
-                               clocks(result.merged))
+    tell(several ? fmt::format("{}: {} of {} files{}", output, counted(result.merged.rows, "row", "rows"),
+                               result.files.size(), clocks(result.merged))
                  : fmt::format("{} is written", output),
          inputs.format);
     return kDone;
@@ -179,9 +181,10 @@ int run_merge(const std::vector<std::string>& files, const std::string& output, 
                        {"collectives_in_common"},
                        {"measured_within_us"}},
                       rows, format));
-    tell(fmt::format("{}: {} rows of {} part{}{}", output, result.rows, result.parts.size(),
-                     result.parts.size() == 1 ? "" : "s", clocks(result)),
-         format);
+    tell(
+        fmt::format("{}: {} of {}{}", output, counted(result.rows, "row", "rows"),
+                    counted(static_cast<std::int64_t>(result.parts.size()), "part", "parts"), clocks(result)),
+        format);
     return kDone;
 }
 

@@ -14,6 +14,7 @@
 
 #include "traces/import/frames.h"
 #include "traces/store/error.h"
+#include "traces/store/grouped.h"
 
 namespace shardscope::traces {
 namespace {
@@ -328,10 +329,9 @@ class Dump {
         sink_.add(RunInfoRow{fmt::format("flight_recorder.rank{}.groups", rank_),
                              json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)});
         if (skipped_ > 0) {
-            sink_.add(
-                DiagnosticRow{0, Severity::warning,
-                              fmt::format("rank {}: {} entries of the flight recorder cannot be understood",
-                                          rank_, skipped_)});
+            sink_.add(DiagnosticRow{0, Severity::warning,
+                                    fmt::format("rank {}: {} of the flight recorder cannot be understood",
+                                                rank_, counted(skipped_, "entry", "entries"))});
         }
     }
 

@@ -6,6 +6,7 @@
 
 #include "traces/import/kineto_rows.h"
 #include "traces/import/scalar_values.h"
+#include "traces/store/grouped.h"
 
 namespace shardscope::traces {
 
@@ -23,6 +24,10 @@ Integer integer(const Json& object, const char* key) {
     if (it == object.end() || !it->is_number_integer()) return 0;
     const auto value = it->get<std::int64_t>();
     return value < 0 || value > std::numeric_limits<Integer>::max() ? 0 : static_cast<Integer>(value);
+}
+
+std::string told(std::uint64_t count, std::string_view one, std::string_view many) {
+    return counted(static_cast<std::int64_t>(count), one, many);
 }
 
 std::string text(const Json& object, const char* key) {
@@ -126,7 +131,8 @@ void KinetoRows::ours(std::string_view json) {
     }
     if (!known->ended) note(Severity::warning, "the run did not end: it was killed or still ran");
     if (known->dropped > 0)
-        note(Severity::warning, fmt::format("{} events were dropped while it was recorded", known->dropped));
+        note(Severity::warning, fmt::format("{} dropped while it was recorded",
+                                            told(known->dropped, "event was", "events were")));
 }
 
 void KinetoRows::note(Severity severity, const std::string& text_of_it) {
@@ -137,25 +143,30 @@ FileFacts KinetoRows::finish() {
     collectives_.finish();
     const std::uint64_t unended = open_ranges_.finish(facts_.last_ns);
     if (unended > 0)
-        note(Severity::information, fmt::format("{} ranges have no end; they end with the trace", unended));
+        note(Severity::information, fmt::format("{} no end and lasts here until the trace ends",
+                                                told(unended, "range has", "ranges have")));
     if (open_ranges_.lonely_ends() > 0)
         note(Severity::information,
-             fmt::format("{} ends of ranges have no beginning and are left out", open_ranges_.lonely_ends()));
+             fmt::format("{} left out",
+                         told(open_ranges_.lonely_ends(), "end of a range has no beginning and is",
+                              "ends of ranges have no beginning and are")));
     if (no_time_ > 0)
         note(Severity::warning,
-             fmt::format("{} events have no time that can be read and are left out", no_time_));
+             fmt::format("{} left out", told(no_time_, "event has no time that can be read and is",
+                                             "events have no time that can be read and are")));
     if (no_duration_ > 0)
         note(Severity::warning,
-             fmt::format("{} events have no duration that can be read; they count as 0", no_duration_));
+             fmt::format("{} as 0", told(no_duration_, "event has no duration that can be read and counts",
+                                         "events have no duration that can be read and count")));
     if (actors_.surplus_threads() > 0)
-        note(Severity::warning, fmt::format("{} threads more than a trace can hold are shown as one",
-                                            actors_.surplus_threads()));
+        note(Severity::warning, fmt::format("{} more than a trace can hold are shown as one",
+                                            told(actors_.surplus_threads(), "thread", "threads")));
     if (actors_.moved_devices() > 0)
-        note(
-            Severity::information,
-            fmt::format("{} events ran on another device than the rank's own; they stand on streams of their "
-                        "own of the rank",
-                        actors_.moved_devices()));
+        note(Severity::information,
+             fmt::format(
+                 "{} on streams of the rank's own beside those of its device",
+                 told(actors_.moved_devices(), "event ran on another device than the rank's own and stands",
+                      "events ran on another device than the rank's own and stand")));
     if (many_processes_ && actors_.moved_devices() > 0)
         note(
             Severity::warning,

@@ -11,6 +11,7 @@
 #include "traces/import/frames.h"
 #include "traces/import/snapshot_rows.h"
 #include "traces/import/snapshot_values.h"
+#include "traces/store/grouped.h"
 #include "traces/store/memory_facts.h"
 #include "traces/store/names.h"
 
@@ -39,10 +40,12 @@ void keep_busiest(std::vector<SnapshotDevice>& devices, EventSink& sink) {
     });
     std::swap(devices.front(), *busiest);
     for (std::size_t i = 1; i < devices.size(); ++i) {
-        sink.add(DiagnosticRow{0, Severity::warning,
-                               fmt::format("device {} of a snapshot was left out ({} events): among several "
-                                           "files each is one rank; open it alone to see it",
-                                           devices[i].number, devices[i].events.size())});
+        sink.add(DiagnosticRow{
+            0, Severity::warning,
+            fmt::format("device {} of a snapshot was left out ({}): among several "
+                        "files each is one rank; open it alone to see it",
+                        devices[i].number,
+                        counted(static_cast<std::int64_t>(devices[i].events.size()), "event", "events"))});
     }
     devices.resize(1);
 }
@@ -52,9 +55,9 @@ void tell_doubts(const SnapshotDevice& device, bool cut, EventSink& sink) {
         sink.add(DiagnosticRow{0, severity, fmt::format("device {}: {}", device.number, text)});
     };
     if (device.skipped > 0) {
-        tell(
-            Severity::warning,
-            fmt::format("{} entries of the snapshot cannot be understood and were left out", device.skipped));
+        tell(Severity::warning,
+             fmt::format("{} understood and left out", counted(device.skipped, "entry of the snapshot is not",
+                                                               "entries of the snapshot are not")));
     }
     if (device.events.empty()) {
         tell(Severity::information,

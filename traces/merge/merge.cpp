@@ -19,6 +19,7 @@
 #include "traces/schema/enums.h"
 #include "traces/schema/schema.h"
 #include "traces/store/apart.h"
+#include "traces/store/grouped.h"
 #include "traces/store/number_list.h"
 #include "traces/store/rows.h"
 
@@ -174,9 +175,10 @@ class Merge {
         }
         if (contradictions > 0) {
             note(fmt::format(
-                "{} of {} rows of {} say something else than an earlier part's of the same key and "
-                "were left out",
-                parts_[p]->path, contradictions, table.name));
+                "{}: {} another content than an earlier part's of the same key and {} left out",
+                parts_[p]->path,
+                counted(contradictions, "row of " + table.name + " has", "rows of " + table.name + " have"),
+                contradictions == 1 ? "was" : "were"));
         }
     }
 

@@ -52,7 +52,7 @@ std::string table_text(const AdviceReport& report, std::size_t width) {
         text += "\n";
     }
     return text + notes +
-           fmt::format("{} of {} rules found their evidence; what gains most comes first.\n",
+           fmt::format("{} of {} rules found evidence; what gains most comes first.\n",
                        report.findings.size(), report.rules);
 }
 

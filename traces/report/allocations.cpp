@@ -10,6 +10,7 @@
 #include "traces/report/json_parts.h"
 #include "traces/report/text_table.h"
 #include "traces/report/units.h"
+#include "traces/store/grouped.h"
 #include "traces/store/stack_text.h"
 
 namespace shardscope::traces {
@@ -97,8 +98,8 @@ std::string table_text(const AllocationsReport& report, std::size_t width) {
         "Lived: until the address was freed or given again; - to the end of the trace. MB = 2^20 bytes.",
         width);
     for (const RankAllocations& rank : report.ranks) {
-        text += fmt::format("\nRank {}: {} allocations{}, {} MB in all", rank.rank, grouped(rank.count),
-                            where, mb(rank.bytes));
+        text += fmt::format("\nRank {}: {}{}, {} MB in all", rank.rank,
+                            counted(rank.count, "allocation", "allocations"), where, mb(rank.bytes));
         const auto shown = static_cast<std::int64_t>(rank.allocations.size());
         if (shown < rank.count) text += fmt::format("; the largest {}", grouped(shown));
         text += '\n';

@@ -9,6 +9,7 @@
 #include "traces/report/formats.h"
 #include "traces/report/text_table.h"
 #include "traces/report/units.h"
+#include "traces/store/grouped.h"
 
 namespace shardscope::traces {
 namespace {
@@ -199,12 +200,10 @@ std::string table_text(const CriticalPathReport& report, std::size_t width) {
         "then.",
         width);
     if (report.clocks_disagree > 0) {
-        text += paragraph(
-            fmt::format(
-                "{} collectives do not overlap on the ranks' clocks; waiting is told by their durations "
-                "there.",
-                grouped(report.clocks_disagree)),
-            width);
+        text +=
+            paragraph(fmt::format("{} not overlap on the ranks' clocks; waiting is told by durations there.",
+                                  counted(report.clocks_disagree, "collective does", "collectives do")),
+                      width);
     }
     return text;
 }

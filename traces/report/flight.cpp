@@ -8,6 +8,7 @@
 #include "traces/report/json_parts.h"
 #include "traces/report/text_table.h"
 #include "traces/report/units.h"
+#include "traces/store/grouped.h"
 #include "traces/store/stack_text.h"
 
 namespace shardscope::traces {
@@ -89,7 +90,10 @@ std::string stop_table(const FlightGroup& group, std::size_t width) {
     std::string text = fmt::format("\n{}, collective {}: {}\n", printable("Group " + called(group)),
                                    group.stop.sequence, name(group.stop.operation)) +
                        table.text(width);
-    if (left > 0) text += fmt::format("... {} ranks more; --rank or --format csv shows them\n", left);
+    if (left > 0) {
+        text += fmt::format("... {} more; --rank or --format csv shows the rest\n",
+                            counted(static_cast<std::int64_t>(left), "rank", "ranks"));
+    }
     return text;
 }
 

@@ -9,6 +9,7 @@
 #include "traces/report/json_parts.h"
 #include "traces/report/text_table.h"
 #include "traces/report/units.h"
+#include "traces/store/grouped.h"
 #include "traces/store/number_list.h"
 
 namespace shardscope::traces {
@@ -71,9 +72,10 @@ std::string clock_lines(const HostsReport& report) {
     std::string text;
     if (report.skewed > 0) {
         text += fmt::format(
-            "\nSkew between hosts: the last one is complete {} us after the first (median of {} collectives; "
+            "\nSkew between hosts: the last one is complete {} us after the first (median of {}; "
             "{} us at worst).\n",
-            us(to_us(report.median_skew_ns)), grouped(report.skewed), us(to_us(report.worst_skew_ns)));
+            us(to_us(report.median_skew_ns)), counted(report.skewed, "collective", "collectives"),
+            us(to_us(report.worst_skew_ns)));
     }
     if (!report.clocks) return text;
     const ClockAgreement& clocks = *report.clocks;
@@ -81,9 +83,9 @@ std::string clock_lines(const HostsReport& report) {
     if (clocks.uncertainty_ns)
         text += fmt::format("measured to within {} us; ", us(to_us(*clocks.uncertainty_ns)));
     if (clocks.collectives == 0) return text + "no collective is in several parts.\n";
-    return text + fmt::format("{} collectives end within {} us on all parts (median; {} us at worst).\n",
-                              grouped(clocks.collectives), us(to_us(clocks.residual_ns)),
-                              us(to_us(clocks.worst_ns)));
+    return text + fmt::format("{} within {} us on all parts (median; {} us at worst).\n",
+                              counted(clocks.collectives, "collective ends", "collectives end"),
+                              us(to_us(clocks.residual_ns)), us(to_us(clocks.worst_ns)));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "traces/report/html_parts.h"
 #include "traces/report/units.h"
+#include "traces/store/grouped.h"
 
 namespace shardscope::traces {
 
@@ -84,7 +85,8 @@ std::string html_modules(const ReportedRun& run, const Redactor& redact) {
     }
     if (html.empty()) return {};
     if (left_out > 0)
-        others += fmt::format("<p class=\"dim small\">{} more ranks are left out.</p>\n", left_out);
+        others += fmt::format("<p class=\"dim small\">{} left out.</p>\n",
+                              counted(static_cast<std::int64_t>(left_out), "more rank is", "more ranks are"));
     return html + others +
            "<p class=\"dim small\">Over the whole run; host time with what the module calls, device time of "
            "what was "

@@ -9,6 +9,7 @@
 #include "traces/report/html_parts.h"
 #include "traces/report/html_style.h"
 #include "traces/report/units.h"
+#include "traces/store/grouped.h"
 
 namespace shardscope::traces {
 
@@ -35,13 +36,14 @@ std::vector<Part> parts_of(const ReportedRun& run, const Redactor& redact, const
 }
 
 std::string run_line(const ReportedRun& run, const Redactor& redact) {
-    std::string text = fmt::format("{} rank{}", run.info.ranks, run.info.ranks == 1 ? "" : "s");
+    std::string text = counted(run.info.ranks, "rank", "ranks");
     if (!run.info.device.empty()) text += " · " + redact.text(run.info.device);
     if (!run.info.started_utc.empty()) text += " · " + html_escaped(run.info.started_utc);
     text += fmt::format(" · {} ms recorded", grouped(run.info.duration_ms, 1));
     if (!run.info.ended) text += " · <span class=\"bad\">the run did not end</span>";
     if (run.info.dropped > 0)
-        text += fmt::format(" · <span class=\"bad\">{} events were lost</span>", grouped(run.info.dropped));
+        text += fmt::format(" · <span class=\"bad\">{} lost</span>",
+                            counted(run.info.dropped, "event was", "events were"));
     if (!run.part.empty()) text += fmt::format("<br><b>Of this run only {}.</b>", html_escaped(run.part));
     return "<p class=\"dim\">" + text + "</p>\n";
 }

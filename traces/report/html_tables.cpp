@@ -6,6 +6,7 @@
 
 #include "traces/report/html_parts.h"
 #include "traces/report/units.h"
+#include "traces/store/grouped.h"
 
 namespace shardscope::traces {
 
@@ -37,7 +38,8 @@ template <typename Format>
 std::string by_rank(std::size_t ranks, Format format) {
     std::string html = format(std::size_t{0}, std::min(ranks, kRanksShown));
     if (ranks > kRanksShown)
-        html += folded(fmt::format("{} more ranks", ranks - kRanksShown), format(kRanksShown, ranks));
+        html += folded(counted(static_cast<std::int64_t>(ranks - kRanksShown), "more rank", "more ranks"),
+                       format(kRanksShown, ranks));
     return html;
 }
 
@@ -207,19 +209,22 @@ std::string html_configuration(const ReportedRun& run, const Redactor& redact) {
         for (const std::string& host : run.hosts) add("machine", host);
     }
     for (const auto& [kind, rows] : run.info.counts) add(kind, grouped(rows));
-    std::string html =
-        folded(fmt::format("{} settings and facts", run.info.config.size() - left_out), table.html());
+    std::string html = folded(counted(static_cast<std::int64_t>(run.info.config.size() - left_out),
+                                      "setting or fact", "settings and facts"),
+                              table.html());
     if (left_out > 0) {
         html += fmt::format(
-            "<p class=\"dim small\">{} that hold names of machines, paths or command lines are left "
-            "out.</p>\n",
-            left_out);
+            "<p class=\"dim small\">{} names of machines, paths or command lines and {} left out.</p>\n",
+            counted(static_cast<std::int64_t>(left_out), "setting holds", "settings hold"),
+            left_out == 1 ? "is" : "are");
     }
     if (run.info.noted.empty() || redact.on()) return html;
     std::string list = "<ul>";
     for (const TraceInfo::Noted& noted : run.info.noted)
         list += fmt::format("<li>{} ms: {}</li>", grouped(noted.time_ms, 3), redact.text(noted.text));
-    return html + folded(fmt::format("{} notes of the recording", run.info.noted.size()), list + "</ul>");
+    return html + folded(counted(static_cast<std::int64_t>(run.info.noted.size()), "note of the recording",
+                                 "notes of the recording"),
+                         list + "</ul>");
 }
 
 }  // namespace shardscope::traces

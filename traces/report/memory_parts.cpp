@@ -6,6 +6,7 @@
 
 #include "traces/report/text_table.h"
 #include "traces/report/units.h"
+#include "traces/store/grouped.h"
 
 namespace shardscope::traces {
 
@@ -43,10 +44,10 @@ std::string fragmentation_line(const RankMemory& rank) {
     if (!rank.fragmentation) return {};
     const Fragmentation& f = *rank.fragmentation;
     return fmt::format(
-        "The allocator then held {} MB in {} segments: {} MB free in {} blocks, the largest {} MB;\n"
+        "The allocator then held {} MB in {}: {} MB free in {}, the largest {} MB;\n"
         "fragmentation of the free bytes {} %\n",
-        mb(f.held_bytes), grouped(f.segments), mb(f.free_bytes), grouped(f.free_blocks), mb(f.largest_free),
-        grouped(f.percent(), 1));
+        mb(f.held_bytes), counted(f.segments, "segment", "segments"), mb(f.free_bytes),
+        counted(f.free_blocks, "block", "blocks"), mb(f.largest_free), grouped(f.percent(), 1));
 }
 
 std::string spaces_and_failures(const RankMemory& rank) {

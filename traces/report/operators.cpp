@@ -6,6 +6,7 @@
 #include "traces/report/json_parts.h"
 #include "traces/report/text_table.h"
 #include "traces/report/units.h"
+#include "traces/store/grouped.h"
 
 namespace shardscope::traces {
 namespace {
@@ -46,8 +47,8 @@ std::string table_text(const OperatorsReport& report, std::size_t width) {
             text += fmt::format("Rank {}: no operators\n", rank.rank);
             continue;
         }
-        text += fmt::format("Rank {}: {} calls of {} operators", rank.rank, grouped(rank.calls),
-                            grouped(rank.distinct));
+        text += fmt::format("Rank {}: {} of {}", rank.rank, counted(rank.calls, "call", "calls"),
+                            counted(rank.distinct, "operator", "operators"));
         const auto shown = static_cast<std::int64_t>(rank.operators.size());
         if (shown < rank.distinct) text += fmt::format("; the first {}", grouped(shown));
         text += '\n' + rank_table(rank, report.by_shape, width);

@@ -8,6 +8,7 @@
 
 #include "traces/report/formats.h"
 #include "traces/report/units.h"
+#include "traces/store/grouped.h"
 
 namespace shardscope::traces {
 namespace {
@@ -83,7 +84,7 @@ std::string parts_table(const ScalingReport& report, std::size_t width) {
     std::vector<std::string> header = {"us of a step"};
     const ScalingRun& base = report.runs[report.baseline];
     for (std::size_t r = 0; r < report.runs.size(); ++r) {
-        header.push_back(fmt::format("{} ranks", report.runs[r].ranks));
+        header.push_back(counted(report.runs[r].ranks, "rank", "ranks"));
         align.push_back(Align::right);
         if (r == report.baseline) continue;
         header.emplace_back("more");

@@ -68,8 +68,7 @@ std::string rank_table(const RankStepDetails& rank, bool loss, std::size_t width
         cells.push_back(percent(step.device_busy, step.window()));
         cells.push_back(grouped(step.device_events));
         if (loss) cells.push_back(step.loss ? fmt::format("{:.6g}", *step.loss) : "-");
-        const bool slowest = rank.steps.size() > 1 && static_cast<std::int64_t>(s) == rank.slowest;
-        cells.emplace_back(slowest ? "slowest" : "");
+        cells.emplace_back(static_cast<std::int64_t>(s) == rank.slowest ? "slowest" : "");
         table.row(std::move(cells));
     }
     return table.text(width);
@@ -93,9 +92,10 @@ std::string table_text(const StepsReport& report, std::size_t width) {
     }
     if (report.across.empty()) return text;
     TextTable across({Align::right, Align::right, Align::right, Align::right});
-    across.header({"Step", "Slowest rank", "Its window (us)", "Fastest rank's (us)"});
+    across.header({"Step", "Slowest rank", "Longest window (us)", "Shortest (us)"});
     for (const StepAcrossRanks& step : report.across) {
-        across.row({std::to_string(step.number), std::to_string(step.slowest_rank), us(to_us(step.longest)),
+        across.row({std::to_string(step.number),
+                    step.slowest_rank < 0 ? "-" : std::to_string(step.slowest_rank), us(to_us(step.longest)),
                     us(to_us(step.shortest))});
     }
     return text + "\nAcross ranks\n" + across.text(width);
@@ -118,7 +118,7 @@ std::string json_text(const StepsReport& report) {
     Json across = Json::array();
     for (const StepAcrossRanks& step : report.across) {
         across.push_back({{"step", step.number},
-                          {"slowest_rank", step.slowest_rank},
+                          {"slowest_rank", step.slowest_rank < 0 ? Json(nullptr) : Json(step.slowest_rank)},
                           {"longest_us", to_us(step.longest)},
                           {"shortest_us", to_us(step.shortest)}});
     }

@@ -67,7 +67,11 @@ std::string table_text(const StragglersReport& report, std::size_t width) {
         return text + "No collective has a counterpart on another rank: nothing can be compared.\n";
     }
     if (report.ranks.empty()) return text + std::string(kNothingSelected);
-    if (report.ranks.size() > 1) text += fmt::format("Latest: rank {}\n\n", order_of(report.ranks));
+    if (equally_late(report.ranks)) {
+        text += "Latest: none, all ranks are equally late\n\n";
+    } else if (report.ranks.size() > 1) {
+        text += fmt::format("Latest: rank {}\n\n", order_of(report.ranks));
+    }
     text += fmt::format("{}: by durations (the rank that is in it for the shortest time came last)\n",
                         counted(report.collectives, "collective", "collectives"));
     text += arrivals_table(report.ranks, width);

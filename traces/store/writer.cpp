@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include "traces/store/create.h"
+#include "traces/store/grouped.h"
 #include "traces/store/writer_impl.h"
 
 namespace shardscope::traces {
@@ -83,7 +84,8 @@ FinalizeResult DatabaseWriter::finish(std::int64_t duration_ns, std::int64_t dro
     if (dropped > 0) {
         add(DiagnosticRow{.time = duration_ns,
                           .severity = Severity::warning,
-                          .text = fmt::format("{} events were dropped because a buffer was full", dropped)});
+                          .text = fmt::format("{} dropped because a buffer was full",
+                                              counted(dropped, "event was", "events were"))});
     }
     impl_->write([&](Inserts&) {
         impl_->database.execute(

@@ -10,6 +10,7 @@
 #include <imgui.h>
 
 #include "traces/analysis/shown_ranks.h"
+#include "traces/store/grouped.h"
 #include "viewer/app/actions.h"
 #include "viewer/app/help_window.h"
 #include "viewer/app/panel_list.h"
@@ -32,14 +33,15 @@ bool is_on(const Action& action, Program& program) {
 // "8 ranks", "8 of 1,024 ranks" where the others did the same.
 std::string ranks_text(const traces::Trace& trace) {
     const auto shown = static_cast<std::int64_t>(trace.ranks.size());
-    if (!traces::shows_some_ranks(trace)) return fmt::format("{} rank{}", shown, shown == 1 ? "" : "s");
+    if (!traces::shows_some_ranks(trace)) return traces::counted(shown, "rank", "ranks");
     return fmt::format("{} of {} ranks", shown, format_count(traces::ranks_of_run(trace)));
 }
 
 std::string extent_text(const traces::Trace& trace) {
-    return fmt::format("{}, {} events, {}", ranks_text(trace),
-                       format_count(static_cast<std::int64_t>(trace.device.size() + trace.ranges.size() +
-                                                              trace.runtime.size() + trace.memory.size())),
+    return fmt::format("{}, {}, {}", ranks_text(trace),
+                       traces::counted(static_cast<std::int64_t>(trace.device.size() + trace.ranges.size() +
+                                                                 trace.runtime.size() + trace.memory.size()),
+                                       "event", "events"),
                        format_duration(static_cast<double>(trace.last_ns - trace.first_ns)));
 }
 
@@ -247,7 +249,8 @@ void Shell::draw_status() {
         const traces::Trace& trace = *entry->trace;
         left += "   " + (holds_only_plan(trace) ? plan_text(trace) : extent_text(trace));
         if (!trace.ended) left += "   " + run_state(*entry);
-        if (trace.dropped > 0) left += fmt::format("   {} events were dropped", format_count(trace.dropped));
+        if (trace.dropped > 0)
+            left += fmt::format("   {} dropped", traces::counted(trace.dropped, "event was", "events were"));
     }
     const std::string right = progress_text();
     items::value("app.status", left);

@@ -100,7 +100,7 @@ class AdvicePanel final : public Panel {
                             report->rules));
             return;
         }
-        heading(fmt::format("{} of {} rules found their evidence", report->findings.size(), report->rules));
+        heading(fmt::format("{} of {} rules found evidence", report->findings.size(), report->rules));
         note("What gains most comes first; gains of time are by a replay of the run with the change.");
         ImGui::BeginChild("cards");
         for (const std::size_t i : by_weight(*report)) draw_card(session, report->findings[i]);

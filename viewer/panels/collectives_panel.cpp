@@ -234,7 +234,7 @@ class CollectivesPanel final : public Panel {
             stragglers_ = straggler_table(*report, kind_);
         }
         const auto& ranks = kind_ < 0 ? report->ranks : report->kinds[static_cast<std::size_t>(kind_)].ranks;
-        if (!ranks.empty()) draw_latest(ranks.front());
+        if (ranks.size() > 1 && !traces::equally_late(ranks)) draw_latest(ranks.front());
         note(
             "All ranks of a collective end together, so that the one that is in it for the shortest time "
             "came last. "
@@ -249,8 +249,9 @@ class CollectivesPanel final : public Panel {
         const float font = ImGui::GetFontSize();
         big_number(fmt::format("rank {}", latest.rank));
         ImGui::SetCursorPos({at.x + ImGui::GetItemRectSize().x + font, at.y + font * 0.55F});
-        text(fmt::format("is the latest: last in {} of {} collectives, {} behind the first in sum",
-                         format_count(latest.last), format_count(latest.collectives),
+        text(fmt::format("is the latest: last in {} of {}, {} behind the first in sum",
+                         format_count(latest.last),
+                         traces::counted(latest.collectives, "collective", "collectives"),
                          format_duration(static_cast<double>(latest.late_ns))));
         ImGui::SetCursorPos({at.x, at.y + font * 2.4F});
         items::value("collectives.latest", fmt::format("{}", latest.rank));

@@ -8,6 +8,8 @@
 #include <imgui.h>
 
 #include "traces/analysis/distributed.h"
+#include "traces/analysis/steps.h"
+#include "traces/store/grouped.h"
 #include "traces/store/trace.h"
 #include "viewer/app/session.h"
 #include "viewer/app/theme.h"
@@ -101,9 +103,9 @@ class DistributedPanel final : public Panel {
         big_number(sum.communication() > 0 ? format_percent(sum.overlap_percent()) : "-");
         const float right = at.x + ImGui::GetItemRectSize().x + font;
         ImGui::SetCursorPos({right, at.y + font * 0.05F});
-        text(fmt::format("of the communication ran beside compute; {} rank{}, {} collectives",
-                         report.ranks.size(), report.ranks.size() == 1 ? "" : "s",
-                         format_count(report.collectives)));
+        text(fmt::format("of the communication ran beside compute; {}, {}",
+                         traces::counted(static_cast<std::int64_t>(report.ranks.size()), "rank", "ranks"),
+                         traces::counted(report.collectives, "collective", "collectives")));
         ImGui::SetCursorPos({right, at.y + font * 1.1F});
         ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
         ImGui::PushTextWrapPos(0);
@@ -118,23 +120,25 @@ class DistributedPanel final : public Panel {
                                  const traces::RankSkew& skew) {
         if (trace.ranks.size() < 2) return "One rank alone: merge the traces of all ranks to compare them.";
         if (skew.waited_for < 0) return "Not every rank has a complete step in what is looked at.";
-        std::string line = skew.most_waiting_us > 0
-                               ? fmt::format(
-                                     "Waiting for other ranks: {} to {}{}; rank {} waits least, so the "
-                                     "others wait for it",
-                                     format_duration(skew.least_waiting_us * 1e3),
-                                     format_duration(skew.most_waiting_us * 1e3),
-                                     trace.steps.empty() ? "" : " a step", skew.waited_for)
-                               : std::string("No rank waited for another");
-        constexpr double kAlike = 1.0005;  // what is written as 1.000
-        if (skew.computation > 0 && skew.computation < kAlike) {
+        const std::string a_step = trace.steps.empty() ? "" : " a step";
+        const std::string most = format_duration(skew.most_waiting_us * 1e3);
+        std::string line = "No rank waited for another";
+        if (traces::are_alike(skew.most_waiting_us, skew.least_waiting_us) && skew.most_waiting_us > 0) {
+            line = fmt::format("Waiting for other ranks: {}{}, equally long on all", most, a_step);
+        } else if (skew.most_waiting_us > 0) {
+            line = fmt::format(
+                "Waiting for other ranks: {} to {}{}; rank {} waits least, so the others wait for it",
+                format_duration(skew.least_waiting_us * 1e3), most, a_step, skew.waited_for);
+        }
+        if (skew.computation > 0 && skew.slowest_rank < 0) {
             line += "; all compute equally long";
         } else if (skew.computation > 0) {
             line += fmt::format("; rank {} computes longest, {} times the mean", skew.slowest_rank,
                                 format_decimal(skew.computation, 3));
         }
         if (report.unmatched > 0)
-            line += fmt::format("; {} parts without counterpart", format_count(report.unmatched));
+            line +=
+                fmt::format("; {} without counterpart", traces::counted(report.unmatched, "part", "parts"));
         return line;
     }
 
@@ -269,9 +273,9 @@ class DistributedPanel final : public Panel {
         heading("Hosts, and which of them the others wait for");
         if (report.skewed > 0) {
             note(fmt::format(
-                "The last host is complete {} after the first (median of {} collectives between "
-                "hosts; {} at worst).",
-                format_duration(static_cast<double>(report.median_skew_ns)), format_count(report.skewed),
+                "The last host is complete {} after the first (median of {} between hosts; {} at worst).",
+                format_duration(static_cast<double>(report.median_skew_ns)),
+                traces::counted(report.skewed, "collective", "collectives"),
                 format_duration(static_cast<double>(report.worst_skew_ns))));
         }
         if (report.clocks && report.clocks->collectives > 0) {

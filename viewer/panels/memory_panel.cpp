@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <imgui.h>
 
+#include "traces/store/grouped.h"
 #include "viewer/app/session.h"
 #include "viewer/app/theme.h"
 #include "viewer/draw/chart.h"
@@ -363,11 +364,12 @@ class MemoryPanel final : public Panel {
                                  facts.memory};
         input.cursor = facts.entry->cursor;
         const bool at_peak = time == facts.memory->peak_time_ns;
-        dim_line(fmt::format("{}: {} allocations and frees, in their order",
+        dim_line(fmt::format("{}: {}, in their order",
                              part.step >= 0 ? fmt::format("Step {}", part.step)
                              : at_peak      ? "Around the peak"
                                             : "Around the cursor",
-                             format_count(static_cast<std::int64_t>(part.count))));
+                             traces::counted(static_cast<std::int64_t>(part.count), "allocation or free",
+                                             "allocations and frees")));
         const auto clicked = in_order_.draw_in_order(input, {ImGui::GetContentRegionAvail().x, height});
         if (clicked) facts.entry->cursor = clicked;
         shown_curve_ = facts.curve;  // kept until the chart has folded another one

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <imgui.h>
 
+#include "traces/store/grouped.h"
 #include "viewer/app/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
@@ -248,7 +249,7 @@ void MemoryViews::draw_allocations(Session& session, const MemoryFacts& facts) {
     const auto& table = static_cast<const AllocationTable&>(*model);
     ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
     ImGui::AlignTextToFramePadding();
-    text(fmt::format("{} allocations", format_count(static_cast<std::int64_t>(table.rows()))));
+    text(traces::counted(static_cast<std::int64_t>(table.rows()), "allocation", "allocations"));
     ImGui::PopStyleColor();
     ImGui::SameLine(0, ImGui::GetFontSize());
     const TableEvents events = draw_table("memory.allocations", model, allocations_, {.name = "allocations"});

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <imgui.h>
 
+#include "traces/store/grouped.h"
 #include "viewer/app/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
@@ -80,7 +81,7 @@ void draw_occurrences(const char* id, Session& session, const std::string& name,
     const std::string count =
         on_one ? fmt::format("{} of {}", format_count(here - events->begin() + 1),
                              format_count(static_cast<std::int64_t>(events->size())))
-               : fmt::format("{} events", format_count(static_cast<std::int64_t>(events->size())));
+               : traces::counted(static_cast<std::int64_t>(events->size()), "event", "events");
     text(count);
     items::mark(fmt::format("{}.occurrence", id), count);
     ImGui::PopID();

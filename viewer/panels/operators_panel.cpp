@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <imgui.h>
 
+#include "traces/store/grouped.h"
 #include "viewer/app/session.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/text.h"
@@ -58,8 +59,9 @@ class OperatorsPanel final : public Panel {
 
     void draw_report(Session& session, const TracePtr& trace, traces::Selection selection,
                      const RankOperators& rank) {
-        heading(fmt::format("Rank {}: {} calls of {} operators, {} on the device", rank.rank,
-                            format_count(rank.calls), format_count(rank.distinct),
+        heading(fmt::format("Rank {}: {} of {}, {} on the device", rank.rank,
+                            traces::counted(rank.calls, "call", "calls"),
+                            traces::counted(rank.distinct, "operator", "operators"),
                             format_duration(static_cast<double>(rank.device_self))));
         if (const auto row = draw_share_bar("operators.shares", shares_)) {
             state_.chosen = row;

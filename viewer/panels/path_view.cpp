@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <imgui.h>
 
+#include "traces/store/grouped.h"
 #include "viewer/app/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
@@ -139,9 +140,8 @@ void PathView::draw_paths(Session& session, const Report& report, const RankPath
     note(fmt::format(
         "{} {}", waits_text(path, report->ranks.size() == 1),
         report->clocks_disagree > 0
-            ? fmt::format("{} collectives do not overlap on the ranks' clocks; waiting is told by "
-                          "their durations there.",
-                          format_count(report->clocks_disagree))
+            ? fmt::format("{} not overlap on the ranks' clocks; waiting is told by durations there.",
+                          traces::counted(report->clocks_disagree, "collective does", "collectives do"))
             : std::string()));
 }
 

@@ -8,6 +8,7 @@
 #include <imgui_stdlib.h>
 
 #include "traces/query/shipped_queries.h"
+#include "traces/store/grouped.h"
 #include "viewer/app/session.h"
 #include "viewer/app/theme.h"
 #include "viewer/draw/format.h"
@@ -200,7 +201,9 @@ class QueryPanel final : public Panel {
         }
         ImGui::SameLine(0, font * 0.4F);
         ImGui::SetNextItemWidth(font * 9.5F);
-        const auto rows = [](std::size_t n) { return format_count(static_cast<std::int64_t>(n)) + " rows"; };
+        const auto rows = [](std::size_t n) {
+            return traces::counted(static_cast<std::int64_t>(n), "row", "rows");
+        };
         if (ImGui::BeginCombo("##rows", rows(limits_.rows).c_str())) {
             for (const std::size_t n : kRows)
                 if (ImGui::Selectable(rows(n).c_str(), n == limits_.rows)) limits_.rows = n;

@@ -191,7 +191,8 @@ class RunsPanel final : public Panel {
             toggle_button("runs.only_differences", "Only what differs", only_differences_);
             ImGui::SameLine(0, ImGui::GetFontSize());
             ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-            text_fit(fmt::format("{} of {} settings differ", count.different, count.keys));
+            text_fit(fmt::format("{} of {} settings differ{}", count.different, count.keys,
+                                 count.different == 1 ? "s" : ""));
             ImGui::PopStyleColor();
             items::value("runs.value.differences", fmt::format("{}", count.different));
         } else {

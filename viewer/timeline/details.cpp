@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "traces/store/grouped.h"
 #include "viewer/app/rank_steps.h"
 #include "viewer/draw/format.h"
 
@@ -90,7 +91,8 @@ void describe_collective(const traces::Trace& trace, std::size_t i, std::int64_t
     if (c.padding[i] > 0) rows.put("of that padding", both_sizes(c.padding[i]));
     rows.put("bytes / duration", copy_rate(c.bytes[i], ns));
     if (c.sequence[i] >= 0) rows.put("sequence number", fmt::format("{}", c.sequence[i]));
-    rows.put("group", c.group_size[i] > 0 ? fmt::format("{} ({} ranks)", c.group[i], c.group_size[i])
+    rows.put("group", c.group_size[i] > 0 ? fmt::format("{} ({})", c.group[i],
+                                                        traces::counted(c.group_size[i], "rank", "ranks"))
                                           : fmt::format("{}", c.group[i]));
     rows.put("unit", unit_text(trace, c.unit[i]));
     if (c.phase[i] != traces::Phase::none) rows.put("phase", std::string(traces::name(c.phase[i])));

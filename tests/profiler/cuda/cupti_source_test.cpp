@@ -183,7 +183,7 @@ TEST_F(CuptiSourceTest, has_a_row_for_every_kernel_of_a_piece_of_work) {
     ASSERT_EQ(got_.kernels.size(), 2u);
     EXPECT_EQ(got_.kernels[0].correlation, 5);
     EXPECT_EQ(got_.kernels[1].correlation, 5);
-    EXPECT_THAT(diagnostics(), ElementsAre(HasSubstr("1 kernels, copies and memsets on the GPU belong to no "
+    EXPECT_THAT(diagnostics(), ElementsAre(HasSubstr("1 kernel, copy or memset on the GPU belongs to no "
                                                      "operation")));
 }
 
@@ -267,7 +267,7 @@ TEST_F(CuptiSourceTest, says_what_cupti_lost_and_could_not_time) {
     finish();
     EXPECT_THAT(got_.kernels, IsEmpty());
     EXPECT_THAT(diagnostics(),
-                ElementsAre(HasSubstr("CUPTI lost 5 CUDA events"), HasSubstr("1 CUDA events had no valid")));
+                ElementsAre(HasSubstr("CUPTI lost 5 CUDA events"), HasSubstr("1 CUDA event had no valid")));
 }
 
 // --- versions --------------------------------------------------------------------------------------------
