@@ -19,10 +19,15 @@ FileFacts read_tree(const Value& root, const std::string& damage, const std::str
     } else if (is_flight_dump(root)) {
         facts = read_flight_dump(root, path, sink, request);
     } else {
+        // The damage begins with the file's path, too.
+        const std::size_t known = damage.starts_with(path) ? path.size() : 0;
         throw StoreError(fmt::format(
             "{}: this is neither a memory snapshot (segments, device_traces) nor a flight recorder's dump "
             "(entries) of PyTorch{}",
-            path, damage.empty() ? damage : ", as far as it can be read: " + damage));
+            path,
+            damage.empty()
+                ? damage
+                : ", as far as it can be read" + (known > 0 ? damage.substr(known) : ": " + damage)));
     }
     if (!damage.empty()) {
         facts.partial = true;

@@ -119,7 +119,7 @@ std::string render_check(const std::string& file, const std::vector<std::string>
     std::string text;
     if (faults.empty()) text = fmt::format("{}: whole.\n", printable(file));
     for (const std::string& fault : faults)
-        text += fmt::format("{}: {}\n", printable(file), printable(fault));
+        text += printable(fault.starts_with(file) ? fault : file + ": " + fault) + "\n";
     for (const std::string& note : notes)
         text += fmt::format("{}: note: {}\n", printable(file), printable(note));
     return text;
