@@ -731,6 +731,8 @@ TEST(Advice, SaysInTheWholeTraceWhereThereAreNoSteps) {
     EXPECT_THAT(finding->what, HasSubstr("of the whole trace"));
     EXPECT_THAT(finding->expected, HasSubstr("the whole trace would take"));
     EXPECT_THAT(finding->what + finding->expected, Not(HasSubstr("step")));
+    for (const AdviceFigure& figure : finding->figures)
+        EXPECT_THAT(figure.unit, Not(HasSubstr("step"))) << figure.name;
 }
 
 TEST(Advice, DoesNotAdviseToCaptureWhatIsCaptured) {

@@ -134,8 +134,27 @@ TEST(HtmlReport, ComparesEachOfSeveralRunsWithTheFirst) {
     // third.
     const std::size_t kernels = html.find("<h3>Kernels</h3>");
     ASSERT_NE(kernels, std::string::npos);
+    EXPECT_EQ(
+        row_of(html, kernels, "Name"),
+        "Name run0.sqlite (us/step) run1.sqlite (us/step) against the first run2.sqlite (us/step) against "
+        "the first");
     EXPECT_EQ(row_of(html, kernels, "gemm"), "gemm 50.0 100.0 +100.00 % - gone");
     EXPECT_EQ(row_of(html, kernels, "other"), "other - - 50.0 new");
+    const std::size_t summary = html.find("Mean of a step");
+    EXPECT_EQ(row_of(html, summary - 1, "Mean of a step"), "Mean of a step Rank 0 (us) Rank 0 (%)");
+}
+
+TEST(HtmlReport, OfATraceWithoutStepsSaysNothingAStep) {
+    RunBuilder run(1);
+    run.kernel(0, 1'000, 5'000, 500, 7, "gemm");
+    const auto trace = run.take();
+    const std::vector<const Trace*> traces = {trace.get(), trace.get()};
+    const std::vector<ReportedRun> runs(2, reported_run(*trace, "run.sqlite", {}));
+    const std::string html = html_report(runs, reported_comparison(traces, std::vector<Selection>(2)));
+    for (const char* words : {"us/step", "ms a step", "average step", "Mean of a step", "Step time"})
+        EXPECT_THAT(html, Not(HasSubstr(words)));
+    EXPECT_THAT(html, HasSubstr("Whole trace (us)"));
+    EXPECT_THAT(html, HasSubstr("run.sqlite (us)")) << "of the kernels";
 }
 
 TEST(HtmlReport, HasNoComparisonOfOneRun) {

@@ -6,7 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/traces/report_samples.h"
+#include "traces/analysis/allocations_report.h"
 #include "traces/analysis/compare_parts.h"
+#include "traces/analysis/critical_path.h"
+#include "traces/analysis/operators.h"
+#include "traces/analysis/units.h"
 
 namespace shardscope::traces {
 namespace {
@@ -256,6 +260,18 @@ TEST(Report, OfTracesWithoutStepsNothingIsSaidAStep) {
     CollectivesReport collectives = sample_collectives();
     collectives.stepped = false;
     EXPECT_THAT(render(collectives, Format::table), Not(HasSubstr("/step")));
+
+    CriticalPathReport path{.stepped = false};
+    path.ranks = {{.rank = 0, .average_step_us = 5, .shares = {{}}, .modules = {{}}}};
+    EXPECT_THAT(render(path, Format::table), AllOf(HasSubstr("The whole trace, which names no steps."),
+                                                   HasSubstr("Whole (us)"), Not(HasSubstr("/step"))));
+
+    UnitsReport units{.any_unit = true, .stepped = false, .rank_steps = 1};
+    units.ranks = {{.rank = 0, .steps = 1}};
+    units.all_ranks = {{.name = "root"}};
+    EXPECT_THAT(
+        render(units, Format::table),
+        AllOf(HasSubstr("The whole trace, which names no steps, of rank 0."), Not(HasSubstr("of a step"))));
 }
 
 TEST(Report, APartThatNeitherOfTwoRunsHasIsNotGone) {

@@ -54,7 +54,9 @@ TEST(UnitTable, HoldsMeansOfAStepOrSums) {
     EXPECT_EQ(text(*means, 0, "wait_per_step_us"), "3.0");
     EXPECT_EQ(text(*means, 0, "exposed_per_step_us"), "5.0");
     EXPECT_EQ(text(*means, 0, "hidden_by"), "root");
+    EXPECT_EQ(means->columns()[3].unit, "\u00b5s a step");
     const auto sums = unit_table(unit_rows(), std::nullopt);
+    EXPECT_EQ(sums->columns()[3].unit, "\u00b5s");
     EXPECT_EQ(number(*sums, 0, "gathers"), 4);
     EXPECT_EQ(number(*sums, 0, "gather_us"), 40);
     EXPECT_EQ(number(*sums, 1, "exposed_us"), 9);
@@ -70,10 +72,11 @@ TEST(UnitTable, SaysNothingOfGathersWhereThereAreNone) {
 
 TEST(UnitTable, TellsOfUnitsThatAreGatheredAgainAtOnce) {
     auto rows = unit_rows();
-    EXPECT_EQ(regather_text(rows, 2), "");
+    EXPECT_EQ(regather_text(rows, 2, true), "");
     rows[0].sum.regathers = 2;  // two of four gathers of 10 us each, in two steps
-    EXPECT_THAT(regather_text(rows, 2), HasSubstr("blocks.0 is gathered again"));
-    EXPECT_THAT(regather_text(rows, 2), HasSubstr("10.00 \u00b5s a step"));
+    EXPECT_THAT(regather_text(rows, 2, true), HasSubstr("blocks.0 is gathered again"));
+    EXPECT_THAT(regather_text(rows, 2, true), HasSubstr("10.00 \u00b5s a step"));
+    EXPECT_THAT(regather_text(rows, 1, false), Not(HasSubstr("a step"))) << "the trace names none";
 }
 
 TEST(CollectiveTable, MakesItsCellsFromTheList) {

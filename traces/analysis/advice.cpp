@@ -37,6 +37,11 @@ FindingWeight weight_of(const AdviceFacts& facts, const AdviceRule& rule, const 
     return FindingWeight::minor;
 }
 
+// Of a trace without steps the figures are of the whole trace: "us" instead of "us/step".
+void name_no_step(Finding& finding) {
+    for (AdviceFigure& figure : finding.figures) figure.unit = figure.unit.substr(0, figure.unit.find('/'));
+}
+
 // Without the first step, where that is a warm-up: it takes much longer than the others of its rank.
 Selection without_warm_up(const Trace& trace, Selection selection, std::vector<std::string>& notes) {
     if (trace.steps.empty() || selection.first_step || selection.last_step || selection.from_ns ||
@@ -91,6 +96,7 @@ AdviceReport advice(const Trace& trace, const Selection& selection) {
             finding.id = rule.id;
             finding.title = rule.title;
             finding.weight = weight_of(facts, rule, finding);
+            if (trace.steps.empty()) name_no_step(finding);
         }
     }
     std::stable_sort(report.findings.begin(), report.findings.end(), [](const Finding& a, const Finding& b) {

@@ -20,7 +20,9 @@ struct Trace;
 struct AdviceFigure {
     std::string name;
     double value = 0;
-    std::string_view unit;  // "us/step", "%", "bytes", "bytes/step", "x", "" for a count
+    // "us/step", "%", "bytes", "bytes/step", "times/step", "x", "" for a count; without "/step" where the
+    // trace names no steps.
+    std::string_view unit;
 };
 
 // What a finding is worth. Serious: what makes the run compute something else than its configuration says or

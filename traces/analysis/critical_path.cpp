@@ -299,6 +299,7 @@ void add_job_step(const GraphSources& sources, const StepGraph& graph, const Int
 CriticalPathReport critical_path(const Trace& trace, const Selection& selection,
                                  const std::optional<PathFactors>& factors, bool pieces) {
     CriticalPathReport report;
+    report.stepped = !trace.steps.empty();
     report.what_if = factors.has_value();
     report.factors = factors.value_or(kUnscaled);
     const TraceSteps steps = find_steps(trace);

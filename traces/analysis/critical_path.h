@@ -89,6 +89,7 @@ struct CriticalPathReport {
     std::vector<RankPath> ranks;
     // The job's path goes on at the rank that was waited for. None for one rank.
     std::optional<RankPath> job;
+    bool stepped = true;  // false: the trace names no steps, and a rank's one "step" is all of it
     bool what_if = false;
     PathFactors factors = kUnscaled;
     // Collectives whose parts do not overlap on the ranks' clocks: no path leads from rank to rank there, and

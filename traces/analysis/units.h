@@ -63,6 +63,7 @@ struct Unevenness {
 
 struct UnitsReport {
     bool any_unit = false;  // false: nothing in the trace tells of FSDP units
+    bool stepped = true;    // false: the trace names no steps, and a rank's one "step" is all of it
     std::vector<RankUnits> ranks;
     // The same rows summed over the ranks (`steps` stay empty; hidden_by: the unit that most ranks' time went
     // to), and how many steps of ranks they are sums of.

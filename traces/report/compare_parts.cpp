@@ -67,6 +67,8 @@ std::string title(CompareBy by) {
 std::string table_text(const PartsComparison& comparison, std::size_t width) {
     std::string text;
     const std::vector<RunColumn>& runs = comparison.whole.runs;
+    const bool stepped =
+        std::any_of(runs.begin(), runs.end(), [](const RunColumn& run) { return run.stepped; });
     for (std::size_t r = 0; r < runs.size(); ++r) {
         text += fmt::format("Run {}: {}, {} {} us", r + 1, printable(runs[r].file),
                             runs[r].stepped ? "median step" : "the whole trace, which names no steps:",
@@ -103,12 +105,12 @@ std::string table_text(const PartsComparison& comparison, std::size_t width) {
                             grouped(static_cast<std::int64_t>(comparison.parts.size() - kShown)));
     }
     return text +
-           paragraph(
-               fmt::format("{} time per step, mean of the ranks; largest difference first. ~ the difference "
-                           "lies inside the spread of the steps (half the interquartile range).{}",
-                           comparison.on_host ? "Host" : "Device",
-                           comparison.on_host ? " Nothing is recorded on a device." : ""),
-               width);
+           paragraph(fmt::format(
+                         "{} time {}, mean of the ranks; largest difference first. ~ the difference lies "
+                         "inside the spread of the steps (half the interquartile range).{}",
+                         comparison.on_host ? "Host" : "Device", stepped ? "per step" : "of the whole trace",
+                         comparison.on_host ? " Nothing is recorded on a device." : ""),
+                     width);
 }
 
 std::string json_text(const PartsComparison& comparison) {

@@ -50,7 +50,7 @@ std::string parts_table(const CriticalPathReport& report, std::size_t width) {
     std::vector<Align> align(3 + kinds.size(), Align::right);
     align[0] = Align::left;
     TextTable table(align);
-    std::vector<std::string> header = {"Rank", "Steps", "Step (us)"};
+    std::vector<std::string> header = {"Rank", "Steps", report.stepped ? "Step (us)" : "Whole (us)"};
     for (const std::size_t k : kinds) header.emplace_back(kTitles[k]);
     table.header(std::move(header));
     for (const RankPath* path : all_paths(report)) {
@@ -85,10 +85,10 @@ std::string ranks_text(const CriticalPathReport& report) {
     return text;
 }
 
-std::string shares_table(const RankPath& path, std::size_t width) {
+std::string shares_table(const RankPath& path, bool stepped, std::size_t width) {
     TextTable table({Align::left, Align::left, Align::right, Align::right, Align::right});
     table.header({fmt::format("On the path of {}", path.rank < 0 ? "the job" : "rank " + title(path)), "Kind",
-                  "us/step", "%", "times/step"});
+                  stepped ? "us/step" : "us", "%", stepped ? "times/step" : "times"});
     double left = 0;
     for (std::size_t i = 0; i < path.shares.size(); ++i) {
         const PathShare& share = path.shares[i];
@@ -106,9 +106,9 @@ std::string shares_table(const RankPath& path, std::size_t width) {
     return table.text(width);
 }
 
-std::string modules_table(const RankPath& path, std::size_t width) {
+std::string modules_table(const RankPath& path, bool stepped, std::size_t width) {
     TextTable table({Align::left, Align::right, Align::right});
-    table.header({"Module (without those inside it)", "us/step", "%"});
+    table.header({"Module (without those inside it)", stepped ? "us/step" : "us", "%"});
     for (std::size_t i = 0; i < std::min(path.modules.size(), kTopRows); ++i) {
         table.row({shortened(path.modules[i].name, 56), us(path.modules[i].us),
                    percent(path.modules[i].us, path.average_step_us)});
@@ -127,8 +127,8 @@ std::string factors_text(const CriticalPathReport& report) {
 
 std::string what_if_table(const CriticalPathReport& report, std::size_t width) {
     TextTable table({Align::left, Align::right, Align::right, Align::right, Align::right});
-    table.header({fmt::format("What if {}", factors_text(report)), "Step (us)", "Predicted (us)",
-                  "Difference (us)", "%"});
+    table.header({fmt::format("What if {}", factors_text(report)),
+                  report.stepped ? "Step (us)" : "Whole (us)", "Predicted (us)", "Difference (us)", "%"});
     for (const RankPath* path : all_paths(report)) {
         const double change = path->predicted_step_us - path->whole_step_us;
         table.row({path->rank < 0 ? "job" : "rank " + title(*path), us(path->whole_step_us),
@@ -190,14 +190,14 @@ std::string table_text(const CriticalPathReport& report, std::size_t width) {
     std::string text = parts_table(report, width);
     if (const std::string ranks = ranks_text(report); !ranks.empty()) text += "\n" + ranks;
     const RankPath& main = report.job ? *report.job : report.ranks.front();
-    text += "\n" + shares_table(main, width);
-    if (!main.modules.empty()) text += "\n" + modules_table(main, width);
+    text += "\n" + shares_table(main, report.stepped, width);
+    if (!main.modules.empty()) text += "\n" + modules_table(main, report.stepped, width);
     if (report.what_if) text += "\n" + what_if_table(report, width);
     text += paragraph(
-        "Mean of the kept steps. The parts sum to the step. Launch delay: nothing else held the work back "
-        "(CPU "
-        "ranks: it waits for a free core). Communication counts once all ranks take part, waiting until "
-        "then.",
+        fmt::format("{} Launch delay: nothing else held the work back (CPU ranks: it waits for a free core). "
+                    "Communication counts once all ranks take part, waiting until then.",
+                    report.stepped ? "Mean of the kept steps. The parts sum to the step."
+                                   : "The whole trace, which names no steps. The parts sum to it."),
         width);
     if (report.clocks_disagree > 0) {
         text +=

@@ -161,15 +161,15 @@ std::string table_text(const UnitsReport& report, std::size_t width) {
                                                        : fmt::format("{} ranks", report.ranks.size());
     std::string text = paragraph(
         fmt::format(
-            "Mean of a step of {}. MB = 2^20 bytes of the full buffer; Limiter and Exposed in us. Wait: "
+            "{} of {}. MB = 2^20 bytes of the full buffer; Limiter and Exposed in us. Wait: "
             "compute was ready and the gather was not. Exposed: gathers and reductions outside compute.",
-            whose),
+            report.stepped ? "Mean of a step" : "The whole trace, which names no steps,", whose),
         width);
     text += units.text(width);
 
     TextTable ranks(std::vector<Align>(10, Align::right));
     ranks.header({"Rank", "Steps", "Gather (us)", "Wait (us)", "Limiter (us)", "Reduce (us)", "Exposed (us)",
-                  "Shard MB", "Peak MB", "Busy (us)"});
+                  "Shard (MB)", "Peak (MB)", "Busy (us)"});
     for (const RankUnits& rank : report.ranks) {
         const UnitCosts& c = rank.sum;
         ranks.row({std::to_string(rank.rank), grouped(rank.steps), mean_us(c.gather_ns, rank.steps),
@@ -182,7 +182,8 @@ std::string table_text(const UnitsReport& report, std::size_t width) {
         ranks.row({"max/mean", "", "", "", "", "", "", uneven_text(report.uneven.shard_bytes),
                    uneven_text(report.uneven.peak_bytes), uneven_text(report.uneven.busy)});
     }
-    text += "\nBy rank, all units, mean of a step\n" + ranks.text(width);
+    text += fmt::format("\nBy rank, all units, {}\n", report.stepped ? "mean of a step" : "the whole trace") +
+            ranks.text(width);
 
     const std::int64_t padding = all.gather_padding + all.reduce_padding;
     const std::int64_t bytes = all.gather_bytes + all.reduce_bytes;
@@ -192,10 +193,11 @@ std::string table_text(const UnitsReport& report, std::size_t width) {
     }
     for (const UnitPhase& row : report.all_ranks) {
         if (row.sum.regathers == 0) continue;
-        text += fmt::format("\n{} is gathered again right after it was freed ({}): {} us a step.\n",
+        text += fmt::format("\n{} is gathered again right after it was freed ({}): {} us{}.\n",
                             printable(row.name), name(row.phase),
                             us(micro(row.sum.gather_ns) / static_cast<double>(row.sum.gathers) *
-                               static_cast<double>(row.sum.regathers) / static_cast<double>(n)));
+                               static_cast<double>(row.sum.regathers) / static_cast<double>(n)),
+                            report.stepped ? " a step" : "");
     }
     return text;
 }

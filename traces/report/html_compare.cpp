@@ -67,7 +67,7 @@ std::string bars(const Comparison& comparison, const std::vector<std::string>& n
                               grouped(run.median_step_us * 1e-3, 3), grouped(run.average_step_us * 1e-3, 3))
                 : fmt::format("<div class=\"small dim\">{}: {} ms in the whole trace</div>\n", names[r],
                               grouped(run.average_step_us * 1e-3, 3));
-        html += stacked_bar(parts, "Where the time of a step went");
+        html += stacked_bar(parts, run.stepped ? "Where the time of a step went" : "Where the time went");
     }
     std::vector<std::pair<std::string, int>> entries;
     for (std::size_t c = 0; c < used.size(); ++c) {
@@ -116,40 +116,45 @@ std::string html_comparison(const Comparison& comparison, const std::vector<Repo
     Rows rows(comparison, table);
     const auto as_us = [](double value) { return us(value); };
     const auto as_mb = [](double value) { return mb(value); };
+    const auto has_steps = [](const RunColumn& run) { return run.stepped; };
+    const bool stepped = std::any_of(comparison.runs.begin(), comparison.runs.end(), has_steps);
+    const char* const unit = stepped ? "us/step" : "us";
     rows.add(
-        "Step time, median (us)",
+        stepped ? "Step time, median (us)" : "Whole trace (us)",
         [](const RunColumn& r) {
             return Value{r.median_step_us, r.spread_step_us};
         },
         as_us);
-    rows.add(
-        "Step time, mean (us)",
-        [](const RunColumn& r) {
-            return Value{r.average_step_us, r.spread_step_us};
-        },
-        as_us);
+    if (stepped) {
+        rows.add(
+            "Step time, mean (us)",
+            [](const RunColumn& r) {
+                return Value{r.average_step_us, r.spread_step_us};
+            },
+            as_us);
+    }
     for (std::size_t c = 0; c < kTimeCategoryNames.size(); ++c) {
         rows.add(
-            fmt::format("{} (us)", kTimeCategoryNames[c]),
+            fmt::format("{} ({})", kTimeCategoryNames[c], unit),
             [c](const RunColumn& r) {
                 return Value{r.categories_us[c], r.categories_spread[c].spread};
             },
             as_us);
     }
     rows.add(
-        "All communication (us/step)",
+        fmt::format("All communication ({})", unit),
         [](const RunColumn& r) {
             return Value{r.communication_us, r.communication_spread.spread};
         },
         as_us);
     rows.add(
-        "Communication outside compute (us/step)",
+        fmt::format("Communication outside compute ({})", unit),
         [](const RunColumn& r) {
             return Value{r.exposed_communication_us, r.exposed_communication_spread.spread};
         },
         as_us);
     rows.add(
-        "Memory copies (us/step)",
+        fmt::format("Memory copies ({})", unit),
         [](const RunColumn& r) {
             return Value{r.memcpy_us, r.memcpy_spread.spread};
         },
@@ -162,7 +167,7 @@ std::string html_comparison(const Comparison& comparison, const std::vector<Repo
         as_mb);
     for (std::size_t c = 0; c < kMemoryCategoryNames.size(); ++c) {
         rows.add(
-            fmt::format("at the peak: {} (MB)", kMemoryCategoryNames[c]),
+            fmt::format("At the peak: {} (MB)", kMemoryCategoryNames[c]),
             [c](const RunColumn& r) {
                 return Value{static_cast<double>(r.at_peak[c]), 0};
             },

@@ -29,9 +29,9 @@ std::string_view title_of(CompareBy by) {
 
 std::string part_table(const PartsComparison& comparison, const std::vector<std::string>& names,
                        const Redactor& redact) {
-    std::vector<std::string> header = {"us/step"};
+    std::vector<std::string> header = {"Name"};
     for (std::size_t r = 0; r < names.size(); ++r) {
-        header.push_back(names[r]);
+        header.push_back(names[r] + (comparison.whole.runs[r].stepped ? " (us/step)" : " (us)"));
         if (r > 0) header.emplace_back("against the first");
     }
     HtmlTable table(header);

@@ -49,7 +49,7 @@ std::string html_cards(const ReportedRun& run) {
     std::string html = "<div class=\"cards\">\n";
     const auto& summaries = run.summary.ranks;
     const double step = mean_over(summaries, [](const RankSummary& r) { return r.average_step_us; });
-    html += card(milliseconds_of(step) + " ms", "average step");
+    html += card(milliseconds_of(step) + " ms", run.summary.stepped ? "average step" : "whole trace");
     std::int64_t peak = 0;
     for (const RankMemory& rank : run.memory.ranks) peak = std::max(peak, rank.peak_bytes);
     if (peak > 0) html += card(mb(peak) + " MB", "peak memory of the fullest rank");
@@ -59,7 +59,9 @@ std::string html_cards(const ReportedRun& run) {
     if (talks) {
         const double exposed =
             mean_over(overlaps, [](const RankOverlap& r) { return r.mean_us(r.sum.exposed_communication); });
-        html += card(grouped(100 * share_of(exposed, step), 1) + " %", "of the step: exposed communication");
+        html += card(grouped(100 * share_of(exposed, step), 1) + " %",
+                     run.summary.stepped ? "of the step: exposed communication"
+                                         : "of the whole trace: exposed communication");
         html += card(
             grouped(mean_over(overlaps, [](const RankOverlap& r) { return r.sum.overlap_percent(); }), 1) +
                 " %",
@@ -67,7 +69,9 @@ std::string html_cards(const ReportedRun& run) {
     }
     std::size_t steps = 0;
     for (const RankSummary& rank : summaries) steps = std::max(steps, rank.steps.size());
-    html += card(fmt::format("{} × {}", summaries.size(), steps), "ranks × steps");
+    html += run.summary.stepped
+                ? card(fmt::format("{} × {}", summaries.size(), steps), "ranks × steps")
+                : card(fmt::format("{}", summaries.size()), summaries.size() == 1 ? "rank" : "ranks");
     return html + "</div>\n";
 }
 
@@ -115,18 +119,23 @@ std::string html_summary(const ReportedRun& run) {
                                      percent(rank.average_us[c], rank.average_step_us)),
                          share_of(rank.average_us[c], rank.average_step_us), static_cast<int>(c)});
                 }
-                bars += fmt::format("<div class=\"small dim\">Rank {}: {} ms a step, mean of {}{}</div>\n",
-                                    rank.rank, milliseconds_of(rank.average_step_us), rank.steps.size(),
-                                    rank.cut_steps > 0 ? ", one at the end cut off" : "");
+                bars += fmt::format(
+                    "<div class=\"small dim\">Rank {}: {} ms {}{}</div>\n", rank.rank,
+                    milliseconds_of(rank.average_step_us),
+                    run.summary.stepped
+                        ? "a step, mean of " +
+                              counted(static_cast<std::int64_t>(rank.steps.size()), "step", "steps")
+                        : "in the whole trace",
+                    rank.cut_steps > 0 ? ", one at the end cut off" : "");
                 bars += stacked_bar(parts, fmt::format("Where the time of rank {} went", rank.rank));
             }
             return bars;
         });
     html += by_rank(ranks.size(), [&](std::size_t first, std::size_t last) {
-        std::vector<std::string> header = {"Mean of a step (us)"};
+        std::vector<std::string> header = {run.summary.stepped ? "Mean of a step" : "Whole trace"};
         for (std::size_t r = first; r < last; ++r) {
-            header.push_back(fmt::format("Rank {}", ranks[r].rank));
-            header.emplace_back("%");
+            header.push_back(fmt::format("Rank {} (us)", ranks[r].rank));
+            header.push_back(fmt::format("Rank {} (%)", ranks[r].rank));
         }
         HtmlTable table(header);
         for (std::size_t c = 0; c < kTimeCategoryNames.size(); ++c) {
@@ -138,7 +147,7 @@ std::string html_summary(const ReportedRun& run) {
             }
             table.row(cells);
         }
-        std::vector<std::string> cells = {"Step"};
+        std::vector<std::string> cells = {run.summary.stepped ? "Step" : "Sum"};
         for (std::size_t r = first; r < last; ++r) {
             cells.push_back(us(ranks[r].average_step_us));
             cells.push_back(percent(ranks[r].average_step_us, ranks[r].average_step_us));
@@ -186,10 +195,11 @@ std::string html_units(const ReportedRun& run, const Redactor& redact) {
                    each(row.sum.wait_ns), each(row.sum.exposed_ns()), each(row.sum.reduce_ns),
                    row.hidden_by.empty() ? "-" : redact.text(row.hidden_by)});
     }
-    return table.html() +
-           "<p class=\"dim small\">Of one rank in one step, mean over ranks and kept steps. Wait: compute "
-           "was next and "
-           "the gather not done. Exposed: gathers and reductions outside compute.</p>\n";
+    return table.html() + "<p class=\"dim small\">Of one rank" +
+           std::string(run.units.stepped ? " in one step, mean over ranks and kept steps"
+                                         : " in the whole trace, mean over ranks") +
+           ". Wait: compute was next and the gather not done. Exposed: gathers and reductions outside "
+           "compute.</p>\n";
 }
 
 std::string html_configuration(const ReportedRun& run, const Redactor& redact) {

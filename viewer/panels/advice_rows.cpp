@@ -69,6 +69,7 @@ std::string figure_text(const traces::AdviceFigure& figure) {
     if (figure.unit.empty()) return number;
     if (figure.unit == "times/step" && figure.value == 1) return "once a step";
     if (figure.unit == "times/step") return number + " times a step";
+    if (figure.unit == "times" && figure.value == 1) return "once";
     return fmt::format("{} {}", number, figure.unit);
 }
 

@@ -77,8 +77,8 @@ std::shared_ptr<const TableModel> path_share_table(const RankPath& path, bool st
         {"name", "On the path", "", Kind::text, 0, 20, 0, "Kernel, runtime call or host range."},
         {"kind", "Kind", "", Kind::text, 9, 18, 0, {}},
         {"us", stepped ? "Time of a step" : "Time", "\u00b5s", Kind::number, 8, 19,
-         kind_color(traces::DeviceKind::kernel), "Mean of the kept steps."},
-        {"percent", "Share", "%", Kind::number, 5, 17, 0, "Of the step."},
+         kind_color(traces::DeviceKind::kernel), stepped ? "Mean of the kept steps." : "In the whole trace."},
+        {"percent", "Share", "%", Kind::number, 5, 17, 0, stepped ? "Of the step." : "Of the whole trace."},
         {"times", "Pieces", stepped ? "a step" : "", Kind::number, 5.5F, 16, 0,
          "How often it lies on the path."},
     });
@@ -96,7 +96,7 @@ std::shared_ptr<const TableModel> path_module_table(const RankPath& path, bool s
         {"us", stepped ? "Time of a step" : "Time", "\u00b5s", Kind::number, 8, 19,
          kind_color(traces::DeviceKind::kernel),
          "On the path: what was launched, or what the host did, in the module."},
-        {"percent", "Share", "%", Kind::number, 5, 18, 0, "Of the step."},
+        {"percent", "Share", "%", Kind::number, 5, 18, 0, stepped ? "Of the step." : "Of the whole trace."},
     });
     for (const traces::NamedTime& module : path.modules)
         table->add({text_cell(module.name), us_cell(module.us), step_percent(path, module.us)});

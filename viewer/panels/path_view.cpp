@@ -36,15 +36,17 @@ LabelBar bar_of(const RankPath& path, bool chosen) {
     return bar;
 }
 
-void path_tip(const RankPath& path, std::size_t kind) {
+void path_tip(const RankPath& path, bool stepped, std::size_t kind) {
     const double us = path.average_us[kind];
     begin_tip(fmt::format("{}: {}", path_title(path), path_kind_title(static_cast<PathKind>(kind))));
-    tip_row("Of a step", format_duration(us * 1e3), path_kind_color(static_cast<PathKind>(kind)));
-    tip_row("Share", format_percent(path.average_step_us > 0 ? 100 * us / path.average_step_us : 0));
+    const std::string whole = stepped ? "a step" : "the whole trace";
+    tip_row("Time of " + whole, format_duration(us * 1e3), path_kind_color(static_cast<PathKind>(kind)));
+    tip_row("Share of " + whole,
+            format_percent(path.average_step_us > 0 ? 100 * us / path.average_step_us : 0));
     end_tip();
 }
 
-std::string waits_text(const RankPath& path, bool alone) {
+std::string waits_text(const RankPath& path, bool stepped, bool alone) {
     std::string text;
     const std::string who = path.rank < 0 ? std::string("the path") : fmt::format("rank {}", path.rank);
     for (std::size_t i = 0; i < std::min<std::size_t>(path.ranks.size(), 4); ++i) {
@@ -57,7 +59,8 @@ std::string waits_text(const RankPath& path, bool alone) {
     const std::string_view rest = path.ranks.size() <= 4 ? ""
                                   : path.rank < 0        ? " and less on others"
                                                          : " and less for others";
-    return fmt::format("Of a step {} {} {}{}.", who, path.rank < 0 ? "runs" : "waits", text, rest);
+    return fmt::format("Of {} {} {} {}{}.", stepped ? "a step" : "the whole trace", who,
+                       path.rank < 0 ? "runs" : "waits", text, rest);
 }
 
 }  // namespace
@@ -104,10 +107,10 @@ void PathView::draw(Session& session) {
 // The bars have `most` pixels, and scroll where they would need more.
 void PathView::draw_paths(Session& session, const Report& report, const RankPath& path, float most) {
     const float font = ImGui::GetFontSize();
-    heading(session.trace()->steps.empty()
-                ? std::string("What holds the whole run up")
-                : fmt::format("What holds a step up: mean of {} step{}", path.steps.size(),
-                              path.steps.size() == 1 ? "" : "s"));
+    heading(report->stepped
+                ? fmt::format("What holds a step up: mean of {}",
+                              traces::counted(static_cast<std::int64_t>(path.steps.size()), "step", "steps"))
+                : std::string("What holds the whole run up"));
     std::vector<const RankPath*> all;
     if (report->job && !report->job->steps.empty()) all.push_back(&*report->job);
     for (const RankPath& rank : report->ranks) all.push_back(&rank);
@@ -129,7 +132,7 @@ void PathView::draw_paths(Session& session, const Report& report, const RankPath
     }
     const float wanted = font * (1.6F * static_cast<float>(bars.size()) + 0.2F);
     const LabelBarsHit hit = draw_label_bars("idle.path", bars, longest, std::min(wanted, most));
-    if (hit.row) path_tip(*all[*hit.row], *hit.segment);
+    if (hit.row) path_tip(*all[*hit.row], report->stepped, *hit.segment);
     if (hit.clicked) {
         const RankPath& clicked = *all[*hit.clicked];
         job_ = clicked.rank < 0;
@@ -138,7 +141,7 @@ void PathView::draw_paths(Session& session, const Report& report, const RankPath
             if (ranks[i].number == clicked.rank) session.rank = last_rank_ = static_cast<int>(i);
     }
     note(fmt::format(
-        "{} {}", waits_text(path, report->ranks.size() == 1),
+        "{} {}", waits_text(path, report->stepped, report->ranks.size() == 1),
         report->clocks_disagree > 0
             ? fmt::format("{} not overlap on the ranks' clocks; waiting is told by durations there.",
                           traces::counted(report->clocks_disagree, "collective does", "collectives do"))

@@ -47,6 +47,8 @@ void name_means(std::vector<TableColumn>& columns) {
         if (std::find(kNoSums.begin(), kNoSums.end(), column.id) != kNoSums.end()) continue;
         const bool unit = column.id.ends_with("_us") || column.id.ends_with("_mb");
         column.id.insert(column.id.size() - (unit ? 3 : 0), "_per_step");
+        column.unit += column.unit.empty() ? "a step" : " a step";
+        if (unit) column.width = std::max(column.width, 5.8F);
     }
 }
 
@@ -141,15 +143,15 @@ std::shared_ptr<const CellTable> unit_rank_table(const traces::UnitsReport& repo
     return table;
 }
 
-std::string regather_text(const std::vector<UnitPhase>& rows, std::int64_t steps) {
+std::string regather_text(const std::vector<UnitPhase>& rows, std::int64_t steps, bool stepped) {
     std::string text;
     for (const UnitPhase& row : rows) {
         if (row.sum.regathers == 0 || steps <= 0) continue;
         const double ns = static_cast<double>(row.sum.gather_ns) / static_cast<double>(row.sum.gathers) *
                           static_cast<double>(row.sum.regathers) / static_cast<double>(steps);
         if (!text.empty()) text += "  ";
-        text += fmt::format("{} is gathered again right after it was freed ({}): {} a step.", row.name,
-                            name(row.phase), format_duration(ns));
+        text += fmt::format("{} is gathered again right after it was freed ({}): {}{}.", row.name,
+                            name(row.phase), format_duration(ns), stepped ? " a step" : "");
     }
     return text;
 }

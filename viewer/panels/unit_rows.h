@@ -21,7 +21,8 @@ std::shared_ptr<const CellTable> unit_rank_table(const traces::UnitsReport& repo
 std::string unit_row_name(const traces::UnitPhase& row);
 
 // The sentence of units that are gathered again right after they were freed, empty where there are none.
-std::string regather_text(const std::vector<traces::UnitPhase>& rows, std::int64_t steps);
+// `stepped`: the trace names steps.
+std::string regather_text(const std::vector<traces::UnitPhase>& rows, std::int64_t steps, bool stepped);
 
 // The unit's first gather on the rank at or after `from`: a DeviceEvents row, -1 none. With several phases:
 // the first that starts in the phase where collectives tell it.

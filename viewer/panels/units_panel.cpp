@@ -94,7 +94,7 @@ class UnitsPanel final : public Panel {
                 ImGui::SameLine(0, gap);
             }
         }
-        segmented("units.show", kShow, sums_);
+        if (!trace.steps.empty()) segmented("units.show", kShow, sums_);
     }
 
     void draw_headline(const UnitsReport& report, const RankUnits* rank, const std::vector<UnitPhase>& rows,
@@ -109,12 +109,13 @@ class UnitsPanel final : public Panel {
         big_number(mean(sum.exposed_ns()));
         const float right = at.x + ImGui::GetItemRectSize().x + font;
         ImGui::SetCursorPos({right, at.y + font * 0.05F});
-        text(fmt::format("of gathers and reductions a step outside compute, {}",
+        const std::string_view a_step = report.stepped ? " a step" : "";
+        text(fmt::format("of gathers and reductions{} outside compute, {}", a_step,
                          rank != nullptr ? fmt::format("rank {}", rank->rank) : "mean of the ranks"));
         ImGui::SetCursorPos({right, at.y + font * 1.1F});
         std::string line =
-            fmt::format("gathers {}, reductions {}, waits {}, limiter {} a step", mean(sum.gather_ns),
-                        mean(sum.reduce_ns), mean(sum.wait_ns), mean(sum.limiter_ns));
+            fmt::format("gathers {}, reductions {}, waits {}, limiter {}{}", mean(sum.gather_ns),
+                        mean(sum.reduce_ns), mean(sum.wait_ns), mean(sum.limiter_ns), a_step);
         if (report.uneven.busy > 0) {
             line +=
                 fmt::format("; largest rank over the mean: busy {}", format_decimal(report.uneven.busy, 3));
@@ -124,7 +125,7 @@ class UnitsPanel final : public Panel {
         draw_facts(line);
         ImGui::SetCursorPos({at.x, std::max(at.y + font * 2.4F, ImGui::GetCursorPosY())});
         items::value("units.exposed", mean(sum.exposed_ns()));
-        if (const std::string again = regather_text(rows, steps); !again.empty()) note(again);
+        if (const std::string again = regather_text(rows, steps, report.stepped); !again.empty()) note(again);
     }
 
     void take(const std::shared_ptr<const UnitsReport>& report, const std::vector<UnitPhase>& rows,
@@ -133,9 +134,13 @@ class UnitsPanel final : public Panel {
         if (report_ == report && shown_ == wanted) return;
         report_ = report;
         shown_ = wanted;
-        table_ = unit_table(rows, sums_ == 0 ? std::optional(steps) : std::nullopt);
-        ranks_ = unit_rank_table(*report, sums_ == 0);
+        const bool means = means_of(*report);
+        table_ = unit_table(rows, means ? std::optional(steps) : std::nullopt);
+        ranks_ = unit_rank_table(*report, means);
     }
+
+    // Of a trace without steps means and sums are the same, and no step is spoken of.
+    bool means_of(const UnitsReport& report) const { return report.stepped && sums_ == 0; }
 
     void draw_by_rank(Session& session, const traces::Trace& trace) {
         const TableEvents events =
@@ -163,7 +168,7 @@ class UnitsPanel final : public Panel {
             beside ? ImVec2{room.x * 0.36F, left}
                    : ImVec2{0, std::min(left * 0.42F, font * 1.5F * static_cast<float>(rows.size()) + font)};
         ImGui::BeginChild("bars", chart);
-        draw_bars(rows, sums_ == 0 ? steps : 1, clicked, opened);
+        draw_bars(rows, means_of(*report_) ? steps : 1, clicked, opened);
         ImGui::EndChild();
         if (beside) ImGui::SameLine(0, font);
         ImGui::BeginChild("table");
@@ -239,7 +244,9 @@ class UnitsPanel final : public Panel {
     void bar_tip(const UnitPhase& row, double steps) const {
         const UnitCosts& c = row.sum;
         const auto mean = [&](std::int64_t ns) { return format_duration(static_cast<double>(ns) / steps); };
-        begin_tip(unit_row_name(row) + (sums_ == 0 ? ", mean of a step" : ", sum of the steps"));
+        begin_tip(unit_row_name(row) + (!report_->stepped ? ""
+                                        : sums_ == 0      ? ", mean of a step"
+                                                          : ", sum of the steps"));
         if (c.gathers > 0) {
             tip_row("Gather", mean(c.gather_ns), gather_color());
             tip_row("  of it exposed", mean(c.gather_exposed_ns));
