@@ -14,6 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 std::size_t column(const TableModel& table, std::string_view id) {
     for (std::size_t c = 0; c < table.columns().size(); ++c) {
