@@ -18,6 +18,8 @@
 #include "viewer/app/redraw.h"
 #include "viewer/app/session.h"
 #include "viewer/app/theme.h"
+#include "viewer/panels/path_rows.h"
+#include "viewer/timeline/color_modes.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -441,12 +443,16 @@ TEST(Theme, HasOneColourForAKindAndNoOtherForTheSame) {
     EXPECT_EQ(range_color(RangeKind::data_loader), time_category_color(TimeCategory::data_loader));
     EXPECT_EQ(runtime_color(), time_category_color(TimeCategory::runtime));
     EXPECT_EQ(kind_color(DeviceKind::communication), time_category_color(TimeCategory::communication));
-    std::set<Color> different = {waiting_color(), exposed_color(), runtime_color()};
+    std::set<Color> different = {waiting_color(), exposed_color(), runtime_color(), overlapped_color(),
+                                 transfer_color()};
     for (int k = 0; k < traces::kDeviceKinds; ++k) different.insert(kind_color(static_cast<DeviceKind>(k)));
     for (const RangeKind kind : {RangeKind::module, RangeKind::backward, RangeKind::step,
                                  RangeKind::data_loader, RangeKind::communication, RangeKind::operation})
         different.insert(range_color(kind));
-    EXPECT_EQ(different.size(), 3U + traces::kDeviceKinds + 6U);
+    EXPECT_EQ(different.size(), 5U + traces::kDeviceKinds + 6U);
+    EXPECT_EQ(paint_color(kTransferPaint), transfer_color());
+    EXPECT_EQ(paint_color(kArrivalPaint), waiting_color());
+    EXPECT_EQ(path_kind_color(traces::PathKind::waiting), waiting_color());
 }
 
 TEST(Theme, TellsKindsApart) {
@@ -462,6 +468,26 @@ TEST(Theme, TellsKindsApart) {
     EXPECT_EQ(categories.size(), 8U);
     EXPECT_EQ(run_color(0), run_color(8));
     EXPECT_EQ(run_color(-1), run_color(7));
+}
+
+// A compared run must not look like a kind of work, a category of memory or of time.
+TEST(Theme, HasColoursForRunsThatNothingElseHas) {
+    std::set<Color> others = {waiting_color(),    exposed_color(),  runtime_color(),
+                              overlapped_color(), transfer_color(), no_hue_color()};
+    for (int k = 0; k < traces::kDeviceKinds; ++k)
+        others.insert(kind_color(static_cast<traces::DeviceKind>(k)));
+    for (int k = 0; k < traces::kRangeKinds; ++k)
+        others.insert(range_color(static_cast<traces::RangeKind>(k)));
+    for (int c = 0; c < traces::kMemoryCategories; ++c)
+        others.insert(category_color(static_cast<traces::MemoryCategory>(c)));
+    for (int c = 0; c < traces::kTimeCategories; ++c)
+        others.insert(time_category_color(static_cast<traces::TimeCategory>(c)));
+    std::set<Color> runs;
+    for (int run = 0; run < 8; ++run) {
+        EXPECT_EQ(others.count(run_color(run)), 0U) << run;
+        runs.insert(run_color(run));
+    }
+    EXPECT_EQ(runs.size(), 8U);
 }
 
 }  // namespace

@@ -318,6 +318,29 @@ TEST(Colours, OfKindsStayApartForEyesThatSeeFewer) {
     }
 }
 
+// Of runs beside each other, of which there are seldom more than four, and of runs beside kinds of work.
+TEST(Colours, OfRunsStayApartFromEachOtherAndFromKinds) {
+    constexpr double kApart = 15;
+    for (int a = 0; a < 4; ++a) {
+        const Rgb x = linear(run_color(a));
+        for (int b = 0; b < a; ++b) {
+            const Rgb y = linear(run_color(b));
+            EXPECT_GT(distance(lab(x), lab(y)), kApart) << a << " " << b;
+            EXPECT_GT(distance(lab(seen(x, kProtanopia)), lab(seen(y, kProtanopia))), kApart)
+                << a << " " << b;
+            EXPECT_GT(distance(lab(seen(x, kDeuteranopia)), lab(seen(y, kDeuteranopia))), kApart)
+                << a << " " << b;
+        }
+    }
+    for (int run = 0; run < 8; ++run) {
+        for (int kind = 0; kind < traces::kDeviceKinds; ++kind) {
+            const Rgb x = linear(run_color(run)),
+                      y = linear(kind_color(static_cast<traces::DeviceKind>(kind)));
+            EXPECT_GT(distance(lab(x), lab(y)), kApart) << run << " " << kind;
+        }
+    }
+}
+
 TEST(Colours, OfTextAreLegibleInBothAppearances) {
     // Web Content Accessibility Guidelines 2.1, contrast ratio: 4.5 for text, 3 for large text and signs.
     const auto luminance = [](Color c) {

@@ -265,6 +265,13 @@ TEST_F(GesturesTest, MinimapMovesTheVisibleTime) {
                 static_cast<double>(whole.to - whole.from) * 0.01);
 }
 
+TEST_F(GesturesTest, MinimapSaysWhatItShowsWhereTheMouseIs) {
+    const items::Item map = item("timeline.minimap");
+    EXPECT_FALSE(items::find("timeline.minimap.tip"));
+    move({(map.min.x + map.max.x) / 2, (map.min.y + map.max.y) / 2});
+    EXPECT_THAT(item("timeline.minimap.tip").text, testing::EndsWith("%"));
+}
+
 TEST_F(GesturesTest, MarksAreListedGoneToAndDeleted) {
     move(on_ruler(0.5F));
     const std::int64_t at = *entry().cursor;

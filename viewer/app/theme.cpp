@@ -127,9 +127,20 @@ Color exposed_color() {
     return kRust;
 }
 
+Color overlapped_color() {
+    return kDeepBlue;
+}
+
+Color transfer_color() {
+    return rgb(0xB4E3A0);
+}
+
+// No hue of a kind of work or of memory: a run beside others must not look like one. The first four stay
+// apart for colour-blind eyes, too.
 Color run_color(int i) {
-    static constexpr std::array<Color, 8> kColors = {kBlue,   kOrange, kGreen, kViolet,
-                                                     kYellow, kPink,   kRust,  kPaleBlue};
+    static constexpr std::array<Color, 8> kColors = {rgb(0x1FC3CF), rgb(0xE4506B), rgb(0x9CCB3B),
+                                                     rgb(0x5F63DD), rgb(0xF4A093), rgb(0x8B3F86),
+                                                     rgb(0x8A5B3D), rgb(0xC4B4F0)};
     const int n = static_cast<int>(kColors.size());
     return kColors[static_cast<std::size_t>((i % n + n) % n)];
 }

@@ -83,7 +83,9 @@ Color time_category_color(traces::TimeCategory category);
 Color shard_color(traces::ShardState state);  // of the shard map; sharded: hardly more than the ground
 Color waiting_color();                        // time in which something waits for another rank or a gather
 Color exposed_color();                        // communication that no compute hides
-Color run_color(int index);                   // a trace among several; any index
+Color overlapped_color();                     // compute and communication at once
+Color transfer_color();                       // of a collective: from when all its ranks take part
+Color run_color(int index);  // a trace, or a rank's line, among several; none of the above; any index
 // For things that are told apart by name (color_modes.h): six hues, each dark and pale, so that neighbours
 // differ in lightness too; any index. no_hue_color(): what has no name.
 Color hue_color(int index);

@@ -66,9 +66,9 @@ Color operation_color(Operation operation) {
         case Operation::all_reduce:
             return shard_color(traces::ShardState::freed);
         case Operation::broadcast:
-            return kind_color(traces::DeviceKind::memcpy);
+            return shard_color(traces::ShardState::full);
         case Operation::all_to_all:
-            return kind_color(traces::DeviceKind::kernel);
+            return shard_color(traces::ShardState::computing);
         default:
             break;
     }
@@ -82,7 +82,7 @@ std::shared_ptr<const CellTable> operation_table(const traces::RankCollectives& 
         number_column("mb", "Full buffers", "MB", 7, 8, 0,
                       "Sum of the bytes of the full (gathered) buffers."),
         number_column("us", "Time", kMicro, 7, 10, communication(), "Sum of the durations on the device."),
-        number_column("transfer_us", "Transfer", kMicro, 7, 7, 0, kTransferHelp),
+        number_column("transfer_us", "Transfer", kMicro, 7, 7, transfer_color(), kTransferHelp),
         number_column("waiting_us", "Waiting", kMicro, 7, 8, waiting_color(), kWaitingHelp),
         number_column("exposed_us", "Exposed", kMicro, 7, 9, exposed_color(),
                       "What of the union lies outside compute kernels."),
@@ -130,7 +130,7 @@ std::shared_ptr<const CellTable> straggler_table(const traces::StragglersReport&
         number_column("late_mean_us", "Mean", kMicro, 6, 7),
         number_column("held_us", "Held others", kMicro, 7, 7, 0,
                       "Sum over those where it was last: how long after the last but one."),
-        number_column("waited_us", "Waited itself", kMicro, 7.5F, 7, communication(),
+        number_column("waited_us", "Waited itself", kMicro, 7.5F, 7, waiting_color(),
                       "Sum over all: its own wait for the last."),
     });
     const auto& ranks = kind < 0 ? report.ranks : report.kinds[static_cast<std::size_t>(kind)].ranks;
@@ -155,7 +155,7 @@ std::shared_ptr<const CellTable> traffic_table(const traces::DistributedReport& 
         number_column("count", "Count", "", 5, 10, theme::accent(),
                       "Each collective once, whatever the ranks."),
         number_column("mb", "Full buffers", "MB", 7, 8),
-        number_column("transfer_us", "Transfer", kMicro, 7, 9, communication(), kTransferHelp),
+        number_column("transfer_us", "Transfer", kMicro, 7, 9, transfer_color(), kTransferHelp),
         number_column("wait_part_us", "Wait", "\u00b5s a part", 6.5F, 8, waiting_color(),
                       "Mean waiting of one rank in one collective."),
         number_column("algbw_gbps", "algbw", "GB/s", 6, 6, 0, kAlgorithmHelp),
@@ -183,16 +183,16 @@ std::shared_ptr<const CellTable> rank_table(const traces::DistributedReport& rep
         number_column("rank", "Rank", "", 4, 10),
         number_column("computation_us", "Computation", kMicro, 7.5F, 10,
                       kind_color(traces::DeviceKind::kernel), "Compute kernels and no communication."),
-        number_column("overlapped_us", "Overlapped", kMicro, 7, 10, 0,
+        number_column("overlapped_us", "Overlapped", kMicro, 7, 10, overlapped_color(),
                       "Compute kernels and communication at once."),
-        number_column("exposed_us", "Exposed", kMicro, 7, 10, communication(),
+        number_column("exposed_us", "Exposed", kMicro, 7, 10, exposed_color(),
                       "Communication and no compute kernel."),
         number_column("other_us", "Other", kMicro, 7, 8, 0, "Neither: copies and idleness."),
         number_column("overlap_percent", "Overlap", "%", 6, 9, theme::accent(),
                       "Share of the communication that ran beside compute."),
         number_column("collectives", "Collectives", stepped ? "a step" : "", 7, 5),
         number_column("mb", "Full buffers", "MB", 7, 6),
-        number_column("transfer_us", "Transfer", kMicro, 7, 7, 0, kTransferHelp),
+        number_column("transfer_us", "Transfer", kMicro, 7, 7, transfer_color(), kTransferHelp),
         number_column("waiting_us", "Waiting", kMicro, 7, 9, waiting_color(), kWaitingHelp),
         number_column("steps", "Steps", "", 4.5F, 3),
     };
@@ -228,7 +228,7 @@ std::shared_ptr<const CellTable> slowest_table(const traces::DistributedReport& 
         number_column("start_ms", "Start", "ms", 7, 9),
         number_column("mb", "Full buffer", "MB", 7, 7),
         number_column("ranks", "Ranks", "", 4.5F, 4),
-        number_column("transfer_us", "Transfer", kMicro, 7, 8, communication(), kTransferHelp),
+        number_column("transfer_us", "Transfer", kMicro, 7, 8, transfer_color(), kTransferHelp),
         number_column("longest_us", "Longest", kMicro, 7, 7),
         number_column("waiting_us", "Waiting", kMicro, 7, 10, waiting_color(),
                       "Sum over ranks of duration less transfer."),
@@ -283,7 +283,7 @@ std::shared_ptr<const CellTable> host_traffic_table(const traces::HostsReport& r
         number_column("count", "Count", "", 5, 9, theme::accent(),
                       "Each collective once, whatever the ranks."),
         number_column("mb", "Full buffers", "MB", 7, 8),
-        number_column("transfer_us", "Transfer", kMicro, 7, 9, communication(), kTransferHelp),
+        number_column("transfer_us", "Transfer", kMicro, 7, 9, transfer_color(), kTransferHelp),
         number_column("waiting_us", "Waiting", kMicro, 7, 8, waiting_color(), kWaitingHelp),
         number_column("algbw_gbps", "algbw", "GB/s", 6, 6, 0, kAlgorithmHelp),
         number_column("busbw_gbps", "busbw", "GB/s", 6, 9, 0, kBusHelp),

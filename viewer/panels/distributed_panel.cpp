@@ -32,12 +32,6 @@ using traces::RankTraffic;
 Color compute_color() {
     return kind_color(traces::DeviceKind::kernel);
 }
-Color communication_color() {
-    return kind_color(traces::DeviceKind::communication);
-}
-Color overlapped_color() {
-    return kind_color(traces::DeviceKind::memcpy);
-}
 Color other_color() {
     return theme::line();
 }
@@ -148,9 +142,9 @@ class DistributedPanel final : public Panel {
         const float font = ImGui::GetFontSize(), line = font * 1.7F;
         legend(std::vector<LegendItem>{{"computation", compute_color()},
                                        {"overlapped", overlapped_color()},
-                                       {"exposed communication", communication_color()},
+                                       {"exposed communication", exposed_color()},
                                        {"other", other_color()},
-                                       {"below: transfer", faded(communication_color(), 0.6F)},
+                                       {"below: transfer", transfer_color()},
                                        {"waiting for other ranks", waiting_color()}});
         double longest = 0;
         for (const RankTraffic& rank : report.ranks) longest = std::max(longest, step_ns(rank));
@@ -198,13 +192,12 @@ class DistributedPanel final : public Panel {
         ImDrawList* draw = ImGui::GetWindowDrawList();
         draw->AddText({at.x, at.y}, ink, fmt::format("rank {}", rank.rank).c_str());
         const auto mean = [&](std::int64_t ns) { return static_cast<double>(ns) / n; };
-        const std::vector<Segment> parts = {
-            {mean(rank.parts.computation), compute_color(), {}},
-            {mean(rank.parts.overlapped), overlapped_color(), {}},
-            {mean(rank.parts.exposed_communication), communication_color(), {}},
-            {mean(rank.parts.other), other_color(), {}}};
+        const std::vector<Segment> parts = {{mean(rank.parts.computation), compute_color(), {}},
+                                            {mean(rank.parts.overlapped), overlapped_color(), {}},
+                                            {mean(rank.parts.exposed_communication), exposed_color(), {}},
+                                            {mean(rank.parts.other), other_color(), {}}};
         stacked_bar({at.x + widths.label, at.y}, {widths.bar, font * 0.85F}, parts, longest, false);
-        const std::vector<Segment> wires = {{mean(rank.transfer_ns), faded(communication_color(), 0.6F), {}},
+        const std::vector<Segment> wires = {{mean(rank.transfer_ns), transfer_color(), {}},
                                             {mean(rank.ns - rank.transfer_ns), waiting_color(), {}}};
         stacked_bar({at.x + widths.label, at.y + font * 0.95F}, {widths.bar, font * 0.3F}, wires, longest,
                     false);
@@ -218,9 +211,9 @@ class DistributedPanel final : public Panel {
                                                                rank.steps, rank.steps == 1 ? "" : "s"));
         tip_row("Computation", format_duration(parts[0].value), compute_color());
         tip_row("Overlapped", format_duration(parts[1].value), overlapped_color());
-        tip_row("Exposed communication", format_duration(parts[2].value), communication_color());
+        tip_row("Exposed communication", format_duration(parts[2].value), exposed_color());
         tip_row("Other", format_duration(parts[3].value), other_color());
-        tip_row("Transfer", format_duration(wires[0].value));
+        tip_row("Transfer", format_duration(wires[0].value), transfer_color());
         tip_row("Waiting for other ranks", format_duration(wires[1].value), waiting_color());
         if (!rank.host.empty()) tip_row("Host", rank.host);
         end_tip();

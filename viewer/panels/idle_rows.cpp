@@ -121,7 +121,7 @@ std::shared_ptr<const TableModel> idle_gap_table(const traces::Trace& trace,
                                                  const traces::StreamIdleDetails& stream) {
     auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
         {"gap", "Gap", "", Kind::number, 3.5F, 20, 0, "1 is the longest."},
-        {"us", "Length", "\u00b5s", Kind::number, 7, 19, rgb(0x6F7F93), {}},
+        {"us", "Length", "\u00b5s", Kind::number, 7, 19, no_hue_color(), {}},
         {"cause", "Cause", "", Kind::text, 7, 18, 0, "As in the table above."},
         {"from_ms", "From", "ms", Kind::number, 7.5F, 17, 0, "Since the start of the capture."},
         {"to_ms", "To", "ms", Kind::number, 7.5F, 10, 0, {}},

@@ -32,7 +32,7 @@ using traces::MemorySpace;
 using traces::RankMemory;
 
 constexpr std::size_t kMostLines = 8;  // ranks that are drawn at once: nobody tells more lines apart
-constexpr int kPink = 5;               // a run's colour that no category of memory has
+constexpr int kPlum = 5;               // a run's colour that stands out less than the others
 
 // Which spaces a trace has events of.
 using Spaces = std::array<bool, traces::kMemorySpaces>;
@@ -256,7 +256,7 @@ class MemoryPanel final : public Panel {
         // height.
         if (facts.memory->reserved_bytes < 2 * facts.memory->peak_bytes)
             add(pool->reserved, theme::text_dim(), "reserved");
-        if (!facts.memory->until_last_use) add(pool->active, run_color(kPink), "active");
+        if (!facts.memory->until_last_use) add(pool->active, run_color(kPlum), "active");
         add(pool->allocated, theme::text(), "allocated");
     }
 

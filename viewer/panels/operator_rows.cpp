@@ -56,7 +56,8 @@ std::vector<NameShare> shares(const std::vector<Row>& rows, std::int64_t whole, 
         told += ns;
         parts.push_back({readable_name(rows[i].name), us(ns), percent(ns), colors[i], static_cast<int>(i)});
     }
-    if (whole > told) parts.push_back({"others", us(whole - told), percent(whole - told), rgb(0x6F7F93), -1});
+    if (whole > told)
+        parts.push_back({"others", us(whole - told), percent(whole - told), no_hue_color(), -1});
     return parts;
 }
 

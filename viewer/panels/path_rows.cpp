@@ -61,11 +61,11 @@ Color path_kind_color(PathKind k) {
         case PathKind::memcpy:
             return kind_color(traces::DeviceKind::memcpy);
         case PathKind::waiting:
-            return rgb(0xEBD75E);
+            return waiting_color();
         case PathKind::earlier_step:
             break;
     }
-    return rgb(0x4A5361);
+    return time_category_color(traces::TimeCategory::other);
 }
 
 std::string path_title(const RankPath& path) {

@@ -173,9 +173,9 @@ Color paint_color(Paint paint) {
         case kMarkPaint:
             return theme::peak();
         case kArrivalPaint:
-            return hue_color(4);
+            return waiting_color();
         case kTransferPaint:
-            return kind_color(traces::DeviceKind::communication);
+            return transfer_color();
         case kNoHue:
             return no_hue_color();
         default:

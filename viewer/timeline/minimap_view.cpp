@@ -21,10 +21,39 @@ TimeView strip_view(const TimelinePage& page, ImVec2 min, ImVec2 max) {
     return {whole.from, whole.to, std::max(1.0, static_cast<double>(max.x - min.x))};
 }
 
+// Without device events the strip is of host ranges, of whatever kind.
+Color work_color(const Minimap& map) {
+    return map.of_devices ? kind_color(traces::DeviceKind::kernel)
+                          : range_color(traces::RangeKind::operation);
+}
+
+// What the strip shows at a place, and its colours: it has no legend of its own.
+void slice_tip(const Minimap& map, std::int64_t time) {
+    if (map.slices.empty()) return;
+    const auto last = static_cast<double>(map.slices.size() - 1);
+    const double share = static_cast<double>(time - map.whole.from) /
+                         static_cast<double>(std::max<std::int64_t>(1, map.whole.to - map.whole.from));
+    const MinimapSlice& slice =
+        map.slices[static_cast<std::size_t>(std::clamp(share * (last + 1), 0.0, last))];
+    items::value("timeline.minimap.tip", format_percent(100 * static_cast<double>(slice.busy)));
+    const auto percent = [](float share) { return format_percent(100 * static_cast<double>(share)); };
+    if (!map.of_devices) {
+        begin_tip("The whole trace: host threads with a range");
+        tip_row("In a range", percent(slice.busy), work_color(map));
+    } else {
+        begin_tip("The whole trace: busy devices");
+        tip_row("Kernels", percent(slice.busy - slice.communication - slice.copies), work_color(map));
+        tip_row("Copies, fills alone", percent(slice.copies), kind_color(traces::DeviceKind::memcpy));
+        tip_row("Communication alone", percent(slice.communication),
+                kind_color(traces::DeviceKind::communication));
+    }
+    end_tip();
+}
+
 void paint_slices(ImDrawList& draw, const Minimap& map, ImVec2 min, ImVec2 max) {
     const float height = max.y - min.y - 2;
     const float count = static_cast<float>(map.slices.size());
-    const ImU32 work = map.of_devices ? kind_color(traces::DeviceKind::kernel) : runtime_color();
+    const ImU32 work = work_color(map);
     const ImU32 copies = kind_color(traces::DeviceKind::memcpy);
     const ImU32 waits = kind_color(traces::DeviceKind::communication);
     // One rectangle a pixel at most: of the slices in a pixel the mean, which keeps the busy time.
@@ -71,7 +100,10 @@ void MinimapView::draw(OpenTrace& entry, const TimelinePage& page, const Minimap
     place_button("minimap", {max.x - min.x, max.y - min.y});
     items::mark("timeline.minimap",
                 fmt::format("{} to {}", instant_text(entry.visible.from), instant_text(entry.visible.to)));
+    const bool looked_at = ImGui::IsItemHovered() && !ImGui::IsItemActive();
     handle_mouse(entry, page, view, min);
+    if (map != nullptr && looked_at)
+        slice_tip(*map, view.time(static_cast<double>(ImGui::GetIO().MousePos.x - min.x)));
 
     ImDrawList& list = *ImGui::GetWindowDrawList();
     list.PushClipRect(min, max, true);
