@@ -51,9 +51,7 @@ inline traces::PlanRow plan_row(int number, double step_ms, std::int64_t peak_mb
 
 // Front: 3 (10 ms, 800 MB), 1 (20 ms, 400 MB), 5 (40 ms, 200 MB). Beaten: 2 and 4, of which 4 repeats 2. Too
 // large and not simulated: 6. Impossible: 7. Not tried: 8.
-inline std::unique_ptr<traces::Trace> plan_sample(const char* path = "plan.sqlite") {
-    traces::ColumnSink sink;
-    sink.set_path(path);
+inline void add_plan_sample(traces::EventSink& sink) {
     sink.add(traces::RunInfoRow{"plan.job", "samples/tiny.toml"});
     sink.add(traces::RunInfoRow{"plan.cluster", "h100_ib"});
     sink.add(traces::RunInfoRow{"plan.device", "NVIDIA H100"});
@@ -84,6 +82,12 @@ inline std::unique_ptr<traces::Trace> plan_sample(const char* path = "plan.sqlit
     untried.outcome = "not_run";
     untried.settings = plan_settings_json("NO_SHARD", "root");
     sink.add(untried);
+}
+
+inline std::unique_ptr<traces::Trace> plan_sample(const char* path = "plan.sqlite") {
+    traces::ColumnSink sink;
+    sink.set_path(path);
+    add_plan_sample(sink);
     return sink.take();
 }
 
