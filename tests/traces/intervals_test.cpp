@@ -90,6 +90,7 @@ TEST(Intervals, LengthInsideWindowsAgreesWithABitmap) {
         for (std::size_t w = 0; w < windows.size(); ++w) {
             const auto begin = bits.begin();
             ASSERT_EQ(inside[w], std::count(begin + windows[w].start, begin + windows[w].end, true));
+            ASSERT_EQ(length_within(set, windows[w]), inside[w]);
         }
     }
 }

@@ -66,7 +66,7 @@ void exposed_communication(const AdviceFacts& f, Findings& found) {
 // --- slow links --------------------------------------------------------------------------------------------
 
 void slow_link(const AdviceFacts& f, Findings& found) {
-    const LinkReport links = link_report(f.trace);
+    const LinkReport& links = f.links;
     if (!links.slow) return;
     PathChange change;
     change.events = links.event_factors;

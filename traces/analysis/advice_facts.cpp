@@ -125,6 +125,17 @@ HostCommunication communication_on_host(const Trace& trace, const TraceSteps& st
     return found;
 }
 
+// Device events of the steps that figures are divided by.
+std::vector<bool> events_of_kept_steps(const AdviceFacts& f) {
+    const TraceSteps& steps = f.replay.sources().steps;
+    std::vector<bool> events = selected_events(f.trace, steps, f.selection);
+    for (std::size_t i = 0; i < events.size(); ++i) {
+        const std::int32_t step = steps.event[i];
+        events[i] = events[i] && step >= 0 && step < steps.ranks[f.trace.device.rank[i]].kept();
+    }
+    return events;
+}
+
 }  // namespace
 
 AdviceFacts::AdviceFacts(const Trace& t, const Selection& s)
@@ -154,6 +165,7 @@ AdviceFacts::AdviceFacts(const Trace& t, const Selection& s)
     device_work = std::any_of(idle.ranks.begin(), idle.ranks.end(),
                               [](const RankIdle& rank) { return rank.device.busy > 0; });
     add_transfers(*this);
+    links = link_report(trace, events_of_kept_steps(*this));
 }
 
 std::string_view AdviceFacts::backend() const {
@@ -280,7 +292,7 @@ std::vector<std::string> what_cannot_be_said(const AdviceFacts& f) {
     std::set<std::string_view> hosts;
     for (const Rank& rank : f.trace.ranks) hosts.insert(rank.host);
     const bool matters = f.percent_of_step(f.exposed.all_us) > kLinkPercent;
-    if (matters && hosts.size() > 1 && !link_report(f.trace).judged) {
+    if (matters && hosts.size() > 1 && !f.links.judged) {
         notes.emplace_back(
             "Whether a link is slow cannot be said, because the trace has neither the links' nominal "
             "bandwidth "

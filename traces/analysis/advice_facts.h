@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "traces/analysis/advice.h"
+#include "traces/analysis/advice_links.h"
 #include "traces/analysis/critical_path.h"
 #include "traces/analysis/idle.h"
 #include "traces/analysis/kernels.h"
@@ -53,6 +54,7 @@ struct AdviceFacts {
     Replay replay;
     UnitRanges unit_ranges;
     std::vector<UnitCollective> collectives;  // gathers and reductions that the selection leaves
+    LinkReport links;
     ExposedTransfers exposed;
     double transfers_us = 0;  // of collectives on the rank that has most, without waiting: the wire needs it
     // Mean window of a kept step, over the ranks that have one. 0: there is none, or the trace holds no

@@ -89,7 +89,12 @@ double expected_ns(const Large& c, double intra, double inter) {
     return seconds * 1e9;
 }
 
+bool is_selected(const Communication& part, const std::vector<bool>& selected) {
+    return part.event >= 0 && selected[static_cast<std::size_t>(part.event)];
+}
+
 std::vector<Large> large_collectives(const Trace& trace, const Communications& communications,
+                                     const std::vector<bool>& selected,
                                      const std::map<std::int64_t, GroupPlace>& groups) {
     const double intra = nominal(trace, kIntraBandwidth), inter = nominal(trace, kInterBandwidth);
     std::vector<Large> found;
@@ -97,6 +102,11 @@ std::vector<Large> large_collectives(const Trace& trace, const Communications& c
         const CollectiveMatch& match = communications.matches[m];
         const Communication& part = communications.parts[match.begin];
         if (part.row < 0 || match.unmatched || match.transfer_ns <= 0) continue;
+        const auto parts = communications.of(match);
+        if (std::none_of(parts.begin(), parts.end(),
+                         [&](const Communication& of_rank) { return is_selected(of_rank, selected); })) {
+            continue;
+        }
         if (part.operation != Operation::all_gather && part.operation != Operation::reduce_scatter &&
             part.operation != Operation::all_reduce) {
             continue;
@@ -124,21 +134,25 @@ void expect_as_other_groups(std::vector<Large>& all) {
         return std::tuple(c.operation, c.bytes, c.place->ranks, c.place->hosts.size());
     };
     for (const Large& c : all) times[key(c)][c.group].push_back(c.transfer);
-    for (Large& c : all) {
-        auto& groups = times[key(c)];
-        c.expected = 0;
+    std::map<std::tuple<Operation, std::int64_t, int, std::size_t>, double> fastest;
+    for (auto& [same, groups] : times) {
         if (groups.size() < 2) continue;
         for (auto& [group, own] : groups) {
             const auto middle = own.begin() + static_cast<std::ptrdiff_t>(own.size() / 2);
             std::nth_element(own.begin(), middle, own.end());
             const auto median = static_cast<double>(*middle);
-            c.expected = c.expected == 0 ? median : std::min(c.expected, median);
+            const auto [at, first] = fastest.try_emplace(same, median);
+            if (!first) at->second = std::min(at->second, median);
         }
+    }
+    for (Large& c : all) {
+        const auto at = fastest.find(key(c));
+        c.expected = at == fastest.end() ? 0 : at->second;
     }
 }
 
-void judge(const Trace& trace, const Communications& communications, const std::vector<Large>& all,
-           double slow, bool by_groups, LinkReport& report) {
+void judge(const Trace& trace, const Communications& communications, const std::vector<bool>& selected,
+           const std::vector<Large>& all, double slow, bool by_groups, LinkReport& report) {
     // Within a host and between hosts.
     for (const bool between : {false, true}) {
         double expected = 0, measured = 0;
@@ -163,7 +177,7 @@ void judge(const Trace& trace, const Communications& communications, const std::
         if (slow_groups.size() < groups.size()) report.where = late.front()->place->names();
         for (const Large* c : late) {
             for (const Communication& part : communications.of(communications.matches[c->match])) {
-                if (part.event < 0) continue;
+                if (!is_selected(part, selected)) continue;
                 report.transfer_ns += c->transfer;
                 report.event_factors[static_cast<std::size_t>(part.event)] =
                     c->expected / static_cast<double>(c->transfer);
@@ -174,15 +188,15 @@ void judge(const Trace& trace, const Communications& communications, const std::
 
 }  // namespace
 
-LinkReport link_report(const Trace& trace) {
+LinkReport link_report(const Trace& trace, const std::vector<bool>& selected) {
     LinkReport report;
     const Communications communications = match_communications(trace);
     const std::map<std::int64_t, GroupPlace> groups = places(trace);
-    std::vector<Large> all = large_collectives(trace, communications, groups);
-    judge(trace, communications, all, kSlowOfNominal, false, report);
+    std::vector<Large> all = large_collectives(trace, communications, selected, groups);
+    judge(trace, communications, selected, all, kSlowOfNominal, false, report);
     if (report.slow) return report;
     expect_as_other_groups(all);
-    judge(trace, communications, all, kSlowOfGroups, true, report);
+    judge(trace, communications, selected, all, kSlowOfGroups, true, report);
     return report;
 }
 

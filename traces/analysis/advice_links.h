@@ -25,6 +25,7 @@ struct LinkReport {
 inline constexpr const char* kIntraBandwidth = "sim.intra_bandwidth";
 inline constexpr const char* kInterBandwidth = "sim.inter_bandwidth";
 
-LinkReport link_report(const Trace& trace);
+// Of the collectives whose device events `selected` has.
+LinkReport link_report(const Trace& trace, const std::vector<bool>& selected);
 
 }  // namespace shardscope::traces

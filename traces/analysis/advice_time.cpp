@@ -46,16 +46,21 @@ Slowness slowness_of(const AdviceFacts& f, std::size_t slow) {
     const auto kind_at = [&](PathKind kind, std::size_t rank) -> double& {
         return times[static_cast<std::size_t>(kind)][rank];
     };
+    std::vector<double> steps(ranks);
+    for (std::size_t r = 0; r < ranks; ++r)
+        steps[r] = static_cast<double>(
+            std::max<std::size_t>(1, selected_windows(f.replay.sources().steps.ranks[r], f.selection).size()));
     for (std::size_t i = 0; i < device.size(); ++i) {
         if (!selected[i] || device.kind[i] == DeviceKind::communication) continue;
         const PathKind kind = device.kind[i] == DeviceKind::kernel ? PathKind::compute : PathKind::memcpy;
-        kind_at(kind, device.rank[i]) += static_cast<double>(device.end[i] - device.start[i]);
+        const std::size_t rank = device.rank[i];
+        kind_at(kind, rank) += static_cast<double>(device.end[i] - device.start[i]) * 1e-3 / steps[rank];
     }
     for (const RankPath& path : f.path.ranks) {
         const auto at = std::find_if(f.trace.ranks.begin(), f.trace.ranks.end(),
                                      [&](const Rank& rank) { return rank.number == path.rank; });
         kind_at(PathKind::host, static_cast<std::size_t>(at - f.trace.ranks.begin())) =
-            path.average_us[static_cast<std::size_t>(PathKind::host)] * 1e3;
+            path.average_us[static_cast<std::size_t>(PathKind::host)];
     }
     Slowness found;
     for (const PathKind kind : {PathKind::compute, PathKind::memcpy, PathKind::host}) {
@@ -64,12 +69,12 @@ Slowness slowness_of(const AdviceFacts& f, std::size_t slow) {
             if (r != slow) others.push_back(kind_at(kind, r));
         }
         const double own = kind_at(kind, slow), usual = median(std::move(others));
-        if (own <= kSlower * usual || f.percent_of_step(f.per_step_us(static_cast<std::int64_t>(own))) < 1)
-            continue;
+        if (own <= kSlower * usual || f.percent_of_step(own) < 1) continue;
         found.factors[static_cast<std::size_t>(kind)] = usual / own;
-        found.words +=
-            fmt::format("{}{} {:.3g} times as long", found.words.empty() ? "" : ", ",
-                        kPathKindNames[static_cast<std::size_t>(kind)], usual > 0 ? own / usual : own);
+        const std::string_view name = kPathKindNames[static_cast<std::size_t>(kind)];
+        found.words += found.words.empty() ? "" : ", ";
+        found.words += usual > 0 ? fmt::format("{} {:.3g} times as long", name, own / usual)
+                                 : fmt::format("{}, of which the others have none", name);
     }
     return found;
 }
@@ -141,7 +146,8 @@ void slow_data_loader(const AdviceFacts& f, Findings& found) {
     finding.what = fmt::format("{} of {} ({}) the device has nothing to do and the host loads data.",
                                us_text(us), f.each_step(), percent_text(f.percent_of_step(us)));
     finding.figures = {{"data_loader", us, "us/step"}, {"share_of_step", f.percent_of_step(us), "%"}};
-    const bool workers = f.ours() && f.config("data.workers") != "0";
+    const std::string_view own_workers = f.config("data.workers");
+    const bool workers = f.ours() && !own_workers.empty() && own_workers != "0";
     finding.change =
         workers ? "The loader falls behind with the workers that it has: give it more, or less to do."
                 : "Load batches beside the training.";

@@ -67,6 +67,15 @@ bool holds(std::span<const Interval> set, std::int64_t time) {
     return after != set.end() && after->start <= time;
 }
 
+std::int64_t length_within(std::span<const Interval> set, Interval window) {
+    auto at = std::partition_point(set.begin(), set.end(),
+                                   [&](const Interval& i) { return i.end <= window.start; });
+    std::int64_t sum = 0;
+    for (; at != set.end() && at->start < window.end; ++at)
+        sum += std::max<std::int64_t>(0, std::min(at->end, window.end) - std::max(at->start, window.start));
+    return sum;
+}
+
 std::vector<std::int64_t> length_inside(std::span<const Interval> set, std::span<const Interval> windows) {
     std::vector<std::int64_t> inside(windows.size(), 0);
     std::size_t i = 0, w = 0;

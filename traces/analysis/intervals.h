@@ -23,6 +23,8 @@ bool holds(std::span<const Interval> set, std::int64_t time);  // O(log n)
 
 // Adds an interval that starts at or after the last one's start, merging as make_union would; empty: nothing.
 void append_merged(IntervalSet& set, Interval next);
+// How much of the set lies in the window: O(log n) and the intervals in it.
+std::int64_t length_within(std::span<const Interval> set, Interval window);
 // For each of the windows (sorted by start, disjoint; empty ones allowed): how much of the set lies in it.
 std::vector<std::int64_t> length_inside(std::span<const Interval> set, std::span<const Interval> windows);
 

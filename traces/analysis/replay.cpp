@@ -112,7 +112,7 @@ class Replayed {
         if (kind != PathKind::host || change_.apart.empty() || weight <= 0)
             return factor(n, kind) * static_cast<double>(weight);
         const Interval time{graph_.time[n] - weight, graph_.time[n]};
-        const std::int64_t apart = length_inside(change_.apart[graph_.rank[n]], std::span(&time, 1)).front();
+        const std::int64_t apart = length_within(change_.apart[graph_.rank[n]], time);
         return factor(n, kind) * static_cast<double>(weight - apart) +
                change_.apart_factor * static_cast<double>(apart);
     }
@@ -143,20 +143,22 @@ class Replayed {
     std::vector<StreamState> streams_;  // both only where gathers come early
 };
 
-// The mean of all graphs, from the ranks' first begin to the last end that `finish` gives.
+// The mean over graphs and ranks of the time from a rank's begin to the end that `finish` gives: the ranks'
+// hosts may have clocks that differ.
 template <typename Finish>
 double mean_step_us(const std::vector<StepGraph>& graphs, const std::vector<int>& ranks,
                     const Finish& finish) {
     double sum = 0;
     for (const StepGraph& graph : graphs) {
         const auto ends = finish(graph);
-        double begin = std::numeric_limits<double>::infinity(), end = -begin;
+        double of_ranks = 0, known = 0;
         for (const int rank : ranks) {
             if (graph.finish[at(rank)] == kNone) continue;
-            begin = std::min(begin, static_cast<double>(graph.step[at(rank)]->window.start));
-            end = std::max(end, static_cast<double>(ends[at(graph.finish[at(rank)])]));
+            const auto begin = static_cast<double>(graph.step[at(rank)]->window.start);
+            of_ranks += std::max(0.0, static_cast<double>(ends[at(graph.finish[at(rank)])]) - begin);
+            ++known;
         }
-        sum += std::max(0.0, end - begin);
+        if (known > 0) sum += of_ranks / known;
     }
     return graphs.empty() ? 0 : sum * 1e-3 / static_cast<double>(graphs.size());
 }

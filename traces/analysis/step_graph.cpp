@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -269,9 +270,8 @@ class Builder {
             graph_.last_start[joined] = n;  // the latest so far
         }
         hold(n, stream.last_end);
-        const std::int32_t row = trace_.device.collective[at(event)];
-        if (row >= 0) {  // a communicator does one thing after another
-            const auto last = last_of_group_.find({graph_.rank[at(n)], trace_.collectives.group[at(row)]});
+        if (const auto group = group_of(event)) {  // a communicator does one thing after another
+            const auto last = last_of_group_.find({graph_.rank[at(n)], *group});
             if (last != last_of_group_.end()) hold(n, last->second);
         }
         const auto call = calls_.find(trace_.device.launch[at(event)]);
@@ -307,11 +307,17 @@ class Builder {
         const std::uint16_t stream = trace_.device.stream[at(event)];
         streams_[stream].last_end = n;
         rank.streams.add(n, stream);
-        if (const std::int32_t row = trace_.device.collective[at(event)]; row >= 0)
-            last_of_group_[{graph_.rank[at(n)], trace_.collectives.group[at(row)]}] = n;
+        if (const auto group = group_of(event)) last_of_group_[{graph_.rank[at(n)], *group}] = n;
         if (const auto call = calls_.find(trace_.device.launch[at(event)]); call != calls_.end()) {
             call->second.own_end = n;
         }
+    }
+
+    // The communicator of a collective's device event; none where the trace does not tell its ranks.
+    std::optional<std::int64_t> group_of(std::int32_t event) const {
+        const std::int32_t row = trace_.device.collective[at(event)];
+        if (row < 0 || trace_.collectives.group_size[at(row)] <= 0) return std::nullopt;
+        return trace_.collectives.group[at(row)];
     }
 
     void hold(std::int32_t n, std::int32_t before) {
