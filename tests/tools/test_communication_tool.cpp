@@ -144,6 +144,19 @@ TEST_F(CommunicationTool, CheckFindsBytesThatNothingMoves) {
     EXPECT_THAT(text_of({"collectives", database}), Not(HasSubstr("-8")));
 }
 
+TEST_F(CommunicationTool, AKernelThatOnlyItsMetadataNamesIsCommunicationInTheViews) {
+    const std::string trace = file(
+        "own.json",
+        traces::kineto(
+            R"({"ph": "X", "cat": "kernel", "name": "all_reduce_one_shot", "pid": 0, "tid": 7, "ts": 10, "dur": 5, "args": {"device": 0, "stream": 7, "correlation": 9, "Collective name": "allreduce", "dtype": "Float", "In msg nelems": 10, "Group size": 2}},
+{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 20, "dur": 5, "args": {"device": 0, "stream": 7, "correlation": 10}})"));
+    const std::string database = folder_ / "own.sqlite";
+    ASSERT_EQ(tool({"import", trace, "-o", database}).status, 0);
+    EXPECT_EQ(text_of({"query", database, "SELECT name, communication FROM kernels ORDER BY start_ns",
+                       "--format", "csv"}),
+              "name,communication\nall_reduce_one_shot,1\ngemm,0\n");
+}
+
 TEST_F(CommunicationTool, BytesThatNothingTellsAreNullInTheViews) {
     const std::string database = folder_ / "bytes.sqlite";
     const std::string trace = file(
@@ -299,6 +312,19 @@ TEST_F(GlooJob, IsSummedUpWithoutTimesOfADevice) {
         text.substr(text.find("Kernel"), text.find('\n', text.find("Kernel")) - text.find("Kernel"));
     EXPECT_THAT(line, HasSubstr("-"));
     EXPECT_THAT(line, Not(HasSubstr("0.0")));
+}
+
+TEST_F(GlooJob, HasNoTimesOfADeviceInItsStepsAndAtScale) {
+    const json step = json_of({"steps", job_})["ranks"][0]["steps"][0];
+    EXPECT_TRUE(step["device_busy_us"].is_null());
+    EXPECT_TRUE(step["device_events"].is_null());
+    EXPECT_TRUE(step["categories_us"]["Kernel"].is_null());
+    EXPECT_GT(step["categories_us"]["CPU Exec"], 0);
+    EXPECT_THAT(text_of({"steps", job_}), Not(HasSubstr("nan")));
+    const json run = json_of({"scaling", job_, job_})["runs"][1];
+    EXPECT_TRUE(run["categories_us"]["Kernel"].is_null());
+    EXPECT_TRUE(run["grew"].is_null());
+    EXPECT_EQ(tool({"scaling", job_, job_}).out.find("nan"), std::string::npos);
 }
 
 TEST_F(GlooJob, ShowsTheHostsMemory) {

@@ -24,6 +24,7 @@ inline ExecutionSummary sample_summary() {
     rank.cut_steps = 1;
     rank.average_step_us = 2000;
     rank.median_step_us = 1990;
+    rank.first_left_out = true;
     rank.average_host_step_us = 1700;
     rank.average_us[0] = 1500;
     rank.average_us[7] = 500;

@@ -56,7 +56,7 @@ DataLoader               0.0     0.00
 CPU Exec                 0.0     0.00
 Other                    0.0     0.00
 A step's time is its window: from the end of the device work before it to the end of its own. The host step is its range
-on the host. The median leaves out the run's first step.
+on the host. The median leaves out the trace's first step.
 )";
 
 constexpr const char* kModulesTable =

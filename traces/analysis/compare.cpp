@@ -157,7 +157,8 @@ void fill_times(const Trace& trace, const Selection& selection, RunColumn& run) 
         run.categories_spread[c] = spread_over_steps(by_step, get);
     }
     FiguresByStep settled = std::move(by_step);
-    if (const auto warm_up = warm_up_step(trace); warm_up && settled.size() > 2) settled.erase(*warm_up);
+    if (const auto warm_up = warm_up_step(trace); warm_up && settled.size() > 2)
+        run.first_left_out = settled.erase(*warm_up) > 0;
     const Spread step = spread_over_steps(settled, [](const StepFigures& f) { return f.window; });
     run.median_step_us = step.median;
     run.spread_step_us = step.spread;

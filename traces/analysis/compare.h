@@ -30,6 +30,7 @@ struct RunColumn {
     // Of the steps' windows. The median is the headline: it and the spread (half the interquartile range)
     // leave out the trace's first step, which warms up, where three or more are kept.
     double average_step_us = 0, median_step_us = 0, spread_step_us = 0;
+    bool first_left_out = false;
     std::array<double, kTimeCategories> categories_us{};
     MemorySpace space = MemorySpace::device;  // of the memory below: the host's where no device allocated
     std::int64_t peak_bytes = 0;              // of the rank with the largest; 0: the run tells no memory

@@ -44,16 +44,21 @@ void add_samples(const Trace& trace, ScalingRun& run) {
 void add_times(const Trace& trace, const Selection& selection, ScalingRun& run) {
     const ExecutionSummary summary = summarize(trace, selection);
     double ranks = 0;
+    std::array<double, kTimeCategories> known{};  // ranks
     for (const RankSummary& rank : summary.ranks) {
         if (rank.steps.empty()) continue;
         ++ranks;
         run.steps = std::max(run.steps, static_cast<std::int64_t>(rank.steps.size()));
         run.step_us += rank.average_step_us;
-        for (std::size_t c = 0; c < run.categories_us.size(); ++c) run.categories_us[c] += rank.average_us[c];
+        for (std::size_t c = 0; c < known.size(); ++c) {
+            if (!rank.knows(static_cast<TimeCategory>(c))) continue;
+            run.categories_us[c] += rank.average_us[c];
+            ++known[c];
+        }
     }
     if (ranks == 0) return;
     run.step_us /= ranks;
-    for (double& us : run.categories_us) us /= ranks;
+    for (std::size_t c = 0; c < known.size(); ++c) run.categories_us[c] /= known[c];  // of none: not a number
 }
 
 void add_operations(const Trace& trace, const Selection& selection, ScalingRun& run) {
@@ -123,7 +128,7 @@ void compare_with(const ScalingRun& base, ScalingRun& run) {
     }
     for (std::size_t c = 0; c < run.categories_us.size(); ++c) {
         const double more = run.categories_us[c] - base.categories_us[c];
-        if (more <= run.grew_us) continue;
+        if (!(more > run.grew_us)) continue;  // nor where one of them is not known
         run.grew = static_cast<int>(c);
         run.grew_us = more;
     }

@@ -26,8 +26,8 @@ struct ScalingRun {
     int ranks_in_trace = 0;
     std::int64_t steps = 0;  // kept, of the rank with the most
     double step_us = 0;
-    double samples_per_step = 0, tokens_per_step = 0;  // of all ranks; 0: the configuration does not tell
-    std::array<double, kTimeCategories> categories_us{};
+    double samples_per_step = 0, tokens_per_step = 0;     // of all ranks; 0: the configuration does not tell
+    std::array<double, kTimeCategories> categories_us{};  // not a number: no rank recorded its device
     std::vector<OperationTime> operations;
 
     // What differs from the baseline's job beside its size, each as "key (the baseline's value, the run's)".

@@ -6,7 +6,6 @@
 
 #include "traces/analysis/device_time.h"
 #include "traces/analysis/intervals.h"
-#include "traces/analysis/percentile.h"
 #include "traces/analysis/step_windows.h"
 #include "traces/store/trace.h"
 
@@ -46,7 +45,6 @@ void find_slowest(RankStepDetails& rank) {
     const auto [shortest, longest] = std::minmax_element(windows.begin(), windows.end());
     if (!are_alike(static_cast<double>(*longest), static_cast<double>(*shortest)))
         rank.slowest = std::find(windows.begin(), windows.end(), *longest) - windows.begin();
-    rank.median_window = percentile(std::span(windows), 0.5);
 }
 
 std::vector<StepAcrossRanks> across(const std::vector<RankStepDetails>& ranks) {
@@ -101,6 +99,8 @@ StepsReport steps_report(const Trace& trace, const Selection& selection) {
         RankStepDetails rank;
         rank.rank = split.rank;
         rank.cut_steps = split.cut_steps;
+        rank.median_window = split.median_step_us * 1e3;
+        rank.on_device = split.on_device;
         for (std::size_t s = 0; s < split.steps.size(); ++s) {
             const auto loss = losses.find({rank.rank, split.steps[s].number});
             rank.steps.push_back({.summary = split.steps[s],

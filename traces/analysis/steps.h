@@ -30,7 +30,9 @@ struct RankStepDetails {
     std::int64_t cut_steps = 0;
     // Index into steps: the longest window, the first of equals; -1: there is none, or all are alike.
     std::int64_t slowest = -1;
-    double median_window = 0;
+    double median_window = 0;  // the summary's median, which may leave out the trace's first step
+    bool on_device = true;     // false: nothing is recorded on the rank's device
+    bool knows(TimeCategory c) const { return on_device || c > TimeCategory::communication; }
 };
 
 // One step over the ranks that kept it; only where there are several ranks.

@@ -117,6 +117,8 @@ void average(RankSummary& summary, std::optional<std::int64_t> warm_up) {
         host += step.host_ns;
         if (summary.steps.size() < 3 || step.number != warm_up)
             settled.push_back(step.window_end - step.window_start);
+        else
+            summary.first_left_out = true;
         for (std::size_t c = 0; c < sums.size(); ++c) sums[c] += step.ns[c];
     }
     summary.average_step_us = static_cast<double>(windows) * to_us;

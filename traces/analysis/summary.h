@@ -33,6 +33,7 @@ struct RankSummary {
     double average_step_us = 0;      // mean window of the kept steps
     std::array<double, kTimeCategories> average_us{};
     double median_step_us = 0;        // of the windows, without the trace's first step where three are kept
+    bool first_left_out = false;      // of the median
     double average_host_step_us = 0;  // mean of the kept host steps
     bool on_device = true;            // false: nothing is recorded on the rank's device
     // What a device would have done is unknown, not 0, where nobody recorded one.

@@ -205,7 +205,9 @@ std::string table_text(const Comparison& comparison, std::size_t width) {
     std::string notes =
         "MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the difference lies inside the "
         "spread of the steps (half the interquartile range).";
-    if (stepped) notes += " The median and the spread leave out a run's first step, which warms up.";
+    const auto left_out = [](const RunColumn& run) { return run.first_left_out; };
+    if (std::any_of(comparison.runs.begin(), comparison.runs.end(), left_out))
+        notes += " The median step and its spread leave out the trace's first step, which warms up.";
     if (!all_stepped)
         notes += " A trace that names no steps counts as one: its figures are of the whole trace.";
     for (std::size_t r = 0; r < comparison.runs.size(); ++r) {

@@ -43,7 +43,7 @@ std::string file_text(const std::string& path) {
 }
 
 std::string grown(double value, double base) {
-    const std::string text = us(value - base);
+    const std::string text = us(value - base);  // "-" where one of them is not known
     return value >= base ? "+" + text : text;
 }
 
@@ -148,7 +148,7 @@ std::string json_text(const ScalingReport& report) {
         for (const OperationTime& o : run.operations) {
             operations.push_back({{"name", name(o.operation)},
                                   {"count_per_step", o.count},
-                                  {"bytes_per_step", o.bytes},
+                                  {"bytes_per_step", known_json(o.bytes)},
                                   {"us_per_step", o.us},
                                   {"transfer_us_per_step", o.transfer_us}});
         }

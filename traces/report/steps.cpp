@@ -29,10 +29,15 @@ std::string difference(std::int64_t window, double median) {
     return median > 0 ? fmt::format("{:+.1f}", 100.0 * (static_cast<double>(window) - median) / median) : "-";
 }
 
-Json step_json(const StepDetail& step) {
+bool known(const RankStepDetails& rank, std::size_t category) {
+    return rank.knows(static_cast<TimeCategory>(category));
+}
+
+Json step_json(const RankStepDetails& rank, const StepDetail& step) {
     Json categories = Json::object();
     for (std::size_t c = 0; c < step.summary.ns.size(); ++c)
-        categories[std::string(kTimeCategoryNames[c])] = to_us(step.summary.ns[c]);
+        categories[std::string(kTimeCategoryNames[c])] =
+            known(rank, c) ? Json(to_us(step.summary.ns[c])) : Json(nullptr);
     return {{"step", step.summary.number},
             {"start_ns", step.summary.window_start},
             {"end_ns", step.summary.window_end},
@@ -41,8 +46,8 @@ Json step_json(const StepDetail& step) {
             {"host_end_ns", step.host_end},
             {"host_us", to_us(step.host_end - step.host_start)},
             {"categories_us", std::move(categories)},
-            {"device_events", step.device_events},
-            {"device_busy_us", to_us(step.device_busy)},
+            {"device_events", rank.on_device ? Json(step.device_events) : Json(nullptr)},
+            {"device_busy_us", rank.on_device ? Json(to_us(step.device_busy)) : Json(nullptr)},
             {"loss", step.loss ? Json(*step.loss) : Json(nullptr)}};
 }
 
@@ -64,9 +69,10 @@ std::string rank_table(const RankStepDetails& rank, bool loss, std::size_t width
         std::vector<std::string> cells = {
             std::to_string(step.summary.number), us(to_us(step.host_end - step.host_start)),
             us(to_us(step.window())), difference(step.window(), rank.median_window)};
-        for (const std::int64_t ns : step.summary.ns) cells.push_back(percent(ns, step.window()));
-        cells.push_back(percent(step.device_busy, step.window()));
-        cells.push_back(grouped(step.device_events));
+        for (std::size_t c = 0; c < step.summary.ns.size(); ++c)
+            cells.push_back(known(rank, c) ? percent(step.summary.ns[c], step.window()) : "-");
+        cells.push_back(rank.on_device ? percent(step.device_busy, step.window()) : "-");
+        cells.push_back(rank.on_device ? grouped(step.device_events) : "-");
         if (loss) cells.push_back(step.loss ? fmt::format("{:.6g}", *step.loss) : "-");
         cells.emplace_back(static_cast<std::int64_t>(s) == rank.slowest ? "slowest" : "");
         table.row(std::move(cells));
@@ -82,7 +88,7 @@ std::string table_text(const StepsReport& report, std::size_t width) {
     std::string text =
         "Host: the step's range on the host. Window: from the end of the device work before it to the end\n"
         "of its own. Categories and busy (any device work): % of the window. Diff: against the rank's\n"
-        "median window.\n";
+        "median window, which leaves out the trace's first step where three or more are kept.\n";
     for (const RankStepDetails& rank : report.ranks) {
         text += fmt::format("\nRank {}: {} step{}", rank.rank, grouped(std::int64_t(rank.steps.size())),
                             rank.steps.size() == 1 ? "" : "s");
@@ -105,7 +111,7 @@ std::string json_text(const StepsReport& report) {
     Json ranks = Json::array();
     for (const RankStepDetails& rank : report.ranks) {
         Json steps = Json::array();
-        for (const StepDetail& step : rank.steps) steps.push_back(step_json(step));
+        for (const StepDetail& step : rank.steps) steps.push_back(step_json(rank, step));
         Json json = {{"rank", rank.rank},
                      {"cut_steps", rank.cut_steps},
                      {"median_us", to_us(rank.median_window)},
@@ -132,8 +138,10 @@ std::string csv_text(const StepsReport& report) {
             std::vector<Cell> cells = {std::int64_t(rank.rank), step.summary.number,
                                        step.summary.window_start, to_us(step.window()),
                                        to_us(step.host_end - step.host_start)};
-            for (const std::int64_t ns : step.summary.ns) cells.emplace_back(to_us(ns));
-            cells.insert(cells.end(), {step.device_events, to_us(step.device_busy)});
+            for (std::size_t c = 0; c < step.summary.ns.size(); ++c)
+                cells.push_back(known(rank, c) ? Cell(to_us(step.summary.ns[c])) : Cell());
+            cells.push_back(rank.on_device ? Cell(step.device_events) : Cell());
+            cells.push_back(rank.on_device ? Cell(to_us(step.device_busy)) : Cell());
             cells.emplace_back();
             if (step.loss) cells.back() = *step.loss;
             cells.insert(cells.end(), {step.host_start, step.host_end});

@@ -112,11 +112,13 @@ std::string table_text(const ExecutionSummary& summary, std::size_t width) {
     }
     if (!summary.has(TimeCategory::communication)) text += "Kernel holds communication.\n";
     if (!summary.stepped) return text;
+    const auto left_out = [](const RankSummary& rank) { return rank.first_left_out; };
+    const bool any = std::any_of(summary.ranks.begin(), summary.ranks.end(), left_out);
     return text +
-           paragraph(
-               "A step's time is its window: from the end of the device work before it to the end of its "
-               "own. The host step is its range on the host. The median leaves out the run's first step.",
-               width);
+           paragraph(fmt::format("A step's time is its window: from the end of the device work before it to "
+                                 "the end of its own. The host step is its range on the host.{}",
+                                 any ? " The median leaves out the trace's first step." : ""),
+                     width);
 }
 
 std::string table_text(const ModuleView& view, std::size_t width) {

@@ -38,10 +38,13 @@ constexpr std::array kKernels = {
     kDuration,
     kCorrelation,
 };
-// {}: communication_kernel_sql(), of both names.
+// {0}: communication_kernel_sql(), of both names; {1}: collective_kernels_sql(), worked out only where a
+// kernel has a collective's correlation id and no such name.
 constexpr std::string_view kKernelsSql = R"(SELECT r.rank AS rank, k.deviceId AS device, k.streamId AS stream,
        t.name AS stream_name, s.value AS name, d.value AS full_name,
-       {} AS communication,
+       ({0} OR (coalesce(k.correlationId, 0) <> 0
+                AND k.correlationId IN (SELECT correlationId FROM SHARD_COLLECTIVES)
+                AND k.rowid IN (SELECT kernel FROM ({1}) WHERE kernel IS NOT NULL))) AS communication,
        k.start AS start_ns, k."end" AS end_ns, k."end" - k.start AS duration_ns, k.correlationId AS correlation
 FROM CUPTI_ACTIVITY_KIND_KERNEL k
 LEFT JOIN StringIds s ON s.id = k.shortName
@@ -310,8 +313,8 @@ LEFT JOIN SHARD_THREADS t ON t.globalTid = o.globalTid)";
 
 // The text is kept for as long as the program runs.
 std::array<SchemaView, 12> make_views() {
-    static const std::string kernels =
-        fmt::format(fmt::runtime(kKernelsSql), communication_kernel_sql("s.value", "d.value"));
+    static const std::string kernels = fmt::format(
+        fmt::runtime(kKernelsSql), communication_kernel_sql("s.value", "d.value"), collective_kernels_sql());
     static const std::string collectives =
         fmt::format(fmt::runtime(kCollectivesSql), collective_kernels_sql());
     static const std::string units = fmt::format(fmt::runtime(kUnitsSql), collective_kernels_sql());
