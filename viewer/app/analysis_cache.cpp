@@ -228,10 +228,18 @@ std::string AnalysisCache::failure() const {
     const std::lock_guard lock(impl_->mutex);
     const Impl::Entry* latest = nullptr;
     for (const auto& [key, entry] : impl_->entries) {
-        if (entry->failure.empty() || entry->asked <= impl_->frame_now) continue;
+        if (entry->asked <= impl_->frame_now) continue;
+        if (entry->state != Impl::State::done) return {};
+        if (entry->failure.empty()) continue;
         if (latest == nullptr || entry->asked > latest->asked) latest = entry.get();
     }
     return latest != nullptr ? latest->failure : std::string();
+}
+
+bool AnalysisCache::failed_with(const TracePtr& trace) const {
+    const std::lock_guard lock(impl_->mutex);
+    return std::any_of(impl_->entries.begin(), impl_->entries.end(),
+                       [&](const auto& e) { return !e.second->failure.empty() && e.second->of(trace); });
 }
 
 void AnalysisCache::forget(const TracePtr& trace) {

@@ -200,18 +200,16 @@ bool Session::poll_files() {
     for (std::size_t i = 0; i < open.size(); ++i) {
         auto& file = loads_->of_file[i];
         OpenTrace& entry = open[i];
-        if (entry.grew && now - *entry.grew > kStillRuns) {
-            entry.grew.reset();
-            news = true;
-        }
         if (loads_->of_entry[i] || entry.next || file.stamps.empty() || now < file.next_look || !entry.trace)
             continue;
         file.next_look = now + std::chrono::seconds(1);
         const std::vector<std::string> paths = files_of(entry);
+        bool same = true;
         for (std::size_t f = 0; f < paths.size(); ++f) {
             const FileStamp stamp = stamp_of(paths[f]);
             const std::string change = change_of(file.stamps[f], stamp);
             if (change.empty()) continue;
+            same = false;
             const bool grows =
                 stamp.exists() && stamp.inode == file.stamps[f].inode && stamp.bytes >= file.stamps[f].bytes;
             news = true;
@@ -223,6 +221,11 @@ bool Session::poll_files() {
                 file.stamps[f] = stamp;  // said once; reading again clears it
             }
             break;
+        }
+        // Only a look can tell that it grows no more: while a large trace is read again nobody looks.
+        if (same && entry.grew && now - *entry.grew > kStillRuns) {
+            entry.grew.reset();
+            news = true;
         }
     }
     return news;
@@ -290,7 +293,7 @@ void Session::poll(const std::function<bool(const TracePtr&)>& ready) {
     for (std::size_t i = 0; i < open.size(); ++i) {
         auto& load = loads_->of_entry[i];
         if (open[i].next && !analyses.busy_with(open[i].next) &&
-            (i != active || !ready || ready(open[i].next)))
+            (i != active || !ready || ready(open[i].next) || analyses.failed_with(open[i].next)))
             replace(i);
         if (!load) continue;
         open[i].progress = load->progress->fraction;

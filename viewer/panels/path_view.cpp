@@ -247,11 +247,14 @@ void PathView::draw_table_of(Session& session, const Report& report, const RankP
 
 // Of the name that was opened: there may be millions of pieces, so they are looked through off this thread.
 void PathView::go_to_longest(Session& session, const Report& report, const RankPath& path) {
-    const auto longest = session.analyses.derived<std::vector<std::int64_t>>(
+    // The report stays alive with what is told by its address.
+    using Longest = std::pair<Report, std::vector<std::int64_t>>;
+    const auto found = session.analyses.derived<Longest>(
         fmt::format("longest pieces of the path of {} in {}", path.rank,
                     static_cast<const void*>(report.get())),
-        {session.trace()}, [report, &path](const auto&) { return longest_pieces(path); });
-    if (longest == nullptr) return;
+        {session.trace()}, [report, &path](const auto&) { return Longest(report, longest_pieces(path)); });
+    if (found == nullptr) return;
+    const std::vector<std::int64_t>* longest = &found->second;
     const std::size_t share = *std::exchange(wanted_share_, std::nullopt);
     if (share >= longest->size() || (*longest)[share] < 0) return;
     go_to(session, path.pieces[static_cast<std::size_t>((*longest)[share])]);
