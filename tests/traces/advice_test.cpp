@@ -153,6 +153,27 @@ TEST(Advice, TellsWhichRankIsWaitedFor) {
     EXPECT_EQ(find(with_late_rank(20'000), "straggler"), nullptr);
 }
 
+// 2 % of each of the rank's own steps, however many ranks and steps there are.
+TEST(Advice, SaysWhatAStragglerAloneDoes) {
+    RunBuilder run(3);
+    for (int step = 0; step < 4; ++step) {
+        const std::int64_t at = step * 1'000'000;
+        for (int r = 0; r < 3; ++r) {
+            run.step(r, step + 1, at, at + 900'000);
+            run.kernel(r, at + 1'000, at + 480'000, at + 10);
+            if (r == 2) run.memcpy(r, at + 490'000, at + 510'000, at + 15);
+            run.runtime(r, at + 20, at + 21, "cudaStreamWaitEvent");
+            run.collective(r, r == 2 ? at + 800'000 : at + 500'000, at + 1'000'000,
+                           {.sequence = step, .group_size = 3, .launched = at + 30});
+        }
+    }
+    const AdviceReport report = advice_of(run);
+    const Finding* finding = find(report, "straggler");
+    ASSERT_NE(finding, nullptr);
+    EXPECT_EQ(figure(*finding, "rank"), 2);
+    EXPECT_THAT(finding->what, HasSubstr("its memcpy, of which the others have none"));
+}
+
 TEST(Advice, TellsOfCopiesOnThePath) {
     const auto with_copy = [](std::int64_t ns, const char* offload) {
         RunBuilder run;
@@ -298,6 +319,7 @@ TEST(Advice, OfASnapshotThatRanOutOfMemoryIsAboutMemoryAlone) {
     EXPECT_NE(memory->what.find("asked for 2.00 MB"), std::string::npos);
     EXPECT_EQ(find(report, "data-loader"), nullptr);
     EXPECT_EQ(find(report, "idle-device"), nullptr);
+    EXPECT_THAT(memory->expected, HasSubstr("the trace ends with the failure"));
 }
 
 TEST(Advice, TellsOfMemoryOutsideTheAllocator) {

@@ -202,9 +202,17 @@ void gather_never_hidden(const AdviceFacts& f, Findings& found) {
         finding.job_setting = Settings(f).add("fsdp.backward_prefetch", "BACKWARD_PRE").text;
         finding.pytorch = "layer.set_modules_to_backward_prefetch([previous_layer])";
     }
-    predict_early(f, finding, [&](const UnitCollective& c) {
+    const auto never_hidden = [&](const UnitCollective& c) {
         return rows.contains({name_of(f, c), c.phase});
-    });
+    };
+    if (finding.job_setting.empty()) {  // the job asks for them that early already
+        finding.change = "Split the unit, so that others compute while its parts are gathered.";
+        finding.job_setting = "fsdp.wrap = ... (smaller modules)";
+        finding.pytorch = "fully_shard(each smaller module); ModuleWrapPolicy({SmallerModule})";
+        f.predict_in_parts(finding, 2, never_hidden, "Were these units gathered in two parts,");
+    } else {
+        predict_early(f, finding, never_hidden);
+    }
     if (f.percent_of_step(*finding.gain_us) < kWorthPercent) return;  // the wire is busy all the time
     found.push_back(std::move(finding));
 }

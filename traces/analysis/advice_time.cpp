@@ -48,8 +48,8 @@ Slowness slowness_of(const AdviceFacts& f, std::size_t slow) {
     };
     std::vector<double> steps(ranks);
     for (std::size_t r = 0; r < ranks; ++r)
-        steps[r] = static_cast<double>(
-            std::max<std::size_t>(1, selected_windows(f.replay.sources().steps.ranks[r], f.selection).size()));
+        steps[r] = static_cast<double>(std::max<std::size_t>(
+            1, selected_windows(f.replay.sources().steps.ranks[r], f.selection).size()));
     for (std::size_t i = 0; i < device.size(); ++i) {
         if (!selected[i] || device.kind[i] == DeviceKind::communication) continue;
         const PathKind kind = device.kind[i] == DeviceKind::kernel ? PathKind::compute : PathKind::memcpy;

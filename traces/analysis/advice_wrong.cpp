@@ -16,6 +16,17 @@ namespace {
 
 using Findings = std::vector<Finding>;
 
+// Whether the rank allocated after its last failure: then the run caught it and went on.
+bool went_on(const AdviceFacts& f, const RankMemory& rank) {
+    const MemoryEvents& memory = f.trace.memory;
+    for (std::size_t i = 0; i < memory.size(); ++i) {
+        if (memory.bytes[i] > 0 && memory.time[i] > rank.failures.back().time_ns &&
+            memory.space[i] == MemorySpace::device && f.trace.ranks[memory.rank[i]].number == rank.rank)
+            return true;
+    }
+    return false;
+}
+
 void out_of_memory(const AdviceFacts& f, Findings& found) {
     const RankMemory* failed = nullptr;
     for (const RankMemory& rank : f.memory.ranks) {
@@ -58,10 +69,14 @@ void out_of_memory(const AdviceFacts& f, Findings& found) {
         settings.add("memory.activation_checkpointing", "module:Block");
     finding.job_setting = settings.text;
     finding.pytorch = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; checkpoint_wrapper(block)";
-    finding.expected = cached > 0
-                           ? "Segments that grow could use what is cached; whether that is enough cannot "
-                             "be said, because the trace ends with the failure."
-                           : "Cannot be said, because the trace ends with the failure.";
+    const std::string_view why = failed != nullptr && went_on(f, *failed)
+                                     ? "because the run went on without what it asked for"
+                                     : "because the trace ends with the failure";
+    finding.expected = cached > 0 ? fmt::format(
+                                        "Segments that grow could use what is cached; whether that is enough "
+                                        "cannot be said, {}.",
+                                        why)
+                                  : fmt::format("Cannot be said, {}.", why);
     found.push_back(std::move(finding));
 }
 
@@ -193,7 +208,7 @@ void double_average(const AdviceFacts& f, Findings& found) {
 }
 
 constexpr AdviceRule kRules[] = {
-    {"out-of-memory", "The run ended out of memory", out_of_memory, true},
+    {"out-of-memory", "An allocation failed: out of memory", out_of_memory, true},
     {"policy-matched-nothing", "The wrap policy matched nothing", policy_matched_nothing, true},
     {"clip-mismatch", "Gradients are clipped by partial norms", clip_mismatch, true},
     {"double-average", "Gradients are averaged twice", double_average, true},

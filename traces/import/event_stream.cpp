@@ -149,7 +149,8 @@ class EventStream {
 
     void note_key(const std::string& key) {
         constexpr std::size_t kKeys = 8, kLongest = 60;
-        if (result_.keys.size() < kKeys && key.size() <= kLongest) result_.keys.push_back(key);
+        if (result_.keys.size() < kKeys)
+            result_.keys.push_back(key.size() <= kLongest ? key : key.substr(0, kLongest) + "…");
     }
 
     // --- the object around the events

@@ -268,7 +268,7 @@ constexpr std::array kTotals = {
     kRank,
     SchemaColumn{"device", "", "id", "The device; NULL for what host threads did."},
     SchemaColumn{"kind", "", "", "\"kernel\", \"memcpy\", \"memset\", \"call\" or \"range\"."},
-    SchemaColumn{"name", "", "", "Of the kernel, call or range."},
+    SchemaColumn{"name", "", "", "Of the kernel (its short name), call or range."},
     SchemaColumn{"count", "", "count", "How many."},
     SchemaColumn{"total_ns", "", "ns", "Sum of their durations."},
     SchemaColumn{"mean_ns", "", "ns", "Mean duration."},

@@ -141,15 +141,14 @@ void share_steps(Trace& trace) {
         ++ranks_of[trace.ranks[r].global_pid];
         if (has_steps[r]) first_with_steps.try_emplace(trace.ranks[r].global_pid, static_cast<int>(r));
     }
-    const std::size_t own = trace.steps.size();
+    std::vector<std::vector<Step>> own(trace.ranks.size());
+    for (const Step& step : trace.steps) own[static_cast<std::size_t>(step.rank)].push_back(step);
     for (std::size_t r = 0; r < has_steps.size(); ++r) {
         const std::int64_t process = trace.ranks[r].global_pid;
         const auto from = first_with_steps.find(process);
         if (has_steps[r] || process == 0 || from == first_with_steps.end()) continue;
         if (ranks_of[process] > kDevicesAtMost) continue;
-        for (std::size_t s = 0; s < own; ++s) {
-            if (trace.steps[s].rank != from->second) continue;
-            Step step = trace.steps[s];
+        for (Step step : own[static_cast<std::size_t>(from->second)]) {
             step.rank = static_cast<int>(r);
             trace.steps.push_back(step);
         }
