@@ -1,4 +1,5 @@
 // Curves folded with an index, and the rows of the tables of memory, steps and runs.
+#include <chrono>
 #include <random>
 
 #include <gmock/gmock.h>
@@ -6,6 +7,7 @@
 
 #include "tests/viewer/mlp_sample.h"
 #include "traces/store/column_sink.h"
+#include "viewer/app/theme.h"
 #include "viewer/panels/allocation_table.h"
 #include "viewer/panels/memory_fold.h"
 #include "viewer/panels/memory_tables.h"
@@ -274,6 +276,28 @@ TEST(RunsRows, ATraceWithoutStepsHasNoFiguresOfAStep) {
     EXPECT_EQ(cell(*table, 0, "peak_mb"), "1.00");
     info->steps = 1;
     EXPECT_EQ(cell(*runs_table({run}), 0, "average_step_us"), "4,000,000.0");
+}
+
+TEST(RunsRows, ARunIsGreenOnlyWhileItGoesOn) {
+    constexpr std::size_t kState = 1;
+    auto trace = std::make_shared<traces::Trace>();
+    trace->ended = false;
+    auto info = std::make_shared<traces::TraceInfo>();
+    info->ended = false;
+    OpenTrace entry;
+    entry.trace = trace;
+    RunFacts run;
+    run.entry = &entry;
+    run.info = info;
+    entry.grew = std::chrono::steady_clock::now();
+    EXPECT_EQ(runs_table({run})->text(0, kState), "running");
+    EXPECT_EQ(runs_table({run})->ink(0, kState), theme::good());
+    entry.grew.reset();
+    EXPECT_EQ(runs_table({run})->text(0, kState), "did not end");
+    EXPECT_EQ(runs_table({run})->ink(0, kState), theme::bad());
+    trace->ended = info->ended = true;
+    EXPECT_EQ(runs_table({run})->text(0, kState), "ended");
+    EXPECT_EQ(runs_table({run})->ink(0, kState), 0U);
 }
 
 }  // namespace

@@ -75,6 +75,26 @@ TEST(ModuleRows, NumbersAreInTheColumnsUnit) {
     EXPECT_FALSE(model.find_module(-1)) << "unknown modules have no id";
 }
 
+TEST(ModuleRows, RecomputedTimeHasColumnsWhereThereIsAny) {
+    const auto columns_of = [](const ModuleNode& n) {
+        const auto view = view_of({n});
+        const ModulesModel model(view, view->ranks[0]);
+        std::vector<std::string> cells;
+        for (std::size_t c = 0; c < model.columns().size(); ++c) {
+            const std::string& id = model.columns()[c].id;
+            if (id.starts_with("recomput")) cells.push_back(id + " " + model.text(0, c));
+        }
+        return cells;
+    };
+    ModuleNode n = node("Block_0", 200);
+    EXPECT_THAT(columns_of(n), testing::IsEmpty());
+    n.recomputations = 2;
+    n.recompute_host_us = 30;
+    n.recompute_device_us = 70;
+    EXPECT_THAT(columns_of(n),
+                ElementsAre("recomputations 2", "recompute_host_us 30", "recompute_device_us 70"));
+}
+
 TEST(ModuleRows, BackwardIsAShareOfDeviceTime) {
     ModuleNode n = node("Linear_0", 200);
     n.backward_device_us = 150;

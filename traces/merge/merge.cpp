@@ -174,11 +174,11 @@ class Merge {
             if (!rows.write_once(facts_[table.name])) ++contradictions;
         }
         if (contradictions > 0) {
-            note(fmt::format(
-                "{}: {} another content than an earlier part's of the same key and {} left out",
-                parts_[p]->path,
-                counted(contradictions, "row of " + table.name + " has", "rows of " + table.name + " have"),
-                contradictions == 1 ? "was" : "were"));
+            note(fmt::format("{}: {} another content than an earlier part's of the same key and {} left out",
+                             parts_[p]->path,
+                             counted(contradictions, fmt::format("row of {} has", table.name),
+                                     fmt::format("rows of {} have", table.name)),
+                             contradictions == 1 ? "was" : "were"));
         }
     }
 

@@ -27,6 +27,9 @@ enum Column : std::size_t {
     kDeviceSelf,
     kDeviceBusy,
     kBackward,
+    kRecomputedCalls,
+    kRecomputeHost,
+    kRecomputeDevice,
     kParameters,
     kGathered,
     kReduced,
@@ -56,6 +59,12 @@ std::vector<TableColumn> module_columns() {
          "When any of the device events launched inside ran"},
         {"backward_percent", "Backward", "% of device", Kind::number, 6.2F, 6, 0,
          "The backward's share of the device total"},
+        {"recomputations", "Recomputed", "calls", Kind::number, 5.6F, 0, 0,
+         "Forward calls that activation checkpointing repeats in the backward; they are not among the calls"},
+        {"recompute_host_us", "Recompute host", "\u00b5s", Kind::number, 7.4F, 0, 0,
+         "Of the backward: duration of the repeated calls on the host"},
+        {"recompute_device_us", "Recompute", "\u00b5s", Kind::number, 6.2F, 7, 0,
+         "Of the backward: sum of the device events launched in repeated calls"},
         {"parameters", "Parameters", "", Kind::number, 6.6F, 5, 0, "Elements, modules inside included"},
         {"gathered_mb", "Gathered", "MB", Kind::number, 5.4F, 7, communication,
          "All-gathers of the unit that it wraps"},
@@ -171,6 +180,12 @@ double ModulesModel::value(std::size_t row, std::size_t what) const {
             return node.device_busy_us;
         case kBackward:
             return node.device_us > 0 ? backward_percent(node) : kNoNumber;
+        case kRecomputedCalls:
+            return node.recomputations > 0 ? static_cast<double>(node.recomputations) : kNoNumber;
+        case kRecomputeHost:
+            return node.recomputations > 0 ? node.recompute_host_us : kNoNumber;
+        case kRecomputeDevice:
+            return node.recompute_device_us > 0 ? node.recompute_device_us : kNoNumber;
         case kParameters:
             return node.parameters == 0 ? kNoNumber : static_cast<double>(node.parameters);
         case kGathered:
@@ -193,6 +208,7 @@ std::string ModulesModel::text(std::size_t row, std::size_t column) const {
     switch (what_[column]) {
         case kCalls:
         case kOperators:
+        case kRecomputedCalls:
         case kParameters:
             return format_count(static_cast<std::int64_t>(value));
         case kBackward:

@@ -93,6 +93,21 @@ std::string state_of(const RunFacts& run) {
     return run.info->ended ? "ended" : run.entry->running() ? "running" : "did not end";
 }
 
+namespace {
+
+// Green is a run only while it goes on. The square before a row is the run's own colour, in every panel.
+CellTable::Cell state_cell(const RunFacts& run) {
+    CellTable::Cell cell = text_cell(state_of(run));
+    if (run.entry->running()) {
+        cell.ink = theme::good();
+    } else if (!run.entry->error.empty() || (run.info != nullptr && !run.info->ended)) {
+        cell.ink = theme::bad();
+    }
+    return cell;
+}
+
+}  // namespace
+
 std::optional<std::vector<std::string>> faults_of(const RunFacts& run) {
     if (run.faults == nullptr) return std::nullopt;
     std::vector<std::string> faults = *run.faults;
@@ -157,7 +172,7 @@ std::shared_ptr<const TableModel> runs_table(const std::vector<RunFacts>& runs) 
         const bool device = figures != nullptr && figures->steps > 0 && run.entry->trace != nullptr &&
                             run.entry->trace->device.size() > 0;
         const bool stepped = figures != nullptr && figures->steps > 0 && info != nullptr && info->steps > 0;
-        table->add({text_cell(run.entry->name), text_cell(state_of(run)),
+        table->add({text_cell(run.entry->name), state_cell(run),
                     info != nullptr ? ranks_cell(info->ranks, run.entry->trace.get()) : no_cell(),
                     info == nullptr    ? no_cell()
                     : info->steps == 0 ? CellTable::Cell{"none", 0}
