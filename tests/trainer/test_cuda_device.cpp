@@ -38,6 +38,21 @@ void drain(const CountedStream& stream) {
     check(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
 }
 
+TEST(CountedStreams, MakeTheirEventsOnTheirOwnGpuWhicheverIsCurrent) {
+    played_cuda::set_machine({.gpus = 2});
+    {
+        check(cudaSetDevice(1), "cudaSetDevice");
+        CountedStream stream(false);
+        check(cudaSetDevice(0), "cudaSetDevice");
+        EXPECT_NO_THROW(stream.hold(stream.appended()));
+        int current = -1;
+        check(cudaGetDevice(&current), "cudaGetDevice");
+        EXPECT_EQ(current, 0);
+        drain(stream);
+    }
+    played_cuda::set_machine({});
+}
+
 TEST(CountedStreams, AnEventHappensWithTheItemsThatItStandsFor) {
     CountedStream stream(false);
     Gate first, second;

@@ -5,6 +5,7 @@
 namespace shardscope::trainer::cuda {
 
 CountedStream::CountedStream(bool high) {
+    check(cudaGetDevice(&device_), "cudaGetDevice");
     int lowest = 0, highest = 0;
     check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
     check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, high ? highest : lowest),
@@ -35,7 +36,12 @@ void CountedStream::poll() {
 cudaEvent_t CountedStream::record() {
     cudaEvent_t event = nullptr;
     if (spare_.empty()) {
+        // An event belongs to the device that is current when it is made, and is recorded on no other.
+        int current = 0;
+        check(cudaGetDevice(&current), "cudaGetDevice");
+        if (current != device_) check(cudaSetDevice(device_), "cudaSetDevice");
         check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+        if (current != device_) check(cudaSetDevice(current), "cudaSetDevice");
     } else {
         event = spare_.back();
         spare_.pop_back();

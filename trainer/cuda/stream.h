@@ -38,6 +38,7 @@ class CountedStream {
     void poll();
     cudaEvent_t record();
 
+    int device_ = 0;
     cudaStream_t stream_ = nullptr;
     std::uint64_t enqueued_ = 0, completed_ = 0;
     std::deque<Pending> pending_;  // by rising sequence
