@@ -38,7 +38,7 @@ bool is_ours(const fs::path& path, const std::string& begin) {
            std::chrono::system_clock::now() - std::chrono::system_clock::from_time_t(facts.st_mtime) > kYoung;
 }
 
-void remove_left_ones(const std::string& parent, const std::string& begin) {
+void remove_abandoned(const std::string& parent, const std::string& begin) {
     std::error_code error;
     for (fs::directory_iterator each(parent, error), end; !error && each != end; each.increment(error)) {
         if (!is_ours(each->path(), begin)) continue;
@@ -57,7 +57,7 @@ ScratchFolder::ScratchFolder(const std::string& use) {
     const std::string parent = fs::temp_directory_path(error).string();
     if (error) throw std::system_error(error);
     const std::string begin = std::string(kBegin) + use + "-";
-    remove_left_ones(parent, begin);
+    remove_abandoned(parent, begin);
     std::string path = parent + "/" + begin + std::string(kRandom, 'X');
     if (::mkdtemp(path.data()) == nullptr) throw std::system_error(errno, std::generic_category());
     path_ = path;
