@@ -31,9 +31,11 @@ shellcheck "${scripts[@]}"
 echo "-- type_names.sh: ${#sources[@]} files"
 scripts/type_names.sh "${sources[@]}"
 
-tree=build/release
+# A tree of its own: each source by itself.
+tree=build/lint
 scripts/packages.sh build view test
-cmake --preset release -DSHARDSCOPE_BUILD_TESTS=ON >/dev/null
+cmake --preset release -B "$tree" -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_UNITY=OFF -DSHARDSCOPE_PCH=OFF \
+    -DCMAKE_CXX_COMPILER_LAUNCHER= >/dev/null
 # What this configuration compiles (a target whose library is absent is not there).
 mapfile -t compiled < <(sed -n 's|^ *"file": "'"$PWD"'/\(.*\)",\{0,1\}$|\1|p' "$tree/compile_commands.json" |
     grep -E '^(traces|profiler|trainer|viewer)/' | grep -v '/bench/' | sort -u)
@@ -63,14 +65,14 @@ echo "-- clang-tidy: ${#compiled[@]} files"
 ((${#compiled[@]})) || exit 0
 # The compile commands are for GCC; clang does not know all of its options. Those of nvcc are left out: CUDA sources
 # are compiled by GCC, too, for the tests that play CUDA.
-mkdir -p "$tree/lint"
+mkdir -p "$tree/tidy"
 {
     echo '['
     awk '/^\{/ { entry = "" } /^[{} ]/ { entry = entry $0 "\n" } /^\}/ && entry !~ / -x cu / { printf "%s", entry }' \
         "$tree/compile_commands.json" | sed -E 's/ (-Wno-restrict|-fno-tree-[a-z-]+)//g'
     echo ']'
-} >"$tree/lint/compile_commands.json"
-tidy=(clang-tidy --quiet "${quick[@]}" -p "$tree/lint")
+} >"$tree/tidy/compile_commands.json"
+tidy=(clang-tidy --quiet "${quick[@]}" -p "$tree/tidy")
 if ! printf '%s\0' "${compiled[@]}" | xargs -0 -n 1 -P "$(nproc)" "${tidy[@]}" 2>/dev/null; then
     echo "lint.sh: clang-tidy found what is printed above; correct it, or say why not with a NOLINT comment." >&2
     exit 1
