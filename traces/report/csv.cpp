@@ -253,11 +253,12 @@ std::string csv_text(const Comparison& comparison) {
                      run.average_step_us,
                      run.median_step_us,
                      run.spread_step_us,
-                     run.peak_bytes > 0 ? Cell(run.peak_bytes) : Cell(),
+                     Cell(),  // the peak
                      run.communication_us,
                      run.exposed_communication_us,
                      run.memcpy_us,
                      run.device_busy_percent};
+        if (run.peak_bytes > 0) row[6] = run.peak_bytes;
         row.insert(row.end(), run.categories_us.begin(), run.categories_us.end());
         row.insert(row.end(), run.at_peak.begin(), run.at_peak.end());
         for (const auto& [key, value] : run.config) row.emplace_back(value);

@@ -33,6 +33,12 @@ bool known(const RankStepDetails& rank, std::size_t category) {
     return rank.knows(static_cast<TimeCategory>(category));
 }
 
+template <typename Value>
+void add_known(std::vector<Cell>& cells, bool known, Value value) {
+    cells.emplace_back();
+    if (known) cells.back() = value;
+}
+
 Json step_json(const RankStepDetails& rank, const StepDetail& step) {
     Json categories = Json::object();
     for (std::size_t c = 0; c < step.summary.ns.size(); ++c)
@@ -139,9 +145,9 @@ std::string csv_text(const StepsReport& report) {
                                        step.summary.window_start, to_us(step.window()),
                                        to_us(step.host_end - step.host_start)};
             for (std::size_t c = 0; c < step.summary.ns.size(); ++c)
-                cells.push_back(known(rank, c) ? Cell(to_us(step.summary.ns[c])) : Cell());
-            cells.push_back(rank.on_device ? Cell(step.device_events) : Cell());
-            cells.push_back(rank.on_device ? Cell(to_us(step.device_busy)) : Cell());
+                add_known(cells, known(rank, c), to_us(step.summary.ns[c]));
+            add_known(cells, rank.on_device, step.device_events);
+            add_known(cells, rank.on_device, to_us(step.device_busy));
             cells.emplace_back();
             if (step.loss) cells.back() = *step.loss;
             cells.insert(cells.end(), {step.host_start, step.host_end});

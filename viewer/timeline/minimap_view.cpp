@@ -36,7 +36,7 @@ void slice_tip(const Minimap& map, std::int64_t time) {
     const MinimapSlice& slice =
         map.slices[static_cast<std::size_t>(std::clamp(share * (last + 1), 0.0, last))];
     items::value("timeline.minimap.tip", format_percent(100 * static_cast<double>(slice.busy)));
-    const auto percent = [](float share) { return format_percent(100 * static_cast<double>(share)); };
+    const auto percent = [](float part) { return format_percent(100 * static_cast<double>(part)); };
     if (!map.of_devices) {
         begin_tip("The whole trace: host threads with a range");
         tip_row("In a range", percent(slice.busy), work_color(map));
