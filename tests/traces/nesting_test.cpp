@@ -66,6 +66,19 @@ TEST(Nesting, OverlapWithoutNestingHasNoParentButADepth) {
     EXPECT_THAT(n.innermost, ElementsAre(1));
 }
 
+// As PyTorch opens the next step inside the frames of prof.step().
+TEST(Nesting, RangesThatOutlastThoseAroundThemDoNotDescend) {
+    const Nesting n = nest_of({{0, 10, 20},
+                               {0, 15, 115},
+                               {0, 110, 120},
+                               {0, 115, 215},
+                               {0, 150, 160},
+                               {0, 210, 220},
+                               {0, 215, 300}});
+    EXPECT_THAT(n.depth, ElementsAre(0, 1, 0, 1, 2, 0, 1));
+    EXPECT_THAT(n.parent, ElementsAre(-1, -1, -1, -1, 3, -1, -1));
+}
+
 TEST(Nesting, InstantsFindTheInnermostRangeOfTheirThread) {
     const Nesting n = nest_of({{0, 0, 100}, {0, 10, 50}, {1, 10, 20}},
                               {{0, 0}, {0, 10}, {1, 15}, {0, 49}, {0, 50}, {2, 60}, {0, 100}});

@@ -151,7 +151,17 @@ TEST(DataLoader, StopsInTheMiddleOfABatch) {
 
 TEST(DataLoader, StopsBeforeAnythingWasTaken) {
     const Counting data;
-    for (int i = 0; i < 50; ++i) DataLoader(data, {.batch = 2, .workers = 3});
+    std::atomic<int> begun = 0;
+    for (int i = 0; i < 50; ++i) {
+        const int before = begun;
+        LoaderOptions options{.batch = 2, .workers = 3};
+        options.on_worker_start = [&](int) { ++begun; };
+        { DataLoader loader(data, options); }
+        const int after = begun;  // its workers have ended with it: nobody counts on
+        std::this_thread::yield();
+        EXPECT_EQ(begun, after);
+        EXPECT_LE(after - before, 3);
+    }
 }
 
 TEST(DataLoader, EachWorkerIsAnnouncedOnItsOwnThread) {

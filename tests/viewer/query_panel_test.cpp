@@ -136,7 +136,7 @@ TEST_F(QueryTest, AHostileSchemaIsAMessage) {
     EXPECT_NE(ask(runner_, path_, "SELECT * FROM kernels").error, "");
     EXPECT_NE(ask(runner_, path_, "SELECT * FROM broken").error, "");
     runner_.load_schema({path_});
-    while (runner_.running()) runner_.poll();
+    ASSERT_TRUE(comes_to_rest(runner_));
     const auto schema = runner_.schema({path_});
     ASSERT_NE(schema, nullptr);
     const auto broken =
@@ -147,7 +147,7 @@ TEST_F(QueryTest, AHostileSchemaIsAMessage) {
 
 TEST_F(QueryTest, TheSchemaSaysWhatColumnsMean) {
     runner_.load_schema({path_});
-    while (runner_.running()) runner_.poll();
+    ASSERT_TRUE(comes_to_rest(runner_));
     const auto schema = runner_.schema({path_});
     ASSERT_NE(schema, nullptr);
     const auto kernels =

@@ -11,10 +11,11 @@ namespace {
 
 constexpr std::size_t kShown = 15;  // of each kind of part
 
-std::string_view title_of(CompareBy by) {
+std::string_view title_of(CompareBy by, bool on_host) {
     switch (by) {
         case CompareBy::module:
-            return "Modules (device time launched in the module itself)";
+            return on_host ? "Modules (host time of the module itself)"
+                           : "Modules (device time launched in the module itself)";
         case CompareBy::kernel:
             return "Kernels";
         case CompareBy::collective:
@@ -22,7 +23,8 @@ std::string_view title_of(CompareBy by) {
         case CompareBy::unit:
             return "FSDP units, by phase";
         case CompareBy::operation:
-            return "Operators (device time launched in the operator itself)";
+            return on_host ? "Operators (host time of the operator itself)"
+                           : "Operators (device time launched in the operator itself)";
     }
     return "";
 }
@@ -50,7 +52,8 @@ std::string part_table(const PartsComparison& comparison, const std::vector<std:
         }
         table.row(cells);
     }
-    std::string html = fmt::format("<h3>{}</h3>\n", title_of(comparison.by)) + table.html();
+    std::string html =
+        fmt::format("<h3>{}</h3>\n", title_of(comparison.by, comparison.on_host)) + table.html();
     if (comparison.parts.size() > kShown)
         html += fmt::format("<p class=\"dim small\">The {} that differ most, of {}.</p>\n", kShown,
                             grouped(static_cast<std::int64_t>(comparison.parts.size())));

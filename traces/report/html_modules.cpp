@@ -23,13 +23,14 @@ std::string cells(std::string_view name, std::string_view calls, std::string_vie
 
 class Tree {
   public:
-    explicit Tree(const Redactor& redact) : redact_(redact) {}
+    Tree(bool on_device, const Redactor& redact) : on_device_(on_device), redact_(redact) {}
 
     void add(const std::vector<ModuleNode>& nodes, int level) {
         for (const ModuleNode& node : nodes) {
             if (++shown_ > kNodesShown) return;
-            const std::string row = cells(redact_.text(node.name), grouped(node.occurrences),
-                                          us(node.host_us), us(node.device_us), us(node.device_self_us));
+            const std::string row =
+                cells(redact_.text(node.name), grouped(node.occurrences), us(node.host_us),
+                      device(node.device_us), device(node.device_self_us));
             if (node.children.empty()) {
                 html_ += "<div class=\"leaf\">" + row + "</div>\n";
                 continue;
@@ -51,13 +52,18 @@ class Tree {
     }
 
   private:
+    std::string device(double time) const { return on_device_ ? us(time) : "-"; }
+
+    bool on_device_;
     const Redactor& redact_;
     std::size_t shown_ = 0;
     std::string html_;
 };
 
-std::string tree_of(const RankModules& rank, const Redactor& redact) {
-    Tree tree(redact);
+std::string tree_of(const ReportedRun& run, const RankModules& rank, const Redactor& redact) {
+    const auto own = std::find_if(run.summary.ranks.begin(), run.summary.ranks.end(),
+                                  [&](const RankSummary& other) { return other.rank == rank.rank; });
+    Tree tree(own == run.summary.ranks.end() || own->on_device, redact);
     tree.add(rank.modules, 0);
     return tree.html();
 }
@@ -78,9 +84,9 @@ std::string html_modules(const ReportedRun& run, const Redactor& redact) {
         if (html.empty()) {
             html =
                 run.modules.ranks.size() > 1 ? fmt::format("<h3>Rank {}</h3>\n", rank.rank) : std::string();
-            html += tree_of(rank, redact);
+            html += tree_of(run, rank, redact);
         } else {
-            others += folded(fmt::format("Rank {}", rank.rank), tree_of(rank, redact));
+            others += folded(fmt::format("Rank {}", rank.rank), tree_of(run, rank, redact));
         }
     }
     if (html.empty()) return {};

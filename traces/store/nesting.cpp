@@ -25,10 +25,16 @@ class OpenRanges {
         return -1;
     }
     std::int32_t innermost() const { return stack_.empty() ? -1 : stack_.back(); }
-    void open(std::int32_t range) {
-        int next = stack_.empty() ? 0 : depth_[static_cast<std::size_t>(stack_.back())] + 1;
-        next = std::min<int>(next, std::numeric_limits<std::uint16_t>::max());
-        depth_[static_cast<std::size_t>(range)] = static_cast<std::uint16_t>(next);
+    // In the first row below its parent's that no open range takes: ranges that outlast those around them would
+    // come to lie lower and lower.
+    void open(std::int32_t range, std::int64_t time, std::int32_t parent) {
+        constexpr std::size_t kLowest = std::numeric_limits<std::uint16_t>::max();
+        std::size_t row = parent < 0 ? 0 : depth_[static_cast<std::size_t>(parent)] + std::size_t{1};
+        while (row < kLowest && row < taken_until_.size() && taken_until_[row] > time) ++row;
+        row = std::min(row, kLowest);
+        if (row >= taken_until_.size()) taken_until_.resize(row + 1, time);
+        taken_until_[row] = end_of(range);
+        depth_[static_cast<std::size_t>(range)] = static_cast<std::uint16_t>(row);
         stack_.push_back(range);
     }
 
@@ -38,6 +44,7 @@ class OpenRanges {
     std::span<const std::int64_t> end_;
     std::vector<std::uint16_t>& depth_;
     std::vector<std::int32_t> stack_;
+    std::vector<std::int64_t> taken_until_;  // by row
 };
 
 }  // namespace
@@ -67,7 +74,7 @@ Nesting nest(std::span<const std::int64_t> start, std::span<const std::int64_t> 
         OpenRanges& stack = open[thread[r]];
         stack.advance(start[r]);
         result.parent[r] = stack.enclosing(start[r], end[r]);
-        stack.open(static_cast<std::int32_t>(r));
+        stack.open(static_cast<std::int32_t>(r), start[r], result.parent[r]);
     }
     while (next_instant < instants.size()) answer(next_instant++);
     return result;
