@@ -25,8 +25,8 @@ class OpenRanges {
         return -1;
     }
     std::int32_t innermost() const { return stack_.empty() ? -1 : stack_.back(); }
-    // In the first row below its parent's that no open range takes: ranges that outlast those around them would
-    // come to lie lower and lower.
+    // In the first row below its parent's that no open range takes: ranges that outlast those around them
+    // would come to lie lower and lower.
     void open(std::int32_t range, std::int64_t time, std::int32_t parent) {
         constexpr std::size_t kLowest = std::numeric_limits<std::uint16_t>::max();
         std::size_t row = parent < 0 ? 0 : depth_[static_cast<std::size_t>(parent)] + std::size_t{1};

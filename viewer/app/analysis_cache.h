@@ -75,7 +75,8 @@ class AnalysisCache {
     // A frame begins: the questions that follow are its own.
     void begin_frame();
     // The sentence of an analysis that failed, the latest of those that this frame asked for; empty where
-    // none did, and while another of them is not finished. Its result stays nullptr until its trace is forgotten.
+    // none did, and while another of them is not finished. Its result stays nullptr until its trace is
+    // forgotten.
     std::string failure() const;
     bool failed_with(const TracePtr& trace) const;  // an analysis of this trace did
     // Forgets everything about a trace that was closed.
