@@ -184,7 +184,7 @@ TEST(KinetoOddities, ahundredThousandThreadsAreShownAsFewer) {
     const auto read = read_text(kineto(events + event("b", 1)));
     EXPECT_EQ(read.trace->ranges.size(), 100'001U);
     EXPECT_EQ(read.trace->threads.size(), 60'001U);  // 60,000 and the one that stands for the rest
-    EXPECT_THAT(diagnostics(read), HasSubstr("40000 threads more than a trace can hold"));
+    EXPECT_THAT(diagnostics(read), HasSubstr("40,000 threads more than a trace can hold"));
 }
 
 TEST(KinetoOddities, aBrokenEventIsRefusedWithItsPlaceOrLeftOut) {

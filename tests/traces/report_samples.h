@@ -160,6 +160,7 @@ inline Comparison sample_comparison() {
     root.steps = 18;
     root.average_step_us = 2000;
     root.median_step_us = 1990;
+    root.first_left_out = true;
     root.spread_step_us = 20;
     root.categories_us[0] = 1500;
     root.categories_us[7] = 500;
@@ -174,6 +175,7 @@ inline Comparison sample_comparison() {
     block.config = {{"fsdp.wrap", "module:Block"}, {"train.extra", "1"}};
     block.average_step_us = 2010;  // inside the spread
     block.median_step_us = 1990;
+    block.first_left_out = true;
     block.peak_bytes = 40 << 20;
     block.at_peak[1] = 40 << 20;
     block.exposed_communication_us = 100;

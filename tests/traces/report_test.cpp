@@ -205,7 +205,7 @@ all_gather (count/step)             0.00         16.00             +16.00
 all_gather (MB/step)                0.00         32.00             +32.00
 all_gather (us/step)                 0.0       2,000.0           +2,000.0
 MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the difference lies inside the spread of the steps
-(half the interquartile range). The median and the spread leave out a run's first step, which warms up.
+(half the interquartile range). The median step and its spread leave out the trace's first step, which warms up.
 )";
 
 constexpr const char* kInfoTable =

@@ -44,7 +44,7 @@ TEST(Steps, TellWhatIsKnownOfEach) {
     EXPECT_DOUBLE_EQ(*step.loss, 0.5);
     EXPECT_FALSE(rank.steps[0].loss.has_value());
     EXPECT_EQ(rank.slowest, 1);
-    EXPECT_DOUBLE_EQ(rank.median_window, 120);
+    EXPECT_DOUBLE_EQ(rank.median_window, 130) << "of the windows after the first";
 }
 
 TEST(Steps, OfAPartOfTheTimeTellWhatLiesInIt) {
@@ -117,9 +117,9 @@ TEST(Steps, ShowTheHostsTimeAndTheWindowSideBySide) {
     const auto trace = run.take();
     const StepsReport report = steps_report(*trace);
     const std::string table = render(report, Format::table);
-    EXPECT_THAT(table, HasSubstr("Step  Host (us)  Window (us)"));
-    EXPECT_THAT(table, HasSubstr("   0      100.0        250.0"));
-    EXPECT_THAT(table, HasSubstr("   1      120.0        180.0")) << "250 us to 430 us";
+    EXPECT_THAT(table, HasSubstr("       Host  Window"));
+    EXPECT_THAT(table, HasSubstr("   0  100.0   250.0"));
+    EXPECT_THAT(table, HasSubstr("   1  120.0   180.0")) << "250 us to 430 us";
     EXPECT_THAT(render(report, Format::csv),
                 AllOf(HasSubstr("rank,step,start_ns,us,host_us,"), HasSubstr("0,0,0,250,100,"),
                       HasSubstr("0,1,250000,180,120,")));

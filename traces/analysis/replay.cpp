@@ -143,22 +143,21 @@ class Replayed {
     std::vector<StreamState> streams_;  // both only where gathers come early
 };
 
-// The mean over graphs and ranks of the time from a rank's begin to the end that `finish` gives: the ranks'
-// hosts may have clocks that differ.
+// The mean over graphs of the longest time from a rank's begin to the end that `finish` gives it: each by its
+// own clock, as the ranks' hosts may have clocks that differ.
 template <typename Finish>
 double mean_step_us(const std::vector<StepGraph>& graphs, const std::vector<int>& ranks,
                     const Finish& finish) {
     double sum = 0;
     for (const StepGraph& graph : graphs) {
         const auto ends = finish(graph);
-        double of_ranks = 0, known = 0;
+        double longest = 0;
         for (const int rank : ranks) {
             if (graph.finish[at(rank)] == kNone) continue;
             const auto begin = static_cast<double>(graph.step[at(rank)]->window.start);
-            of_ranks += std::max(0.0, static_cast<double>(ends[at(graph.finish[at(rank)])]) - begin);
-            ++known;
+            longest = std::max(longest, static_cast<double>(ends[at(graph.finish[at(rank)])]) - begin);
         }
-        if (known > 0) sum += of_ranks / known;
+        sum += longest;
     }
     return graphs.empty() ? 0 : sum * 1e-3 / static_cast<double>(graphs.size());
 }
