@@ -129,12 +129,15 @@ TEST(CompareRows, CollectivesAreCountedAStep) {
     traces::OperationStats gathers;
     gathers.operation = traces::Operation::all_gather;
     gathers.count_per_step = 2;
+    gathers.bytes = 36 * 33587200LL;
     gathers.bytes_per_step = 2.0 * 33587200;
     comparison.runs[0].collectives.push_back(gathers);
     const auto rows = compare_rows(comparison);
     EXPECT_EQ(row(rows, "all_gather, count").cells[0].value, "2");
     EXPECT_EQ(row(rows, "all_gather, count").cells[1].value, "0");
     EXPECT_EQ(row(rows, "all_gather, data").cells[0].value, "64.06 MB");  // 67,174,400 / 2^20
+    comparison.runs[0].collectives[0].bytes = 0;
+    EXPECT_EQ(row(compare_rows(comparison), "all_gather, data").cells[0].value, "-") << "nothing tells them";
 }
 
 TEST(CompareRows, WithoutAllocationsNothingIsSaidOfMemory) {

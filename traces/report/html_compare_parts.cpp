@@ -65,6 +65,7 @@ std::string part_table(const PartsComparison& comparison, const std::vector<std:
 std::string html_compared_parts(const std::vector<PartsComparison>& comparisons,
                                 const std::vector<ReportedRun>& runs, const Redactor& redact) {
     std::vector<std::string> names;
+    names.reserve(runs.size());
     for (const ReportedRun& run : runs) names.push_back(redact.text(run.name));
     std::string html;
     for (const PartsComparison& comparison : comparisons) {

@@ -30,6 +30,7 @@ constexpr std::array kPanels = {
     RulePanel{"padding", "collectives"},
     RulePanel{"wrap-too-fine", "units"},
     RulePanel{"straggler", "distributed"},
+    RulePanel{"host-communication", "distributed"},
     RulePanel{"uneven-ranks", "distributed"},
     RulePanel{"data-loader", "summary"},
     RulePanel{"host-bound", "idle"},

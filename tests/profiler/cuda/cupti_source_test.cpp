@@ -14,6 +14,7 @@
 #include "tests/profiler/cuda/fake_library.h"
 #include "tests/profiler/memory_sink.h"
 #include "tests/tools/run_command.h"
+#include "traces/store/grouped.h"
 
 namespace shardscope::profiler {
 namespace {
@@ -256,7 +257,7 @@ TEST_F(CuptiSourceTest, holds_a_bounded_number_that_waits) {
     finish();
     ASSERT_EQ(got_.kernels.size(), 1u);
     EXPECT_EQ(got_.kernels[0].correlation, 2);
-    EXPECT_THAT(diagnostics(), ElementsAre(HasSubstr(std::to_string(last - 1) + " kernels")));
+    EXPECT_THAT(diagnostics(), ElementsAre(HasSubstr(traces::grouped(std::int64_t{last - 1}) + " kernels")));
 }
 
 TEST_F(CuptiSourceTest, says_what_cupti_lost_and_could_not_time) {
