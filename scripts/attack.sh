@@ -450,10 +450,11 @@ record_bounds() {
 
 # --- how the tools are linked ------------------------------------------------------------------------------
 hardening() {
-    local tool flags
+    local tool flags symbols
     for tool in "$train" "$trace" "$record" "$view"; do
         [[ -x $tool ]] || continue
         flags=$(readelf -dlW "$tool" 2>/dev/null)
+        symbols=$(readelf -W --dyn-syms "$tool" 2>/dev/null)
         if ! grep -q 'GNU_RELRO' <<<"$flags"; then
             fell "${tool##*/} is linked hard" "it has no RELRO"
         elif ! grep -qE 'BIND_NOW|FLAGS_1.* NOW' <<<"$flags"; then
@@ -462,9 +463,9 @@ hardening() {
             fell "${tool##*/} is linked hard" "it is not position-independent"
         elif grep 'GNU_STACK' <<<"$flags" | grep -q 'RWE'; then
             fell "${tool##*/} is linked hard" "its stack is executable"
-        elif ! readelf -sW --dyn-syms "$tool" | grep -q __stack_chk_fail; then
+        elif ! grep -q __stack_chk_fail <<<"$symbols"; then
             fell "${tool##*/} is linked hard" "it is compiled without stack protection"
-        elif ! readelf -sW --dyn-syms "$tool" | grep -qE '__[a-z]+_chk@'; then
+        elif ! grep -qE '__[a-z]+_chk@' <<<"$symbols"; then
             fell "${tool##*/} is linked hard" "it is compiled without fortified calls"
         else
             held "${tool##*/} is linked hard"

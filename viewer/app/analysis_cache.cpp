@@ -138,8 +138,8 @@ AnalysisCache::AnalysisCache() : impl_(std::make_unique<Impl>()) {}
 AnalysisCache::~AnalysisCache() = default;
 
 AnalysisCache::Result<void> AnalysisCache::find_or_start(const std::string& name,
-                                                         const std::vector<TracePtr>& traces, Maker make,
-                                                         bool renewable) {
+                                                         const std::vector<TracePtr>& traces,
+                                                         const Maker& make, bool renewable) {
     const std::lock_guard lock(impl_->mutex);
     return impl_->entry_of(name, traces, make, renewable).value;
 }

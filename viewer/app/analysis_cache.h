@@ -97,8 +97,8 @@ class AnalysisCache {
             renewable));
     }
     static std::string key_of(std::string_view analysis, const traces::Selection& selection);
-    Result<void> find_or_start(const std::string& name, const std::vector<TracePtr>& traces, Maker make,
-                               bool renewable);
+    Result<void> find_or_start(const std::string& name, const std::vector<TracePtr>& traces,
+                               const Maker& make, bool renewable);
     struct Impl;
     std::unique_ptr<Impl> impl_;
 };
