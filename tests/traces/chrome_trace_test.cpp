@@ -24,6 +24,25 @@ TEST(ChromeTrace, beginsAndEndsNestOnTheirThread) {
     EXPECT_EQ(read.trace->config_value("import.format"), "chrome");
 }
 
+TEST(ChromeTrace, rangesOfEqualTimesNestInTheOrderOfTheFile) {
+    // Three that begin and end together, written as pairs, then two written whole: the first is around the
+    // next.
+    const auto read = read_text(R"([
+{"ph": "B", "name": "outer", "pid": 1, "tid": 1, "ts": 10},
+{"ph": "B", "name": "middle", "pid": 1, "tid": 1, "ts": 10},
+{"ph": "B", "name": "inner", "pid": 1, "tid": 1, "ts": 10},
+{"ph": "E", "pid": 1, "tid": 1, "ts": 30},
+{"ph": "E", "pid": 1, "tid": 1, "ts": 30},
+{"ph": "E", "pid": 1, "tid": 1, "ts": 30},
+{"ph": "X", "name": "first", "pid": 1, "tid": 1, "ts": 40, "dur": 5},
+{"ph": "X", "name": "second", "pid": 1, "tid": 1, "ts": 40, "dur": 5}])");
+    const HostRanges& r = read.trace->ranges;
+    std::vector<std::string> names;
+    for (const StringId name : r.name) names.emplace_back(read.trace->strings[name]);
+    EXPECT_THAT(names, ::testing::ElementsAre("outer", "middle", "inner", "first", "second"));
+    EXPECT_THAT(r.parent, ::testing::ElementsAre(-1, 0, 1, -1, 3));
+}
+
 TEST(ChromeTrace, asynchronousRangesAreTiedByTheirId) {
     const auto read = read_text(R"({"traceEvents": [
 {"ph": "b", "name": "a", "cat": "net", "id": "0x1", "pid": 1, "tid": 1, "ts": 10},

@@ -23,14 +23,21 @@ void ChromeRanges::begin(const TraceEvent& event, std::int64_t time, std::int64_
                     .domain = sink_.intern(event.text(EventKey::cat))});
 }
 
-void ChromeRanges::add(const Open& open, std::int64_t end, std::int64_t end_thread, bool asynchronous) {
+RangeRow ChromeRanges::row_of(const Open& open, std::int64_t end, std::int64_t end_thread,
+                              bool asynchronous) const {
     RangeRow row{.start = open.start, .end = std::max(end, open.start)};
     row.event_type = asynchronous ? kNvtxStartEnd : kNvtxPushPop;
     row.text = open.text;
     row.domain = open.domain;
     row.global_tid = open.thread;
     if (asynchronous && end_thread != open.thread) row.end_global_tid = end_thread;
-    sink_.add(row);
+    return row;
+}
+
+void ChromeRanges::add(Open& open, std::int64_t end, std::int64_t end_thread, bool asynchronous) {
+    sink_.add(row_of(open, end, end_thread, asynchronous));
+    for (const RangeRow& inner : open.held) sink_.add(inner);
+    open.held.clear();
 }
 
 void ChromeRanges::end(const TraceEvent& event, std::int64_t time, std::int64_t thread, bool asynchronous) {
@@ -52,7 +59,15 @@ void ChromeRanges::end(const TraceEvent& event, std::int64_t time, std::int64_t 
             std::find_if(open->rbegin(), open->rend(), [&](const Open& o) { return o.text == text; });
         if (same != open->rend()) which = same.base() - 1;
     }
-    add(*which, time, thread, asynchronous);
+    // Of ranges with equal times the rows' order tells which is around which: one that began with the range
+    // around it waits for that.
+    if (!asynchronous && which != open->begin() && (which - 1)->start == which->start) {
+        std::vector<RangeRow>& held = (which - 1)->held;
+        held.push_back(row_of(*which, time, thread, false));
+        held.insert(held.end(), which->held.begin(), which->held.end());
+    } else {
+        add(*which, time, thread, asynchronous);
+    }
     open->erase(which);
 }
 
@@ -60,7 +75,7 @@ std::uint64_t ChromeRanges::finish(std::int64_t last_time) {
     std::uint64_t count = 0;
     const auto close = [&](auto& lists, bool asynchronous) {
         for (auto& [key, open] : lists) {
-            for (const Open& range : open) add(range, last_time, range.thread, asynchronous);
+            for (Open& range : open) add(range, last_time, range.thread, asynchronous);
             count += open.size();
         }
         lists.clear();

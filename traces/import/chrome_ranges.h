@@ -27,9 +27,11 @@ class ChromeRanges {
     struct Open {
         std::int64_t start = 0, thread = 0;
         StringId text = StringId::empty, domain = StringId::empty;
+        std::vector<RangeRow> held;  // that lie in it and began with it
     };
     std::string key_of(const TraceEvent& event, std::int64_t thread, bool asynchronous);
-    void add(const Open& open, std::int64_t end, std::int64_t end_thread, bool asynchronous);
+    RangeRow row_of(const Open& open, std::int64_t end, std::int64_t end_thread, bool asynchronous) const;
+    void add(Open& open, std::int64_t end, std::int64_t end_thread, bool asynchronous);
 
     EventSink& sink_;
     std::map<std::int64_t, std::vector<Open>> stacks_;       // by thread

@@ -239,8 +239,11 @@ constexpr std::array kRanges = {
 };
 constexpr std::string_view kRangesSql =
     R"(SELECT t.rank AS rank, h.value AS thread, coalesce(n.text, s.value) AS name, d.text AS domain, m.name AS module,
-       n.start AS start_ns, n."end" AS end_ns, n."end" - n.start AS duration_ns
+       n.start AS start_ns, n."end" AS end_ns, n."end" - n.start AS duration_ns, n.rowid AS id
 FROM NVTX_EVENTS n
+    SchemaColumn{"id", "", "id",
+                 "The row of NVTX_EVENTS. Of ranges with equal times on a thread the one with the lowest is "
+                 "around the others."},
 LEFT JOIN StringIds s ON s.id = n.textId
 LEFT JOIN SHARD_THREADS t ON t.globalTid = n.globalTid
 LEFT JOIN (SELECT globalTid, min(nameId) AS nameId FROM ThreadNames GROUP BY globalTid) w ON w.globalTid = n.globalTid

@@ -111,7 +111,7 @@ void NcclCalls::read_ranges(Database& database) {
         database, fmt::format("SELECT n.globalTid, n.start, n.end, n.domainId, COALESCE(s.value, n.text), {} "
                               "FROM NVTX_EVENTS n LEFT JOIN StringIds s ON s.id = n.textId WHERE "
                               "n.eventType = {} AND n.domainId IN ({}) AND n.end NOT NULL "
-                              "ORDER BY n.globalTid, n.start, n.end DESC",
+                              "ORDER BY n.globalTid, n.start, n.end DESC, n.rowid",
                               payload, kNvtxPushPop, numbers_list));
     Groups groups;
     std::int64_t thread = -1;
