@@ -1,9 +1,10 @@
 -- How does live device memory by category grow and shrink over the steps? The largest total within each step, and
--- what each category held at most in it.
+-- what each category held at most in it (on one device, of a rank with several).
 WITH curve AS (
     SELECT m.rank, m.time_ns, m.category,
-           sum(m.bytes) OVER (PARTITION BY m.rank, m.category ORDER BY m.time_ns, m.position) AS live_bytes
-    FROM (SELECT *, row_number() OVER () AS position FROM memory WHERE space = 'device') m
+           sum(m.bytes) OVER (PARTITION BY m.rank, m.device, m.category ORDER BY m.time_ns, m.position) AS live_bytes
+    FROM (SELECT *, coalesce(stream, 0) / 1000000 AS device, row_number() OVER () AS position
+          FROM memory WHERE space = 'device') m
 )
 SELECT s.rank, s.step, c.category, max(c.live_bytes) AS most_bytes
 FROM steps s

@@ -6,6 +6,8 @@
 #include "kineto_text.h"
 #include "traces/analysis/info.h"
 #include "traces/analysis/memory.h"
+#include "traces/analysis/memory_curves.h"
+#include "traces/analysis/peak_index.h"
 #include "traces/analysis/row_counts.h"
 #include "traces/analysis/summary.h"
 
@@ -85,15 +87,33 @@ TEST(KinetoDevices, InfoCountsTheMemoryEventsThatWereRecordedAlone) {
     EXPECT_EQ(count_of(row_counts(*read.trace, {.rank = 0})), 2);
 }
 
-TEST(KinetoDevices, MemoryOfTwoDevicesOfAProcessAddsUp) {
+// A peak is one device's: that of the one which holds most. docs/definitions.md, "Memory".
+TEST(KinetoDevices, ThePeakOfAProcessWithTwoDevicesIsThatOfTheFullerOne) {
     const auto read =
         read_text(kineto(std::string(kStep) + memory(5, 0, 1000, 1000) + memory(10, 1, 300, 300) +
                          memory(15, 0, 500, 1500) + memory(20, 1, -300, 0)));
     const RankMemory rank = memory_report(*read.trace).ranks.at(0);
-    EXPECT_EQ(rank.peak_bytes, 1800);  // 1500 on one device, 300 on the other
+    EXPECT_EQ(rank.peak_bytes, 1500);  // 300 more are on the other device
+    EXPECT_EQ(rank.devices, 2);
+    EXPECT_EQ(rank.reserved_bytes, 8192);  // of the same device
     std::int64_t live = 0;
     for (const std::int64_t bytes : read.trace->memory.bytes) live += bytes;
     EXPECT_EQ(live, 1500);
+    const std::vector<MemoryPoint> curve = memory_curve(*read.trace, 0);
+    ASSERT_EQ(curve.size(), 2U);
+    EXPECT_EQ(curve.back().total, 1500);
+    EXPECT_EQ(PeakIndex(*read.trace, 0, MemorySpace::device).most(0, 1'000'000), 1500);
+    EXPECT_EQ(allocated_curve(*read.trace, 0).bytes, (std::vector<std::int64_t>{1000, 1500}));
+}
+
+TEST(KinetoDevices, EachDevicesAllocatorHasATotalOfItsOwn) {
+    // 5,000 bytes lived on the second device before the trace: no event of the first device stands for them.
+    const auto read = read_text(kineto(std::string(kStep) + memory(5, 0, 1000, 1000) +
+                                       memory(10, 1, 300, 5300) + memory(15, 0, 500, 1500)));
+    const RankMemory rank = memory_report(*read.trace).ranks.at(0);
+    EXPECT_EQ(rank.peak_bytes, 5300);
+    // In the first 8 us only the first device is known to hold something.
+    EXPECT_EQ(memory_report(*read.trace, {.from_ns = 0, .to_ns = 8'000}).ranks.at(0).peak_bytes, 1000);
 }
 
 }  // namespace

@@ -453,5 +453,33 @@ INSERT INTO NVTX_EVENTS VALUES (10, 20, 59, 'ncclAllReduce', 281475010265090, 5)
     EXPECT_EQ(load_trace(out())->ranks.size(), 2u);
 }
 
+// A process that uses two devices stays one rank, also for who asks in SQL.
+TEST_F(MergeTest, KeepsAProcessWithTwoDevicesOneRank) {
+    const std::string path = folder_ / "two.sqlite";
+    std::ofstream(path).close();
+    {
+        Database nsight(path, Database::Mode::read_write);
+        nsight.execute(R"(
+CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);
+INSERT INTO StringIds VALUES (1, 'gemm');
+CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER NOT NULL, "end" INTEGER NOT NULL, deviceId INTEGER NOT NULL,
+    contextId INTEGER NOT NULL, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER,
+    demangledName INTEGER NOT NULL, shortName INTEGER NOT NULL);
+INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100, 200, 0, 1, 7, 1, 281475010265088, 1, 1),
+    (300, 400, 1, 1, 7, 2, 281475010265088, 1, 1), (500, 600, 1, 1, 7, 3, 281475027042304, 1, 1);
+)");
+    }
+    merge({path});
+    EXPECT_EQ(number("SELECT count(*) FROM SHARD_RANKS"), 2);
+    EXPECT_EQ(number("SELECT group_concat(rank, '') FROM (SELECT rank FROM kernels ORDER BY start_ns)"), 1)
+        << "ranks 0, 0 and 1";
+    EXPECT_EQ(number("SELECT count(DISTINCT device) FROM kernels"), 3);
+    const auto trace = load_trace(out());
+    ASSERT_EQ(trace->ranks.size(), 2u);
+    EXPECT_THAT(trace->device.rank, ElementsAre(0, 0, 1));
+    ASSERT_EQ(trace->streams.size(), 3u);
+    EXPECT_EQ(trace->streams[1].id, 1'000'007);
+}
+
 }  // namespace
 }  // namespace shardscope::traces

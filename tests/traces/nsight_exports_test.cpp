@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/temporary_folder.h"
+#include "traces/analysis/memory.h"
 #include "traces/analysis/modules.h"
+#include "traces/analysis/summary.h"
 #include "traces/schema/enums.h"
 #include "traces/store/loader.h"
 #include "traces/store/nvtx_names.h"
@@ -60,6 +62,50 @@ TEST_F(NsightExports, OfSchema2) {
     EXPECT_EQ(text(*trace, trace->device.name[0]), "gemm(float const*)");
     EXPECT_EQ(trace->device.launch[0], 0);
     EXPECT_EQ(text(*trace, trace->runtime.name[0]), "cudaLaunchKernel");
+}
+
+// One process is one rank, as in a trace of Kineto (KinetoDevices, in kineto_devices_test.cpp): process 9
+// uses both devices, process 8 the second one, too.
+TEST_F(NsightExports, AProcessWithTwoDevicesIsOneRank) {
+    sql("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
+        "INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'cudaLaunchKernel'), (3, 'ProfilerStep#1');"
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, correlationId, globalPid, "
+        "demangledName, shortName);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100, 200, 0, 7, 1, " +
+        pid(9) + ", 1, 1), (300, 400, 1, 7, 2, " + pid(9) + ", 1, 1), (500, 650, 1, 7, 3, " + pid(8) +
+        ", 1, 1);"
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, end, globalTid, correlationId, nameId);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (50, 60, " +
+        tid(9) + ", 1, 2), (70, 80, " + tid(9) + ", 2, 2), (90, 95, " + tid(8) +
+        ", 3, 2);"
+        "CREATE TABLE NVTX_EVENTS (start, end, eventType, text, globalTid, domainId);"
+        "INSERT INTO NVTX_EVENTS VALUES (0, 700, 59, 'ProfilerStep#1', " +
+        tid(9) + ", 0), (0, 700, 59, 'ProfilerStep#1', " + tid(8) +
+        ", 0);"
+        "CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start, globalPid, deviceId, address, bytes, memKind, "
+        "memoryOperationType, name);"
+        "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (10, " +
+        pid(9) + ", 0, 4096, 1000, 2, 0, NULL), (20, " + pid(9) + ", 1, 8192, 3000, 2, 0, NULL), (30, " +
+        pid(9) + ", 0, 16384, 500, 2, 0, NULL)");
+    const auto trace = load();
+    ASSERT_EQ(trace->ranks.size(), 2u);
+    EXPECT_EQ(trace->ranks[0].device, 0);
+    EXPECT_EQ(trace->ranks[0].global_pid, global_pid(9));
+    EXPECT_EQ(trace->ranks[1].device, 1);
+    EXPECT_EQ(trace->ranks[1].global_pid, global_pid(8));
+    ASSERT_EQ(trace->device.size(), 3u);
+    EXPECT_EQ(trace->device.rank, (std::vector<std::uint16_t>{0, 0, 1}));
+    std::vector<int> streams;
+    for (const std::uint16_t stream : trace->device.stream) streams.push_back(trace->streams[stream].id);
+    EXPECT_EQ(streams, (std::vector<int>{7, 1'000'007, 7}));
+    for (const std::size_t e : {0, 1, 2}) EXPECT_GE(trace->device.launch[e], 0) << e;
+    ASSERT_EQ(trace->steps.size(), 2u);
+    const ExecutionSummary summary = summarize(*trace);
+    EXPECT_DOUBLE_EQ(summary.ranks.at(0).average_us[0], 0.2);  // 100 ns on each device
+    EXPECT_DOUBLE_EQ(summary.ranks.at(1).average_us[0], 0.15);
+    const RankMemory memory = memory_report(*trace).ranks.at(0);
+    EXPECT_EQ(memory.peak_bytes, 3000) << "of the second device; the first holds 1,500";
+    EXPECT_EQ(memory.devices, 2);
 }
 
 // Short names may be missing: as a column, or as a text.

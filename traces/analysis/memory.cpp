@@ -116,12 +116,12 @@ MemorySpace space_in_use(const Trace& trace) {
 MemoryReport memory_report(const Trace& trace, const Selection& selection, MemorySpace space) {
     const MemoryEvents& memory = trace.memory;
     const bool device = space == MemorySpace::device;
-    const auto rows = rows_by_rank(trace, space);
+    const TraceSteps steps = find_steps(trace);
+    const auto rows = rows_by_rank(trace, space, steps, selection);
     std::array<std::vector<std::vector<std::uint32_t>>, kMemorySpaces> others;
     for (const MemorySpace other : {MemorySpace::pinned, MemorySpace::host}) {
-        if (device) others[static_cast<std::size_t>(other)] = rows_by_rank(trace, other);
+        if (device) others[static_cast<std::size_t>(other)] = rows_by_rank(trace, other, steps, selection);
     }
-    const TraceSteps steps = find_steps(trace);
     const Names units(trace.units, "(no unit)");
     const Names modules(trace.modules, "(no module)");
     const auto same = [](const std::string& name) { return name.empty() ? "(no name)" : name; };
@@ -137,6 +137,7 @@ MemoryReport memory_report(const Trace& trace, const Selection& selection, Memor
         result.rank = trace.ranks[at].number;
         result.peak_bytes = peak.total;
         result.peak_time_ns = peak.time;
+        if (device) result.devices = memory_devices(trace, r);
         result.at_peak = peak.bytes;
         if (device) result.reserved_bytes = most_reserved(trace, r, steps.ranks[at], selection);
         std::optional<std::int64_t> predicted;
@@ -180,10 +181,12 @@ MemoryReport memory_report(const Trace& trace, const Selection& selection, Memor
 
 std::vector<MemoryPoint> memory_curve(const Trace& trace, int rank_index, MemorySpace space) {
     const MemoryEvents& memory = trace.memory;
+    const std::vector<bool> counts = rows_of_fullest_devices(trace);
     std::vector<MemoryPoint> curve;
     MemoryPoint point;
     for (std::size_t i = 0; i < memory.size(); ++i) {
-        if (memory.rank[i] != rank_index || memory.space[i] != space) continue;
+        if (memory.rank[i] != rank_index || memory.space[i] != space || (!counts.empty() && !counts[i]))
+            continue;
         point.time = memory.time[i];
         point.total += memory.bytes[i];
         point.bytes[static_cast<std::size_t>(memory.category[i])] += memory.bytes[i];

@@ -53,9 +53,10 @@ struct RankMemory {
     std::optional<Fragmentation> fragmentation;  // at the peak; none: the trace tells no segments
     std::vector<MemoryFailure> failures;         // in the selected time
     std::vector<SpacePeak> other_spaces;         // that the trace tells of
-    bool until_last_use = false;                 // the bytes are active ones (see below)
-    std::int64_t reserved_bytes = 0;             // what the pool held at most; 0 unknown
-    std::int64_t predicted_peak_bytes = -1;      // the memory account's of the whole run; -1 none stored
+    int devices = 1;                  // on which the rank allocated; the peak is of the one that holds most
+    bool until_last_use = false;      // the bytes are active ones (see below)
+    std::int64_t reserved_bytes = 0;  // what the pool held at most; 0 unknown
+    std::int64_t predicted_peak_bytes = -1;  // the memory account's of the whole run; -1 none stored
     // The account's peak of the selected steps that the trace has; -1: none stored by step. It may be less
     // than the run's: the first step has no optimizer state before it ends.
     std::int64_t predicted_of_steps = -1;
@@ -78,9 +79,9 @@ struct MemoryReport {
     MemorySpace space = MemorySpace::device;
 };
 
-// Allocated device memory; of memory snapshots of PyTorch active memory: until the last stream has used it
-// (memory_facts.h). There the latest of several equal peaks counts, since a snapshot is replayed from its end
-// backwards; elsewhere the earliest.
+// Allocated memory of one device; of a rank with several the one whose peak is highest. Of memory snapshots
+// of PyTorch active memory: until the last stream has used it (memory_facts.h). There the latest of several
+// equal peaks counts, since a snapshot is replayed from its end backwards; elsewhere the earliest.
 //
 // With steps or a range selected the peak is that of the time from the first
 // selected step's host start to the last one's host end, within the range; what was live before counts as it

@@ -16,10 +16,12 @@ namespace shardscope::traces {
 
 ByteCurve allocated_curve(const Trace& trace, int rank_index, MemorySpace space) {
     const MemoryEvents& memory = trace.memory;
+    const std::vector<bool> counts = rows_of_fullest_devices(trace);
     ByteCurve curve;
     std::int64_t total = 0;
     for (std::size_t i = 0; i < memory.size(); ++i) {
-        if (memory.rank[i] != rank_index || memory.space[i] != space) continue;
+        if (memory.rank[i] != rank_index || memory.space[i] != space || (!counts.empty() && !counts[i]))
+            continue;
         total += memory.bytes[i];
         curve.time.push_back(memory.time[i]);
         curve.bytes.push_back(total);

@@ -157,8 +157,8 @@ class RankExplainer {
 }  // namespace
 
 MemoryExplanation explain_memory(const Trace& trace, const Selection& selection) {
-    const auto rows = rows_by_rank(trace, MemorySpace::device);
     const TraceSteps steps = find_steps(trace);
+    const auto rows = rows_by_rank(trace, MemorySpace::device, steps, selection);
     MemoryReport report = memory_report(trace, selection);
     const std::vector<int> ranks = selected_ranks(trace, selection);
     MemoryExplanation explanation;

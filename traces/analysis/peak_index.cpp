@@ -3,16 +3,19 @@
 
 #include <algorithm>
 
+#include "traces/analysis/peak_search.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
 
 PeakIndex::PeakIndex(const Trace& trace, int rank_index, MemorySpace space) {
     const MemoryEvents& memory = trace.memory;
+    const std::vector<bool> counts = rows_of_fullest_devices(trace);
     std::vector<std::int64_t> totals;
     std::int64_t total = 0;
     for (std::size_t i = 0; i < memory.size(); ++i) {
-        if (memory.rank[i] != rank_index || memory.space[i] != space) continue;
+        if (memory.rank[i] != rank_index || memory.space[i] != space || (!counts.empty() && !counts[i]))
+            continue;
         total += memory.bytes[i];
         times_.push_back(memory.time[i]);
         totals.push_back(total);

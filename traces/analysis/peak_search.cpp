@@ -3,19 +3,74 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <set>
 
 #include "traces/store/memory_facts.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
 
-std::vector<std::vector<std::uint32_t>> rows_by_rank(const Trace& trace, MemorySpace space) {
-    std::vector<std::vector<std::uint32_t>> rows(trace.ranks.size());
+namespace {
+
+using Rows = std::vector<std::uint32_t>;
+
+// Rows of a space by rank, then by the device's place among the rank's.
+std::vector<std::map<std::uint16_t, Rows>> rows_by_device(const Trace& trace, MemorySpace space) {
+    std::vector<std::map<std::uint16_t, Rows>> rows(trace.ranks.size());
     const MemoryEvents& memory = trace.memory;
     for (std::size_t i = 0; i < memory.size(); ++i) {
-        if (memory.space[i] == space) rows[memory.rank[i]].push_back(static_cast<std::uint32_t>(i));
+        if (memory.space[i] == space)
+            rows[memory.rank[i]][memory.device[i]].push_back(static_cast<std::uint32_t>(i));
     }
     return rows;
+}
+
+}  // namespace
+
+std::vector<Rows> rows_by_rank(const Trace& trace, MemorySpace space, const TraceSteps& steps,
+                               const Selection& selection) {
+    std::vector<Rows> rows(trace.ranks.size());
+    const MemoryEvents& memory = trace.memory;
+    if (memory.device.empty() || space != MemorySpace::device) {
+        for (std::size_t i = 0; i < memory.size(); ++i) {
+            if (memory.space[i] == space) rows[memory.rank[i]].push_back(static_cast<std::uint32_t>(i));
+        }
+        return rows;
+    }
+    auto by_device = rows_by_device(trace, space);
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+        std::int64_t most = std::numeric_limits<std::int64_t>::min();
+        for (auto& [device, own] : by_device[r]) {
+            const PeakRange range = peak_range(trace, own, steps.ranks[r], selection);
+            const std::int64_t peak = find_peak(memory, own, range).total;
+            if (peak <= most) continue;
+            most = peak;
+            rows[r] = std::move(own);
+        }
+    }
+    return rows;
+}
+
+std::vector<bool> rows_of_fullest_devices(const Trace& trace) {
+    const MemoryEvents& memory = trace.memory;
+    if (memory.device.empty()) return {};
+    std::vector<bool> counts(memory.size());
+    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = memory.space[i] != MemorySpace::device;
+    for (const Rows& own : rows_by_rank(trace, MemorySpace::device, find_steps(trace), {})) {
+        for (const std::uint32_t row : own) counts[row] = true;
+    }
+    return counts;
+}
+
+int memory_devices(const Trace& trace, int rank_index) {
+    const MemoryEvents& memory = trace.memory;
+    std::set<std::uint16_t> devices;
+    for (std::size_t i = 0; i < memory.device.size(); ++i) {
+        if (memory.rank[i] == rank_index && memory.space[i] == MemorySpace::device)
+            devices.insert(memory.device[i]);
+    }
+    return std::max(1, static_cast<int>(devices.size()));
 }
 
 bool counts_active(const Trace& trace) {

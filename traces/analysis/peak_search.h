@@ -30,8 +30,17 @@ struct Peak {
     CategoryBytes bytes{};
 };
 
-// Each rank's rows (by index into Trace::ranks) of Trace::memory in one space, in order.
-std::vector<std::vector<std::uint32_t>> rows_by_rank(const Trace& trace, MemorySpace space);
+// Each rank's rows (by index into Trace::ranks) of Trace::memory in one space, in order. Of a rank with
+// several devices those of the one whose peak in the selected time is highest: a peak is one device's.
+std::vector<std::vector<std::uint32_t>> rows_by_rank(const Trace& trace, MemorySpace space,
+                                                     const TraceSteps& steps, const Selection& selection);
+
+// By row of Trace::memory: whether it counts in its rank's curve, being of the one device of several whose
+// peak in the whole trace is highest; empty where all rows do.
+std::vector<bool> rows_of_fullest_devices(const Trace& trace);
+
+// On how many of its devices a rank allocated.
+int memory_devices(const Trace& trace, int rank_index);
 
 // What memory_report() says about the time it looks at; `rows` are the rank's.
 PeakRange peak_range(const Trace& trace, const std::vector<std::uint32_t>& rows, const RankSteps& steps,

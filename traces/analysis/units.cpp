@@ -198,7 +198,7 @@ class Analysis {
 
     void finish(UnitsReport& report) {
         report.stepped = !trace_.steps.empty();
-        const auto memory = rows_by_rank(trace_, MemorySpace::device);
+        const auto memory = rows_by_rank(trace_, MemorySpace::device, steps_, selection_);
         const std::vector<std::int64_t> parameters = most_parameters();
         std::vector<std::size_t> place_of_rank(trace_.ranks.size(), 0);
         for (const int r : selected_ranks(trace_, selection_)) {

@@ -9,6 +9,7 @@
 #include "traces/export/chrome_context.h"
 #include "traces/export/table_scan.h"
 #include "traces/schema/enums.h"
+#include "traces/store/device_streams.h"
 
 namespace shardscope::traces {
 
@@ -72,14 +73,19 @@ std::string ours(ChromeContext& context, const Statement& row) {
     return text;
 }
 
+int place_of(const Statement& row) {
+    return device_of_stream(static_cast<int>(row.integer_or(kStream, 0)));
+}
+
 void write_allocations(ChromeContext& context) {
-    std::map<std::pair<std::int64_t, bool>, std::int64_t> live;  // by rank, on its device or the host
+    // By rank and the place of its device (device_streams.h); -1 the host's.
+    std::map<std::pair<std::int64_t, int>, std::int64_t> live;
     scan_table(context.database(), "SHARD_MEMORY",
                {"time", "rank", "address", "bytes", "category", "space", "phase", "unit", "module",
                 "streamId", "nameId", "globalTid", "total", "reserved", "annotationId", "stackId"},
                context.ordered_by("SHARD_MEMORY", "time"), [&](const Statement& row) {
                    const bool on_device = row.integer(kSpace) == static_cast<int>(MemorySpace::device);
-                   std::int64_t& total = live[{row.integer(kRank), on_device}];
+                   std::int64_t& total = live[{row.integer(kRank), on_device ? place_of(row) : -1}];
                    total = row.is_null(kTotal) ? total + row.integer(kBytes) : row.integer(kTotal);
                    const ExportedRank* rank = context.rank(row.integer(kRank));
                    const std::int64_t tid = row.integer_or(kTid, rank != nullptr ? rank->global_tid : 0);

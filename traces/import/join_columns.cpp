@@ -289,6 +289,8 @@ class ColumnJoin {
         events.add_as_they_are(&MemoryEvents::category, &MemoryEvents::space, &MemoryEvents::phase);
         events.add_if_any(&MemoryEvents::annotation, texts(), StringId::empty);
         events.add_if_any(&MemoryEvents::stack, texts(), StringId::empty);
+        events.add_if_any(
+            &MemoryEvents::device, [](std::size_t, std::uint16_t device) { return device; }, 0);
 
         const Places segments_order = by_time(&Trace::segments);
         const auto segments = columns(&Trace::segments, segments_order);

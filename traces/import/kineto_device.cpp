@@ -56,7 +56,7 @@ KinetoRows::DeviceFacts KinetoRows::device_facts(const TraceEvent& event) {
     facts.place = actors_.device_place(device, stream_number(stream ? stream : event[EventKey::tid]));
     facts.correlation = rank_id(facts.place.rank, plain_id(event[EventKey::correlation]));
     facts.external_id = external_id(event);
-    facts.global_pid = ours_ ? actors_.process_of_device(device) : many_processes_ ? 0 : process_;
+    facts.global_pid = ours_ ? actors_.process_of_device(facts.place.device) : many_processes_ ? 0 : process_;
     return facts;
 }
 

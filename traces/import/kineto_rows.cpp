@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "traces/import/scalar_values.h"
+#include "traces/store/device_streams.h"
 #include "traces/store/names.h"
 
 namespace shardscope::traces {
@@ -220,24 +221,6 @@ void KinetoRows::call(const TraceEvent& event, EventCategory what, const Times& 
     sink_.add(row);
 }
 
-// The allocators of a rank's devices count apart; its rows carry the sums.
-void KinetoRows::add_up_devices(int device, MemoryRow& row) {
-    constexpr std::size_t kDevicesAtMost = 64;
-    if (allocators_.size() >= kDevicesAtMost && !allocators_.contains(device)) {
-        row.total = row.reserved = -1;
-        return;
-    }
-    AllocatorTotals& own = allocators_[device];
-    const auto change = [](std::int64_t& of_device, std::int64_t& of_all, std::int64_t& told) {
-        constexpr std::int64_t kLargest = std::int64_t{1} << 56;  // bytes; more only a damaged file says
-        if (told < 0 || told > kLargest) return;
-        of_all += told - std::exchange(of_device, told);
-        told = of_all;
-    };
-    change(own.allocated, all_allocators_.allocated, row.total);
-    change(own.reserved, all_allocators_.reserved, row.reserved);
-}
-
 // An allocation where Bytes > 0, else a free.
 void KinetoRows::memory(const TraceEvent& event, std::int64_t time) {
     MemoryRow row{.time = time};
@@ -251,8 +234,9 @@ void KinetoRows::memory(const TraceEvent& event, std::int64_t time) {
     row.total = std::max<std::int64_t>(integer_or(event[EventKey::total_allocated], -1), -1);
     row.reserved = std::max<std::int64_t>(integer_or(event[EventKey::total_reserved], -1), -1);
     if (!ours_ && !host) {
-        actors_.see_memory_of(device);
-        add_up_devices(device, row);
+        // The allocators of a rank's devices count apart: the stream's number tells the device.
+        const std::size_t nth = actors_.memory_place(device);
+        if (nth > 0) row.stream = stream_of_device(nth, 0);
     }
     if (ours_ && event.has(EventKey::shardscope)) {
         const OurMemory details = read_our_memory(event.text(EventKey::shardscope));

@@ -41,9 +41,6 @@ class KinetoRows final : public EventHandler {
         std::int64_t thread = 0, time = 0;
         bool from = false;
     };
-    struct AllocatorTotals {
-        std::int64_t allocated = 0, reserved = 0;
-    };
     struct KnownCategory {
         std::string text;
         EventCategory category = EventCategory::other;
@@ -64,7 +61,6 @@ class KinetoRows final : public EventHandler {
     void synchronization(const TraceEvent& event, const Times& times);
     void overhead(const TraceEvent& event, const Times& times);
     void memory(const TraceEvent& event, std::int64_t time);
-    void add_up_devices(int device, MemoryRow& row);
     void mark(const TraceEvent& event);
     void counters(const TraceEvent& event);
     void link(const TraceEvent& event);
@@ -104,8 +100,6 @@ class KinetoRows final : public EventHandler {
     std::unordered_map<StringId, bool> details_;        // whether it is JSON
     std::unordered_map<std::int64_t, LinkEnd> links_;   // that wait for their other end, by id
     std::unordered_map<StringId, bool> communication_;  // by kernel name
-    std::map<int, AllocatorTotals> allocators_;         // as they were reported last, by device
-    AllocatorTotals all_allocators_;                    // their sums
     std::string text_;
     std::uint64_t no_time_ = 0, no_duration_ = 0;
 };

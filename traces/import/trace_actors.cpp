@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "traces/import/scalar_values.h"
+#include "traces/store/device_streams.h"
 
 namespace shardscope::traces {
 
@@ -12,7 +13,6 @@ namespace {
 constexpr std::int64_t kNumbers = std::int64_t{1} << 24;  // that a serialized id has room for
 constexpr std::size_t kThreadsAtMost = 60'000;            // columns hold 65,535; the rest share one
 constexpr std::int64_t kSharedThread = 0xFFFFFF;
-constexpr int kStreamsOfDevice = 1'000'000;
 constexpr std::size_t kFewDevices = 16;  // that are looked through one by one
 
 // The first number that is free, from the highest down; kSharedThread where none is.
@@ -102,12 +102,17 @@ std::size_t TraceActors::place_of_device(int device) const {
 TraceActors::Place TraceActors::device_place(int device, int stream) {
     const int rank = rank_of_device(device);
     if (place_of_device(device) == devices_.size()) add_device(device, rank);
-    if (!known_.empty() || device == devices_.front().first) return {device, stream, rank};
-    // A rank has one device; what it did on another stands on streams of their own.
+    if (known_.size() > 1 || device == devices_.front().first) return {device, stream, rank};
+    // What a rank did on a further device stands on streams of their own.
     ++moved_devices_;
-    const auto nth = static_cast<int>(std::min<std::size_t>(place_of_device(device), 2000));
-    return {devices_.front().first, nth * kStreamsOfDevice + std::clamp(stream, 0, kStreamsOfDevice - 1),
-            rank};
+    return {devices_.front().first, stream_of_device(place_of_device(device), stream), rank};
+}
+
+std::size_t TraceActors::memory_place(int device) {
+    const auto it = std::find(memory_devices_.begin(), memory_devices_.end(), device);
+    const auto place = static_cast<std::size_t>(it - memory_devices_.begin());
+    if (it == memory_devices_.end() && place < kFurtherDevices) memory_devices_.push_back(device);
+    return place;
 }
 
 void TraceActors::name_process(JsonScalar pid, std::string_view name) {
@@ -160,7 +165,9 @@ void TraceActors::write(EventSink& sink, const std::map<int, GpuRow>& gpus, cons
     for (const RankRow& row : known_) sink.add(row);
     if (known_.empty()) {
         RankRow row{.rank = rank_,
-                    .device = devices_.empty() ? std::max(memory_device_, 0) : devices_.front().first};
+                    .device = !devices_.empty()          ? devices_.front().first
+                              : !memory_devices_.empty() ? memory_devices_.front()
+                                                         : 0};
         row.global_tid = main_thread();
         row.global_pid = row.global_tid & ~std::int64_t{0xFFFFFF};
         row.host = host;

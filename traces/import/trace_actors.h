@@ -47,10 +47,9 @@ class TraceActors {
     // Of work on a device. The rank's device is the first that ran some.
     Place device_place(int device, int stream);
     int rank_of_device(int device) const;
-    // The device of a rank on which nothing runs is the first that had memory.
-    void see_memory_of(int device) {
-        if (memory_device_ < 0) memory_device_ = device;
-    }
+    // The place of a device among those that had memory, in the order in which they were seen. The device of
+    // a rank on which nothing runs is the first of them.
+    std::size_t memory_place(int device);
 
     // From metadata events; names of threads that nothing ran on are forgotten. Of several names of a thread
     // the last counts: it bears its parent's until it has called itself something (Linux: prctl(2),
@@ -94,7 +93,7 @@ class TraceActors {
     std::size_t place_of_device(int device) const;  // in devices_; its size where it is not there
 
     int rank_ = 0;
-    int memory_device_ = -1;
+    std::vector<int> memory_devices_;
     ActorNumbers numbers_;
     std::unordered_map<std::int64_t, Process> processes_;
     std::unordered_set<std::int64_t> taken_pids_;

@@ -176,6 +176,8 @@ class Assigner {
             const std::int64_t number = ids.map(ColumnRole::rank, rank.rank, -1);
             ids.devices.try_emplace({rank.device, pid_number(rank.global_pid)}, number);
             ids.devices.try_emplace({rank.device, -1}, number);
+            ids.rank_devices.insert(rank.device);
+            ids.rank_processes.insert(pid_number(rank.global_pid));
         }
     }
 

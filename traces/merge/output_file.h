@@ -33,8 +33,7 @@ class OutputFile {
     void add_fact(const std::string& key, const std::string& value);             // SHARD_RUN
     void add_note(std::int64_t time_ns, int severity, const std::string& text);  // DIAGNOSTIC_EVENT
     void add_strings(const StringTable& strings);
-    // An export has no table of ranks; there each device of a process is one, and gets its row in
-    // SHARD_RANKS.
+    // An export has no table of ranks; there each process is one, and gets its row in SHARD_RANKS.
     void add_ranks(const Part& part, RowIds& ids);
     // The sentence for a failure of this file, which nobody knows by its other name.
     std::string told(const std::string& sentence) const;

@@ -6,6 +6,7 @@
 
 #include "traces/schema/column_roles.h"
 #include "traces/schema/schema.h"
+#include "traces/store/device_streams.h"
 #include "traces/store/open.h"
 
 namespace shardscope::traces {
@@ -87,9 +88,9 @@ void Part::read_measures() {
     while (row.step()) measures.push_back({row.integer(0), row.integer(1), row.integer(2)});
 }
 
-// As the loader does: each device of a process that did something is a rank.
+// As the loader does: each process that used a device is a rank.
 void Part::make_up_ranks() {
-    std::set<std::pair<std::int64_t, std::int64_t>> pairs;
+    std::set<DeviceOfProcess> pairs;
     for (const char* table : kDeviceTables) {
         if (!has_table(table) || !database.has_column(table, "globalPid")) continue;
         Statement row(
@@ -97,7 +98,7 @@ void Part::make_up_ranks() {
             fmt::format("SELECT DISTINCT deviceId, globalPid FROM {} WHERE globalPid NOT NULL", table));
         while (row.step()) pairs.emplace(row.integer(0), row.integer(1));
     }
-    for (const auto& [device, pid] : pairs)
+    for (const auto& [device, pid] : ranks_of_processes(pairs))
         ranks.push_back({static_cast<std::int64_t>(ranks.size()), device, pid, 0, {}});
 }
 

@@ -51,7 +51,7 @@ struct Part {
     // How the clock of its time was measured: that of its first host, where a merged trace has several.
     std::vector<ClockMeasure> measures;
 
-    std::vector<PartRank> ranks;  // by rank; of an export: made up, one for each device of a process
+    std::vector<PartRank> ranks;  // by rank; of an export: made up, one for each process
     std::map<std::int64_t, std::int64_t> rank_of_thread;         // serialized thread -> rank
     std::map<std::int64_t, std::string> processes;               // serialized -> name
     std::map<std::int64_t, std::string> hosts;                   // machine -> name

@@ -50,13 +50,19 @@ std::int64_t RowIds::machine(std::int64_t number) const {
 std::int64_t RowIds::device(std::int64_t device, std::int64_t pid) {
     if (new_devices == nullptr) return device;
     if (const auto it = devices.find({device, pid}); it != devices.end()) return it->second;
-    if (const auto it = devices.find({device, -1}); it != devices.end()) return it->second;
+    // A further device of a rank's process keeps apart from another rank's of the same number.
+    const bool apart = rank_processes.contains(pid) && rank_devices.contains(device);
+    const std::int64_t of = apart ? pid : -1;
+    if (const auto it = devices.find({device, of}); it != devices.end()) {
+        const std::int64_t known = it->second;
+        return devices[{device, pid}] = known;
+    }
     std::int64_t number = device;
     if (device >= 0 && !new_devices->insert(device).second) {
         number = *new_devices->rbegin() + 1;
         new_devices->insert(number);
     }
-    devices[{device, -1}] = number;
+    devices[{device, of}] = devices[{device, pid}] = number;
     return number;
 }
 

@@ -78,9 +78,10 @@ class RowIds {
     std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> domains;  // (domain, process, 0 any)
     std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> schemas;  // (the file's domain, schema)
     std::int64_t correlation_offset = 0, range_offset = 0, module_offset = 0, unit_offset = 0;
-    std::set<std::int64_t> known_modules;             // ids in the part; NVTX payloads that are none are kept
-    std::set<std::int64_t>* new_devices = nullptr;    // devices that the file has; null: ids stay
-    std::set<std::int64_t> used_modules, used_units;  // ids of the part that rows referred to
+    std::set<std::int64_t> known_modules;  // ids in the part; NVTX payloads that are none are kept
+    std::set<std::int64_t> rank_devices, rank_processes;  // of `devices`, those of ranks, and their processes
+    std::set<std::int64_t>* new_devices = nullptr;        // devices that the file has; null: ids stay
+    std::set<std::int64_t> used_modules, used_units;      // ids of the part that rows referred to
 };
 
 }  // namespace shardscope::traces

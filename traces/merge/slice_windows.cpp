@@ -183,6 +183,9 @@ const SliceWindows::Windows& SliceWindows::of_thread(std::int64_t thread) const 
 
 const SliceWindows::Windows& SliceWindows::of_device(std::int64_t device, std::int64_t process) const {
     auto it = rank_of_device_.find({device, process});
+    // A further device of a process is its rank's, whoever else uses it.
+    if (it == rank_of_device_.end() && process != 0 && rank_of_process_.contains(process))
+        return of_process(process);
     if (it == rank_of_device_.end()) it = rank_of_device_.find({device, 0});
     return it != rank_of_device_.end() ? of_rank(it->second) : of_process(process);
 }

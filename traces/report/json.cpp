@@ -49,6 +49,7 @@ Json memory_json(const RankMemory& rank) {
                  {"buffers", holders(rank.buffers)},
                  {"annotations", holders(rank.annotations)},
                  {"stacks", holders(rank.stacks)},
+                 {"devices", rank.devices},
                  {"counted", rank.until_last_use ? "active" : "allocated"},
                  {"fragmentation", nullptr},
                  {"other_spaces", Json::array()},

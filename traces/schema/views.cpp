@@ -40,7 +40,10 @@ constexpr std::array kKernels = {
 };
 // {0}: communication_kernel_sql(), of both names; {1}: collective_kernels_sql(), worked out only where a
 // kernel has a collective's correlation id and no such name.
-constexpr std::string_view kKernelsSql = R"(SELECT r.rank AS rank, k.deviceId AS device, k.streamId AS stream,
+// A further device of a process is its rank's (device_streams.h).
+constexpr std::string_view kKernelsSql =
+    R"(SELECT coalesce(r.rank, (SELECT max(p.rank) FROM SHARD_RANKS p WHERE p.globalPid = k.globalPid HAVING count(*) = 1)) AS rank,
+       k.deviceId AS device, k.streamId AS stream,
        t.name AS stream_name, s.value AS name, d.value AS full_name,
        ({0} OR (coalesce(k.correlationId, 0) <> 0
                 AND k.correlationId IN (SELECT correlationId FROM SHARD_COLLECTIVES)
@@ -66,7 +69,9 @@ constexpr std::array kMemcpys = {
     kDuration,
     kCorrelation,
 };
-constexpr std::string_view kMemcpysSql = R"(SELECT r.rank AS rank, c.deviceId AS device, c.streamId AS stream,
+constexpr std::string_view kMemcpysSql =
+    R"(SELECT coalesce(r.rank, (SELECT max(p.rank) FROM SHARD_RANKS p WHERE p.globalPid = c.globalPid HAVING count(*) = 1)) AS rank,
+       c.deviceId AS device, c.streamId AS stream,
        t.name AS stream_name, o.label AS kind, c.bytes AS bytes, a.label AS source, b.label AS destination,
        c.start AS start_ns, c."end" AS end_ns, c."end" - c.start AS duration_ns, c.correlationId AS correlation
 FROM CUPTI_ACTIVITY_KIND_MEMCPY c
@@ -236,14 +241,14 @@ constexpr std::array kRanges = {
     kStart,
     kEnd,
     kDuration,
+    SchemaColumn{"id", "", "id",
+                 "The row of NVTX_EVENTS. Of ranges with equal times on a thread the one with the lowest is "
+                 "around the others."},
 };
 constexpr std::string_view kRangesSql =
     R"(SELECT t.rank AS rank, h.value AS thread, coalesce(n.text, s.value) AS name, d.text AS domain, m.name AS module,
        n.start AS start_ns, n."end" AS end_ns, n."end" - n.start AS duration_ns, n.rowid AS id
 FROM NVTX_EVENTS n
-    SchemaColumn{"id", "", "id",
-                 "The row of NVTX_EVENTS. Of ranges with equal times on a thread the one with the lowest is "
-                 "around the others."},
 LEFT JOIN StringIds s ON s.id = n.textId
 LEFT JOIN SHARD_THREADS t ON t.globalTid = n.globalTid
 LEFT JOIN (SELECT globalTid, min(nameId) AS nameId FROM ThreadNames GROUP BY globalTid) w ON w.globalTid = n.globalTid

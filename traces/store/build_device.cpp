@@ -23,11 +23,14 @@ std::vector<Lane> lanes_of(const PendingDevice& rows, const std::vector<StreamRo
                            const RankIndex& ranks, const CorrelationIndex& calls, Trace& trace) {
     std::map<std::pair<std::uint16_t, int>, std::string> streams;
     for (const StreamRow& s : stream_rows) streams[{ranks.of_number(s.rank), s.stream}] = s.name;
+    const auto stream_of = [&](const SlotKey& key) {
+        return ranks.stream_of(PendingDevice::device_of(key), key.a, PendingDevice::stream_of(key));
+    };
     std::vector<Lane> lanes;
     for (const SlotKey& key : rows.lanes.keys()) {
         const std::uint16_t rank = ranks.of_device(PendingDevice::device_of(key), key.a);
         lanes.push_back({.rank = rank, .calls = calls.place(key.a)});
-        streams.try_emplace({rank, PendingDevice::stream_of(key)});
+        streams.try_emplace({rank, stream_of(key)});
     }
     check_size(streams.size(), "streams", trace);
     std::map<std::pair<std::uint16_t, int>, std::uint16_t> index;
@@ -36,7 +39,7 @@ std::vector<Lane> lanes_of(const PendingDevice& rows, const std::vector<StreamRo
         trace.streams.push_back({.rank = key.first, .id = key.second, .name = std::move(name)});
     }
     for (std::size_t l = 0; l < lanes.size(); ++l) {
-        lanes[l].stream = index.at({lanes[l].rank, PendingDevice::stream_of(rows.lanes[l])});
+        lanes[l].stream = index.at({lanes[l].rank, stream_of(rows.lanes[l])});
     }
     return lanes;
 }
@@ -155,7 +158,8 @@ void build_collectives(const std::vector<CollectiveRow>& rows, const RankIndex& 
 
 void build_synchronizations(std::vector<SynchronizationRow>& rows, const RankIndex& ranks,
                             const CorrelationIndex& calls, Trace& trace) {
-    std::erase_if(rows, [&](const SynchronizationRow& r) { return !ranks.knows_device(r.device); });
+    std::erase_if(rows,
+                  [&](const SynchronizationRow& r) { return !ranks.knows_device(r.device, r.global_pid); });
     std::stable_sort(rows.begin(), rows.end(), [](const SynchronizationRow& a, const SynchronizationRow& b) {
         return std::tie(a.start, a.end) < std::tie(b.start, b.end);
     });
@@ -166,7 +170,7 @@ void build_synchronizations(std::vector<SynchronizationRow>& rows, const RankInd
     Synchronizations& s = trace.synchronizations;
     for (const SynchronizationRow& r : rows) {
         const std::uint16_t rank = ranks.of_device(r.device, r.global_pid);
-        const auto stream = streams.find({rank, r.stream});
+        const auto stream = streams.find({rank, ranks.stream_of(r.device, r.global_pid, r.stream)});
         s.start.push_back(r.start);
         s.end.push_back(r.end);
         s.call.push_back(calls.find(r.correlation, calls.place(r.global_pid)));

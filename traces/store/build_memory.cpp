@@ -68,6 +68,11 @@ std::uint64_t space_of(const PendingMemory& m, std::size_t row) {
     return std::uint64_t{m.rank[row]} * kMemorySpaces + static_cast<std::uint64_t>(m.space[row]);
 }
 
+// Each device of a rank has an allocator of its own.
+std::uint64_t allocator_of(const PendingMemory& m, std::size_t row) {
+    return space_of(m, row) << 16 | (m.device.empty() ? 0U : m.device[row]);
+}
+
 bool asks_for_origin(const PendingMemory& m, std::size_t row) {
     const auto none = [&](const std::vector<StringId>& column) {
         return column.empty() || column[row] == StringId::empty;
@@ -140,6 +145,7 @@ void correct_totals(PendingMemory& m, Trace& trace) {
         result.phase.push_back(m.phase[i]);
         if (!m.annotation.empty()) result.annotation.push_back(m.annotation[i]);
         if (!m.stack.empty()) result.stack.push_back(m.stack[i]);
+        if (!m.device.empty()) result.device.push_back(m.device[i]);
     };
     struct Live {
         std::int64_t bytes = 0;
@@ -147,7 +153,7 @@ void correct_totals(PendingMemory& m, Trace& trace) {
     };
     std::unordered_map<std::uint64_t, Live> spaces;
     for (std::size_t i = 0; i < m.size(); ++i) {
-        Live& live = spaces[space_of(m, i)];
+        Live& live = spaces[allocator_of(m, i)];
         const std::int64_t difference = m.total[i] - m.bytes[i] - live.bytes;
         if (m.total[i] >= 0 && difference != 0) {
             copy(i);
@@ -168,14 +174,38 @@ void correct_totals(PendingMemory& m, Trace& trace) {
     m = std::move(result);
 }
 
-// What the caching allocator holds becomes a counter, which tells each change.
+// By slot of a rank: the place of its device whose allocated memory is highest at some time.
+std::vector<std::uint16_t> fullest_devices(const PendingMemory& m) {
+    std::vector<std::uint16_t> fullest;
+    if (m.device.empty()) return fullest;
+    std::unordered_map<std::uint64_t, std::int64_t> live;
+    std::vector<std::int64_t> most;
+    for (std::size_t i = 0; i < m.size(); ++i) {
+        if (m.space[i] != MemorySpace::device) continue;
+        std::int64_t& total = live[allocator_of(m, i)];
+        total = m.total.empty() || m.total[i] < 0 ? total + m.bytes[i] : m.total[i];
+        if (m.rank[i] >= most.size()) {
+            most.resize(m.rank[i] + std::size_t{1}, -1);
+            fullest.resize(most.size(), 0);
+        }
+        if (total <= most[m.rank[i]]) continue;
+        most[m.rank[i]] = total;
+        fullest[m.rank[i]] = m.device[i];
+    }
+    return fullest;
+}
+
+// What the caching allocator holds becomes a counter, which tells each change; of several devices that of the
+// one whose peak is the rank's.
 void tell_reserved(const PendingRows& rows, std::vector<CounterRow>& counters, Trace& trace) {
     const PendingMemory& m = rows.memory;
     if (m.reserved.empty()) return;
     const StringId name = trace.strings.intern(kReserved);
+    const std::vector<std::uint16_t> fullest = fullest_devices(m);
     std::unordered_map<std::uint32_t, std::int64_t> last;  // by rank
     for (std::size_t i = 0; i < m.size(); ++i) {
         if (m.reserved[i] < 0 || m.space[i] != MemorySpace::device) continue;
+        if (!fullest.empty() && m.device[i] != fullest[m.rank[i]]) continue;
         const auto [it, added] = last.try_emplace(m.rank[i], m.reserved[i]);
         if (!added && it->second == m.reserved[i]) continue;
         it->second = m.reserved[i];
@@ -191,10 +221,11 @@ void sort_by_time(PendingMemory& m) {
     fill_rare(m.reserved, size, std::int64_t{-1});
     fill_rare(m.annotation, size, StringId::empty);
     fill_rare(m.stack, size, StringId::empty);
+    fill_rare(m.device, size, std::uint16_t{0});
     const auto order = row_order(size, [&](std::size_t a, std::size_t b) { return m.time[a] < m.time[b]; });
     const auto all = [&](auto&... columns) { (reorder(columns, order), ...); };
     all(m.time, m.bytes, m.address, m.unit, m.module, m.name, m.rank, m.category, m.space, m.phase,
-        m.global_tid, m.total, m.reserved, m.annotation, m.stack);
+        m.global_tid, m.total, m.reserved, m.annotation, m.stack, m.device);
 }
 
 }  // namespace
@@ -222,6 +253,7 @@ void build_memory(PendingRows& rows, const RankIndex& ranks, const ThreadIndex& 
     to.phase = std::move(m.phase);
     to.annotation = std::move(m.annotation);
     to.stack = std::move(m.stack);
+    to.device = std::move(m.device);
 }
 
 void build_segments(std::vector<SegmentRow>& rows, const RankIndex& ranks, Trace& trace) {

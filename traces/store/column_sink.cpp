@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "traces/store/device_streams.h"
 #include "traces/store/name_facts.h"
 #include "traces/store/pending_rows.h"
 
@@ -140,6 +141,7 @@ void ColumnSink::add(const MemoryRow& row) {
     put_rare(m.reserved, at, PendingRows::known_total(row.reserved), std::int64_t{-1});
     put_rare(m.annotation, at, row.annotation, StringId::empty);
     put_rare(m.stack, at, row.stack, StringId::empty);
+    put_rare(m.device, at, device_of_stream(row.stream), std::uint16_t{0});
 }
 
 void ColumnSink::add(const CounterRow& row) {

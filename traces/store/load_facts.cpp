@@ -1,5 +1,5 @@
 // What a trace says of itself and of who took part. Ranks come from SHARD_RANKS; an export of Nsight Systems
-// has none, so there each pair of device and process that did something becomes a rank.
+// has none, so there each process that did something becomes a rank, whatever devices it uses.
 #include <map>
 #include <set>
 #include <tuple>
@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "traces/schema/enums.h"
+#include "traces/store/device_streams.h"
 #include "traces/store/load_source.h"
 
 namespace shardscope::traces {
@@ -37,10 +38,10 @@ void load_export(LoadSource& source) {
     }
 }
 
-// Each device of a process that did something; where no device did, each process, with a device of its own.
+// Each process that used a device; where none did, each process, with a device of its own.
 void make_up_ranks(LoadSource& source) {
     const PendingRows& rows = source.sink.pending();
-    std::set<std::pair<std::int64_t, std::int64_t>> pairs;  // (device, process)
+    std::set<DeviceOfProcess> pairs;
     for (const SlotKey& lane : rows.device.lanes.keys()) {
         pairs.emplace(PendingDevice::device_of(lane), lane.a);
     }
@@ -50,7 +51,7 @@ void make_up_ranks(LoadSource& source) {
         for (const std::int64_t pid : pids) pairs.emplace(static_cast<std::int64_t>(pairs.size()), pid);
     }
     const std::string host = first_text(source, {"TARGET_INFO_SYSTEM_ENV"}, "Hostname");
-    for (const auto& [device, pid] : pairs) {
+    for (const auto& [device, pid] : ranks_of_processes(pairs)) {
         RankRow row{
             .rank = static_cast<int>(source.ranks.size()), .device = narrow(device), .global_pid = pid};
         row.host = host;

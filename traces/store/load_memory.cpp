@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "traces/schema/enums.h"
+#include "traces/store/device_streams.h"
 #include "traces/store/load_source.h"
 
 namespace shardscope::traces {
@@ -20,7 +21,7 @@ void load_allocations(LoadSource& source) {
     source.scan_fast(
         "SHARD_MEMORY",
         {"time", "rank", "address", "bytes", "category", "space", "phase", "unit", "module", "nameId",
-         "globalTid", "total", "reserved", "annotationId", "stackId"},
+         "globalTid", "total", "reserved", "annotationId", "stackId", "streamId"},
         [&](const FastRow& r) {
             const std::int64_t time = r.integer(0), bytes = r.integer(3);
             if (!rows.accept_bytes(bytes) || !rows.accept(time, time)) return;
@@ -40,6 +41,7 @@ void load_allocations(LoadSource& source) {
             put_rare(m.reserved, at, PendingRows::known_total(r.integer_or(12, -1)), std::int64_t{-1});
             put_rare(m.annotation, at, source.string_or_empty(r, 13), StringId::empty);
             put_rare(m.stack, at, source.string_or_empty(r, 14), StringId::empty);
+            put_rare(m.device, at, device_of_stream(narrow(r.integer(15))), std::uint16_t{0});
         });
 }
 
@@ -73,28 +75,47 @@ void load_flight(LoadSource& source) {
                 });
 }
 
+struct Owner {  // of a device in a process
+    int rank = 0;
+    std::size_t device = 0;  // its place among the rank's
+};
+
 void load_cuda_memory(LoadSource& source) {
-    std::map<std::pair<int, std::int64_t>, int> rank_of;
-    for (const RankRow& rank : source.ranks) rank_of[{rank.device, rank.global_pid}] = rank.rank;
+    std::map<std::pair<int, std::int64_t>, Owner> rank_of;
+    std::map<std::int64_t, std::pair<int, int>> of_process;  // its ranks: how many, the last one's number
+    for (const RankRow& rank : source.ranks) {
+        rank_of[{rank.device, rank.global_pid}] = {rank.rank, 0};
+        auto& [count, number] = of_process[rank.global_pid];
+        ++count;
+        number = rank.rank;
+    }
+    std::map<std::int64_t, std::size_t> further;  // devices, by process
     source.scan(
         "CUDA_GPU_MEMORY_USAGE_EVENTS",
         {"start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType", "name"},
         [&](const Statement& r) {
-            const auto it = rank_of.find({narrow(r.integer(2)), r.integer(1)});
-            if (it == rank_of.end()) return;
+            const std::pair place(narrow(r.integer(2)), r.integer(1));
+            auto it = rank_of.find(place);
+            if (it == rank_of.end()) {  // a further device of a process that is one rank
+                const auto process = of_process.find(place.second);
+                if (place.second == 0 || process == of_process.end() || process->second.first != 1) return;
+                it = rank_of.emplace(place, Owner{process->second.second, ++further[place.second]}).first;
+            }
             const auto kind = r.integer_or(5, kMemKindDevice);
             // Larger than any memory: refused by the sink.
             const std::int64_t bytes =
                 std::clamp(r.integer(4), -2 * PendingRows::kLargest, 2 * PendingRows::kLargest);
-            source.sink.add(MemoryRow{.time = r.integer(0),
-                                      .rank = it->second,
-                                      .address = static_cast<std::uint64_t>(r.integer(3)),
-                                      .bytes = r.integer(6) == 1 ? -bytes : bytes,
-                                      .category = MemoryCategory::other,
-                                      .space = kind == kMemKindPageable ? MemorySpace::host
-                                               : kind == kMemKindPinned ? MemorySpace::pinned
-                                                                        : MemorySpace::device,
-                                      .name = source.id_or_text(r, 7)});
+            source.sink.add(
+                MemoryRow{.time = r.integer(0),
+                          .rank = it->second.rank,
+                          .address = static_cast<std::uint64_t>(r.integer(3)),
+                          .bytes = r.integer(6) == 1 ? -bytes : bytes,
+                          .category = MemoryCategory::other,
+                          .space = kind == kMemKindPageable ? MemorySpace::host
+                                   : kind == kMemKindPinned ? MemorySpace::pinned
+                                                            : MemorySpace::device,
+                          .stream = it->second.device > 0 ? stream_of_device(it->second.device, 0) : -1,
+                          .name = source.id_or_text(r, 7)});
         });
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "traces/schema/enums.h"
+#include "traces/store/device_streams.h"
 #include "traces/store/names.h"
 
 namespace shardscope::traces {
@@ -83,19 +84,34 @@ DeviceRanks::DeviceRanks(Database& database) {
             if (!added) known->second = -1;  // several: the device alone does not tell
         }
     }
-    if (!ranks_.empty()) return;
-    std::set<std::pair<std::int64_t, std::int64_t>> pairs;
+    if (!ranks_.empty()) {
+        count_processes();
+        return;
+    }
+    std::set<DeviceOfProcess> pairs;
     for (const char* table :
          {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"}) {
         if (!database.has_column(table, "globalPid")) continue;
         Statement distinct(database, fmt::format("SELECT DISTINCT deviceId, globalPid FROM {}", table));
         while (distinct.step()) pairs.emplace(distinct.integer(0), distinct.integer(1));
     }
-    for (const auto& pair : pairs) ranks_.emplace(pair, static_cast<int>(ranks_.size()));
+    for (const DeviceOfProcess& pair : ranks_of_processes(pairs))
+        ranks_.emplace(pair, static_cast<int>(ranks_.size()));
+    count_processes();
+}
+
+void DeviceRanks::count_processes() {
+    for (const auto& [place, rank] : ranks_) {
+        if (place.second == 0) continue;
+        const auto [known, added] = by_process_.emplace(place.second, rank);
+        if (!added) known->second = -1;
+    }
 }
 
 int DeviceRanks::of(std::int64_t device, std::int64_t global_pid) const {
     if (const auto it = ranks_.find({device, global_pid}); it != ranks_.end()) return it->second;
+    if (const auto it = by_process_.find(global_pid); it != by_process_.end() && it->second >= 0)
+        return it->second;
     const auto it = by_device_.find(device);
     return it != by_device_.end() ? it->second : -1;
 }

@@ -30,8 +30,10 @@ class DeviceRanks {
     int of(std::int64_t device, std::int64_t global_pid) const;  // -1: no rank's
 
   private:
+    void count_processes();
+
     std::map<std::pair<std::int64_t, std::int64_t>, int> ranks_;
-    std::map<std::int64_t, int> by_device_;
+    std::map<std::int64_t, int> by_device_, by_process_;  // -1: several
 };
 
 }  // namespace shardscope::traces

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "traces/store/device_streams.h"
 #include "traces/store/error.h"
 
 namespace shardscope::traces {
@@ -68,10 +69,16 @@ RankIndex::RankIndex(const PendingRows& rows, Trace& trace) {
         if (r.rank >= 0) make_up(r.rank, r.rank);
     }
     std::set<int> devices;
-    for (const auto& [number, rank] : ranks) devices.insert(rank.device);
+    std::map<std::int64_t, int> ranks_of_process;
+    for (const auto& [number, rank] : ranks) {
+        devices.insert(rank.device);
+        ++ranks_of_process[rank.global_pid];
+    }
     int unused = 0;
     for (const SlotKey& lane : rows.device.lanes.keys()) {
         const int device = PendingDevice::device_of(lane);
+        const auto process = ranks_of_process.find(lane.a);
+        if (lane.a != 0 && process != ranks_of_process.end() && process->second == 1) continue;
         if (!devices.insert(device).second) continue;
         while (ranks.contains(unused)) ++unused;
         make_up(ranks.contains(device) ? unused : device, device);
@@ -85,11 +92,31 @@ RankIndex::RankIndex(const PendingRows& rows, Trace& trace) {
         if (rank.global_pid != 0) by_pid_.emplace(rank.global_pid, index);
         trace.ranks.push_back(std::move(rank));
     }
+    find_further_devices(rows);
+}
+
+void RankIndex::find_further_devices(const PendingRows& rows) {
+    std::map<std::int64_t, std::set<int>> of_process;
+    for (const SlotKey& lane : rows.device.lanes.keys()) {
+        const int device = PendingDevice::device_of(lane);
+        if (of_pid(lane.a) >= 0 && !by_place_.contains({device, lane.a})) of_process[lane.a].insert(device);
+    }
+    for (const auto& [process, devices] : of_process) {
+        std::size_t nth = 0;
+        for (const int device : devices) further_[{device, process}] = ++nth;
+    }
 }
 
 std::uint16_t RankIndex::of_device(int device, std::int64_t pid) const {
     const auto it = by_place_.find({device, pid});
-    return it != by_place_.end() ? it->second : by_device_.at(device);
+    if (it != by_place_.end()) return it->second;
+    const int only = of_pid(pid);
+    return only >= 0 ? static_cast<std::uint16_t>(only) : by_device_.at(device);
+}
+
+int RankIndex::stream_of(int device, std::int64_t pid, int stream) const {
+    const auto it = further_.find({device, pid});
+    return it != further_.end() ? stream_of_device(it->second, stream) : stream;
 }
 
 ThreadIndex::ThreadIndex(PendingRows& rows, const RankIndex& ranks, Trace& trace) {

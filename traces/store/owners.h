@@ -32,19 +32,28 @@ class RankIndex {
     RankIndex(const PendingRows& rows, Trace& trace);  // fills Trace::ranks
 
     std::uint16_t of_number(int number) const { return by_number_.at(number); }
-    // The rank of a device that is known, in that process if there is such a one.
+    // The rank of a device that is known: that of the device in that process, else the process's only one,
+    // which then uses several devices, else any rank's with that device.
     std::uint16_t of_device(int device, std::int64_t pid) const;
-    bool knows_device(int device) const { return by_device_.contains(device); }
+    bool knows_device(int device, std::int64_t pid) const {
+        return by_device_.contains(device) || of_pid(pid) >= 0;
+    }
+    // The stream's number within the rank (device_streams.h).
+    int stream_of(int device, std::int64_t pid, int stream) const;
     // The rank of a process that has only one, else -1.
     int of_pid(std::int64_t pid) const {
         return by_pid_.count(pid) == 1 ? static_cast<int>(by_pid_.find(pid)->second) : -1;
     }
 
   private:
+    void find_further_devices(const PendingRows& rows);
+
     std::unordered_map<int, std::uint16_t> by_number_;
     std::map<int, std::uint16_t> by_device_;  // the first
     std::map<std::pair<int, std::int64_t>, std::uint16_t> by_place_;
     std::multimap<std::int64_t, std::uint16_t> by_pid_;
+    // Devices of a process that are no rank's: their places among the process's, from 1 on.
+    std::map<std::pair<int, std::int64_t>, std::size_t> further_;
 };
 
 // Host threads: everyone who did something, and the named threads of a rank.

@@ -84,6 +84,7 @@ struct PendingMemory {
     // Rare.
     std::vector<std::int64_t> global_tid, total, reserved;
     std::vector<StringId> annotation, stack;
+    std::vector<std::uint16_t> device;  // place among the rank's; by its stream (device_streams.h)
     std::size_t size() const { return time.size(); }
 };
 

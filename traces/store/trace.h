@@ -147,6 +147,8 @@ struct MemoryEvents {
     std::vector<Phase> phase;
     // Empty where no event of the trace has them.
     std::vector<StringId> annotation, stack;  // as MemoryRow's
+    // The place of the device among the rank's; empty: each rank's events are of one device.
+    std::vector<std::uint16_t> device;
     std::size_t size() const { return time.size(); }
 };
 
