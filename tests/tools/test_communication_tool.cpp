@@ -370,6 +370,51 @@ TEST_F(GlooJob, HasHostTimesOfItsPartsCompared) {
     EXPECT_THAT(text_of({"compare", job_, job_, "--by", "operator"}), HasSubstr("Host time per step"));
 }
 
+// What is allocated for communication lives at each step's end: 1, 2 and 3 MB. Who frees it, a thread of
+// Gloo, PyTorch does not record.
+TEST_F(CommunicationTool, SaysThatCommunicationMemoryGrows) {
+    const auto trace = [](const char* range, bool freed) {
+        std::string events;
+        const auto event = [&](const std::string& text) { events += (events.empty() ? "" : ",\n") + text; };
+        const std::string thread = R"("pid": 7, "tid": 7, )";
+        for (int s = 0; s < 3; ++s) {
+            const auto at = [&](int offset) { return std::to_string(1000 * s + offset); };
+            event(R"({"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#)" + std::to_string(s) +
+                  R"(", )" + thread + R"("ts": )" + at(10) + R"(, "dur": 900})");
+            event(R"({"ph": "X", "cat": "cpu_op", "name": ")" + std::string(range) + R"(", )" + thread +
+                  R"("ts": )" + at(100) + R"(, "dur": 100})");
+            const auto memory = [&](int offset, int bytes) {
+                event(R"({"ph": "i", "s": "t", "name": "[memory]", )" + thread + R"("ts": )" + at(offset) +
+                      R"(, "args": {"Device Type": 0, "Device Id": -1, "Addr": )" +
+                      std::to_string(4096 * (s + 1)) + R"(, "Bytes": )" + std::to_string(bytes) + "}}");
+            };
+            memory(150, 1 << 20);
+            if (freed) memory(800, -(1 << 20));
+        }
+        return traces::kineto(events);
+    };
+    const std::string gloo = file("gloo.json", trace("gloo:all_reduce", false));
+    const json growth = json_of({"memory", gloo})["ranks"][0]["growth"];
+    EXPECT_EQ(growth["category"], "communication");
+    EXPECT_EQ(growth["steps"], 3);
+    EXPECT_EQ(growth["first_bytes"], 1 << 20);
+    EXPECT_EQ(growth["last_bytes"], 3 << 20);
+    EXPECT_EQ(growth["host_library"], "Gloo");
+    const auto one_line = [](std::string text) {
+        std::replace(text.begin(), text.end(), '\n', ' ');
+        return text;
+    };
+    EXPECT_THAT(
+        one_line(text_of({"memory", gloo})),
+        HasSubstr("Communication memory grows in each of 3 steps, from 1.00 MB at the end of the first "
+                  "to 3.00 MB at the end of the last: PyTorch does not record what Gloo's threads free"));
+    const std::string other = file("other.json", trace("c10d::allreduce_", false));
+    EXPECT_THAT(one_line(text_of({"memory", other})), HasSubstr("the trace has no frees of it"));
+    const std::string freed = file("freed.json", trace("gloo:all_reduce", true));
+    EXPECT_TRUE(json_of({"memory", freed})["ranks"][0]["growth"].is_null());
+    EXPECT_THAT(text_of({"memory", freed}), Not(HasSubstr("grows")));
+}
+
 TEST_F(GlooJob, IsCheckedAsAFolder) {
     const Outcome check = tool({"check", job_});
     EXPECT_EQ(check.status, 0) << check.out << check.err;

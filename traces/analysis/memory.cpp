@@ -138,6 +138,7 @@ MemoryReport memory_report(const Trace& trace, const Selection& selection, Memor
         result.peak_bytes = peak.total;
         result.peak_time_ns = peak.time;
         if (device) result.devices = memory_devices(trace, r);
+        result.growth = growth_of(trace, r, rows[at], steps.ranks[at], selection);
         result.at_peak = peak.bytes;
         if (device) result.reserved_bytes = most_reserved(trace, r, steps.ranks[at], selection);
         std::optional<std::int64_t> predicted;

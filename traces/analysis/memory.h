@@ -34,6 +34,14 @@ struct SpacePeak {  // of a space beside the device's
     std::int64_t peak_bytes = 0, peak_time_ns = 0;
 };
 
+// Communication memory that grew in every step. It may be a leak, or its frees are not in the trace: PyTorch
+// does not record what the threads of Gloo and MPI free.
+struct MemoryGrowth {
+    std::int64_t steps = 0;
+    std::int64_t first_bytes = 0, last_bytes = 0;  // that lived at the end of the first and of the last step
+    std::string host_library;                      // "Gloo": host threads communicate; "": they do not
+};
+
 struct MemoryPoint {  // the curve: totals by category right after an allocation or free
     std::int64_t time = 0;
     std::int64_t total = 0;
@@ -53,6 +61,7 @@ struct RankMemory {
     std::optional<Fragmentation> fragmentation;  // at the peak; none: the trace tells no segments
     std::vector<MemoryFailure> failures;         // in the selected time
     std::vector<SpacePeak> other_spaces;         // that the trace tells of
+    std::optional<MemoryGrowth> growth;          // in the selected steps
     int devices = 1;                  // on which the rank allocated; the peak is of the one that holds most
     bool until_last_use = false;      // the bytes are active ones (see below)
     std::int64_t reserved_bytes = 0;  // what the pool held at most; 0 unknown

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "traces/analysis/host_collectives.h"
 #include "traces/store/memory_facts.h"
 #include "traces/store/stack_text.h"
 #include "traces/store/trace.h"
@@ -96,6 +97,41 @@ void add_places(const Trace& trace, int rank_index, const Peak& peak, const std:
     if (!memory.stack.empty() && told(memory.stack)) result.stacks = by_stack(trace, peak.total, live);
     const Fragmentation fragmentation = fragmentation_at(trace, rank_index, peak.time, live);
     if (fragmentation.segments > 0) result.fragmentation = fragmentation;
+}
+
+std::optional<MemoryGrowth> growth_of(const Trace& trace, int rank_index,
+                                      const std::vector<std::uint32_t>& rows, const RankSteps& steps,
+                                      const Selection& selection) {
+    constexpr std::int64_t kFewSteps = 3, kShare = 100;
+    if (trace.steps.empty()) return std::nullopt;
+    const MemoryEvents& memory = trace.memory;
+    const Interval time = selected_time(selection);
+    MemoryGrowth growth;
+    std::int64_t live = 0, total = 0;
+    std::size_t next = 0;
+    for (std::int64_t s = 0; s < steps.kept(); ++s) {
+        const StepWindow& step = steps.steps[static_cast<std::size_t>(s)];
+        if (!selection.has_step(step.number) || step.host.start < time.start || step.host.end > time.end)
+            continue;
+        for (; next < rows.size() && memory.time[rows[next]] < step.host.end; ++next) {
+            total += memory.bytes[rows[next]];
+            if (memory.category[rows[next]] == MemoryCategory::communication)
+                live += memory.bytes[rows[next]];
+        }
+        if (growth.steps++ == 0) {
+            growth.first_bytes = live;
+        } else if (live <= growth.last_bytes) {
+            return std::nullopt;
+        }
+        growth.last_bytes = live;
+    }
+    if (growth.steps < kFewSteps || kShare * (growth.last_bytes - growth.first_bytes) < total)
+        return std::nullopt;
+    for (std::size_t i = 0; i < trace.ranges.size() && growth.host_library.empty(); ++i) {
+        if (trace.threads[trace.ranges.thread[i]].rank == rank_index)
+            growth.host_library = host_library(trace.strings[trace.ranges.name[i]]);
+    }
+    return growth;
 }
 
 std::vector<MemoryFailure> failures_of(const Trace& trace, int rank, const RankSteps& steps,

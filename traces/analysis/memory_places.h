@@ -21,6 +21,12 @@ std::int64_t moment_of(const Trace& trace, int rank_index, const std::vector<std
 void add_places(const Trace& trace, int rank_index, const Peak& peak, const std::vector<std::uint32_t>& live,
                 RankMemory& result);
 
+// Of a rank's rows. None where a step ends with no more than the one before, there are fewer than three
+// steps, or the growth is below a hundredth of what lives at the last one's end.
+std::optional<MemoryGrowth> growth_of(const Trace& trace, int rank_index,
+                                      const std::vector<std::uint32_t>& rows, const RankSteps& steps,
+                                      const Selection& selection);
+
 // Of the rank with that number, in the selected time.
 std::vector<MemoryFailure> failures_of(const Trace& trace, int rank, const RankSteps& steps,
                                        const Selection& selection);

@@ -50,6 +50,7 @@ Json memory_json(const RankMemory& rank) {
                  {"annotations", holders(rank.annotations)},
                  {"stacks", holders(rank.stacks)},
                  {"devices", rank.devices},
+                 {"growth", nullptr},
                  {"counted", rank.until_last_use ? "active" : "allocated"},
                  {"fragmentation", nullptr},
                  {"other_spaces", Json::array()},
@@ -59,6 +60,14 @@ Json memory_json(const RankMemory& rank) {
         json["fragmentation"] = {{"held_bytes", f.held_bytes},           {"segments", f.segments},
                                  {"free_bytes", f.free_bytes},           {"free_blocks", f.free_blocks},
                                  {"largest_free_bytes", f.largest_free}, {"percent", f.percent()}};
+    }
+    if (rank.growth) {
+        const MemoryGrowth& g = *rank.growth;
+        json["growth"] = {{"category", name(MemoryCategory::communication)},
+                          {"steps", g.steps},
+                          {"first_bytes", g.first_bytes},
+                          {"last_bytes", g.last_bytes},
+                          {"host_library", g.host_library.empty() ? Json(nullptr) : Json(g.host_library)}};
     }
     for (const SpacePeak& space : rank.other_spaces) {
         json["other_spaces"].push_back({{"space", std::string(name(space.space))},

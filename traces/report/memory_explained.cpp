@@ -276,7 +276,7 @@ std::string table_text(const MemoryExplanation& explanation, std::size_t width) 
             continue;
         }
         text += '\n' + moment_line(rank, explained.moment, width) + prediction_line(rank, width) +
-                spaces_and_failures(rank);
+                spaces_and_failures(rank) + growth_text(rank, width);
         text += category_table(rank, width);
         // What is told by annotations and stacks knows no units, and then a table that names nobody says
         // nothing.

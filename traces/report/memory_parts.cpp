@@ -62,6 +62,23 @@ std::string spaces_and_failures(const RankMemory& rank) {
     return text;
 }
 
+std::string growth_text(const RankMemory& rank, std::size_t width) {
+    if (!rank.growth) return {};
+    const MemoryGrowth& g = *rank.growth;
+    const std::string why =
+        g.host_library.empty()
+            ? "the trace has no frees of it; look for buffers or communicators that each step makes"
+            : fmt::format(
+                  "PyTorch does not record what {0}'s threads free, so that this and the peak may be "
+                  "too high; whether it is freed cannot be said",
+                  g.host_library);
+    return paragraph(
+        fmt::format("Communication memory grows in each of {} steps, from {} MB at the end of the "
+                    "first to {} MB at the end of the last: {}.",
+                    grouped(g.steps), mb(g.first_bytes), mb(g.last_bytes), why),
+        width);
+}
+
 bool names_somebody(const std::vector<MemoryHolder>& holders) {
     return std::any_of(holders.begin(), holders.end(), [](const MemoryHolder& h) {
         return (h.bytes != 0 || h.predicted.value_or(0) != 0) && !h.name.starts_with('(');

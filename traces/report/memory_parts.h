@@ -2,6 +2,7 @@
 // allocator's memory, other spaces and failures. Inside the room only.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,9 @@ std::string since_step(const RankMemory& rank);
 std::string fragmentation_line(const RankMemory& rank);
 // One line for each space beside the device's, and one for each failed allocation.
 std::string spaces_and_failures(const RankMemory& rank);
+
+// That communication memory grew from step to step, and what that may mean; "" where it did not.
+std::string growth_text(const RankMemory& rank, std::size_t width);
 
 // A single holder that names nobody ("(no unit)") says nothing.
 bool names_somebody(const std::vector<MemoryHolder>& holders);

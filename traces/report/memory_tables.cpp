@@ -80,7 +80,8 @@ std::string table_text(const MemoryReport& report, std::size_t width) {
                                 rank.rank);
             continue;
         }
-        text += '\n' + memory_headline(rank, width) + fragmentation_line(rank) + spaces_and_failures(rank);
+        text += '\n' + memory_headline(rank, width) + fragmentation_line(rank) + spaces_and_failures(rank) +
+                growth_text(rank, width);
         text += category_table(rank, width);
         text += holder_table("By unit", rank.units, rank.peak_bytes, width);
         text += holder_table("By module", rank.modules, rank.peak_bytes, width);
