@@ -97,9 +97,9 @@ constexpr std::array kCollectives = {
     kDuration,
     kCorrelation,
 };
-// {}: collective_kernels_sql().
+// {}: collective_kernels_sql(). Operation 4 is a barrier, which has no bytes.
 constexpr std::string_view kCollectivesSql =
-    R"(SELECT c.rank AS rank, o.name AS operation, nullif(c.bytes, 0) AS bytes, c.padding AS padding,
+    R"(SELECT c.rank AS rank, o.name AS operation, CASE WHEN c.operation = 4 THEN c.bytes ELSE nullif(c.bytes, 0) END AS bytes, c.padding AS padding,
        c.groupId AS group_id, c.groupSize AS group_size, c.sequence AS sequence, u.name AS unit, p.name AS phase,
        k.streamId AS stream, k.start AS start_ns, k."end" AS end_ns, k."end" - k.start AS duration_ns,
        c.correlationId AS correlation

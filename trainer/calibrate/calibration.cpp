@@ -42,6 +42,8 @@ void read_machine(const Runs& runs, Calibration& into) {
         devices = std::max(devices, run.devices_of_a_node);
     }
     if (memory > 0) device.memory = static_cast<double>(memory);
+    // An estimate for devices of 16 GB and more; of a small one it would leave nothing.
+    device.reserve = std::min(device.reserve, device.memory / 8);
     into.notes["device.memory"] = memory > 0 ? "as the traces say" : "from " + into.base;
     if (device.type == sim::DeviceType::cpu) {
         if (cores > 0) device.cores = cores;

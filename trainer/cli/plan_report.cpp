@@ -224,9 +224,8 @@ std::string plan_table(const PlanResult& result, const PlanPrint& print) {
     std::string out = counts_line(result) + impossible_lines(result.rows);
     if (result.raised_steps)
         out +=
-            "A job of fewer steps is run for 3: its own are over before the memory and the time of a step "
-            "are "
-            "steady\n";
+            "Jobs of fewer than 3 steps are run for 3 steps: their own are over before the memory and the "
+            "time of a step are steady\n";
     if (!result.limit_of.empty()) out += fmt::format("What a rank reserves has to fit {}\n", result.limit_of);
     out += best_line(result);
     std::vector<const Row*> front, rest;
