@@ -21,7 +21,7 @@ job=$PWD/samples/gpt.toml
 
 # The fifth step.
 read -r from to < <("$bin/shardscope-trace" steps "$work/block.sqlite" --rank 0 --step 4 --format csv |
-    awk -F, 'NR == 2 { printf "%d %d\n", $3, $3 + $4 * 1000 }')
+    awk -F, 'NR == 2 { printf "%.0f %.0f\n", $3, $3 + $4 * 1000 }')
 {
     echo "set size 1400x820"
     echo "open block.sqlite root.sqlite"
