@@ -32,7 +32,7 @@ SELECT rank, device, stream, stream_name, CASE WHEN communication THEN 'communic
 UNION ALL
 SELECT rank, device, stream, stream_name, 'memcpy', kind, start_ns, duration_ns, bytes, correlation FROM memcpys
 UNION ALL
-SELECT coalesce(r.rank, (SELECT max(p.rank) FROM SHARD_RANKS p WHERE p.globalPid = t.globalPid HAVING count(*) = 1)),
+SELECT coalesce(r.rank, (SELECT max(p.rank) FROM SHARD_RANKS p WHERE p.globalPid = t.globalPid GROUP BY p.globalPid HAVING count(*) = 1)),
        t.deviceId, t.streamId, s.name, 'memset', 'Memset', t.start, t."end" - t.start, t.bytes, t.correlationId
 FROM CUPTI_ACTIVITY_KIND_MEMSET t LEFT JOIN SHARD_RANKS r ON r.deviceId = t.deviceId
 LEFT JOIN SHARD_STREAMS s ON s.rank = r.rank AND s.streamId = t.streamId))"},

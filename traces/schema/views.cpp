@@ -42,7 +42,7 @@ constexpr std::array kKernels = {
 // kernel has a collective's correlation id and no such name.
 // A further device of a process is its rank's (device_streams.h).
 constexpr std::string_view kKernelsSql =
-    R"(SELECT coalesce(r.rank, (SELECT max(p.rank) FROM SHARD_RANKS p WHERE p.globalPid = k.globalPid HAVING count(*) = 1)) AS rank,
+    R"(SELECT coalesce(r.rank, (SELECT max(p.rank) FROM SHARD_RANKS p WHERE p.globalPid = k.globalPid GROUP BY p.globalPid HAVING count(*) = 1)) AS rank,
        k.deviceId AS device, k.streamId AS stream,
        t.name AS stream_name, s.value AS name, d.value AS full_name,
        ({0} OR (coalesce(k.correlationId, 0) <> 0
@@ -70,7 +70,7 @@ constexpr std::array kMemcpys = {
     kCorrelation,
 };
 constexpr std::string_view kMemcpysSql =
-    R"(SELECT coalesce(r.rank, (SELECT max(p.rank) FROM SHARD_RANKS p WHERE p.globalPid = c.globalPid HAVING count(*) = 1)) AS rank,
+    R"(SELECT coalesce(r.rank, (SELECT max(p.rank) FROM SHARD_RANKS p WHERE p.globalPid = c.globalPid GROUP BY p.globalPid HAVING count(*) = 1)) AS rank,
        c.deviceId AS device, c.streamId AS stream,
        t.name AS stream_name, o.label AS kind, c.bytes AS bytes, a.label AS source, b.label AS destination,
        c.start AS start_ns, c."end" AS end_ns, c."end" - c.start AS duration_ns, c.correlationId AS correlation
