@@ -27,6 +27,7 @@ Database open_for_writing(const std::string& path) {
 
 DatabaseWriter::Impl::Impl(const WriterOptions& options)
     : database(open_for_writing(create_database(options))),
+      journal(database.path()),
       inserts(std::in_place, database),
       first_ns(options.first_ns) {}
 
@@ -42,9 +43,10 @@ void DatabaseWriter::Impl::commit() {
         database.execute("COMMIT");
         in_transaction = false;
     });
+    journal.keep();
 }
 
-// In the room of the journal that the failed transaction gives back, if it got so far as to take some.
+// In the room that was kept behind the journal, or that the failed transaction gives back.
 void DatabaseWriter::Impl::say_that_disk_was_full() {
     try {
         if (sqlite3_get_autocommit(database.handle()) == 0) database.execute("ROLLBACK");

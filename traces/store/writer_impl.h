@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "traces/store/event_inserts.h"
+#include "traces/store/journal_room.h"
 #include "traces/store/no_space.h"
 #include "traces/store/sqlite.h"
 #include "traces/store/table_inserts.h"
@@ -35,6 +36,7 @@ struct DatabaseWriter::Impl {
     explicit Impl(const WriterOptions& options);
 
     Database database;
+    JournalRoom journal;
     std::optional<Inserts> inserts;  // gone once the file is finished
     StringTable strings;
     std::size_t strings_written = 0;
