@@ -27,7 +27,7 @@ Database open_for_writing(const std::string& path) {
 
 DatabaseWriter::Impl::Impl(const WriterOptions& options)
     : database(open_for_writing(create_database(options))),
-      journal(database.path()),
+      reserve(database.path()),
       inserts(std::in_place, database),
       first_ns(options.first_ns) {}
 
@@ -43,11 +43,11 @@ void DatabaseWriter::Impl::commit() {
         database.execute("COMMIT");
         in_transaction = false;
     });
-    journal.keep();
 }
 
-// In the room that was kept behind the journal, or that the failed transaction gives back.
+// In the room that was kept, or that the failed transaction gives back.
 void DatabaseWriter::Impl::say_that_disk_was_full() {
+    reserve.give_back();
     try {
         if (sqlite3_get_autocommit(database.handle()) == 0) database.execute("ROLLBACK");
         database.execute(fmt::format("INSERT OR REPLACE INTO SHARD_RUN VALUES ('{}', '{}')", kStoppedBecause,

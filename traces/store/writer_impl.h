@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "traces/store/disk_reserve.h"
 #include "traces/store/event_inserts.h"
-#include "traces/store/journal_room.h"
 #include "traces/store/no_space.h"
 #include "traces/store/sqlite.h"
 #include "traces/store/table_inserts.h"
@@ -36,7 +36,7 @@ struct DatabaseWriter::Impl {
     explicit Impl(const WriterOptions& options);
 
     Database database;
-    JournalRoom journal;
+    DiskReserve reserve;
     std::optional<Inserts> inserts;  // gone once the file is finished
     StringTable strings;
     std::size_t strings_written = 0;
