@@ -128,12 +128,12 @@ TEST_F(CapturedGraph, IsNotAdvisedToCommunicateLess) {
     EXPECT_THAT(advice, Not(HasSubstr("140.0 us of each step")));
 }
 
+constexpr const char* kOneAllReduce =
+    R"({"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 7, "ts": 10, "dur": 5, "args": {"device": 0, "stream": 7, "correlation": 9, "Collective name": "allreduce", "dtype": "Float", "In msg nelems": 10, "Group size": 2}})";
+
 TEST_F(CommunicationTool, CheckFindsBytesThatNothingMoves) {
     const std::string database = folder_ / "big.sqlite";
-    const std::string trace = file(
-        "one.json",
-        traces::kineto(
-            R"({"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 7, "ts": 10, "dur": 5, "args": {"device": 0, "stream": 7, "correlation": 9, "Collective name": "allreduce", "dtype": "Float", "In msg nelems": 10, "Group size": 2}})"));
+    const std::string trace = file("one.json", traces::kineto(kOneAllReduce));
     ASSERT_EQ(tool({"import", trace, "-o", database}).status, 0);
     {
         traces::Database opened(database, traces::Database::Mode::read_write);
@@ -160,10 +160,7 @@ TEST_F(CommunicationTool, AKernelThatOnlyItsMetadataNamesIsCommunicationInTheVie
 
 TEST_F(CommunicationTool, BytesThatNothingTellsAreNullInTheViews) {
     const std::string database = folder_ / "bytes.sqlite";
-    const std::string trace = file(
-        "bytes.json",
-        traces::kineto(
-            R"({"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 7, "ts": 10, "dur": 5, "args": {"device": 0, "stream": 7, "correlation": 9, "Collective name": "allreduce", "dtype": "Float", "In msg nelems": 10, "Group size": 2}})"));
+    const std::string trace = file("bytes.json", traces::kineto(kOneAllReduce));
     ASSERT_EQ(tool({"import", trace, "-o", database}).status, 0);
     const std::vector<std::string> query = {"query", database, "SELECT typeof(bytes) AS t FROM collectives",
                                             "--format", "csv"};

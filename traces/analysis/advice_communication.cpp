@@ -80,9 +80,8 @@ void slow_link(const AdviceFacts& f, Findings& found) {
                        {"transfer", f.per_step_us(links.transfer_ns), "us/step"}};
     const bool nccl = f.backend() == "NCCL";
     finding.change = fmt::format(
-        "Measure that link alone{}, look at its adapter's errors and speed, and take the host out of the job "
-        "if "
-        "it stays.",
+        "Measure that link alone{}, look at its adapter's errors and speed, and take the host out of the "
+        "job if it stays.",
         nccl ? " (nccl-tests)" : "");
     if (nccl) {
         finding.pytorch =

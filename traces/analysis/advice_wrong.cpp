@@ -150,8 +150,7 @@ void clip_mismatch(const AdviceFacts& f, Findings& found) {
     Finding finding;
     finding.what = fmt::format(
         "Gradients are sharded, but no call of clip_grad_norm_ communicates ({}): each rank clips by the "
-        "norm "
-        "of its own shards.",
+        "norm of its own shards.",
         counted(use.ranges, "call", "calls"));
     finding.figures = {{"calls", static_cast<double>(use.ranges), ""}};
     finding.change = "Clip by the norm over all ranks.";

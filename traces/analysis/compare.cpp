@@ -12,6 +12,7 @@
 #include "traces/analysis/device_time.h"
 #include "traces/analysis/host_collectives.h"
 #include "traces/analysis/intervals.h"
+#include "traces/analysis/matching.h"
 #include "traces/analysis/step_windows.h"
 #include "traces/store/trace.h"
 
@@ -42,12 +43,12 @@ class Mean {
     double sum_ = 0, weights_ = 0;
 };
 
-// `on_host`: collectives of the rank's host threads. They count where nothing communicates on its device.
+// `on_host`: the time of the rank's host threads' collectives, where nothing communicates on its device.
 std::vector<StepFigures> rank_figures(const RankSummary& summary, const KindUnions& unions,
                                       const IntervalSet& on_host) {
     std::vector<Interval> windows;
     for (const StepSummary& step : summary.steps) windows.push_back({step.window_start, step.window_end});
-    const bool hosts = !on_host.empty() && of(unions, DeviceKind::communication).empty();
+    const bool hosts = !on_host.empty();
     const IntervalSet& communication = hosts ? on_host : of(unions, DeviceKind::communication);
     const auto communicating = length_inside(communication, windows);
     const auto exposed = length_inside(subtract(communication, of(unions, DeviceKind::kernel)), windows);
@@ -106,9 +107,12 @@ constexpr std::array<StepFigure, 3> kStepFigures = {{
     {&StepFigures::memcpy, &RunColumn::memcpy_us, &RunColumn::memcpy_spread},
 }};
 
-std::vector<IntervalSet> communication_of_hosts(const Trace& trace) {
+// By rank: empty where it communicated on its device.
+std::vector<IntervalSet> communication_of_hosts(const Trace& trace, const Selection& selection) {
     std::vector<std::vector<Interval>> all(trace.ranks.size());
-    for (const HostCollective& c : host_collectives(trace)) all[c.rank].push_back({c.start, c.end});
+    for (const SelectedHostCollective& part :
+         selected_host_collectives(trace, find_steps(trace), match_communications(trace), selection))
+        all[part.collective.rank].push_back({part.collective.start, part.collective.end});
     std::vector<IntervalSet> unions;
     unions.reserve(all.size());
     for (std::vector<Interval>& own : all) unions.push_back(make_union(std::move(own)));
@@ -121,7 +125,7 @@ void fill_times(const Trace& trace, const Selection& selection, RunColumn& run) 
     run.ranks = static_cast<int>(selected.size());
     run.stepped = !trace.steps.empty();
     const std::vector<KindUnions> unions = device_unions(trace);
-    const std::vector<IntervalSet> hosts = communication_of_hosts(trace);
+    const std::vector<IntervalSet> hosts = communication_of_hosts(trace, selection);
     FiguresByStep by_step;
     std::vector<std::vector<StepFigures>> by_rank;
     Mean average_step, steps_kept, busy_percent;

@@ -137,18 +137,11 @@ RunParts collectives_of(const Trace& trace, const TraceSteps& steps, const Selec
 // Of ranks on whose devices nothing communicated.
 void add_host_collectives(const Trace& trace, const TraceSteps& steps, const Selection& selection,
                           RunParts& parts) {
-    std::vector<bool> on_host(trace.ranks.size(), false);
-    for (const int rank : selected_ranks(trace, selection)) on_host[static_cast<std::size_t>(rank)] = true;
-    for (std::size_t i = 0; i < trace.device.size(); ++i)
-        if (trace.device.kind[i] == DeviceKind::communication) on_host[trace.device.rank[i]] = false;
-    const Interval time = selected_time(selection);
-    for (const HostCollective& c : host_collectives(trace)) {
-        if (!on_host[c.rank] || c.start < time.start || c.start >= time.end) continue;
+    for (const auto& [c, in_step] :
+         selected_host_collectives(trace, steps, match_communications(trace), selection)) {
+        if (!in_step || (selection.rank && trace.ranks[c.rank].number != *selection.rank)) continue;
         const RankSteps& rank = steps.ranks[c.rank];
-        const int at = rank.step_at(c.start);
-        if (at < 0 || at >= rank.kept()) continue;
-        const std::int64_t number = rank.steps[static_cast<std::size_t>(at)].number;
-        if (!selection.has_step(number)) continue;
+        const std::int64_t number = rank.steps[static_cast<std::size_t>(rank.step_at(c.start))].number;
         PartSums& part = parts[std::string(name(c.operation))];
         const auto ns = static_cast<double>(c.end - c.start);
         part.ns += ns;

@@ -143,7 +143,7 @@ FileFacts KinetoRows::finish() {
     collectives_.finish();
     const std::uint64_t unended = open_ranges_.finish(facts_.last_ns);
     if (unended > 0)
-        note(Severity::information, fmt::format("{} no end and lasts here until the trace ends",
+        note(Severity::information, fmt::format("{} no end; the end of the trace stands for it",
                                                 told(unended, "range has", "ranges have")));
     if (open_ranges_.lonely_ends() > 0)
         note(Severity::information,
@@ -159,8 +159,10 @@ FileFacts KinetoRows::finish() {
              fmt::format("{} as 0", told(no_duration_, "event has no duration that can be read and counts",
                                          "events have no duration that can be read and count")));
     if (actors_.surplus_threads() > 0)
-        note(Severity::warning, fmt::format("{} more than a trace can hold are shown as one",
-                                            told(actors_.surplus_threads(), "thread", "threads")));
+        note(Severity::warning,
+             fmt::format("{} shown as one",
+                         told(actors_.surplus_threads(), "thread more than a trace can hold is",
+                              "threads more than a trace can hold are")));
     if (actors_.moved_devices() > 0)
         note(Severity::information,
              fmt::format(

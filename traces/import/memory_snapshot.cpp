@@ -56,8 +56,9 @@ void tell_doubts(const SnapshotDevice& device, bool cut, EventSink& sink) {
     };
     if (device.skipped > 0) {
         tell(Severity::warning,
-             fmt::format("{} understood and left out", counted(device.skipped, "entry of the snapshot is not",
-                                                               "entries of the snapshot are not")));
+             fmt::format("{} left out",
+                         counted(device.skipped, "entry of the snapshot cannot be understood and is",
+                                 "entries of the snapshot cannot be understood and are")));
     }
     if (device.events.empty()) {
         tell(Severity::information,

@@ -174,10 +174,9 @@ class Merge {
             if (!rows.write_once(facts_[table.name])) ++contradictions;
         }
         if (contradictions > 0) {
-            note(fmt::format("{}: {} another content than an earlier part's of the same key and {} left out",
-                             parts_[p]->path,
-                             counted(contradictions, fmt::format("row of {} has", table.name),
-                                     fmt::format("rows of {} have", table.name)),
+            note(fmt::format("{}: {} from an earlier part's of the same key and {} left out", parts_[p]->path,
+                             counted(contradictions, fmt::format("row of {} differs", table.name),
+                                     fmt::format("rows of {} differ", table.name)),
                              contradictions == 1 ? "was" : "were"));
         }
     }

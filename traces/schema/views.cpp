@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "traces/schema/communication_kernels.h"
+#include "traces/schema/enums.h"
 #include "traces/schema/schema.h"
 
 namespace shardscope::traces {
@@ -97,13 +98,13 @@ constexpr std::array kCollectives = {
     kDuration,
     kCorrelation,
 };
-// {}: collective_kernels_sql(). Operation 4 is a barrier, which has no bytes.
+// {0}: collective_kernels_sql(); {1}: a barrier, which has no bytes.
 constexpr std::string_view kCollectivesSql =
-    R"(SELECT c.rank AS rank, o.name AS operation, CASE WHEN c.operation = 4 THEN c.bytes ELSE nullif(c.bytes, 0) END AS bytes, c.padding AS padding,
+    R"(SELECT c.rank AS rank, o.name AS operation, CASE WHEN c.operation = {1} THEN c.bytes ELSE nullif(c.bytes, 0) END AS bytes, c.padding AS padding,
        c.groupId AS group_id, c.groupSize AS group_size, c.sequence AS sequence, u.name AS unit, p.name AS phase,
        k.streamId AS stream, k.start AS start_ns, k."end" AS end_ns, k."end" - k.start AS duration_ns,
        c.correlationId AS correlation
-FROM ({}) w
+FROM ({0}) w
 CROSS JOIN SHARD_COLLECTIVES c ON c.rowid = w.collective
 LEFT JOIN CUPTI_ACTIVITY_KIND_KERNEL k ON k.rowid = w.kernel
 LEFT JOIN SHARD_ENUM_OPERATION o ON o.id = c.operation
@@ -323,8 +324,8 @@ LEFT JOIN SHARD_THREADS t ON t.globalTid = o.globalTid)";
 std::array<SchemaView, 12> make_views() {
     static const std::string kernels = fmt::format(
         fmt::runtime(kKernelsSql), communication_kernel_sql("s.value", "d.value"), collective_kernels_sql());
-    static const std::string collectives =
-        fmt::format(fmt::runtime(kCollectivesSql), collective_kernels_sql());
+    static const std::string collectives = fmt::format(
+        fmt::runtime(kCollectivesSql), collective_kernels_sql(), static_cast<int>(Operation::barrier));
     static const std::string units = fmt::format(fmt::runtime(kUnitsSql), collective_kernels_sql());
     return {{
         {"kernels", "Kernels on devices.", kKernels, kernels},
