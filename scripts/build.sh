@@ -50,9 +50,10 @@ progress() {
     [[ ! -t 1 ]] || printf '\r\033[K'
 }
 
-# What the compiler itself says: without the lines that count files and the commands.
+# What the compiler itself says: without the lines that count files and the commands. What a compiler or linker says
+# begins with a place or a name and a colon.
 compiler_lines() {
-    grep -vE '^\[[0-9]+/[0-9]+\] |^(: && )?/[^ ]+ (.* )?-[a-zA-Z]' "$log" >&2 || true
+    grep -vE '^\[[0-9]+/[0-9]+\] |^(: && )?/[^ ]*[^ :] (.* )?-[a-zA-Z]' "$log" >&2 || true
 }
 
 started=$SECONDS
