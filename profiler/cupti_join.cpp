@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "profiler/cuda_rows.h"
 #include "profiler/cupti/convert.h"

@@ -4,10 +4,11 @@
 #include <tuple>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "profiler/record_converter.h"
 #include "profiler/record_reading.h"
+#include "traces/schema/sort_rows.h"
 
 namespace shardscope::profiler {
 
@@ -139,7 +140,7 @@ void RecordConverter::visit_open(const std::function<void(const traces::RangeRow
         }
     }
     for (const auto& [id, row] : started_) open.push_back(&row);
-    std::stable_sort(open.begin(), open.end(), [](const auto* a, const auto* b) {
+    traces::sort_rows(open, [](const auto* a, const auto* b) {
         return std::tie(a->global_tid, a->start) < std::tie(b->global_tid, b->start);
     });
     for (const traces::RangeRow* row : open) visit(*row);

@@ -12,13 +12,11 @@
 
 #include <unistd.h>
 
+#include "profiler/record/output_name.h"
+#include "traces/schema/sort_rows.h"
+
 namespace shardscope::profiler {
 namespace {
-
-std::string host_name() {
-    char name[256] = {};
-    return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
-}
 
 // "model name : …" of the first processor; empty where the system does not tell.
 std::string processor_name() {
@@ -70,8 +68,7 @@ void Collector::look_for_processes() {
         open_.push_back(std::move(process));
     }
     // The folder lists them in any order.
-    std::stable_sort(open_.begin(), open_.end(),
-                     [](const auto& a, const auto& b) { return a->start_ns() < b->start_ns(); });
+    traces::sort_rows(open_, [](const auto& a, const auto& b) { return a->start_ns() < b->start_ns(); });
 }
 
 void Collector::describe(const ProcessRecords& process) {
@@ -89,7 +86,7 @@ void Collector::describe_rank(const ProcessRecords& process, int rank, std::int6
     row.device = rank;
     row.global_pid = traces::global_pid(process.row_pid());
     row.global_tid = traces::global_tid(process.row_pid(), tid);
-    row.host = host_name();
+    row.host = host_name("");
     row.device_name = processor_name();
     row.device_memory = host_memory_bytes();
     row.data = rank;

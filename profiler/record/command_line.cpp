@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "profiler/record/option_values.h"
 #include "shardscope/version.h"

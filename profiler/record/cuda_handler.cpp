@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "profiler/cuda_clock.h"
 #include "profiler/cuda_rows.h"

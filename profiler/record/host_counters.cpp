@@ -6,7 +6,7 @@
 #include <optional>
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 namespace shardscope::profiler {

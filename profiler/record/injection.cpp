@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "profiler/beside_tool.h"
 #include "profiler/inject/session_format.h"

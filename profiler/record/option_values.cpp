@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <signal.h>
 
 namespace shardscope::profiler {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 namespace shardscope::profiler {
@@ -19,11 +19,6 @@ std::optional<int> number(const std::optional<std::string>& text) {
     const auto [stop, error] = std::from_chars(text->data(), end, value);
     if (error != std::errc() || stop != end || value < 0) return std::nullopt;
     return value;
-}
-
-std::string host_name() {
-    char name[256] = {};
-    return ::gethostname(name, sizeof name - 1) == 0 ? name : "host";
 }
 
 struct Expanded {
@@ -53,7 +48,7 @@ Expanded expand(const std::string& pattern, pid_t pid, int rank, const Environme
         } else if (what == 'r') {
             put(fmt::format("{}", rank), true);
         } else if (what == 'h') {
-            put(host_name(), true);
+            put(host_name("host"), true);
         } else if (close != std::string::npos && pattern[at + 1] == '{') {
             const std::string name = pattern.substr(at + 2, close - at - 2);
             const auto value = environment(name);
@@ -72,6 +67,11 @@ Expanded expand(const std::string& pattern, pid_t pid, int rank, const Environme
 }
 
 }  // namespace
+
+std::string host_name(const char* otherwise) {
+    char name[256] = {};
+    return ::gethostname(name, sizeof name - 1) == 0 ? name : otherwise;
+}
 
 std::optional<std::string> environment_variable(const std::string& name) {
     const char* value = std::getenv(name.c_str());

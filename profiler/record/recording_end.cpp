@@ -9,7 +9,7 @@
 #include <system_error>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "profiler/record/recording.h"
 #include "profiler/record/wording.h"

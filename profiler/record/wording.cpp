@@ -6,7 +6,7 @@
 #include <iterator>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include "traces/report/text_table.h"

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <tuple>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/analysis/advice_facts.h"
+#include "traces/schema/sort_rows.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -99,7 +100,7 @@ AdviceReport advice(const Trace& trace, const Selection& selection) {
             if (trace.steps.empty()) name_no_step(finding);
         }
     }
-    std::stable_sort(report.findings.begin(), report.findings.end(), [](const Finding& a, const Finding& b) {
+    sort_rows(report.findings, [](const Finding& a, const Finding& b) {
         // What is serious whatever it gains comes before what gains.
         const auto key = [](const Finding& f) {
             const bool gains = f.weight != FindingWeight::serious || f.gain_us.has_value();

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/analysis/advice_facts.h"
 #include "traces/analysis/advice_links.h"
@@ -323,7 +323,7 @@ void host_threads_communicate(const AdviceFacts& f, Findings& found) {
     found.push_back(std::move(finding));
 }
 
-constexpr AdviceRule kRules[] = {
+constexpr AdviceRule kCommunicationRules[] = {
     {"exposed-communication", "Communication is exposed", exposed_communication},
     {"host-communication", "Host threads communicate", host_threads_communicate},
     {"slow-link", "A link is slow", slow_link},
@@ -337,7 +337,7 @@ constexpr AdviceRule kRules[] = {
 }  // namespace
 
 std::span<const AdviceRule> communication_rules() {
-    return kRules;
+    return kCommunicationRules;
 }
 
 }  // namespace shardscope::traces

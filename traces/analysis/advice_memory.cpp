@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/analysis/advice_facts.h"
 #include "traces/store/grouped.h"
@@ -206,7 +206,7 @@ void untracked_memory(const AdviceFacts& f, Findings& found) {
     }
 }
 
-constexpr AdviceRule kRules[] = {
+constexpr AdviceRule kMemoryRules[] = {
     {"activations-are-peak", "Activations make the peak", activations_make_the_peak},
     {"optimizer-is-peak", "Optimizer state makes the peak", optimizer_is_peak},
     {"gradient-double-buffer", "Gradients are held twice", gradient_double_buffer},
@@ -218,7 +218,7 @@ constexpr AdviceRule kRules[] = {
 }  // namespace
 
 std::span<const AdviceRule> memory_rules() {
-    return kRules;
+    return kMemoryRules;
 }
 
 }  // namespace shardscope::traces

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/analysis/advice_facts.h"
 #include "traces/analysis/matching.h"
@@ -69,7 +69,7 @@ std::optional<Line> gather_line(const Trace& trace) {
     return Line{alpha, beta};
 }
 
-std::string_view name_of(const AdviceFacts& f, const UnitCollective& collective) {
+std::string_view unit_name_of(const AdviceFacts& f, const UnitCollective& collective) {
     return collective.unit < 0 ? std::string_view()
                                : f.unit_ranges.names[static_cast<std::size_t>(collective.unit)];
 }
@@ -145,7 +145,7 @@ void wrap_too_coarse(const AdviceFacts& f, Findings& found) {
         "for block in model.layers: fully_shard(block)  # FSDP(model, "
         "auto_wrap_policy=ModuleWrapPolicy({Block}))";
     f.predict_in_parts(
-        finding, parts, [&](const UnitCollective& c) { return name_of(f, c) == unit->name; },
+        finding, parts, [&](const UnitCollective& c) { return unit_name_of(f, c) == unit->name; },
         fmt::format("In {} units", parts));
     if (finding.expected.empty()) finding.expected = "Cannot be said of time, because the trace has no step.";
     found.push_back(std::move(finding));
@@ -224,7 +224,8 @@ void wasted_regather(const AdviceFacts& f, Findings& found) {
     PathChange change;  // without its gathers in the backward
     change.events.assign(f.trace.device.size(), 1);
     for (const UnitCollective& c : f.collectives) {
-        if (c.gather && c.phase != Phase::forward && name_of(f, c) == worst->name) change.events[c.event] = 0;
+        if (c.gather && c.phase != Phase::forward && unit_name_of(f, c) == worst->name)
+            change.events[c.event] = 0;
     }
     f.predict(finding, change, "Were it kept,");
     finding.job_setting = Settings(f).add("fsdp.layout", "lean").text;
@@ -255,7 +256,7 @@ void regather_by_checkpointing(const AdviceFacts& f, Findings& found) {
     PathChange change;
     change.events.assign(f.trace.device.size(), 1);
     for (const UnitCollective& c : f.collectives) {
-        const auto phases = gathers.find(name_of(f, c));
+        const auto phases = gathers.find(unit_name_of(f, c));
         if (c.gather && c.phase == Phase::backward && phases != gathers.end() &&
             phases->second[static_cast<std::size_t>(Phase::recompute)] > 0) {
             change.events[c.event] = 0;
@@ -370,7 +371,7 @@ void uneven_ranks(const AdviceFacts& f, Findings& found) {
     found.push_back(std::move(finding));
 }
 
-constexpr AdviceRule kRules[] = {
+constexpr AdviceRule kShardingRules[] = {
     {"wrap-too-coarse", "One unit is too large", wrap_too_coarse},
     {"wrap-too-fine", "Units are too small", wrap_too_fine},
     {"wasted-regather", "A unit is gathered again at once", wasted_regather},
@@ -383,7 +384,7 @@ constexpr AdviceRule kRules[] = {
 }  // namespace
 
 std::span<const AdviceRule> sharding_rules() {
-    return kRules;
+    return kShardingRules;
 }
 
 }  // namespace shardscope::traces

@@ -4,7 +4,7 @@
 #include <array>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/analysis/advice_facts.h"
 #include "traces/analysis/step_windows.h"
@@ -305,7 +305,7 @@ void idle_device(const AdviceFacts& f, Findings& found) {
     }
 }
 
-constexpr AdviceRule kRules[] = {
+constexpr AdviceRule kTimeRules[] = {
     {"straggler", "A rank is waited for", straggling_rank},
     {"data-loader", "The data loader is slow", slow_data_loader},
     {"host-bound", "The host does not keep up", host_bound},
@@ -317,7 +317,7 @@ constexpr AdviceRule kRules[] = {
 }  // namespace
 
 std::span<const AdviceRule> time_rules() {
-    return kRules;
+    return kTimeRules;
 }
 
 }  // namespace shardscope::traces

@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/analysis/advice_facts.h"
 #include "traces/analysis/matching.h"
@@ -206,7 +206,7 @@ void double_average(const AdviceFacts& f, Findings& found) {
     found.push_back(std::move(finding));
 }
 
-constexpr AdviceRule kRules[] = {
+constexpr AdviceRule kWrongRules[] = {
     {"out-of-memory", "An allocation failed: out of memory", out_of_memory, true},
     {"policy-matched-nothing", "The wrap policy matched nothing", policy_matched_nothing, true},
     {"clip-mismatch", "Gradients are clipped by partial norms", clip_mismatch, true},
@@ -216,7 +216,7 @@ constexpr AdviceRule kRules[] = {
 }  // namespace
 
 std::span<const AdviceRule> wrong_rules() {
-    return kRules;
+    return kWrongRules;
 }
 
 }  // namespace shardscope::traces

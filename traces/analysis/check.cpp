@@ -4,7 +4,7 @@
 #include <numeric>
 #include <tuple>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/analysis/collectives.h"
 #include "traces/analysis/info.h"

@@ -8,6 +8,7 @@
 #include "traces/analysis/intervals.h"
 #include "traces/analysis/matching.h"
 #include "traces/analysis/step_windows.h"
+#include "traces/schema/sort_rows.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -102,8 +103,7 @@ std::vector<CollectiveTimes> collective_list(const Trace& trace, const Selection
         }
         list.push_back(c);
     }
-    std::stable_sort(list.begin(), list.end(),
-                     [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
+    sort_rows(list, [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
     return list;
 }
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <unordered_map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/analysis/host_collectives.h"
 #include "traces/analysis/matching.h"
@@ -16,6 +16,7 @@
 #include "traces/analysis/operators.h"
 #include "traces/analysis/step_windows.h"
 #include "traces/analysis/units.h"
+#include "traces/schema/sort_rows.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -322,10 +323,9 @@ PartsComparison compare_parts(const std::vector<const Trace*>& traces, CompareBy
         part.name = name;
         result.parts.push_back(std::move(part));
     }
-    std::stable_sort(result.parts.begin(), result.parts.end(),
-                     [](const ComparedPart& a, const ComparedPart& b) {
-                         return std::abs(a.largest_difference()) > std::abs(b.largest_difference());
-                     });
+    sort_rows(result.parts, [](const ComparedPart& a, const ComparedPart& b) {
+        return std::abs(a.largest_difference()) > std::abs(b.largest_difference());
+    });
     return result;
 }
 

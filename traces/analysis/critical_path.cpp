@@ -9,6 +9,7 @@
 #include "traces/analysis/matching.h"
 #include "traces/analysis/path_names.h"
 #include "traces/analysis/step_graph.h"
+#include "traces/schema/sort_rows.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -126,12 +127,11 @@ class PathSums {
         for (const auto& [range, ns] : modules_) modules[module_name(trace_, range)] += ns;
         for (const auto& [name, ns] : modules) path.modules.push_back({name, mean(ns)});
         const auto larger = [](const auto& a, const auto& b) { return a.us > b.us; };
-        std::stable_sort(path.ranks.begin(), path.ranks.end(), larger);
-        std::stable_sort(path.shares.begin(), path.shares.end(), larger);
-        std::stable_sort(path.modules.begin(), path.modules.end(), larger);
+        sort_rows(path.ranks, larger);
+        sort_rows(path.shares, larger);
+        sort_rows(path.modules, larger);
         path.pieces = std::move(pieces_);
-        std::stable_sort(path.pieces.begin(), path.pieces.end(),
-                         [](const PathPiece& a, const PathPiece& b) { return a.from < b.from; });
+        sort_rows(path.pieces, [](const PathPiece& a, const PathPiece& b) { return a.from < b.from; });
     }
 
   private:

@@ -12,6 +12,7 @@
 #include "traces/analysis/matching.h"
 #include "traces/analysis/step_windows.h"
 #include "traces/analysis/steps.h"
+#include "traces/schema/sort_rows.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -29,9 +30,9 @@ struct Sums {
     double timed_bytes = 0, timed_bus_bytes = 0;
 };
 
-class Analysis {
+class DistributedAnalysis {
   public:
-    Analysis(const Trace& trace, const Selection& selection)
+    DistributedAnalysis(const Trace& trace, const Selection& selection)
         : trace_(trace),
           selection_(selection),
           steps_(find_steps(trace)),
@@ -232,8 +233,7 @@ class Analysis {
         if (report_.slowest.size() >= 8 * kMostSlow) keep_slowest();
     }
     void keep_slowest() {
-        std::stable_sort(report_.slowest.begin(), report_.slowest.end(),
-                         [](const auto& a, const auto& b) { return a.waiting_ns > b.waiting_ns; });
+        sort_rows(report_.slowest, [](const auto& a, const auto& b) { return a.waiting_ns > b.waiting_ns; });
         if (report_.slowest.size() > kMostSlow) report_.slowest.resize(kMostSlow);
     }
 
@@ -252,7 +252,7 @@ class Analysis {
 }  // namespace
 
 DistributedReport distributed_report(const Trace& trace, const Selection& selection) {
-    return Analysis(trace, selection).report();
+    return DistributedAnalysis(trace, selection).report();
 }
 
 RankSkew rank_skew(const DistributedReport& report) {

@@ -9,9 +9,11 @@
 #include <tuple>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "traces/schema/json_text.h"
+#include "traces/schema/sort_rows.h"
 #include "traces/store/stack_text.h"
 #include "traces/store/trace.h"
 
@@ -42,7 +44,7 @@ ToldGroups told_groups(const Trace& trace) {
             if (c < '0' || c > '9' || rank > 100'000'000) return told;
             rank = rank * 10 + (c - '0');
         }
-        const nlohmann::json json = nlohmann::json::parse(value, nullptr, false);
+        const nlohmann::json json = parse_json(value);
         if (!json.is_object()) continue;
         for (const auto& [name, group] : json.items()) {
             if (!group.is_object()) continue;
@@ -112,8 +114,8 @@ class Flights {
             if (group.last_sequence < 0 && group.pending.empty()) continue;
             report_.groups.push_back(std::move(group));
         }
-        std::stable_sort(report_.groups.begin(), report_.groups.end(),
-                         [](const FlightGroup& a, const FlightGroup& b) { return a.stopped > b.stopped; });
+        sort_rows(report_.groups,
+                  [](const FlightGroup& a, const FlightGroup& b) { return a.stopped > b.stopped; });
         find_who_holds_up();
         tell();
         return std::move(report_);

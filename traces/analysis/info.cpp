@@ -6,9 +6,10 @@
 #include <set>
 
 #include <fmt/chrono.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/analysis/row_counts.h"
+#include "traces/schema/sort_rows.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -102,8 +103,7 @@ TraceInfo trace_info(const Trace& trace) {
     for (const DiagnosticRow& row : trace.diagnostics) {
         info.noted.push_back({static_cast<double>(row.time) * 1e-6, row.text});
     }
-    std::stable_sort(info.noted.begin(), info.noted.end(),
-                     [](const auto& a, const auto& b) { return a.time_ms < b.time_ms; });
+    sort_rows(info.noted, [](const auto& a, const auto& b) { return a.time_ms < b.time_ms; });
     return info;
 }
 

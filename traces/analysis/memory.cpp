@@ -10,6 +10,7 @@
 #include "traces/analysis/memory_places.h"
 #include "traces/analysis/peak_search.h"
 #include "traces/analysis/prediction.h"
+#include "traces/schema/sort_rows.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -37,7 +38,7 @@ void close(std::vector<MemoryHolder>& holders, std::int64_t peak,
     const auto none = predicted_peak ? std::optional<std::int64_t>(0) : std::nullopt;
     if (missing != 0) holders.push_back({kNotTold, missing, none});
     if (missing_prediction != 0) holders.push_back({kNotStored, 0, missing_prediction});
-    std::stable_sort(holders.begin(), holders.end(), [](const MemoryHolder& a, const MemoryHolder& b) {
+    sort_rows(holders, [](const MemoryHolder& a, const MemoryHolder& b) {
         if (a.bytes != b.bytes) return a.bytes > b.bytes;
         return a.predicted.value_or(0) > b.predicted.value_or(0);
     });

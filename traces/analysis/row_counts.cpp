@@ -38,9 +38,9 @@ class HostSelection {
 
   private:
     const IntervalSet& time_of(int rank) const {
-        static const IntervalSet kNone;
+        static const IntervalSet kNoRows;
         const auto at = static_cast<std::size_t>(rank);
-        return at < ranks_.size() ? ranks_[at] : kNone;
+        return at < ranks_.size() ? ranks_[at] : kNoRows;
     }
     std::vector<IntervalSet> ranks_;
     bool all_ranks_ = true;

@@ -6,10 +6,11 @@
 #include <charconv>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/analysis/collectives.h"
 #include "traces/analysis/compare.h"
+#include "traces/schema/sort_rows.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -139,8 +140,7 @@ void compare_with(const ScalingRun& base, ScalingRun& run) {
 ScalingReport scaling_report(const std::vector<const Trace*>& traces, const Selection& selection) {
     ScalingReport report;
     std::vector<const Trace*> by_ranks = traces;
-    std::stable_sort(by_ranks.begin(), by_ranks.end(),
-                     [](const Trace* a, const Trace* b) { return ranks_of_job(*a) < ranks_of_job(*b); });
+    sort_rows(by_ranks, [](const Trace* a, const Trace* b) { return ranks_of_job(*a) < ranks_of_job(*b); });
     for (const Trace* trace : by_ranks) {
         ScalingRun run;
         run.file = trace->path;

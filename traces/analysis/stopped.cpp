@@ -8,7 +8,7 @@
 #include <set>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/analysis/matching.h"
 #include "traces/store/trace.h"

@@ -8,6 +8,7 @@
 #include "traces/analysis/matching.h"
 #include "traces/analysis/step_windows.h"
 #include "traces/analysis/steps.h"
+#include "traces/schema/sort_rows.h"
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
@@ -58,8 +59,7 @@ std::vector<Arrivals> latest_first(const Trace& trace, const Sums& sums, const S
         ranks.push_back(sums.ranks[r]);
         ranks.back().rank = trace.ranks[r].number;
     }
-    std::stable_sort(ranks.begin(), ranks.end(),
-                     [](const Arrivals& a, const Arrivals& b) { return a.late_ns > b.late_ns; });
+    sort_rows(ranks, [](const Arrivals& a, const Arrivals& b) { return a.late_ns > b.late_ns; });
     return ranks;
 }
 

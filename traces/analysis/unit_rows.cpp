@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "traces/schema/sort_rows.h"
+
 namespace shardscope::traces {
 
 UnitRows::Place UnitRows::place(std::uint16_t rank, std::int32_t unit, Phase phase,
@@ -75,8 +77,7 @@ void UnitRows::in_order(std::vector<UnitPhase>& rows) {
         const auto it = order_.find(row.name);
         return std::pair(it != order_.end() ? it->second : names_.size(), row.phase);
     };
-    std::stable_sort(rows.begin(), rows.end(),
-                     [&](const auto& a, const auto& b) { return place(a) < place(b); });
+    sort_rows(rows, [&](const auto& a, const auto& b) { return place(a) < place(b); });
 }
 
 void UnitRows::sum_over_ranks(UnitsReport& report) {

@@ -32,9 +32,9 @@ struct Kept : UnitCollective {
     UnitRows::Place place;
 };
 
-class Analysis {
+class UnitsAnalysis {
   public:
-    Analysis(const Trace& trace, const Selection& selection)
+    UnitsAnalysis(const Trace& trace, const Selection& selection)
         : trace_(trace),
           selection_(selection),
           steps_(find_steps(trace)),
@@ -298,7 +298,7 @@ void UnitCosts::add(const UnitCosts& other) {
 }
 
 UnitsReport units_report(const Trace& trace, const Selection& selection) {
-    return Analysis(trace, selection).report();
+    return UnitsAnalysis(trace, selection).report();
 }
 
 }  // namespace shardscope::traces

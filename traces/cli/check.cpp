@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include "traces/analysis/info.h"
@@ -21,7 +21,7 @@ namespace shardscope::traces {
 
 namespace {
 
-std::atomic<bool> stop_asked{false};
+std::atomic<bool> check_stopped{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
 
 // While it lives, Ctrl-C and a polite kill ask the work to stop instead of ending the program.
@@ -29,7 +29,7 @@ class StopOnSignal {
   public:
     StopOnSignal() {
         struct sigaction action = {};
-        action.sa_handler = [](int) { stop_asked = true; };
+        action.sa_handler = [](int) { check_stopped = true; };
         ::sigemptyset(&action.sa_mask);
         ::sigaction(SIGINT, &action, &interrupt_before_);
         ::sigaction(SIGTERM, &action, &terminate_before_);
@@ -68,7 +68,7 @@ bool finish_file(const std::string& file) {
     const StopOnSignal stop;
     Progress progress;
     FinalizeOptions options;
-    options.cancel = &stop_asked;
+    options.cancel = &check_stopped;
     options.progress = [&progress](double share) { progress.show(share); };
     return finalize_trace(file, options).outcome != FinalizeResult::Outcome::cancelled;
 }
@@ -80,7 +80,7 @@ bool is_folder(const std::string& path) {
 
 // Others are traces of other tools, however short. What is empty or cannot be read is left to the loader's
 // sentence.
-bool is_database(const std::string& file) {
+bool begins_as_database(const std::string& file) {
     constexpr std::string_view kMagic("SQLite format 3\0", 16);
     std::ifstream stream(file, std::ios::binary);
     std::string head(kMagic.size(), '\0');
@@ -100,7 +100,7 @@ int run_check(const std::string& file, bool finalize, Format format) {
             file));
     }
     check_input_or_folder(file);
-    const bool database = !is_folder(file) && is_database(file);
+    const bool database = !is_folder(file) && begins_as_database(file);
     if (finalize && !database) {
         throw UsageError(fmt::format(
             "{} is no database, which --finalize makes whole; leave the option away, or import it", file));

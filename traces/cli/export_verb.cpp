@@ -1,6 +1,6 @@
 #include "traces/cli/export_verb.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/cli/long_work.h"
 #include "traces/cli/merge_verbs.h"

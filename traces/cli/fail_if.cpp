@@ -3,10 +3,11 @@
 #include <charconv>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/cli/arguments.h"
+#include "traces/schema/json_text.h"
 
 namespace shardscope::traces {
 
@@ -89,7 +90,7 @@ FailIf parse_fail_if(const std::string& text) {
 }
 
 std::vector<std::string> failures(const std::vector<FailIf>& conditions, const std::string& comparison_json) {
-    const Json runs = Json::parse(comparison_json).at("runs");
+    const Json runs = parse_ordered_json(comparison_json).at("runs");
     std::vector<std::string> result;
     for (const FailIf& condition : conditions) {
         const double first = number_at(runs.at(0), condition);

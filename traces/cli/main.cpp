@@ -8,7 +8,7 @@
 #include <optional>
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "shardscope/version.h"
 #include "traces/cli/export_verb.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/cli/long_work.h"
 #include "traces/cli/verbs.h"

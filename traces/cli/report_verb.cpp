@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/cli/analyse.h"
 #include "traces/cli/verbs.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include "traces/analysis/allocations_report.h"

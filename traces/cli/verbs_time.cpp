@@ -1,7 +1,7 @@
 // The verbs that tell where time went.
 #include <cmath>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/analysis/idle.h"
 #include "traces/analysis/kernels.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/export/chrome_context.h"
 #include "traces/export/table_scan.h"

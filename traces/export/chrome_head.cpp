@@ -4,7 +4,7 @@
 #include <iterator>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "shardscope/version.h"
 #include "traces/export/chrome_context.h"

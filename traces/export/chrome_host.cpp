@@ -8,12 +8,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/export/chrome_context.h"
 #include "traces/export/table_scan.h"
 #include "traces/schema/enums.h"
+#include "traces/schema/json_text.h"
 #include "traces/store/names.h"
 
 namespace shardscope::traces {
@@ -105,9 +106,9 @@ class Ranges {
     std::string inside_of(std::int64_t id) {
         const auto [it, is_new] = details_.try_emplace(id);
         if (is_new) {
-            const auto value = nlohmann::json::parse(context_.plain_name(id), nullptr, false);
+            const auto value = parse_json(context_.plain_name(id));
             if (value.is_object() && !value.empty()) {
-                const std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+                const std::string text = dump_json(value);
                 it->second = text.substr(1, text.size() - 2);
             }
         }

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/export/chrome_context.h"
 #include "traces/export/table_scan.h"
@@ -18,23 +18,25 @@ namespace {
 // c10::DeviceType, as the events carry it.
 constexpr int kCpu = 0, kCuda = 1;
 
-enum Memory {
-    kTime,
-    kRank,
-    kAddress,
-    kBytes,
-    kCategory,
-    kSpace,
-    kPhase,
-    kUnit,
-    kModule,
-    kStream,
-    kName,
-    kTid,
-    kTotal,
-    kReserved,
-    kAnnotation,
-    kStack
+struct Memory {
+    enum {
+        kTime,
+        kRank,
+        kAddress,
+        kBytes,
+        kCategory,
+        kSpace,
+        kPhase,
+        kUnit,
+        kModule,
+        kStream,
+        kName,
+        kTid,
+        kTotal,
+        kReserved,
+        kAnnotation,
+        kStack
+    };
 };
 
 template <std::size_t N>
@@ -58,53 +60,56 @@ std::string ours(ChromeContext& context, const Statement& row) {
         if (!row.is_null(column)) add(key, std::to_string(row.integer(column)));
     };
     const auto category =
-        named(kMemoryCategoryNames, row.integer(kCategory), kMemoryCategoryNames.size() - 1);
+        named(kMemoryCategoryNames, row.integer(Memory::kCategory), kMemoryCategoryNames.size() - 1);
     if (category != name(MemoryCategory::other)) add("category", fmt::format("\"{}\"", category));
     // Device Type tells the others.
-    if (row.integer(kSpace) == static_cast<int>(MemorySpace::pinned)) add("space", "\"pinned\"");
-    if (const auto phase = named(kPhaseNames, row.integer(kPhase), 0); phase != name(Phase::none))
+    if (row.integer(Memory::kSpace) == static_cast<int>(MemorySpace::pinned)) add("space", "\"pinned\"");
+    if (const auto phase = named(kPhaseNames, row.integer(Memory::kPhase), 0); phase != name(Phase::none))
         add("phase", fmt::format("\"{}\"", phase));
-    add_id("unit", kUnit);
-    add_id("module", kModule);
-    add_id("stream", kStream);
-    add_name("name", kName);
-    add_name("annotation", kAnnotation);
-    add_name("stack", kStack);
+    add_id("unit", Memory::kUnit);
+    add_id("module", Memory::kModule);
+    add_id("stream", Memory::kStream);
+    add_name("name", Memory::kName);
+    add_name("annotation", Memory::kAnnotation);
+    add_name("stack", Memory::kStack);
     return text;
 }
 
 int place_of(const Statement& row) {
-    return device_of_stream(static_cast<int>(row.integer_or(kStream, 0)));
+    return device_of_stream(static_cast<int>(row.integer_or(Memory::kStream, 0)));
 }
 
 void write_allocations(ChromeContext& context) {
     // By rank and the place of its device (device_streams.h); -1 the host's.
     std::map<std::pair<std::int64_t, int>, std::int64_t> live;
-    scan_table(context.database(), "SHARD_MEMORY",
-               {"time", "rank", "address", "bytes", "category", "space", "phase", "unit", "module",
-                "streamId", "nameId", "globalTid", "total", "reserved", "annotationId", "stackId"},
-               context.ordered_by("SHARD_MEMORY", "time"), [&](const Statement& row) {
-                   const bool on_device = row.integer(kSpace) == static_cast<int>(MemorySpace::device);
-                   std::int64_t& total = live[{row.integer(kRank), on_device ? place_of(row) : -1}];
-                   total = row.is_null(kTotal) ? total + row.integer(kBytes) : row.integer(kTotal);
-                   const ExportedRank* rank = context.rank(row.integer(kRank));
-                   const std::int64_t tid = row.integer_or(kTid, rank != nullptr ? rank->global_tid : 0);
-                   context.begin("i", "cpu_instant_event", "\"[memory]\"");
-                   context.place(context.pid_of_thread(tid), ChromeContext::tid_of(tid), row.integer(kTime));
-                   const auto to = std::back_inserter(context.out());
-                   fmt::format_to(
-                       to,
-                       ",\"s\":\"t\",\"args\":{{\"Device Type\":{},\"Device Id\":{},\"Addr\":{},\"Bytes\":{},"
-                       "\"Total Allocated\":{}",
-                       on_device ? kCuda : kCpu, on_device && rank != nullptr ? rank->device : -1,
-                       static_cast<std::uint64_t>(row.integer(kAddress)), row.integer(kBytes), total);
-                   if (!row.is_null(kReserved))
-                       fmt::format_to(to, ",\"Total Reserved\":{}", row.integer(kReserved));
-                   if (const std::string more = ours(context, row); !more.empty())
-                       fmt::format_to(to, ",\"shardscope\":{{{}}}", more);
-                   context.out() += '}';
-                   context.end();
-               });
+    scan_table(
+        context.database(), "SHARD_MEMORY",
+        {"time", "rank", "address", "bytes", "category", "space", "phase", "unit", "module", "streamId",
+         "nameId", "globalTid", "total", "reserved", "annotationId", "stackId"},
+        context.ordered_by("SHARD_MEMORY", "time"), [&](const Statement& row) {
+            const bool on_device = row.integer(Memory::kSpace) == static_cast<int>(MemorySpace::device);
+            std::int64_t& total = live[{row.integer(Memory::kRank), on_device ? place_of(row) : -1}];
+            total = row.is_null(Memory::kTotal) ? total + row.integer(Memory::kBytes)
+                                                : row.integer(Memory::kTotal);
+            const ExportedRank* rank = context.rank(row.integer(Memory::kRank));
+            const std::int64_t tid = row.integer_or(Memory::kTid, rank != nullptr ? rank->global_tid : 0);
+            context.begin("i", "cpu_instant_event", "\"[memory]\"");
+            context.place(context.pid_of_thread(tid), ChromeContext::tid_of(tid), row.integer(Memory::kTime));
+            const auto to = std::back_inserter(context.out());
+            fmt::format_to(
+                to,
+                ",\"s\":\"t\",\"args\":{{\"Device Type\":{},\"Device Id\":{},\"Addr\":{},\"Bytes\":{},"
+                "\"Total Allocated\":{}",
+                on_device ? kCuda : kCpu, on_device && rank != nullptr ? rank->device : -1,
+                static_cast<std::uint64_t>(row.integer(Memory::kAddress)), row.integer(Memory::kBytes),
+                total);
+            if (!row.is_null(Memory::kReserved))
+                fmt::format_to(to, ",\"Total Reserved\":{}", row.integer(Memory::kReserved));
+            if (const std::string more = ours(context, row); !more.empty())
+                fmt::format_to(to, ",\"shardscope\":{{{}}}", more);
+            context.out() += '}';
+            context.end();
+        });
 }
 
 void write_counters(ChromeContext& context) {

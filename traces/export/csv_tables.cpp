@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <iterator>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include "traces/export/text_output.h"

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "traces/schema/sort_rows.h"
+
 namespace shardscope::traces {
 namespace {
 
@@ -11,8 +13,7 @@ constexpr std::size_t kMostOpen = 1000;
 }  // namespace
 
 void AnnotationList::sort() {
-    std::stable_sort(edges_.begin(), edges_.end(),
-                     [](const AnnotationEdge& a, const AnnotationEdge& b) { return a.time_us < b.time_us; });
+    sort_rows(edges_, [](const AnnotationEdge& a, const AnnotationEdge& b) { return a.time_us < b.time_us; });
 }
 
 std::optional<std::int64_t> AnnotationList::first_us() const {

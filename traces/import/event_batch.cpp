@@ -11,7 +11,7 @@ namespace {
 
 namespace od = simdjson::ondemand;
 
-bool is_space(char c) {
+bool is_blank(char c) {
     return static_cast<unsigned char>(c) <= ' ';
 }
 
@@ -20,14 +20,14 @@ bool is_space(char c) {
 std::string_view key_text(od::field& field) {
     const char* from = field.key().raw();
     const char* end = field.value().raw_json_token().data() - 1;
-    while (end > from && is_space(*end)) --end;
+    while (end > from && is_blank(*end)) --end;
     if (end > from && *end == ':') --end;
-    while (end > from && is_space(*end)) --end;
+    while (end > from && is_blank(*end)) --end;
     return {from, static_cast<std::size_t>(end - from)};
 }
 
 std::string_view trimmed(std::string_view text) {
-    while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+    while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
     return text;
 }
 

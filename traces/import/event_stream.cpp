@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/import/event_batch.h"
 
@@ -18,10 +18,6 @@ constexpr std::size_t kChunk = std::size_t{1} << 19;
 constexpr std::size_t kLargestValue = std::size_t{1} << 28;  // one event, or one member beside traceEvents
 constexpr std::size_t kSmallestBatch = 1 << 10;
 constexpr const char* kKeepWhole = "say --partial to keep what is whole";
-
-bool is_space(char c) {
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
 
 // The part of the file that lies in memory. Before its first byte is room for one more, after its last for
 // the parser's padding.

@@ -9,10 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/import/frames.h"
+#include "traces/schema/json_text.h"
 #include "traces/store/error.h"
 #include "traces/store/grouped.h"
 
@@ -326,8 +327,7 @@ class Dump {
             if (group.completed) one["completed"] = *group.completed;
             json[name] = std::move(one);
         }
-        sink_.add(RunInfoRow{fmt::format("flight_recorder.rank{}.groups", rank_),
-                             json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)});
+        sink_.add(RunInfoRow{fmt::format("flight_recorder.rank{}.groups", rank_), dump_json(json)});
         if (skipped_ > 0) {
             sink_.add(DiagnosticRow{0, Severity::warning,
                                     fmt::format("rank {}: {} of the flight recorder cannot be understood",

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/import/json_scan.h"
 

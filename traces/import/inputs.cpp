@@ -6,7 +6,7 @@
 #include <set>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/import/format.h"
 #include "traces/import/read_file.h"

@@ -7,11 +7,12 @@
 #include <tuple>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/import/join_columns.h"
 #include "traces/import/join_ids.h"
 #include "traces/merge/run_facts.h"
+#include "traces/schema/sort_rows.h"
 #include "traces/store/number_list.h"
 
 namespace shardscope::traces {
@@ -73,16 +74,16 @@ void join_facts(const Parts& parts, const JoinIds& ids, Trace& out) {
         out.diagnostics.push_back({.time = 0, .severity = Severity::information, .text = text});
     out.schema_version = versions.size() == 1 ? *versions.begin() : 0;
     out.path = fmt::format("{} and {} more", parts[0]->path, parts.size() - 1);
-    std::stable_sort(out.steps.begin(), out.steps.end(), [](const Step& a, const Step& b) {
+    sort_rows(out.steps, [](const Step& a, const Step& b) {
         return std::tie(a.rank, a.start) < std::tie(b.rank, b.start);
     });
-    std::stable_sort(out.flight.begin(), out.flight.end(), [](const FlightRow& a, const FlightRow& b) {
+    sort_rows(out.flight, [](const FlightRow& a, const FlightRow& b) {
         return std::tie(a.rank, a.id) < std::tie(b.rank, b.id);
     });
-    std::stable_sort(out.clocks.begin(), out.clocks.end(), [](const ClockRow& a, const ClockRow& b) {
+    sort_rows(out.clocks, [](const ClockRow& a, const ClockRow& b) {
         return std::tie(a.rank, a.at_ns) < std::tie(b.rank, b.at_ns);
     });
-    std::stable_sort(out.stops.begin(), out.stops.end(), [](const StopRow& a, const StopRow& b) {
+    sort_rows(out.stops, [](const StopRow& a, const StopRow& b) {
         return std::tie(a.at_ns, a.rank) < std::tie(b.at_ns, b.rank);
     });
     out.config = merge_run_facts(facts);

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/store/error.h"
 #include "traces/store/owners.h"

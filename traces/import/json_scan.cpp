@@ -10,10 +10,6 @@ namespace {
 constexpr std::size_t kDeepest = 512;     // nested values; more no tracer writes
 constexpr std::size_t kLongestKey = 256;  // looked at to tell whether a key follows a string
 
-bool is_space(char c) {
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
 bool is_word(char c) {
     return !is_space(c) && c != ',' && c != '}' && c != ']' && c != '{' && c != '[' && c != '"' && c != ':';
 }

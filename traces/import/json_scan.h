@@ -11,6 +11,11 @@
 
 namespace shardscope::traces {
 
+// White space of JSON.
+constexpr bool is_space(char c) {
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
 enum class JsonKind : std::uint8_t { none, string, number, word, array, object };
 
 // `text`: of a string unescaped, of anything else as it is written.

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/import/event_stream.h"
 #include "traces/import/importer.h"
@@ -15,7 +15,7 @@ namespace shardscope::traces {
 
 namespace {
 
-constexpr std::size_t kHead = std::size_t{1} << 20;
+constexpr std::size_t kTraceHead = std::size_t{1} << 20;
 
 void tell_repairs(EventSink& sink, const EventStreamResult& result) {
     const JsonRepairs& r = result.repairs;
@@ -70,7 +70,7 @@ std::string not_a_trace(const EventStreamResult& result) {
 
 FileFacts read_chrome_trace(Input& input, EventSink& sink, const FileRequest& request) {
     input.set_cut_is_end(request.partial);
-    KinetoRows rows(sink, request, read_trace_head(input.peek(kHead)));
+    KinetoRows rows(sink, request, read_trace_head(input.peek(kTraceHead)));
     const EventStreamResult result = read_event_stream(input, rows, request.partial);
     const bool empty = !result.has_list || (result.any_element && !rows.any_phase());
     if (empty && result.lost_places == 0) throw input.error(0, not_a_trace(result));

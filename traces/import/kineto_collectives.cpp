@@ -4,7 +4,7 @@
 #include <iterator>
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/import/kineto_names.h"
 #include "traces/import/scalar_values.h"

@@ -1,11 +1,12 @@
 // What stands around the events of a Chrome trace, and what is only known after the last.
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/import/kineto_rows.h"
 #include "traces/import/scalar_values.h"
+#include "traces/schema/json_text.h"
 #include "traces/store/grouped.h"
 
 namespace shardscope::traces {
@@ -56,7 +57,7 @@ void KinetoRows::metadata(std::string_view key, JsonScalar value) {
 }
 
 void KinetoRows::device_properties(std::string_view json) {
-    const Json list = Json::parse(json, nullptr, false);
+    const Json list = parse_json(json);
     if (!list.is_array()) return;
     for (const Json& device : list) {
         if (!device.is_object()) continue;
@@ -83,7 +84,7 @@ void KinetoRows::device_properties(std::string_view json) {
 }
 
 void KinetoRows::distributed_info(std::string_view json) {
-    const Json info = Json::parse(json, nullptr, false);
+    const Json info = parse_json(json);
     if (!info.is_object()) return;
     for (const char* key : {"backend", "nccl_version"}) {
         if (const std::string value = text(info, key); !value.empty())

@@ -5,10 +5,10 @@
 #include <limits>
 #include <utility>
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <fmt/core.h>
 
 #include "traces/import/scalar_values.h"
+#include "traces/schema/json_text.h"
 #include "traces/store/device_streams.h"
 #include "traces/store/names.h"
 
@@ -163,7 +163,7 @@ StringId KinetoRows::detail(const TraceEvent& event) {
     text_ += '}';
     const StringId id = sink_.intern(text_);
     const auto [known, is_new] = details_.try_emplace(id, true);
-    if (is_new) known->second = nlohmann::json::accept(text_);
+    if (is_new) known->second = is_json(text_);
     return known->second ? id : StringId::empty;
 }
 

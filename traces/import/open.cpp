@@ -12,14 +12,14 @@ namespace shardscope::traces {
 namespace {
 
 // Reading is nearly all of it; the rest sorts and links.
-constexpr double kShareOfReading = 0.9;
+constexpr double kShareOfImport = 0.9;
 
 // A file's work as the part from `from` on, `size` large, of the whole.
 WorkOptions work_of(LoadProgress* progress, double from, double size) {
     WorkOptions work;
     if (progress == nullptr) return work;
     work.cancel = &progress->cancel;
-    work.progress = [=](double share) { progress->fraction = from + size * share * kShareOfReading; };
+    work.progress = [=](double share) { progress->fraction = from + size * share * kShareOfImport; };
     return work;
 }
 

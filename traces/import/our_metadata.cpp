@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "traces/schema/json_text.h"
+
 namespace shardscope::traces {
 
 namespace {
@@ -174,14 +176,14 @@ void read_processes(const Json& json, OurMetadata& into) {
 }
 
 Json parse(std::string_view json) {
-    Json parsed = Json::parse(json, nullptr, false);
+    Json parsed = parse_json(json);
     return parsed.is_object() ? parsed : Json::object();
 }
 
 }  // namespace
 
 std::optional<OurMetadata> read_our_metadata(std::string_view text_of_it) {
-    const Json json = Json::parse(text_of_it, nullptr, false);
+    const Json json = parse_json(text_of_it);
     if (!json.is_object() || !member(json, "ranks").is_array()) return std::nullopt;
     OurMetadata ours;
     if (const Json& ended = member(json, "ended"); ended.is_boolean()) ours.ended = ended.get<bool>();

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/import/pickle_bytes.h"
 #include "traces/import/pickle_values.h"

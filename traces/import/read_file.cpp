@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 namespace shardscope::traces {
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kRankAtMost = 1 << 20;
-constexpr std::size_t kChunk = std::size_t{4} << 20;
+constexpr std::size_t kReadChunk = std::size_t{4} << 20;
 
 // The number that begins at `at`; -1 none.
 int number_at(const std::string& text, std::size_t at) {
@@ -110,7 +110,7 @@ UnpackedDatabase::UnpackedDatabase(Input& input) {
     path_ = folder_->path() + "/trace.sqlite";
     const Descriptor file{::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, S_IRUSR | S_IWUSR)};
     if (file.number < 0) throw fail(errno);
-    std::vector<char> chunk(kChunk);
+    std::vector<char> chunk(kReadChunk);
     std::uint64_t written = 0;
     for (;;) {
         const std::size_t got = input.read(chunk);

@@ -1,5 +1,5 @@
 // What PyTorch writes as pickles or as JSON of their shape: which kind it is, its content says.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/import/flight_recorder.h"
 #include "traces/import/importer.h"

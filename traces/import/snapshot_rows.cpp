@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/import/memory_snapshot.h"
 #include "traces/import/snapshot_replay.h"

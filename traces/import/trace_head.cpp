@@ -8,9 +8,9 @@ namespace shardscope::traces {
 
 namespace {
 
-constexpr std::size_t kEnough = 20'000;                     // times
-constexpr std::int64_t kFar = 3'600'000'000'000;            // ns before the middle
-constexpr std::int64_t kEpoch = 1'000'000'000'000'000'000;  // ns: later ones count from 1970
+constexpr std::size_t kEnough = 20'000;                         // times
+constexpr std::int64_t kFar = 3'600'000'000'000;                // ns before the middle
+constexpr std::int64_t kFromEpoch = 1'000'000'000'000'000'000;  // ns: later ones count from 1970
 
 // The texts of all numbers with that key.
 std::vector<std::string_view> times_in(std::string_view head) {
@@ -64,7 +64,7 @@ TraceHead read_trace_head(std::string_view head) {
     TraceHead result;
     result.first_ns = *std::find_if(times.begin(), times.end(),
                                     [&](std::int64_t t) { return t >= middle || middle - t < kFar; });
-    result.fraction = fraction_of(texts, middle > kEpoch);
+    result.fraction = fraction_of(texts, middle > kFromEpoch);
     return result;
 }
 

@@ -37,7 +37,7 @@ constexpr std::int64_t small_of(ValueRef ref) {
 }
 constexpr std::int64_t kSmallMost = std::numeric_limits<std::int64_t>::max() >> kTagBits;
 
-constexpr std::size_t kChunk = std::size_t{1} << 20;
+constexpr std::size_t kTreeChunk = std::size_t{1} << 20;
 
 }  // namespace
 
@@ -236,15 +236,15 @@ void* ValueTree::allocate(std::size_t bytes, std::size_t alignment) {
         chunk_left_ -= skip + bytes;
         return at;
     }
-    if (bytes >= kChunk / 4) {  // a chunk of its own, and the one begun goes on
+    if (bytes >= kTreeChunk / 4) {  // a chunk of its own, and the one begun goes on
         chunks_.push_back(std::make_unique_for_overwrite<char[]>(bytes));
         account(bytes);
         return chunks_.back().get();
     }
-    chunks_.push_back(std::make_unique_for_overwrite<char[]>(kChunk));
-    account(kChunk);
+    chunks_.push_back(std::make_unique_for_overwrite<char[]>(kTreeChunk));
+    account(kTreeChunk);
     chunk_at_ = chunks_.back().get() + bytes;
-    chunk_left_ = kChunk - bytes;
+    chunk_left_ = kTreeChunk - bytes;
     return chunks_.back().get();
 }
 

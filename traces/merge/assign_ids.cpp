@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/merge/part.h"
 #include "traces/merge/payload_ids.h"

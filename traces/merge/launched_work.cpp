@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/merge/part.h"
 #include "traces/schema/column_roles.h"

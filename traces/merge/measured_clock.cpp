@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "traces/schema/sort_rows.h"
+
 namespace shardscope::traces {
 
 namespace {
@@ -32,8 +34,7 @@ std::optional<MeasuredClock> fit_measures(std::vector<ClockMeasure> measures, st
     const auto surer = [](const ClockMeasure& a, const ClockMeasure& b) {
         return a.uncertainty < b.uncertainty;
     };
-    std::stable_sort(measures.begin(), measures.end(),
-                     [](const auto& a, const auto& b) { return a.at < b.at; });
+    sort_rows(measures, [](const auto& a, const auto& b) { return a.at < b.at; });
     const std::int64_t third = (measures.back().at - measures.front().at) / 3;
     const std::int64_t early = measures.front().at + third, late = measures.back().at - third;
     const auto best = *std::min_element(measures.begin(), measures.end(), surer);

@@ -7,7 +7,7 @@
 #include <memory>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/merge/assign_ids.h"
 #include "traces/merge/output_file.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/merge/clock_fit.h"
 #include "traces/merge/part.h"

@@ -6,7 +6,7 @@
 #include <set>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/merge/launched_work.h"
 #include "traces/merge/output_file.h"
@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr double kShareOfCopying = 0.6;  // of the whole work; the rest finishes the file
+constexpr double kShareOfSlicing = 0.6;  // of the whole work; the rest finishes the file
 
 // The places of a table's columns that say whose a row is and when it was; -1 where it has none.
 struct RowPlaces {
@@ -74,7 +74,7 @@ class Slice {
           part_(options.input),
           windows_(part_, options.choice),
           ids_(part_.database, nullptr),
-          watch_(work, part_.rows, kShareOfCopying),
+          watch_(work, part_.rows, kShareOfSlicing),
           work_(work),
           work_kept_(by_steps()) {
         if (part_.has_table("SHARD_MODULES")) {
@@ -96,7 +96,7 @@ class Slice {
             output.add_ranks(part_, ids_);
             write_facts();
             copy_strings();
-            output.finish({.duration_ns = duration_ns(), .dropped = part_.dropped}, work_, kShareOfCopying);
+            output.finish({.duration_ns = duration_ns(), .dropped = part_.dropped}, work_, kShareOfSlicing);
         } catch (const Cancelled&) {
             throw;
         } catch (const StoreError& error) {

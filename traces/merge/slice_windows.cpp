@@ -5,7 +5,7 @@
 #include <string_view>
 #include <tuple>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/merge/part.h"
 #include "traces/schema/enums.h"

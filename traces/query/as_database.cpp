@@ -5,7 +5,7 @@
 #include <string_view>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/import/import.h"
 #include "traces/store/open.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "traces/schema/schema.h"
+#include "traces/schema/sort_rows.h"
 #include "traces/store/open.h"
 #include "traces/store/sqlite.h"
 
@@ -63,7 +64,7 @@ std::vector<SchemaObject> schema_objects(const std::string& path) {
         read_columns(database, object);
         explain(object);
     }
-    std::stable_sort(objects.begin(), objects.end(), [](const SchemaObject& a, const SchemaObject& b) {
+    sort_rows(objects, [](const SchemaObject& a, const SchemaObject& b) {
         return a.view != b.view ? a.view : a.name < b.name;
     });
     return objects;

@@ -3,12 +3,13 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/report/formats.h"
 #include "traces/report/table_layout.h"
 #include "traces/report/text_table.h"
+#include "traces/schema/json_text.h"
 
 namespace shardscope::traces {
 namespace {
@@ -76,7 +77,7 @@ std::string json_text(const AdviceReport& report) {
                             {"gain_bytes", finding.gain_bytes > 0 ? Json(finding.gain_bytes) : Json()}});
     }
     const Json json = {{"rules", report.rules}, {"findings", std::move(findings)}, {"notes", report.notes}};
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    return dump_json(json) + "\n";
 }
 
 std::string csv_text(const AdviceReport& report) {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <functional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/analysis/allocations_report.h"
@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kNameWidth = 80;
+constexpr std::size_t kSiteWidth = 80;
 
 std::string asked_by(const AllocationDetail& a) {
     const std::string_view frame = asking_frame(a.stack);
@@ -71,7 +71,7 @@ std::string rank_table(const RankAllocations& rank, bool all_spaces, std::size_t
     for (const AllocationDetail& a : rank.allocations) {
         std::vector<std::string> cells = {grouped(a.bytes), mb(a.bytes), milliseconds(a.time),
                                           a.freed ? milliseconds(*a.freed - a.time) : "-"};
-        for (const TextColumn* column : shown) cells.push_back(shortened(column->cell(a), kNameWidth));
+        for (const TextColumn* column : shown) cells.push_back(shortened(column->cell(a), kSiteWidth));
         table.row(std::move(cells));
     }
     return table.text(width);

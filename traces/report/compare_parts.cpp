@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/report/formats.h"
 #include "traces/report/text_table.h"
 #include "traces/report/units.h"
+#include "traces/schema/json_text.h"
 
 namespace shardscope::traces {
 namespace {
@@ -114,7 +115,7 @@ std::string table_text(const PartsComparison& comparison, std::size_t width) {
 }
 
 std::string json_text(const PartsComparison& comparison) {
-    Json json = Json::parse(json_text(comparison.whole));
+    Json json = parse_ordered_json(json_text(comparison.whole));
     json["by"] = kCompareByNames[static_cast<std::size_t>(comparison.by)];
     json["on"] = comparison.on_host ? "host" : "device";
     // Each run has its own figures under the parts' names, for --fail-if; "parts" has them side by side.
@@ -144,7 +145,7 @@ std::string json_text(const PartsComparison& comparison) {
         parts.push_back({{"name", printable(part.name)}, {"runs", std::move(runs)}});
     }
     json["parts"] = std::move(parts);
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    return dump_json(json) + "\n";
 }
 
 std::string csv_text(const PartsComparison& comparison) {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/report/formats.h"
 #include "traces/report/text_table.h"

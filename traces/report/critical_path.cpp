@@ -3,12 +3,13 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/report/formats.h"
 #include "traces/report/text_table.h"
 #include "traces/report/units.h"
+#include "traces/schema/json_text.h"
 #include "traces/store/grouped.h"
 
 namespace shardscope::traces {
@@ -220,7 +221,7 @@ std::string json_text(const CriticalPathReport& report) {
         }
         json["factors"] = std::move(factors);
     }
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    return dump_json(json) + "\n";
 }
 
 std::string csv_text(const CriticalPathReport& report) {

@@ -2,7 +2,7 @@
 #include <cctype>
 #include <cmath>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/report/formats.h"
 
@@ -22,7 +22,7 @@ std::string quoted(const std::string& text) {
     return result + '"';
 }
 
-std::string cell_text(const Cell& cell) {
+std::string csv_cell(const Cell& cell) {
     if (const auto* whole = std::get_if<std::int64_t>(&cell)) return fmt::format("{}", *whole);
     // What is not known is not a number.
     if (const auto* real = std::get_if<double>(&cell))
@@ -91,7 +91,7 @@ std::string csv_text(const std::vector<Column>& columns, const std::vector<std::
         result += '\n';
     };
     add_line(columns, [](const Column& column) { return quoted(column.name); });
-    for (const std::vector<Cell>& row : rows) add_line(row, cell_text);
+    for (const std::vector<Cell>& row : rows) add_line(row, csv_cell);
     return result;
 }
 

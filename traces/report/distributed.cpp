@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <iterator>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/report/formats.h"
 #include "traces/report/hosts.h"
 #include "traces/report/json_parts.h"
 #include "traces/report/units.h"
+#include "traces/schema/json_text.h"
 
 namespace shardscope::traces {
 namespace {
@@ -18,13 +19,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kShownSlow = 10, kShownTraffic = 40;
-
-double micro(std::int64_t ns) {
-    return static_cast<double>(ns) * 1e-3;
-}
-std::string mean_us(std::int64_t ns, std::int64_t count) {
-    return count > 0 ? us(micro(ns) / static_cast<double>(count)) : "-";
-}
 
 std::string size_name(std::int64_t bytes) {
     return bytes >= (1 << 20) ? fmt::format("{} MB", bytes >> 20) : fmt::format("{} KB", bytes >> 10);
@@ -228,7 +222,7 @@ std::string json_text(const DistributedReport& report) {
                        {"slowest", std::move(slowest)},     {"collectives", report.collectives},
                        {"unmatched", report.unmatched},     {"without_metadata", report.without_metadata},
                        {"hosts", hosts_json(report.hosts)}, {"stopped", stopped_json(report.stopped)}};
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    return dump_json(json) + "\n";
 }
 
 std::string csv_text(const DistributedReport& report) {

@@ -1,7 +1,7 @@
 // What flight recorders say, as table, JSON and CSV.
 #include <span>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/report/formats.h"

@@ -28,6 +28,7 @@
 #include "traces/analysis/temporal.h"
 #include "traces/analysis/units.h"
 #include "traces/report/report.h"
+#include "traces/report/units.h"
 
 namespace shardscope::traces {
 
@@ -35,6 +36,13 @@ namespace shardscope::traces {
 template <typename Number>
 Cell known(Number value) {
     return value > 0 ? Cell(value) : Cell();
+}
+
+inline double micro(std::int64_t ns) {
+    return static_cast<double>(ns) * 1e-3;
+}
+inline std::string mean_us(std::int64_t ns, std::int64_t count) {
+    return count > 0 ? us(micro(ns) / static_cast<double>(count)) : "-";
 }
 
 inline constexpr std::string_view kNothingSelected = "No rank of this trace is selected, or it has none.\n";

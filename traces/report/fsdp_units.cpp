@@ -2,12 +2,13 @@
 #include <array>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/analysis/units.h"
 #include "traces/report/formats.h"
 #include "traces/report/units.h"
+#include "traces/schema/json_text.h"
 
 namespace shardscope::traces {
 namespace {
@@ -18,13 +19,6 @@ constexpr std::string_view kNoUnits =
     "Nothing in this trace tells of FSDP units: it has neither units of ours nor ranges such as "
     "FullyShardedDataParallel.forward or FSDP::all_gather.";
 
-double micro(std::int64_t ns) {
-    return static_cast<double>(ns) * 1e-3;
-}
-
-std::string mean_us(std::int64_t ns, std::int64_t count) {
-    return count > 0 ? us(micro(ns) / static_cast<double>(count)) : "-";
-}
 std::string mean_mb(std::int64_t bytes, std::int64_t count) {
     return count > 0 ? known_mb(static_cast<double>(bytes) / static_cast<double>(count)) : "-";
 }
@@ -222,7 +216,7 @@ std::string json_text(const UnitsReport& report) {
                         {{"shard_bytes", ratio(report.uneven.shard_bytes)},
                          {"peak_bytes", ratio(report.uneven.peak_bytes)},
                          {"busy", ratio(report.uneven.busy)}}}};
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    return dump_json(json) + "\n";
 }
 
 std::string csv_text(const UnitsReport& report) {

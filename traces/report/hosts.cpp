@@ -3,12 +3,13 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/report/json_parts.h"
 #include "traces/report/text_table.h"
 #include "traces/report/units.h"
+#include "traces/schema/joined.h"
 #include "traces/store/grouped.h"
 #include "traces/store/number_list.h"
 
@@ -38,7 +39,7 @@ std::string cpus_of(const HostPlace& host) {
         if (!member.cpus.empty() && std::find(sets.begin(), sets.end(), member.cpus) == sets.end())
             sets.push_back(member.cpus);
     }
-    return sets.empty() ? "-" : fmt::format("{}", fmt::join(sets, " | "));
+    return sets.empty() ? "-" : joined(sets, " | ");
 }
 
 std::string places_table(const HostsReport& report, std::size_t width) {
@@ -95,7 +96,7 @@ std::string ranks_by_host(const std::vector<HostPlace>& hosts) {
     for (const HostPlace& host : hosts) {
         if (!host.name.empty()) parts.push_back(fmt::format("{} on {}", ranks_of(host), host.name));
     }
-    return fmt::format("{}", fmt::join(parts, "; "));
+    return joined(parts, "; ");
 }
 
 std::string hosts_text(const HostsReport& report, std::size_t width) {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <limits>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/report/html_parts.h"
 #include "traces/report/units.h"
@@ -14,9 +14,9 @@ namespace shardscope::traces {
 
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoFigure = std::numeric_limits<double>::quiet_NaN();
 
-struct Value {
+struct Shown {
     double mean = 0, spread = 0;
 };
 
@@ -24,10 +24,10 @@ class Rows {
   public:
     Rows(const Comparison& comparison, HtmlTable& table) : comparison_(comparison), table_(table) {}
 
-    void add(const std::string& title, const std::function<Value(const RunColumn&)>& of,
+    void add(const std::string& title, const std::function<Shown(const RunColumn&)>& of,
              const std::function<std::string(double)>& print) {
         std::vector<std::string> cells = {title};
-        const Value first = of(comparison_.runs.front());
+        const Shown first = of(comparison_.runs.front());
         const bool any =
             std::any_of(comparison_.runs.begin(), comparison_.runs.end(), [&](const RunColumn& run) {
                 const double mean = of(run).mean;
@@ -35,7 +35,7 @@ class Rows {
             });
         if (!any) return;
         for (std::size_t r = 0; r < comparison_.runs.size(); ++r) {
-            const Value value = of(comparison_.runs[r]);
+            const Shown value = of(comparison_.runs[r]);
             cells.push_back(print(value.mean));
             if (r > 0) cells.push_back(html_difference(value.mean, value.spread, first.mean, first.spread));
         }
@@ -122,14 +122,14 @@ std::string html_comparison(const Comparison& comparison, const std::vector<Repo
     rows.add(
         stepped ? "Step time, median (us)" : "Whole trace (us)",
         [](const RunColumn& r) {
-            return Value{r.median_step_us, r.spread_step_us};
+            return Shown{r.median_step_us, r.spread_step_us};
         },
         as_us);
     if (stepped) {
         rows.add(
             "Step time, mean (us)",
             [](const RunColumn& r) {
-                return Value{r.average_step_us, r.spread_step_us};
+                return Shown{r.average_step_us, r.spread_step_us};
             },
             as_us);
     }
@@ -137,39 +137,39 @@ std::string html_comparison(const Comparison& comparison, const std::vector<Repo
         rows.add(
             fmt::format("{} ({})", kTimeCategoryNames[c], unit),
             [c](const RunColumn& r) {
-                return Value{r.categories_us[c], r.categories_spread[c].spread};
+                return Shown{r.categories_us[c], r.categories_spread[c].spread};
             },
             as_us);
     }
     rows.add(
         fmt::format("All communication ({})", unit),
         [](const RunColumn& r) {
-            return Value{r.communication_us, r.communication_spread.spread};
+            return Shown{r.communication_us, r.communication_spread.spread};
         },
         as_us);
     rows.add(
         fmt::format("Communication outside compute ({})", unit),
         [](const RunColumn& r) {
-            return Value{r.exposed_communication_us, r.exposed_communication_spread.spread};
+            return Shown{r.exposed_communication_us, r.exposed_communication_spread.spread};
         },
         as_us);
     rows.add(
         fmt::format("Memory copies ({})", unit),
         [](const RunColumn& r) {
-            return Value{r.memcpy_us, r.memcpy_spread.spread};
+            return Shown{r.memcpy_us, r.memcpy_spread.spread};
         },
         as_us);
     rows.add(
         "Peak memory (MB)",
         [](const RunColumn& r) {
-            return Value{r.peak_bytes > 0 ? static_cast<double>(r.peak_bytes) : kUnknown, 0};
+            return Shown{r.peak_bytes > 0 ? static_cast<double>(r.peak_bytes) : kNoFigure, 0};
         },
         as_mb);
     for (std::size_t c = 0; c < kMemoryCategoryNames.size(); ++c) {
         rows.add(
             fmt::format("At the peak: {} (MB)", kMemoryCategoryNames[c]),
             [c](const RunColumn& r) {
-                return Value{static_cast<double>(r.at_peak[c]), 0};
+                return Shown{static_cast<double>(r.at_peak[c]), 0};
             },
             as_mb);
     }

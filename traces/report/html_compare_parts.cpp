@@ -1,7 +1,7 @@
 // What differs most between several runs, part by part, in the HTML report.
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/report/html_parts.h"
 #include "traces/report/units.h"
@@ -9,7 +9,7 @@
 namespace shardscope::traces {
 namespace {
 
-constexpr std::size_t kShown = 15;  // of each kind of part
+constexpr std::size_t kPartsOnPage = 15;  // of each kind of part
 
 std::string_view title_of(CompareBy by, bool on_host) {
     switch (by) {
@@ -37,7 +37,7 @@ std::string part_table(const PartsComparison& comparison, const std::vector<std:
         if (r > 0) header.emplace_back("against the first");
     }
     HtmlTable table(header);
-    for (std::size_t p = 0; p < std::min(kShown, comparison.parts.size()); ++p) {
+    for (std::size_t p = 0; p < std::min(kPartsOnPage, comparison.parts.size()); ++p) {
         const ComparedPart& part = comparison.parts[p];
         const PartFigures& first = part.runs.front();
         std::vector<std::string> cells = {redact.text(part.name)};
@@ -54,8 +54,8 @@ std::string part_table(const PartsComparison& comparison, const std::vector<std:
     }
     std::string html =
         fmt::format("<h3>{}</h3>\n", title_of(comparison.by, comparison.on_host)) + table.html();
-    if (comparison.parts.size() > kShown)
-        html += fmt::format("<p class=\"dim small\">The {} that differ most, of {}.</p>\n", kShown,
+    if (comparison.parts.size() > kPartsOnPage)
+        html += fmt::format("<p class=\"dim small\">The {} that differ most, of {}.</p>\n", kPartsOnPage,
                             grouped(static_cast<std::int64_t>(comparison.parts.size())));
     return html;
 }

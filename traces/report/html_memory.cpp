@@ -4,7 +4,7 @@
 #include <cmath>
 #include <iterator>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/report/html_parts.h"
 #include "traces/report/memory_parts.h"
@@ -24,15 +24,15 @@ std::string category_name(std::size_t category) {
     return words;
 }
 
-struct Column {  // of pixels
+struct MemoryColumn {  // of pixels
     MemoryPoint highest;
     std::int64_t lowest = 0;
 };
 
 // Every state belongs to all columns that it lasts in.
-std::vector<Column> columns_of(const std::vector<MemoryPoint>& curve, std::int64_t from, std::int64_t to,
-                               int width) {
-    std::vector<Column> columns(static_cast<std::size_t>(width));
+std::vector<MemoryColumn> columns_of(const std::vector<MemoryPoint>& curve, std::int64_t from,
+                                     std::int64_t to, int width) {
+    std::vector<MemoryColumn> columns(static_cast<std::size_t>(width));
     const double ns_per_column = static_cast<double>(to - from) / width;
     const auto column_at = [&](std::int64_t time) {
         return std::clamp(static_cast<int>(static_cast<double>(time - from) / ns_per_column), 0, width - 1);
@@ -48,7 +48,7 @@ std::vector<Column> columns_of(const std::vector<MemoryPoint>& curve, std::int64
         const int column = column_at(point.time);
         enter(column);
         now = point;
-        Column& here = columns[static_cast<std::size_t>(column)];
+        MemoryColumn& here = columns[static_cast<std::size_t>(column)];
         if (now.total > here.highest.total) here.highest = now;
         here.lowest = std::min(here.lowest, now.total);
     }
@@ -192,9 +192,9 @@ std::string memory_curve_svg(const std::vector<MemoryPoint>& curve, const RankMe
     const int plot_width = width - kLeft - kRight, plot_height = height - kTop - kBottom;
     const std::int64_t from = curve.front().time;
     const std::int64_t to = std::max(curve.back().time, from + 1);
-    const std::vector<Column> columns = columns_of(curve, from, to, plot_width);
+    const std::vector<MemoryColumn> columns = columns_of(curve, from, to, plot_width);
     std::int64_t most = 1;
-    for (const Column& column : columns) most = std::max(most, column.highest.total);
+    for (const MemoryColumn& column : columns) most = std::max(most, column.highest.total);
     const auto y_of = [&](double bytes) {
         return kTop + plot_height * (1 - bytes / (1.04 * static_cast<double>(most)));
     };
@@ -232,7 +232,7 @@ std::string memory_curve_svg(const std::vector<MemoryPoint>& curve, const RankMe
     }
     std::vector<double> lowest;
     lowest.reserve(columns.size());
-    for (const Column& column : columns) lowest.push_back(y_of(static_cast<double>(column.lowest)));
+    for (const MemoryColumn& column : columns) lowest.push_back(y_of(static_cast<double>(column.lowest)));
     fmt::format_to(to_svg, "<path class=\"low\" d=\"M{} {:.1f}{}\"/>\n", kLeft, lowest.front(),
                    steps_right(lowest, kLeft));
     if (rank.peak_time_ns >= from && rank.peak_time_ns <= to) {

@@ -1,7 +1,7 @@
 // The module tree of the HTML report: branches that open and close.
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/report/html_parts.h"
 #include "traces/report/units.h"

@@ -5,7 +5,7 @@
 #include <cctype>
 #include <iterator>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/report/text_table.h"
 

@@ -1,5 +1,5 @@
 // Idleness, launch delays and queues as table, JSON and CSV.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/report/formats.h"

@@ -4,6 +4,7 @@
 #include "traces/report/formats.h"
 #include "traces/report/hosts.h"
 #include "traces/report/json_parts.h"
+#include "traces/schema/json_text.h"
 
 namespace shardscope::traces {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string text_of(const Json& json) {
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    return dump_json(json) + "\n";
 }
 
 template <typename Ranks, typename ToJson>

@@ -2,10 +2,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "traces/schema/json_text.h"
+
 namespace shardscope::traces {
 
 std::string json_line(const nlohmann::ordered_json& json) {
-    return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    return dump_json(json) + "\n";
 }
 
 nlohmann::ordered_json known_or_null(std::int64_t value) {

@@ -1,7 +1,7 @@
 // Kernels by name as table, JSON and CSV.
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/report/formats.h"
@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kNameWidth = 80;
+constexpr std::size_t kKernelWidth = 80;
 
 Json optional_json(const std::optional<double>& value) {
     return value ? Json(*value) : Json(nullptr);
@@ -39,7 +39,7 @@ std::string rank_table(const RankKernels& rank, std::size_t width) {
     TextTable table(align);
     table.header(std::move(header));
     for (const KernelStats& k : rank.kernels) {
-        std::vector<std::string> cells = {kernel_label(k.name, kNameWidth),
+        std::vector<std::string> cells = {kernel_label(k.name, kKernelWidth),
                                           grouped(k.count),
                                           us(to_us(k.total)),
                                           grouped(k.share, 2),

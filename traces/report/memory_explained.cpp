@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/report/formats.h"
 #include "traces/report/memory_parts.h"
@@ -85,7 +85,7 @@ class PartsTable {
     std::int64_t sum_ = 0, predicted_sum_ = 0;
 };
 
-constexpr std::size_t kShownParts = 16, kNameWidth = 64;
+constexpr std::size_t kShownParts = 16, kPartWidth = 64;
 
 // The largest, and the rest in one row, so that the total is that of all.
 std::string parts_table(std::string_view title, const std::vector<MemoryHolder>& all, std::int64_t peak,
@@ -94,7 +94,7 @@ std::string parts_table(std::string_view title, const std::vector<MemoryHolder>&
     PartsTable table(title, peak, all.front().predicted.has_value());
     const std::size_t shown = all.size() <= kShownParts + 1 ? all.size() : kShownParts;
     for (std::size_t i = 0; i < shown; ++i)
-        table.add(shortened(all[i].name, kNameWidth), all[i].bytes, all[i].predicted.value_or(0));
+        table.add(shortened(all[i].name, kPartWidth), all[i].bytes, all[i].predicted.value_or(0));
     std::int64_t rest = 0, predicted_rest = 0;
     for (std::size_t i = shown; i < all.size(); ++i) {
         rest += all[i].bytes;

@@ -1,7 +1,7 @@
 // Peak memory as a table for people: what `memory` prints. MB = 2^20 bytes.
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/report/formats.h"
 #include "traces/report/memory_parts.h"
@@ -46,7 +46,7 @@ std::string category_table(const RankMemory& rank, std::size_t width) {
     return table.text(width);
 }
 
-constexpr std::size_t kShownHolders = 12, kNameWidth = 64;
+constexpr std::size_t kShownHolders = 12, kHolderWidth = 64;
 
 // What held something, largest first. A single line that names nobody says nothing.
 std::string holder_table(std::string_view title, const std::vector<MemoryHolder>& all, std::int64_t peak,
@@ -62,7 +62,7 @@ std::string holder_table(std::string_view title, const std::vector<MemoryHolder>
     const auto add = [&](const std::string& name, std::int64_t bytes) {
         table.row({name, mb(bytes), grouped(bytes), percent(bytes, peak)});
     };
-    for (std::size_t i = 0; i < shown; ++i) add(shortened(holders[i]->name, kNameWidth), holders[i]->bytes);
+    for (std::size_t i = 0; i < shown; ++i) add(shortened(holders[i]->name, kHolderWidth), holders[i]->bytes);
     std::int64_t rest = 0;
     for (std::size_t i = shown; i < holders.size(); ++i) rest += holders[i]->bytes;
     if (shown < holders.size()) add(fmt::format("… {} more", holders.size() - shown), rest);

@@ -1,5 +1,5 @@
 // Operators as table, JSON and CSV.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/report/formats.h"
@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kNameWidth = 80;
+constexpr std::size_t kOperatorWidth = 80;
 
 std::string rank_table(const RankOperators& rank, bool by_shape, std::size_t width) {
     std::vector<std::string> header = {"Operator"};
@@ -26,8 +26,8 @@ std::string rank_table(const RankOperators& rank, bool by_shape, std::size_t wid
     TextTable table(align, keys);
     table.header(std::move(header));
     for (const OperatorStats& o : rank.operators) {
-        std::vector<std::string> cells = {shortened(o.name, kNameWidth)};
-        if (by_shape) cells.push_back(o.shapes.empty() ? "-" : shortened(o.shapes, kNameWidth));
+        std::vector<std::string> cells = {shortened(o.name, kOperatorWidth)};
+        if (by_shape) cells.push_back(o.shapes.empty() ? "-" : shortened(o.shapes, kOperatorWidth));
         cells.insert(cells.end(), {grouped(o.calls), us(to_us(o.host_total)), us(to_us(o.host_self)),
                                    us(to_us(o.device_total)), us(to_us(o.device_self)),
                                    percent(o.device_self, rank.device_self)});

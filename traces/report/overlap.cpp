@@ -1,5 +1,5 @@
 // Overlap as table, JSON and CSV.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/report/formats.h"

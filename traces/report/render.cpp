@@ -1,5 +1,5 @@
 // One result, three formats; see report.h.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/report/formats.h"
 #include "traces/report/text_table.h"

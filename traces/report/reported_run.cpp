@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/analysis/memory_curves.h"
 #include "traces/analysis/row_counts.h"

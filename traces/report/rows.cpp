@@ -1,7 +1,7 @@
 // Free-form rows (a query's result) as a table; see report.h.
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/report/formats.h"
 #include "traces/report/text_table.h"

@@ -3,11 +3,12 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/report/formats.h"
 #include "traces/report/units.h"
+#include "traces/schema/json_text.h"
 #include "traces/store/grouped.h"
 
 namespace shardscope::traces {
@@ -169,7 +170,7 @@ std::string json_text(const ScalingReport& report) {
                         {"categories_us", std::move(categories)},
                         {"operations", std::move(operations)}});
     }
-    return Json{{"runs", std::move(runs)}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    return dump_json(Json{{"runs", std::move(runs)}}) + "\n";
 }
 
 std::string csv_text(const ScalingReport& report) {

@@ -3,20 +3,17 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/report/formats.h"
 #include "traces/report/units.h"
+#include "traces/schema/json_text.h"
 
 namespace shardscope::traces {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-double micro(std::int64_t ns) {
-    return static_cast<double>(ns) * 1e-3;
-}
 
 std::string arrivals_table(const std::vector<Arrivals>& ranks, std::size_t width) {
     TextTable table(std::vector<Align>(8, Align::right));
@@ -99,8 +96,8 @@ std::string json_text(const StragglersReport& report) {
                  {"trace_ranks", report.trace_ranks},
                  {"collectives", report.collectives},
                  {"unmatched", report.unmatched}};
-    if (!report.flight.groups.empty()) json["flight"] = Json::parse(json_text(report.flight));
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    if (!report.flight.groups.empty()) json["flight"] = parse_ordered_json(json_text(report.flight));
+    return dump_json(json) + "\n";
 }
 
 std::string csv_text(const StragglersReport& report) {

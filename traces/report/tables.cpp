@@ -3,7 +3,7 @@
 #include <array>
 #include <functional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/report/formats.h"
 #include "traces/report/hosts.h"

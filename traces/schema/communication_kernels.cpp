@@ -1,6 +1,6 @@
 #include "traces/schema/communication_kernels.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace shardscope::traces {
 

@@ -2,7 +2,7 @@
 #include <array>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/schema/communication_kernels.h"
 #include "traces/schema/enums.h"

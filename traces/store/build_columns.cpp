@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "traces/schema/sort_rows.h"
+
 namespace shardscope::traces {
 
 namespace {
@@ -13,13 +15,13 @@ namespace {
 // Modules and units in the order of their ids, each once (every part of a run describes them all).
 template <typename Row>
 void sort_unique(std::vector<Row>& rows) {
-    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.id < b.id; });
+    sort_rows(rows, [](const Row& a, const Row& b) { return a.id < b.id; });
     rows.erase(std::unique(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.id == b.id; }),
                rows.end());
 }
 
 void build_flight(std::vector<FlightRow>& rows, Trace& trace) {
-    std::stable_sort(rows.begin(), rows.end(), [](const FlightRow& a, const FlightRow& b) {
+    sort_rows(rows, [](const FlightRow& a, const FlightRow& b) {
         return std::tie(a.rank, a.id) < std::tie(b.rank, b.id);
     });
     trace.flight = std::move(rows);
@@ -60,12 +62,11 @@ void build_columns(PendingRows&& rows, Trace& trace) {
     build_flight(rows.flight, trace);
     sort_unique(trace.modules);
     sort_unique(trace.units);
-    std::stable_sort(trace.clocks.begin(), trace.clocks.end(), [](const ClockRow& a, const ClockRow& b) {
+    sort_rows(trace.clocks, [](const ClockRow& a, const ClockRow& b) {
         return std::tie(a.rank, a.at_ns) < std::tie(b.rank, b.at_ns);
     });
-    std::stable_sort(trace.plan.begin(), trace.plan.end(),
-                     [](const PlanRow& a, const PlanRow& b) { return a.number < b.number; });
-    std::stable_sort(trace.stops.begin(), trace.stops.end(), [](const StopRow& a, const StopRow& b) {
+    sort_rows(trace.plan, [](const PlanRow& a, const PlanRow& b) { return a.number < b.number; });
+    sort_rows(trace.stops, [](const StopRow& a, const StopRow& b) {
         return std::tie(a.at_ns, a.rank) < std::tie(b.at_ns, b.rank);
     });
 }

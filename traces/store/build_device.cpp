@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "traces/schema/sort_rows.h"
 #include "traces/store/build_columns.h"
 #include "traces/store/row_order.h"
 
@@ -160,7 +161,7 @@ void build_synchronizations(std::vector<SynchronizationRow>& rows, const RankInd
                             const CorrelationIndex& calls, Trace& trace) {
     std::erase_if(rows,
                   [&](const SynchronizationRow& r) { return !ranks.knows_device(r.device, r.global_pid); });
-    std::stable_sort(rows.begin(), rows.end(), [](const SynchronizationRow& a, const SynchronizationRow& b) {
+    sort_rows(rows, [](const SynchronizationRow& a, const SynchronizationRow& b) {
         return std::tie(a.start, a.end) < std::tie(b.start, b.end);
     });
     std::map<std::pair<int, int>, std::int32_t> streams;

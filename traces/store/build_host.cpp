@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "traces/schema/sort_rows.h"
 #include "traces/store/build_columns.h"
 #include "traces/store/names.h"
 #include "traces/store/nesting.h"
@@ -180,7 +181,7 @@ void build_steps(const PendingRows& rows, const RankIndex& ranks, Trace& trace) 
         for (const RangeStep& s : found) trace.steps.push_back(s.step);
         share_steps(trace);
     }
-    std::stable_sort(trace.steps.begin(), trace.steps.end(), [](const Step& a, const Step& b) {
+    sort_rows(trace.steps, [](const Step& a, const Step& b) {
         return std::tie(a.rank, a.start) < std::tie(b.rank, b.start);
     });
     std::unordered_map<std::int64_t, double> losses;

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "traces/schema/sort_rows.h"
 #include "traces/store/build_columns.h"
 #include "traces/store/memory_facts.h"
 #include "traces/store/memory_origin.h"
@@ -257,8 +258,7 @@ void build_memory(PendingRows& rows, const RankIndex& ranks, const ThreadIndex& 
 }
 
 void build_segments(std::vector<SegmentRow>& rows, const RankIndex& ranks, Trace& trace) {
-    std::stable_sort(rows.begin(), rows.end(),
-                     [](const SegmentRow& a, const SegmentRow& b) { return a.time < b.time; });
+    sort_rows(rows, [](const SegmentRow& a, const SegmentRow& b) { return a.time < b.time; });
     Segments& s = trace.segments;
     for (const SegmentRow& r : rows) {
         s.time.push_back(r.time);
@@ -270,8 +270,7 @@ void build_segments(std::vector<SegmentRow>& rows, const RankIndex& ranks, Trace
 }
 
 void build_counters(std::vector<CounterRow>& rows, const RankIndex& ranks, Trace& trace) {
-    std::stable_sort(rows.begin(), rows.end(),
-                     [](const CounterRow& a, const CounterRow& b) { return a.time < b.time; });
+    sort_rows(rows, [](const CounterRow& a, const CounterRow& b) { return a.time < b.time; });
     for (const CounterRow& r : rows) {
         trace.counters.time.push_back(r.time);
         trace.counters.value.push_back(r.value);

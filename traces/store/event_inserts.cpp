@@ -7,7 +7,7 @@ namespace shardscope::traces {
 
 namespace {
 
-constexpr std::int64_t kNotApplicable = 4294967295;  // Nsight's "no stream", "no event"
+constexpr std::int64_t kNoneOfNsight = 4294967295;  // Nsight's "no stream", "no event"
 
 // A name is NULL where there is none.
 template <auto Member>
@@ -18,7 +18,7 @@ constexpr auto name_id = [](const auto& row) {
 template <auto Member>
 constexpr auto or_not_applicable = [](const auto& row) -> std::int64_t {
     const std::int64_t value = std::invoke(Member, row);
-    return value < 0 ? kNotApplicable : value;
+    return value < 0 ? kNoneOfNsight : value;
 };
 // An address is NULL where it is 0.
 template <auto Member>

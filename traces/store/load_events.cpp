@@ -5,7 +5,7 @@
 #include <tuple>
 #include <unordered_set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/schema/enums.h"
 #include "traces/store/load_source.h"

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/schema/enums.h"
 #include "traces/store/device_streams.h"

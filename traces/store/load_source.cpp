@@ -1,6 +1,6 @@
 #include "traces/store/load_source.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/store/open.h"
 

@@ -1,6 +1,6 @@
 #include "traces/store/memory_usage.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/schema/enums.h"
 #include "traces/store/sqlite.h"

@@ -9,10 +9,10 @@
 #include <tuple>
 #include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include "traces/schema/enums.h"
+#include "traces/schema/joined.h"
 
 namespace shardscope::traces {
 namespace {
@@ -104,7 +104,7 @@ void NcclCalls::read_ranges(Database& database) {
         numbers.insert(named.integer(1));
     }
     if (numbers.empty()) return;
-    const std::string numbers_list = fmt::format("{}", fmt::join(numbers, ", "));
+    const std::string numbers_list = joined(numbers, ", ");
     const Layouts layouts(database, numbers_list);
     const char* payload = database.has_column("NVTX_EVENTS", "binaryData") ? "n.binaryData" : "NULL";
     Statement ranges(

@@ -11,8 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
+#include "traces/schema/sort_rows.h"
 #include "traces/store/names.h"
 #include "traces/store/nccl_calls.h"
 #include "traces/store/nccl_kernels.h"
@@ -126,7 +127,7 @@ class Join {
         }
         const std::vector<std::int64_t> numbers = read_numbers(database_, nccl_.calls());
         for (auto& [site, launched] : by_site) {
-            std::stable_sort(launched.begin(), launched.end(), [&](std::size_t a, std::size_t b) {
+            sort_rows(launched, [&](std::size_t a, std::size_t b) {
                 return kernels_[a].launched < kernels_[b].launched;
             });
             const auto& issued = nccl_.sites()[static_cast<std::size_t>(site)].calls;
@@ -206,7 +207,7 @@ class Join {
 
     // Numbers that are equal on all ranks, or none.
     void number_rows() {
-        std::stable_sort(rows_.begin(), rows_.end(), [](const Row& a, const Row& b) {
+        sort_rows(rows_, [](const Row& a, const Row& b) {
             return std::tie(a.communicator, a.rank, a.issued) < std::tie(b.communicator, b.rank, b.issued);
         });
         for (std::size_t begin = 0; begin < rows_.size();) {

@@ -4,10 +4,10 @@
 #include <set>
 #include <unordered_map>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include "traces/schema/enums.h"
+#include "traces/schema/joined.h"
 #include "traces/store/device_streams.h"
 #include "traces/store/names.h"
 
@@ -29,7 +29,7 @@ std::vector<NcclKernel> read_kernels(Database& database) {
     Statement rows(database,
                    fmt::format("SELECT start, \"end\", deviceId, globalPid, correlationId, shortName FROM "
                                "CUPTI_ACTIVITY_KIND_KERNEL WHERE shortName IN ({}) ORDER BY start",
-                               fmt::join(ids, ", ")));
+                               joined(ids, ", ")));
     while (rows.step()) {
         kernels.push_back({.start = rows.integer(0),
                            .end = rows.integer(1),

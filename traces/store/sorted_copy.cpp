@@ -7,7 +7,7 @@
 #include <array>
 #include <limits>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/schema/enums.h"
 #include "traces/store/row_insert.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <cxxabi.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sqlite3.h>
 
 #include "traces/store/sqlite.h"

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/store/in_use.h"
 

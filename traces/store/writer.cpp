@@ -1,7 +1,7 @@
 // From the creation of a trace to its end. One transaction from commit to commit.
 #include "traces/store/writer.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sqlite3.h>
 
 #include "traces/store/create.h"

@@ -1,5 +1,5 @@
 // Who and what took part: rows into the small tables, each thing once.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/store/plan_rows.h"
 #include "traces/store/writer_impl.h"

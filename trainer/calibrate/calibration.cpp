@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
+#include "traces/schema/sort_rows.h"
 #include "trainer/calibrate/fit.h"
 #include "trainer/calibrate/fit_curve.h"
 #include "trainer/sim/collective_cost.h"
@@ -120,8 +121,7 @@ void add_residuals(const Runs& runs, Calibration& into) {
                                   all > 0 ? own.seconds / all : 0, median(own.errors),
                                   percentile(own.errors, 0.9)});
     }
-    std::stable_sort(into.residuals.begin(), into.residuals.end(),
-                     [](const Residual& a, const Residual& b) { return a.share > b.share; });
+    traces::sort_rows(into.residuals, [](const Residual& a, const Residual& b) { return a.share > b.share; });
 }
 
 // A few steps are enough: they repeat.

@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/calibrate/fit.h"
 #include "trainer/calibrate/fit_curve.h"

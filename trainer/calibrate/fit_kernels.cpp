@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/calibrate/fit.h"
 #include "trainer/calibrate/fit_curve.h"
@@ -23,7 +23,7 @@ constexpr std::size_t kFewest = 5;    // times of a size, lone and busy, to be c
 constexpr double kNearlyWhole = 0.2;  // so far from a whole number of busy cores
 
 // All times of one kernel at one size.
-struct Group {
+struct KernelGroup {
     Kernel kernel = Kernel::none;
     Arithmetic arithmetic = Arithmetic::fp32;
     double flops = 0, bytes = 0;
@@ -32,12 +32,12 @@ struct Group {
 
     double weight() const { return static_cast<double>(seconds.size()) * time; }
 };
-using Groups = std::vector<Group>;
+using Groups = std::vector<KernelGroup>;
 
 template <class Seconds>
 Groups group(const Runs& runs, const Seconds& seconds_of) {
     using Key = std::tuple<Kernel, Arithmetic, std::int64_t, std::int64_t>;
-    std::map<Key, Group> groups;
+    std::map<Key, KernelGroup> groups;
     for (const MeasuredRun& run : runs) {
         for (const MeasuredOp& work : run.work) {
             const Op& op = *work.op;
@@ -45,7 +45,7 @@ Groups group(const Runs& runs, const Seconds& seconds_of) {
             const double seconds = seconds_of(run, work);
             if (!(seconds > 0)) continue;
             const Arithmetic arithmetic = sim::arithmetic_of(op, run.job.precision.tf32);
-            Group& own = groups[{op.kernel, arithmetic, op.flops, op.bytes}];
+            KernelGroup& own = groups[{op.kernel, arithmetic, op.flops, op.bytes}];
             own.kernel = op.kernel;
             own.arithmetic = arithmetic;
             own.flops = static_cast<double>(op.flops);
@@ -75,12 +75,12 @@ struct Shown {
     double best_bytes_per_second = 0;
 };
 
-Shown rates_of(const std::vector<const Group*>& groups, const ClassRates& base, Shape shape) {
+Shown rates_of(const std::vector<const KernelGroup*>& groups, const ClassRates& base, Shape shape) {
     Shown shown;
     shown.rates.flops = {};
     // The type that took most time gives the curve; the others are so many times as fast.
     std::array<double, sim::kArithmetics> weights{};
-    for (const Group* own : groups) {
+    for (const KernelGroup* own : groups) {
         weights[static_cast<std::size_t>(own->arithmetic)] += own->weight();
         shown.kernels += std::ssize(own->seconds);
         shown.arithmetics.insert(own->arithmetic);
@@ -89,7 +89,7 @@ Shown rates_of(const std::vector<const Group*>& groups, const ClassRates& base, 
     const auto main =
         static_cast<Arithmetic>(std::max_element(weights.begin(), weights.end()) - weights.begin());
     std::vector<RateSample> computing, moving;
-    for (const Group* own : groups) {
+    for (const KernelGroup* own : groups) {
         const bool by_flops = own->flops > 0 && (computes(sim::class_of(own->kernel)) || own->bytes <= 0);
         double& best = shown.rates.flops[static_cast<std::size_t>(own->arithmetic)];
         if (own->flops > 0) best = std::max(best, own->flops / own->time);
@@ -106,7 +106,7 @@ Shown rates_of(const std::vector<const Group*>& groups, const ClassRates& base, 
         for (const Arithmetic other : shown.arithmetics) {
             if (other == main) continue;
             std::vector<Weighted> rates;
-            for (const Group* own : groups) {
+            for (const KernelGroup* own : groups) {
                 if (own->arithmetic == other && own->flops > 0)
                     rates.push_back(
                         {own->flops / own->time / efficiency.share.at(own->flops), own->weight()});
@@ -191,11 +191,11 @@ void fit_busy_share(const Runs& runs, Calibration& into) {
                 return near ? static_cast<double>(work.end - work.start) * 1e-9 : 0.0;
             };
         };
-        std::map<std::tuple<Kernel, Arithmetic, double, double>, Group> lone;
-        for (Group& own : group(runs, at(1)))
+        std::map<std::tuple<Kernel, Arithmetic, double, double>, KernelGroup> lone;
+        for (KernelGroup& own : group(runs, at(1)))
             lone[{own.kernel, own.arithmetic, own.flops, own.bytes}] = std::move(own);
         std::vector<Weighted> ratios;
-        for (const Group& own : group(runs, at(busy))) {
+        for (const KernelGroup& own : group(runs, at(busy))) {
             const auto other = lone.find({own.kernel, own.arithmetic, own.flops, own.bytes});
             if (other == lone.end() || other->second.seconds.size() < kFewest || own.seconds.size() < kFewest)
                 continue;
@@ -241,9 +241,9 @@ void fit_kernels(const Runs& runs, Calibration& into) {
 
     const Groups groups =
         group(runs, [&](const MeasuredRun&, const MeasuredOp& work) { return alone(work, into); });
-    std::map<OpClass, std::vector<const Group*>> by_class;
-    std::map<Kernel, std::vector<const Group*>> by_kernel;
-    for (const Group& own : groups) {
+    std::map<OpClass, std::vector<const KernelGroup*>> by_class;
+    std::map<Kernel, std::vector<const KernelGroup*>> by_kernel;
+    for (const KernelGroup& own : groups) {
         by_class[sim::class_of(own.kernel)].push_back(&own);
         by_kernel[own.kernel].push_back(&own);
     }

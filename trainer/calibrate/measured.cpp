@@ -5,7 +5,7 @@
 #include <set>
 #include <sstream>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/analysis/summary.h"
 #include "trainer/calibrate/fit_curve.h"

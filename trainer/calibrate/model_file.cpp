@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/calibrate/calibration.h"
 #include "trainer/job/value.h"
@@ -24,7 +24,7 @@ class ModelText {
         out_ += fmt::format("\n[{}]\n", name);
         if (const auto note = notes_.find(name); note != notes_.end()) comment(note->second);
     }
-    void text(std::string_view key, const std::string& value) { line(key, quoted(value)); }
+    void text(std::string_view key, const std::string& value) { line(key, toml_text(value)); }
     void count(std::string_view key, int value) { line(key, std::to_string(value)); }
     void figure(std::string_view key, double value) { line(key, fmt::format("{:.5g}", value)); }
     void flag(std::string_view key) { line(key, "true"); }

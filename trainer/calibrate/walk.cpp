@@ -5,8 +5,9 @@
 #include <string>
 #include <unordered_map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
+#include "traces/schema/sort_rows.h"
 #include "trainer/executor/trace_names.h"
 
 namespace shardscope::trainer::calibrate {
@@ -75,10 +76,6 @@ std::string_view range_of(const Plan& plan, const Op& op) {
     }
 }
 
-double seconds(std::int64_t ns) {
-    return static_cast<double>(ns) * 1e-9;
-}
-
 }  // namespace
 
 Walk::Walk(const traces::Trace& trace, MeasuredRun& run) : trace_(trace), run_(run) {}
@@ -125,7 +122,7 @@ void Walk::find_calls() {
         if (rank >= 0) calls_[static_cast<std::size_t>(rank)].push_back(static_cast<std::int32_t>(i));
     }
     for (auto& own : calls_) {
-        std::stable_sort(own.begin(), own.end(), [&](std::int32_t a, std::int32_t b) {
+        traces::sort_rows(own, [&](std::int32_t a, std::int32_t b) {
             return trace_.runtime.start[static_cast<std::size_t>(a)] <
                    trace_.runtime.start[static_cast<std::size_t>(b)];
         });

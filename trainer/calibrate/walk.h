@@ -12,6 +12,10 @@
 
 namespace shardscope::trainer::calibrate {
 
+inline double seconds(std::int64_t ns) {
+    return static_cast<double>(ns) * 1e-9;
+}
+
 // A step of a rank: for each operation of the Plan, its call and its work.
 struct JoinedStep {
     std::int64_t number = 0;

@@ -12,10 +12,6 @@ namespace {
 
 constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::min();
 
-double seconds(std::int64_t ns) {
-    return static_cast<double>(ns) * 1e-9;
-}
-
 }  // namespace
 
 // As RankRunner keeps streams and events, but with the times at which they were over.

@@ -6,9 +6,11 @@
 #include <set>
 #include <tuple>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "traces/schema/json_text.h"
+#include "traces/schema/sort_rows.h"
 #include "trainer/checkpoint/crc32c.h"
 #include "trainer/checkpoint/error.h"
 
@@ -22,7 +24,7 @@ constexpr const char* kFormatName = "shardscope-checkpoint";
 constexpr std::int64_t kMost = std::int64_t{1} << 60;  // of any count: no sum or product with 4 overflows
 
 std::string dump(const Json& json) {
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return traces::dump_json(json);
 }
 
 std::string check_of(std::string_view before) {
@@ -83,7 +85,7 @@ class Reader {
     Reader(std::string_view text, const std::string& name) : text_(text), name_(name) {}
 
     Manifest read() {
-        const Json json = Json::parse(text_.begin(), text_.end(), nullptr, false);
+        const Json json = traces::parse_ordered_json(text_);
         if (json.is_discarded()) fail("is damaged or cut off: it is no JSON");
         if (!json.is_object() || !json.contains("format") || json["format"] != kFormatName) {
             throw CheckpointError(
@@ -193,7 +195,7 @@ class Reader {
     // Sorts the pieces by state and place.
     void refuse_overlaps(ManifestParameter& parameter) const {
         std::vector<ManifestPiece>& pieces = parameter.pieces;
-        std::stable_sort(pieces.begin(), pieces.end(), [](const ManifestPiece& a, const ManifestPiece& b) {
+        traces::sort_rows(pieces, [](const ManifestPiece& a, const ManifestPiece& b) {
             return std::tie(a.state, a.first) < std::tie(b.state, b.first);
         });
         for (std::size_t i = 1; i < pieces.size(); ++i) {

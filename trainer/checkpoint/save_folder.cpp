@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/checkpoint/error.h"
 #include "trainer/world/own_launcher.h"

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/checkpoint/crc32c.h"
 #include "trainer/checkpoint/files.h"

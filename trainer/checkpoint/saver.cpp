@@ -4,7 +4,7 @@
 #include <span>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/checkpoint/crc32c.h"
 #include "trainer/checkpoint/save_folder.h"

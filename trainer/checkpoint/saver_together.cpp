@@ -6,7 +6,7 @@
 #include <system_error>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/checkpoint/files.h"
 #include "trainer/checkpoint/save_folder.h"

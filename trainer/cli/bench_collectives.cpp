@@ -3,12 +3,13 @@
 #include <cstdio>
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "traces/analysis/collectives.h"
 #include "traces/report/text_table.h"
+#include "traces/schema/json_text.h"
 #include "traces/store/error.h"
 #include "trainer/cli/environment.h"
 #include "trainer/cli/exit_status.h"
@@ -100,7 +101,7 @@ std::string json(const CollectiveBench& bench, const std::string& group, int ran
         if (rate.bound_us > 0) row["bound_us"] = rate.bound_us;
         all["collectives"].push_back(std::move(row));
     }
-    return all.dump() + "\n";
+    return traces::dump_json(all) + "\n";
 }
 
 std::string group_text(const Job& job, Joined* joined) {

@@ -1,9 +1,10 @@
 #include "trainer/cli/calibrate_report.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/report/text_table.h"
+#include "traces/schema/json_text.h"
 
 namespace shardscope::trainer {
 
@@ -81,7 +82,7 @@ std::string calibration_json(const Calibration& fitted, const std::string& file)
                                  {"simulated_us", own.simulated_s * 1e6},
                                  {"error", own.error()}});
     }
-    return json.dump() + "\n";
+    return traces::dump_json(json) + "\n";
 }
 
 }  // namespace shardscope::trainer

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/store/loader.h"
 #include "traces/store/writer.h"
@@ -41,7 +41,7 @@ sim::Cluster base_model(const CalibrateOptions& options, const calibrate::Measur
     }
 }
 
-void write(const std::string& path, const std::string& text) {
+void write_file(const std::string& path, const std::string& text) {
     std::ofstream stream(path, std::ios::binary | std::ios::trunc);
     stream << text;
     stream.close();
@@ -61,7 +61,7 @@ int calibrate_traces(const std::vector<std::string>& traces, const CalibrateOpti
         const sim::Cluster base = base_model(options, runs.front());
         const std::string name = std::filesystem::path(options.output).stem().string();
         const calibrate::Calibration fitted = calibrate::calibrate(runs, base, name);
-        write(options.output, calibrate::model_file(fitted));
+        write_file(options.output, calibrate::model_file(fitted));
         fmt::print("{}", options.json ? calibration_json(fitted, options.output)
                                       : calibration_table(fitted, options.output));
     } catch (const calibrate::CalibrationError& error) {

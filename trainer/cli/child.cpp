@@ -25,14 +25,14 @@ constexpr int kNotStarted = 127;
     throw std::system_error(errno, std::generic_category(), what);
 }
 
-class File {
+class ChildFile {
   public:
-    File() = default;
-    explicit File(int descriptor) : descriptor_(descriptor) {}
-    ~File() { close(); }
-    File(const File&) = delete;
-    File& operator=(const File&) = delete;
-    File& operator=(File&& other) noexcept {
+    ChildFile() = default;
+    explicit ChildFile(int descriptor) : descriptor_(descriptor) {}
+    ~ChildFile() { close(); }
+    ChildFile(const ChildFile&) = delete;
+    ChildFile& operator=(const ChildFile&) = delete;
+    ChildFile& operator=(ChildFile&& other) noexcept {
         close();
         descriptor_ = other.descriptor_;
         other.descriptor_ = -1;
@@ -52,10 +52,10 @@ struct Pipe {
     Pipe() {
         std::array<int, 2> ends{};
         if (pipe2(ends.data(), O_CLOEXEC) != 0) fail("a pipe for the run cannot be made");
-        read = File(ends[0]);
-        write = File(ends[1]);
+        read = ChildFile(ends[0]);
+        write = ChildFile(ends[1]);
     }
-    File read, write;
+    ChildFile read, write;
 };
 
 // In the child, between fork and exec: system calls only.

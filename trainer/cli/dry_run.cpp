@@ -1,9 +1,10 @@
 #include "trainer/cli/dry_run.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/report/text_table.h"
+#include "traces/schema/json_text.h"
 #include "trainer/cli/output.h"
 #include "trainer/plan/print.h"
 
@@ -86,7 +87,7 @@ std::string dry_run_json(const Program& program) {
         entry["bytes"] = entry["bytes"].get<std::int64_t>() + op.bytes;
     }
     json["steady_step"] = {{"operations", steady.ops.size()}, {"flops", flops}, {"collectives", collectives}};
-    return json.dump(2) + "\n";
+    return traces::dump_json(json, 2) + "\n";
 }
 
 }  // namespace shardscope::trainer

@@ -1,6 +1,6 @@
 #include "trainer/cli/environment.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/executor/cuda_module.h"
 #include "trainer/executor/devices.h"

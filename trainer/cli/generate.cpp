@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/checkpoint/error.h"
 #include "trainer/checkpoint/loader.h"

@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <shardscope/version.h>
 
 #include "trainer/cli/rank_errors.h"

@@ -7,11 +7,12 @@
 #include <set>
 #include <tuple>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/report/text_table.h"
+#include "traces/schema/joined.h"
+#include "traces/schema/json_text.h"
 #include "trainer/job/keys.h"
 #include "trainer/lift/pytorch_lines.h"
 
@@ -210,7 +211,7 @@ std::string name_of(const Replay& row) {
     if (row.changes.empty()) return "as recorded";
     std::vector<std::string> words;
     for (const Override& change : row.changes) words.push_back(change.key + "=" + change.value);
-    return fmt::format("{}", fmt::join(words, " "));
+    return traces::joined(words, " ");
 }
 
 // A row and the lines that are printed for it.
@@ -361,7 +362,7 @@ std::string lift_json(const LiftResult& result) {
         for (const lift::PytorchLines& api : lift::pytorch_lines(lifted, row.job))
             own["pytorch"][api.api] = api.lines;
     }
-    return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    return traces::dump_json(json) + "\n";
 }
 
 }  // namespace shardscope::trainer

@@ -8,15 +8,17 @@
 #include <string_view>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <time.h>
 
 #include "traces/import/open.h"
+#include "traces/schema/json_text.h"
 #include "traces/store/apart.h"
 #include "traces/store/writer.h"
 #include "trainer/cli/exit_status.h"
 #include "trainer/cli/lift_report.h"
+#include "trainer/cli/plan_files.h"
 #include "trainer/cli/search_bar.h"
 #include "trainer/cli/stop.h"
 #include "trainer/cli/sweep_grid.h"
@@ -32,21 +34,6 @@ using lift::Replay;
 
 constexpr int kMostThreads = 16;
 constexpr double kMicroseconds = 1e6;
-
-[[noreturn]] void refuse(const std::string& what, const std::string& why) {
-    throw JobError(fmt::format("command line: {}: {}", what, why));
-}
-
-traces::WriterOptions writer_options(const std::string& file, bool overwrite) {
-    traces::WriterOptions options;
-    options.path = file;
-    options.overwrite = overwrite;
-    timespec now{};
-    clock_gettime(CLOCK_REALTIME, &now);
-    options.start_utc_ns = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-    options.on_this_machine = false;
-    return options;
-}
 
 class TracePlanning {
   public:
@@ -77,15 +64,17 @@ class TracePlanning {
 
 // Before the work, so that it is not in vain.
 void TracePlanning::check_options() const {
-    if (options_.time_all) refuse("--time-all", "it is for job files; every replay of a trace has its time");
+    if (options_.time_all)
+        refuse_argument("--time-all", "it is for job files; every replay of a trace has its time");
     if (options_.write.empty() && !options_.files.empty())
-        refuse("--as", "--write ROW and --as FILE belong together: the row, and the trace that it becomes");
+        refuse_argument("--as",
+                        "--write ROW and --as FILE belong together: the row, and the trace that it becomes");
     for (const std::string& file : options_.files) {
         if (!file.ends_with(".sqlite")) {
-            refuse("--as",
-                   fmt::format("{} is no .sqlite: a replay can be written as its trace, and there is no "
-                               "job file for a model that a trace shows",
-                               file));
+            refuse_argument(
+                "--as", fmt::format("{} is no .sqlite: a replay can be written as its trace, and there is no "
+                                    "job file for a model that a trace shows",
+                                    file));
         }
         traces::check_apart({file_}, file);
         traces::DatabaseWriter::check_output(file, options_.overwrite);
@@ -102,7 +91,8 @@ int TracePlanning::row_to_write(std::size_t rows) const {
     const char* end = options_.write.data() + options_.write.size();
     const auto [read, error] = std::from_chars(options_.write.data(), end, number);
     if (error != std::errc{} || read != end || number < 1 || static_cast<std::size_t>(number) > rows)
-        refuse("--write", fmt::format("\"{}\" is no row; use 1 to {}, or best", options_.write, rows));
+        refuse_argument("--write",
+                        fmt::format("\"{}\" is no row; use 1 to {}, or best", options_.write, rows));
     return number;
 }
 
@@ -147,7 +137,7 @@ void TracePlanning::write_database(const LiftResult& result) const {
         out.number = row.number;
         nlohmann::ordered_json settings = nlohmann::ordered_json::object();
         for (const Override& change : row.changes) settings[change.key] = change.value;
-        out.settings = settings.dump();
+        out.settings = traces::dump_json(settings);
         out.outcome = row.can_be() ? "fits" : "impossible";
         out.reason = row.impossible;
         if (row.can_be()) {

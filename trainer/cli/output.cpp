@@ -5,12 +5,13 @@
 #include <cstdio>
 #include <vector>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "traces/report/text_table.h"
+#include "traces/schema/joined.h"
+#include "traces/schema/json_text.h"
 #include "trainer/job/keys.h"
 #include "trainer/model/models.h"
 
@@ -171,7 +172,7 @@ std::string describe_run(const Program& program) {
     words.insert(words.end(), more.begin(), more.end());
     const auto units = static_cast<std::int64_t>(program.units().size());
     return fmt::format(
-        "{}; {}: {}{}", fmt::join(words, ", "), model_words(job),
+        "{}; {}: {}{}", traces::joined(words, ", "), model_words(job),
         count(parameter_count(program), "parameter"),
         units == 0 ? "" : " in " + count(units, job.parallel.mode == ParallelMode::ddp ? "bucket" : "unit"));
 }
@@ -209,15 +210,15 @@ std::string train_json(const RunResult& run, const TrainResult& result) {
     for (std::size_t r = 0; r < run.peaks.size(); ++r) {
         ranks += fmt::format(
             "{}{{\"rank\":{},\"peak_bytes\":{},\"at_peak\":{},\"active_bytes\":{},\"reserved_bytes\":{}}}",
-            r ? "," : "", r, run.peaks[r].bytes, categories_json(run.peaks[r].at_peak).dump(), run.active[r],
-            run.reserved[r]);
+            r ? "," : "", r, run.peaks[r].bytes, traces::dump_json(categories_json(run.peaks[r].at_peak)),
+            run.active[r], run.reserved[r]);
     }
     return fmt::format(
         "{{\"losses\":[{}],\"average_step_us\":{:.17g},\"trace\":{},\"ranks\":[{}],\"validation\":[{}],"
         "\"steps_done\":{},\"stopped_at\":{},\"checkpoint\":{}}}\n",
-        losses, result.average_step_us, nlohmann::json(result.trace).dump(), ranks, validation,
+        losses, result.average_step_us, traces::dump_json(nlohmann::json(result.trace)), ranks, validation,
         run.steps_done, run.stopped_at ? std::to_string(*run.stopped_at) : "null",
-        nlohmann::json(result.checkpoint).dump());
+        traces::dump_json(nlohmann::json(result.checkpoint)));
 }
 
 }  // namespace shardscope::trainer

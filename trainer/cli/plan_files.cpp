@@ -4,10 +4,11 @@
 #include <cstring>
 #include <fstream>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <time.h>
 
+#include "traces/schema/json_text.h"
 #include "traces/store/plan_parts.h"
 #include "traces/store/writer.h"
 #include "trainer/planner/anatomy.h"
@@ -22,16 +23,7 @@ namespace {
 
 using planner::Row;
 
-traces::WriterOptions writer_options(const std::string& file, bool overwrite) {
-    traces::WriterOptions options;
-    options.path = file;
-    options.overwrite = overwrite;
-    timespec now{};
-    clock_gettime(CLOCK_REALTIME, &now);
-    options.start_utc_ns = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-    options.on_this_machine = false;
-    return options;
-}
+constexpr double kMicroPerSecond = 1e6;
 
 std::string comment_of(const Row& row, const std::string& plan_of) {
     std::string comment = fmt::format(
@@ -46,11 +38,10 @@ std::string comment_of(const Row& row, const std::string& plan_of) {
 std::string settings_json(const Row& row) {
     nlohmann::ordered_json json = nlohmann::ordered_json::object();
     for (const Override& setting : row.settings) json[setting.key] = setting.value;
-    return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    return traces::dump_json(json);
 }
 
 traces::PlanRow stored(const std::vector<Row>& rows, const Row& row, const std::string& plan_of) {
-    constexpr double kMicroseconds = 1e6;
     traces::PlanRow out;
     out.number = row.number;
     out.outcome = planner::name(row.outcome);
@@ -74,12 +65,12 @@ traces::PlanRow stored(const std::vector<Row>& rows, const Row& row, const std::
     if (!row.timed) return out;
     out.nodes = row.nodes;
     out.reserved_bytes = row.reserved;
-    out.step_us = row.times.step * kMicroseconds;
-    out.exposed_us = row.times.exposed * kMicroseconds;
-    out.last_step_us = row.times.last_step * kMicroseconds;
-    out.last_kernel_us = row.times.kernel * kMicroseconds;
-    out.last_copy_us = row.times.copy * kMicroseconds;
-    out.last_exposed_us = row.times.last_exposed * kMicroseconds;
+    out.step_us = row.times.step * kMicroPerSecond;
+    out.exposed_us = row.times.exposed * kMicroPerSecond;
+    out.last_step_us = row.times.last_step * kMicroPerSecond;
+    out.last_kernel_us = row.times.kernel * kMicroPerSecond;
+    out.last_copy_us = row.times.copy * kMicroPerSecond;
+    out.last_exposed_us = row.times.last_exposed * kMicroPerSecond;
     out.samples_per_second = row.samples_per_s;
     out.tokens_per_second = row.tokens_per_s;
     out.mfu = row.mfu;
@@ -87,7 +78,7 @@ traces::PlanRow stored(const std::vector<Row>& rows, const Row& row, const std::
     out.exposed_operation = row.exposed.operation;
     out.exposed_phase = row.exposed.phase;
     out.exposed_unit = row.exposed.unit;
-    out.most_exposed_us = row.exposed.seconds * kMicroseconds;
+    out.most_exposed_us = row.exposed.seconds * kMicroPerSecond;
     return out;
 }
 
@@ -136,6 +127,21 @@ void write_trace(const Row& row, const sim::Cluster& cluster, const std::string&
 }
 
 }  // namespace
+
+void refuse_argument(const std::string& what, const std::string& why) {
+    throw JobError(fmt::format("command line: {}: {}", what, why));
+}
+
+traces::WriterOptions writer_options(const std::string& file, bool overwrite) {
+    traces::WriterOptions options;
+    options.path = file;
+    options.overwrite = overwrite;
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    options.start_utc_ns = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+    options.on_this_machine = false;
+    return options;
+}
 
 void write_row(const Row& row, const sim::Cluster& cluster, const std::string& plan_of,
                const std::string& file, bool overwrite) {

@@ -3,10 +3,17 @@
 
 #include <string>
 
+#include "traces/store/writer.h"
 #include "trainer/cli/plan_report.h"
 #include "trainer/planner/space.h"
 
 namespace shardscope::trainer {
+
+// Throws JobError: what the command line asks for cannot be had.
+[[noreturn]] void refuse_argument(const std::string& what, const std::string& why);
+
+// A database of what was computed now, on no machine.
+traces::WriterOptions writer_options(const std::string& file, bool overwrite);
 
 // *.toml: a job file that gives the row's figures when it is run; otherwise a simulated trace. `plan_of` is
 // the job file that was planned, for the comment. Throws JobError or StoreError where the file cannot be

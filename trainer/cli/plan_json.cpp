@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "traces/schema/json_text.h"
 #include "trainer/cli/plan_report.h"
 #include "trainer/planner/search.h"
 
@@ -86,7 +87,7 @@ std::string plan_json(const PlanResult& result, const planner::Anatomy* anatomy)
     for (const Row* row : front) json["front"].push_back(row->number);
     json["rows"] = nlohmann::ordered_json::array();
     for (const Row& row : result.rows) json["rows"].push_back(row_json(result.rows, row));
-    if (!anatomy) return json.dump() + "\n";
+    if (!anatomy) return traces::dump_json(json) + "\n";
     nlohmann::ordered_json& formula = json["anatomy"];
     formula = {{"row", planner::best_or_smallest(result.rows)->number},
                {"stage", anatomy->stage},
@@ -98,7 +99,7 @@ std::string plan_json(const PlanResult& result, const planner::Anatomy* anatomy)
         if (part.known) own = {{"by_stage", part.bytes}, {"formula", part.here}};
         own["simulated"] = part.simulated;
     }
-    return json.dump() + "\n";
+    return traces::dump_json(json) + "\n";
 }
 
 }  // namespace shardscope::trainer

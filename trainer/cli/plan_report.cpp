@@ -6,10 +6,10 @@
 #include <tuple>
 #include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include "traces/report/text_table.h"
+#include "traces/schema/joined.h"
 #include "trainer/job/keys.h"
 #include "trainer/planner/search.h"
 
@@ -202,7 +202,7 @@ std::string best_line(const PlanResult& result) {
         "\nThe model cannot tell it from the {} other{} within {:.0f} % of the fastest, row {} ({} ms, {} MB "
         "reserved): {}{}\n",
         tied.size() - 1, tied.size() == 2 ? "" : "s", 100 * planner::kTie, fastest->number,
-        ms(fastest->times.step), mb(fastest->reserved), fmt::join(names, ", "),
+        ms(fastest->times.step), mb(fastest->reserved), traces::joined(names, ", "),
         more > 0 ? fmt::format(" and {} more", more) : "");
     return text;
 }
@@ -249,7 +249,7 @@ std::string plan_table(const PlanResult& result, const PlanPrint& print) {
     columns.insert(columns.end(), decided.begin(), decided.end());
     columns = that_differ(std::move(columns), shown, alike);
     for (Column& column : figure_columns(shown)) columns.push_back(std::move(column));
-    if (!alike.empty()) out += fmt::format("All rows below: {}\n", fmt::join(alike, ", "));
+    if (!alike.empty()) out += fmt::format("All rows below: {}\n", traces::joined(alike, ", "));
 
     if (!front.empty()) {
         out += fmt::format(
@@ -324,8 +324,8 @@ std::string nothing_fits(const PlanResult& result) {
         "nothing fits {}: the smallest peak is {} bytes ({}), of row {} ({}), reached in {}{}; give more "
         "memory "
         "(run.memory_limit, sim.cluster), more ranks, or a smaller batch or model",
-        smallest->limit_of, smallest->peak.bytes, fmt::join(words, ", "), smallest->number,
-        fmt::join(settings, " "), smallest->peak.where,
+        smallest->limit_of, smallest->peak.bytes, traces::joined(words, ", "), smallest->number,
+        traces::joined(settings, " "), smallest->peak.where,
         smallest->peak.bytes > smallest->limit ? "" : ", and the allocator has to reserve more than that");
 }
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/store/apart.h"
 #include "traces/store/writer.h"
@@ -29,7 +29,7 @@ namespace {
 
 using planner::Row;
 
-constexpr int kMostThreads = 16;
+constexpr int kMostPlanThreads = 16;
 
 // Cost models by name, each read once.
 class Clusters {
@@ -51,17 +51,13 @@ class Clusters {
     std::map<std::string, sim::Cluster> clusters_;  // references into it stay
 };
 
-[[noreturn]] void refuse(const std::string& what, const std::string& why) {
-    throw JobError(fmt::format("command line: {}: {}", what, why));
-}
-
 // What the command line gives, key by key; sweep's syntax.
 std::vector<planner::Given> given_by(const std::vector<Override>& overrides) {
     for (const Override& override : overrides) {
         if (override.key == "run.trace")
-            refuse("--run.trace", "plan writes a row's trace with --write ROW --as FILE.sqlite");
+            refuse_argument("--run.trace", "plan writes a row's trace with --write ROW --as FILE.sqlite");
         if (override.key == "run.device" && override.value != "sim")
-            refuse("--run.device", "plan simulates every configuration; leave the key out");
+            refuse_argument("--run.device", "plan simulates every configuration; leave the key out");
     }
     const SweepGrid grid = make_grid(overrides);
     std::vector<planner::Given> given;
@@ -155,13 +151,14 @@ class Planning {
 // Before the search, so that it is not in vain.
 void Planning::check_files() const {
     if (options_.write.empty() != options_.files.empty()) {
-        refuse(
+        refuse_argument(
             options_.write.empty() ? "--as" : "--write",
             "--write ROW and --as FILE belong together: the row, and the .toml or .sqlite that it becomes");
     }
     for (const std::string& file : options_.files) {
         if (!file.ends_with(".toml") && !file.ends_with(".sqlite"))
-            refuse("--as", fmt::format("{} is neither a .toml (a job file) nor a .sqlite (a trace)", file));
+            refuse_argument("--as",
+                            fmt::format("{} is neither a .toml (a job file) nor a .sqlite (a trace)", file));
         traces::check_apart({file_}, file);
         traces::DatabaseWriter::check_output(file, options_.overwrite);
     }
@@ -189,8 +186,8 @@ int Planning::row_to_write(std::size_t rows, std::size_t last_resorts) const {
             last_resorts == 0
                 ? ""
                 : fmt::format(", {} to {} of what is tried where none of these fits", rows + 1, all);
-        refuse("--write",
-               fmt::format("\"{}\" is no row; use 1 to {}{}, or best", options_.write, rows, behind));
+        refuse_argument(
+            "--write", fmt::format("\"{}\" is no row; use 1 to {}{}, or best", options_.write, rows, behind));
     }
     return number;
 }
@@ -214,7 +211,8 @@ void Planning::search(const std::vector<planner::Candidate>& candidates) {
         const StopSignals listening(&stop);
         SearchBar bar("configurations");
         planner::SearchOptions search;
-        search.threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMostThreads);
+        search.threads =
+            std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMostPlanThreads);
         search.time_all = options_.time_all;
         search.stop = &stop;
         search.progress = [&](std::size_t done, std::size_t all) { bar.show(done, all); };

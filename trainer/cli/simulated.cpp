@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <time.h>
 
@@ -14,6 +14,7 @@
 #include "traces/analysis/summary.h"
 #include "traces/report/report.h"
 #include "traces/report/text_table.h"
+#include "traces/schema/json_text.h"
 #include "traces/store/loader.h"
 #include "traces/store/writer.h"
 #include "trainer/cli/dry_run.h"
@@ -200,7 +201,7 @@ std::string Simulated::json() const {
     TrainResult train;
     train.average_step_us = result_.average_step_s * 1e6;
     train.trace = job().run.trace;
-    auto json = nlohmann::ordered_json::parse(train_json(as_run(), train));
+    auto json = traces::parse_ordered_json(train_json(as_run(), train));
     nlohmann::ordered_json& more = json["simulation"];
     if (const SteadyPeak steady = steady_peak(); steady.bytes > 0) {
         more["steady_peak_bytes"] = steady.bytes;
@@ -218,7 +219,7 @@ std::string Simulated::json() const {
                          {"copy_us", first.steps.back().copy_s * 1e6},
                          {"communication_us", first.steps.back().communication_s * 1e6},
                          {"exposed_communication_us", first.steps.back().exposed_communication_s * 1e6}};
-    return json.dump() + "\n";
+    return traces::dump_json(json) + "\n";
 }
 
 // Which unit's collectives kernels do not hide: those of rank 0 in the last step.

@@ -8,12 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/analysis/collectives.h"
 #include "traces/analysis/compare.h"
+#include "traces/schema/joined.h"
+#include "traces/schema/json_text.h"
 #include "traces/store/loader.h"
 #include "traces/store/trace.h"
 #include "traces/store/writer.h"
@@ -58,7 +59,7 @@ double loss_of(const nlohmann::json& value) {
 
 // What the run printed; nothing where it did not come to its result.
 std::optional<SweepFigures> read_result(const std::string& text) {
-    const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+    const nlohmann::json json = traces::parse_json(text);
     if (!json.is_object()) return std::nullopt;
     const nlohmann::json losses = json.value("losses", nlohmann::json::array());
     if (losses.empty() && !json.contains("simulation")) return std::nullopt;
@@ -154,7 +155,7 @@ void Sweep::train_row(SweepRow& row, const std::string& position) {
     }
     arguments.insert(arguments.end(), {"--trace", row.trace, "--format", "json"});
     if (options_.overwrite) arguments.emplace_back("--overwrite");
-    fmt::print(stderr, "{} {}\n", position, fmt::join(words, " "));
+    fmt::print(stderr, "{} {}\n", position, traces::joined(words, " "));
     const ChildResult child = run_again(arguments);
     row.figures = read_result(child.out);
     row.error = child.last_error;

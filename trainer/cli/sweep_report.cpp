@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/report/text_table.h"
+#include "traces/schema/json_text.h"
 
 namespace shardscope::trainer {
 
@@ -148,7 +149,7 @@ std::string sweep_json(const SweepResult& result) {
         }
         json["runs"].push_back(std::move(run));
     }
-    return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    return traces::dump_json(json, 2) + "\n";
 }
 
 }  // namespace shardscope::trainer

@@ -7,7 +7,7 @@
 #include <exception>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/report/text_table.h"
 #include "trainer/sim/cluster.h"
@@ -17,7 +17,7 @@ namespace shardscope::trainer {
 namespace {
 
 // The MB of all tables, 2^20 bytes; small ones to a KB.
-std::string megabytes(std::int64_t bytes) {
+std::string mb_words(std::int64_t bytes) {
     const double number = static_cast<double>(bytes) / (1 << 20);
     return traces::grouped(number, number < 10 ? 3 : 1) + " MB";
 }
@@ -41,7 +41,7 @@ std::string time_words(double slower, const std::string& cluster) {
 
 std::string largest_category(const CategoryBytes& bytes) {
     const auto most = static_cast<std::size_t>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
-    return fmt::format("of it {} {}", megabytes(bytes[most]), traces::kMemoryCategoryNames[most]);
+    return fmt::format("of it {} {}", mb_words(bytes[most]), traces::kMemoryCategoryNames[most]);
 }
 
 // Whose times compare configurations: the job's own choice; where it has none, a GPU's for a GPU.
@@ -62,20 +62,20 @@ std::string fits_text(const planner::NearestFits& found, std::int64_t limit, con
     }
     for (std::size_t i = 0; i < lines.size(); ++i) {
         const planner::NearestFit& fit = found.fits[i];
-        text += fmt::format("  fits: {:<{}}  (peak {} of {}{})\n", lines[i], width, megabytes(fit.peak.bytes),
-                            megabytes(limit), time_words(fit.slower, cluster));
+        text += fmt::format("  fits: {:<{}}  (peak {} of {}{})\n", lines[i], width, mb_words(fit.peak.bytes),
+                            mb_words(limit), time_words(fit.slower, cluster));
     }
     const planner::NearestFit& least = found.smallest;
     if (!text.empty() || least.peak.bytes == 0) return text;
     const std::string smallest = fmt::format(
-        "the smallest peak is {} ({}), {}", megabytes(least.peak.bytes), largest_category(least.peak.at_peak),
+        "the smallest peak is {} ({}), {}", mb_words(least.peak.bytes), largest_category(least.peak.at_peak),
         least.changes.empty() ? "as the job is" : "with " + switches(least.changes));
     if (found.complete)
-        return fmt::format("  nothing that the planner tries fits {}; {}\n", megabytes(limit), smallest);
+        return fmt::format("  nothing that the planner tries fits {}; {}\n", mb_words(limit), smallest);
     return fmt::format(
         "  nothing that fits {} was found in the time of this message ({} tried); {}; shardscope-train plan "
         "tries all\n",
-        megabytes(limit), found.tried, smallest);
+        mb_words(limit), found.tried, smallest);
 }
 
 void tell_what_fits(const Job& job, std::int64_t limit, bool among_processes) noexcept {

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace shardscope::trainer::collectives {
 

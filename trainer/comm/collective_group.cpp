@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <pthread.h>
 
 #include "trainer/comm/call_header.h"
@@ -42,7 +42,7 @@ constexpr microseconds kIdleWait{1'000'000};
 constexpr microseconds kBusyWait{100'000};
 // Looks without a pause, then with. About what another member takes for a block that it copies and sums
 // before it looks for messages itself, and little of the time for which the core is another's who wants it.
-constexpr microseconds kLook{200};
+constexpr microseconds kLookBriefly{200};
 // How long a member that found a divergence stays for its own headers to leave, so that the others find it,
 // too.
 constexpr microseconds kLastWords{250'000};
@@ -286,7 +286,7 @@ void CollectiveGroup::carry_on() {
 // where there is nobody to make room for.
 bool CollectiveGroup::look() {
     if (flights_.empty() || !nothing_to_do_) return false;  // set before a flight began
-    for (const auto until = Clock::now() + kLook; nothing_to_do_() && Clock::now() < until;) {
+    for (const auto until = Clock::now() + kLookBriefly; nothing_to_do_() && Clock::now() < until;) {
         if (wire_->progress(0) || woken_.load(std::memory_order_acquire)) return true;
         relax();
     }

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <stdexcept>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/comm/block_sums.h"
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <shardscope/version.h>
 
 #include "profiler/beside_tool.h"

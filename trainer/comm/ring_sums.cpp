@@ -17,7 +17,7 @@ constexpr std::int64_t kSegment = 256 << 10;
 constexpr std::int64_t kGroup = MessageLine::kDepth;  // segments
 // Received and not yet sent on: a group's segments of two rounds, because those of the next round arrive
 // while those of this one leave.
-constexpr std::int64_t kSlots = 2 * kGroup;
+constexpr std::int64_t kRingSlots = 2 * kGroup;
 
 class RingSums : public Transfer {
   public:
@@ -103,7 +103,7 @@ class RingSums : public Transfer {
     std::span<std::byte> slot(std::int64_t index) const {
         const RingOrder::Message message = order_.at(index);
         const Blocks blocks = blocks_of(piece_received(message));
-        return {scratch_->data() + index % kSlots * slot_bytes(),
+        return {scratch_->data() + index % kRingSlots * slot_bytes(),
                 static_cast<std::size_t>(blocks.size(message.segment))};
     }
     std::int64_t slot_bytes() const { return std::min(kSegment, blocks_of(0).bytes); }
@@ -133,7 +133,7 @@ class RingSums : public Transfer {
     // Into slots whose earlier sums are summed and have been sent on.
     std::int64_t sums_to_receive() {
         return extend(sums_to_receive_, [&](std::int64_t i) {
-            const std::int64_t earlier = i - kSlots;
+            const std::int64_t earlier = i - kRingSlots;
             if (earlier < 0) return true;
             if (order_.at(earlier).round == order_.rounds - 1) return earlier < summed_;
             return order_.sent_on_as(earlier) < send_sums_.over();
@@ -158,7 +158,7 @@ class RingSums : public Transfer {
         if (summed_ == sums()) return false;
         if (scratch_) return true;
         if (!context_.may_receive(previous_)) return false;
-        scratch_ = context_.scratch.take(kSlots * slot_bytes());
+        scratch_ = context_.scratch.take(kRingSlots * slot_bytes());
         return scratch_.has_value();
     }
 

@@ -10,9 +10,10 @@
 #include <utility>
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 
+#include "traces/schema/sort_rows.h"
 #include "trainer/world/own_addresses.h"
 
 namespace shardscope::trainer {
@@ -86,8 +87,7 @@ std::vector<std::string> nearest_first(const std::vector<std::string>& theirs,
         const bool ours = std::find(mine.begin(), mine.end(), address) != mine.end();
         ordered.emplace_back(ours ? -2 : nearness, address);
     }
-    std::stable_sort(ordered.begin(), ordered.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    traces::sort_rows(ordered, [](const auto& a, const auto& b) { return a.first > b.first; });
     std::vector<std::string> addresses;
     addresses.reserve(ordered.size());
     for (auto& [nearness, address] : ordered) addresses.push_back(std::move(address));

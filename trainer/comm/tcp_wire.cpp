@@ -6,7 +6,7 @@
 #include <cstring>
 #include <ctime>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

@@ -14,7 +14,7 @@
 
 #include <cublasLt.h>
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/cuda/activation.h"
 #include "trainer/cuda/product_library.h"

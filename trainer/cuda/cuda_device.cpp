@@ -4,7 +4,7 @@
 #include <thread>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/cuda/groups.h"
 #include "trainer/cuda/kernels.h"

@@ -1,6 +1,6 @@
 #include "trainer/cuda/gpus.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace shardscope::trainer::cuda {
 

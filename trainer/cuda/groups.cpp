@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/cuda/local_group.h"
 #include "trainer/cuda/nccl_group.h"

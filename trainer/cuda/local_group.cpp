@@ -4,7 +4,7 @@
 #include <chrono>
 #include <stdexcept>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/cuda/local_kernels.h"
 #include "trainer/executor/pieces.h"

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/cuda/local_kernels.h"
 #include "trainer/cuda/nccl_start.h"

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace shardscope::trainer::cuda {
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace shardscope::trainer::cuda {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
+#include "traces/schema/joined.h"
 #include "trainer/comm/process_group.h"
 #include "trainer/executor/pieces.h"
 
@@ -23,7 +23,7 @@ constexpr std::chrono::seconds kCall{5};
 std::string have(const std::vector<int>& ranks) {
     if (ranks.size() == 1) return fmt::format("rank {} has", ranks.front());
     const std::vector<int> first(ranks.begin(), ranks.end() - 1);
-    return fmt::format("ranks {} and {} have", fmt::join(first, ", "), ranks.back());
+    return fmt::format("ranks {} and {} have", traces::joined(first, ", "), ranks.back());
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace shardscope::trainer::cuda {
 

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include "trainer/data/bpe.h"

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <stdexcept>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/data/source.h"
 

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <new>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "profiler/recorder.h"
 #include "trainer/executor/host_memory.h"

@@ -3,7 +3,7 @@
 #include <string>
 
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <shardscope/version.h>
 
 #include "profiler/beside_tool.h"

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/executor/pieces.h"
 #include "trainer/kernels/bf16.h"

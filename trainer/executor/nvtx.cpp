@@ -2,7 +2,7 @@
 // one.
 #include "trainer/executor/nvtx.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nvtx3/nvToolsExtPayload.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 #include "trainer/executor/out_of_memory.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace shardscope::trainer {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/executor/collective_call.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/executor/out_of_memory.h"
 #include "trainer/executor/run.h"

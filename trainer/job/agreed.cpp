@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/job/keys.h"
 

@@ -1,7 +1,7 @@
 // The key part of --help, and a job's keys as text: both are the table read aloud.
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/job/keys.h"
 

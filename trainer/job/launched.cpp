@@ -1,7 +1,7 @@
 // What a launcher that started the processes of a job decides of it.
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/job/loading.h"
 

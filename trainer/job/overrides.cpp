@@ -1,5 +1,5 @@
 // Keys from the command line.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/job/loading.h"
 

@@ -4,9 +4,9 @@
 #include <iterator>
 #include <vector>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
+#include "traces/schema/joined.h"
 #include "trainer/job/nearest.h"
 
 namespace shardscope::trainer {
@@ -54,7 +54,8 @@ std::string unknown_shape(std::string_view name) {
     for (const NamedShape& shape : kShapes) names.push_back(shape.name);
     const std::string_view guess = nearest(name, names);
     return fmt::format("\"{}\" is no published shape; {}the shapes are {}", name,
-                       guess.empty() ? "" : fmt::format("did you mean {}? ", guess), fmt::join(names, ", "));
+                       guess.empty() ? "" : fmt::format("did you mean {}? ", guess),
+                       traces::joined(names, ", "));
 }
 
 }  // namespace shardscope::trainer

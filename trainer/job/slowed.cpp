@@ -2,9 +2,9 @@
 #include <charconv>
 #include <optional>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
+#include "traces/schema/joined.h"
 #include "trainer/job/job.h"
 
 namespace shardscope::trainer {
@@ -94,7 +94,7 @@ std::string to_text(const std::vector<SlowRank>& ranks) {
     std::vector<std::string> pieces;
     pieces.reserve(ranks.size());
     for (const SlowRank& slow : ranks) pieces.push_back(fmt::format("{}:{}", slow.rank, slow.factor));
-    return pieces.empty() ? "none" : fmt::format("{}", fmt::join(pieces, ","));
+    return pieces.empty() ? "none" : traces::joined(pieces, ",");
 }
 
 std::string to_text(const std::vector<SlowLink>& links) {
@@ -104,7 +104,7 @@ std::string to_text(const std::vector<SlowLink>& links) {
         pieces.push_back(fmt::format("{}{}:{}", slow.between_nodes ? "inter" : "intra",
                                      slow.node < 0 ? "" : fmt::format("@{}", slow.node), slow.share));
     }
-    return pieces.empty() ? "none" : fmt::format("{}", fmt::join(pieces, ","));
+    return pieces.empty() ? "none" : traces::joined(pieces, ",");
 }
 
 }  // namespace shardscope::trainer

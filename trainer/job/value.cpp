@@ -4,8 +4,9 @@
 #include <array>
 #include <charconv>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
+
+#include "traces/schema/joined.h"
 
 namespace shardscope::trainer {
 
@@ -84,12 +85,12 @@ std::string to_text(const Value& value) {
         case ValueType::text:
             return std::get<std::string>(value);
         case ValueType::numbers:
-            return fmt::format("[{}]", fmt::join(std::get<std::vector<double>>(value), ", "));
+            return fmt::format("[{}]", traces::joined(std::get<std::vector<double>>(value), ", "));
     }
     return {};
 }
 
-std::string quoted(std::string_view text) {
+std::string toml_text(std::string_view text) {
     std::string out = "\"";
     for (const char c : text) {
         if (c == '"' || c == '\\') out += '\\';

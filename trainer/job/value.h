@@ -29,6 +29,6 @@ std::optional<Value> parse_value(ValueType type, std::string_view text);
 std::string to_text(const Value& value);
 
 // A text with its quotes, as TOML wants it (a basic string).
-std::string quoted(std::string_view text);
+std::string toml_text(std::string_view text);
 
 }  // namespace shardscope::trainer

@@ -2,9 +2,9 @@
 #include <cctype>
 #include <charconv>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
+#include "traces/schema/joined.h"
 #include "trainer/job/job.h"
 
 namespace shardscope::trainer {
@@ -55,7 +55,7 @@ ModuleClasses parse_module_classes(const std::string& text) {
 }
 
 std::string to_text(const ModuleClasses& classes) {
-    return classes.names.empty() ? "none" : fmt::format("module:{}", fmt::join(classes.names, ","));
+    return classes.names.empty() ? "none" : fmt::format("module:{}", traces::joined(classes.names, ","));
 }
 
 Wrap parse_wrap(const std::string& text) {
@@ -81,7 +81,7 @@ Wrap parse_wrap(const std::string& text) {
 std::string to_text(const Wrap& wrap) {
     switch (wrap.kind) {
         case Wrap::Kind::module:
-            return fmt::format("module:{}", fmt::join(wrap.names, ","));
+            return fmt::format("module:{}", traces::joined(wrap.names, ","));
         case Wrap::Kind::size:
             return fmt::format("size:{}", wrap.threshold);
         case Wrap::Kind::root:

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/kernels/blas.h"
 #include "trainer/kernels/onednn.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace shardscope::trainer::kernels {
 namespace {

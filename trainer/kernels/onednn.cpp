@@ -16,7 +16,7 @@
 #include <vector>
 
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/kernels/workspace.h"
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/job/keys.h"
 #include "trainer/planner/model_classes.h"

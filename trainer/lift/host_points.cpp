@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "traces/analysis/autograd_nodes.h"
+#include "traces/schema/sort_rows.h"
 #include "traces/store/names.h"
 #include "traces/store/trace.h"
 
@@ -216,8 +217,7 @@ std::vector<Point> HostPoints::of(traces::Interval host) const {
         const bool call = p.kind == Point::Kind::close || p.kind == Point::Kind::open;
         return std::pair(p.time, call ? Point::Kind::close : p.kind);
     };
-    std::stable_sort(points.begin(), points.end(),
-                     [&](const Point& a, const Point& b) { return key(a) < key(b); });
+    traces::sort_rows(points, [&](const Point& a, const Point& b) { return key(a) < key(b); });
     return points;
 }
 

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "traces/schema/json_text.h"
+
 namespace shardscope::trainer::lift {
 
 namespace {
@@ -67,7 +69,7 @@ bool reads_parameters(std::string_view operation) {
 std::vector<OperatorParameter> parameters_of(std::string_view operation, std::string_view detail) {
     const Signature* signature = signature_of(operation);
     if (!signature) return {};
-    const nlohmann::json json = nlohmann::json::parse(detail, nullptr, false);
+    const nlohmann::json json = traces::parse_json(detail);
     if (!json.is_object()) return {};
     const auto dims = json.find("Input Dims");
     if (dims == json.end() || !dims->is_array()) return {};

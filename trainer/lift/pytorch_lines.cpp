@@ -5,8 +5,9 @@
 #include <set>
 #include <string_view>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
+
+#include "traces/schema/joined.h"
 
 namespace shardscope::trainer::lift {
 
@@ -166,7 +167,7 @@ PytorchLines fsdp2(const Lifted& lifted, const Job& job) {
     if (!classes.names.empty()) {
         const std::string names = classes.names.size() == 1
                                       ? classes.names.front()
-                                      : fmt::format("({})", fmt::join(classes.names, ", "));
+                                      : fmt::format("({})", traces::joined(classes.names, ", "));
         out.lines.emplace_back("for module in reversed(list(model.modules())):  # those inside first");
         out.lines.push_back(
             fmt::format("    if isinstance(module, {}): fully_shard(module{})", names, inner));
@@ -199,7 +200,8 @@ PytorchLines fsdp1(const Lifted& lifted, const Job& job) {
     std::string policy;
     if (!classes.names.empty()) {
         policy = "from torch.distributed.fsdp.wrap import ModuleWrapPolicy";
-        line += fmt::format(", auto_wrap_policy=ModuleWrapPolicy({{{}}})", fmt::join(classes.names, ", "));
+        line +=
+            fmt::format(", auto_wrap_policy=ModuleWrapPolicy({{{}}})", traces::joined(classes.names, ", "));
     } else if (fsdp.wrap.kind == Wrap::Kind::size) {
         out.lines.emplace_back("import functools");
         policy = "from torch.distributed.fsdp.wrap import size_based_auto_wrap_policy";

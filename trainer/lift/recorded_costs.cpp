@@ -10,10 +10,10 @@
 #include <tuple>
 #include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include "traces/analysis/matching.h"
+#include "traces/schema/joined.h"
 #include "traces/store/trace.h"
 #include "trainer/lift/settings.h"
 #include "trainer/sim/collective_cost.h"
@@ -89,7 +89,7 @@ std::string list_of(const std::vector<Operation>& operations) {
     std::vector<std::string_view> names;
     names.reserve(operations.size());
     for (const Operation operation : operations) names.push_back(traces::name(operation));
-    return fmt::format("{}", fmt::join(names, ", "));
+    return traces::joined(names, ", ");
 }
 
 // seconds = latency + share / bandwidth (Hockney's model), by least squares of the relative error, so that

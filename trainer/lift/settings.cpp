@@ -7,10 +7,10 @@
 #include <set>
 #include <string_view>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include "traces/analysis/matching.h"
+#include "traces/schema/joined.h"
 #include "traces/store/trace.h"
 #include "trainer/job/keys.h"
 
@@ -169,7 +169,7 @@ std::string wrap_of(const LiftedStep& step) {
     if (wrapped.empty()) return "root";
     for (std::size_t n = 1; n < step.nodes.size(); ++n)
         if (!step.nodes[n].unit && wrapped.contains(step.nodes[n].class_name)) return "";
-    return fmt::format("module:{}", fmt::join(wrapped, ","));
+    return fmt::format("module:{}", traces::joined(wrapped, ","));
 }
 
 }  // namespace shardscope::trainer::lift

@@ -5,8 +5,9 @@
 #include <set>
 #include <string_view>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
+
+#include "traces/schema/joined.h"
 
 namespace shardscope::trainer {
 
@@ -27,7 +28,7 @@ void for_each_of(Module& root, const ModuleClasses& classes, const std::string& 
     for (const std::string& name : classes.names) {
         if (present.contains(name)) continue;
         throw JobError(fmt::format("{}{}: the model has no module of class {}; its classes are {}", where,
-                                   key, name, fmt::join(present, ", ")));
+                                   key, name, traces::joined(present, ", ")));
     }
     const auto chosen = [&](const Module& module) {
         return std::find(classes.names.begin(), classes.names.end(), module.class_name()) !=

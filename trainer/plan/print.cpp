@@ -1,6 +1,6 @@
 #include "trainer/plan/print.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace shardscope::trainer {
 

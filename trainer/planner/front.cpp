@@ -3,7 +3,7 @@
 #include <map>
 #include <tuple>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/planner/search.h"
 

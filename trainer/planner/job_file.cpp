@@ -1,6 +1,6 @@
 #include "trainer/planner/job_file.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/job/keys.h"
 #include "trainer/job/value.h"
@@ -32,7 +32,7 @@ std::string job_file(const Job& job, std::string_view comment) {
             // Some defaults depend on other keys, so that one that was given may be at the plain default.
             if (value == key.get(defaults) && !job.origins.contains(key.full_name())) continue;
             lines += fmt::format("{} = {}\n", key.name,
-                                 key.type == ValueType::text ? quoted(to_text(value)) : to_text(value));
+                                 key.type == ValueType::text ? toml_text(to_text(value)) : to_text(value));
         }
         if (!lines.empty()) out += fmt::format("{}[{}]\n{}", out.empty() ? "" : "\n", section.name, lines);
     }

@@ -5,8 +5,9 @@
 #include <map>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
+#include "traces/schema/sort_rows.h"
 #include "trainer/model/models.h"
 
 namespace shardscope::trainer::planner {
@@ -33,8 +34,8 @@ std::vector<std::pair<std::string, ClassFacts>> repeated_of(const Classes& class
     std::vector<std::pair<std::string, ClassFacts>> repeated;
     for (const auto& entry : classes)
         if (entry.second.modules > 1 && entry.second.all * 2 >= total) repeated.push_back(entry);
-    std::stable_sort(repeated.begin(), repeated.end(),
-                     [](const auto& a, const auto& b) { return a.second.largest > b.second.largest; });
+    traces::sort_rows(repeated,
+                      [](const auto& a, const auto& b) { return a.second.largest > b.second.largest; });
     return repeated;
 }
 

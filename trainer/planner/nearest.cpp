@@ -8,8 +8,9 @@
 #include <tuple>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
+#include "traces/schema/sort_rows.h"
 #include "trainer/executor/run.h"
 #include "trainer/planner/job_file.h"
 #include "trainer/planner/model_classes.h"
@@ -289,7 +290,7 @@ NearestFits NearestSearch::run() {
     }
     NearestFits result;
     for (const Choice& choice : found_) result.fits.push_back(look_at(choice).fit);
-    std::stable_sort(result.fits.begin(), result.fits.end(), [](const NearestFit& a, const NearestFit& b) {
+    traces::sort_rows(result.fits, [](const NearestFit& a, const NearestFit& b) {
         return std::tie(a.steps, a.slower) < std::tie(b.steps, b.slower);
     });
     if (result.fits.size() > options_.most) result.fits.resize(options_.most);

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/sharding/flat_unit.h"
 #include "trainer/sharding/values.h"

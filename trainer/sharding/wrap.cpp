@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
+
+#include "traces/schema/joined.h"
 
 namespace shardscope::trainer {
 
@@ -63,7 +64,7 @@ std::unique_ptr<Module> apply_wrap(std::unique_ptr<Module> root, const Job& job)
             if (!classes.contains(name)) {
                 throw JobError(
                     fmt::format("{}fsdp.wrap: the model has no module of class {}; its classes are {}",
-                                where(job, "fsdp.wrap"), name, fmt::join(classes, ", ")));
+                                where(job, "fsdp.wrap"), name, traces::joined(classes, ", ")));
             }
         }
     }

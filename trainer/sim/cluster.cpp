@@ -9,9 +9,9 @@
 #include <limits>
 #include <sstream>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
+#include "traces/schema/joined.h"
 #include "trainer/job/nearest.h"
 #include "trainer/sim/figure_reader.h"
 #include "trainer/sim/shipped_clusters.h"
@@ -209,7 +209,7 @@ std::string read_file(const std::string& path) {
         throw ClusterError(
             fmt::format("{}: the cost model cannot be read ({}); give the path of a .toml file, "
                         "or one of {}",
-                        path, std::strerror(errno), fmt::join(shipped_clusters(), ", ")));
+                        path, std::strerror(errno), traces::joined(shipped_clusters(), ", ")));
     }
     return text.str();
 }
@@ -314,7 +314,7 @@ Cluster load_cluster(const std::string& name) {
     throw ClusterError(fmt::format(
         "sim.cluster: there is no cost model \"{}\"; {}use the path of a .toml "
         "file, or one of {}",
-        name, guess.empty() ? "" : fmt::format("did you mean {}? ", guess), fmt::join(shipped, ", ")));
+        name, guess.empty() ? "" : fmt::format("did you mean {}? ", guess), traces::joined(shipped, ", ")));
 }
 
 std::vector<std::string> shipped_clusters() {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/executor/nccl_payloads.h"
 #include "trainer/executor/program_rows.h"

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/sim/host_walk.h"
 #include "trainer/sim/step_times.h"

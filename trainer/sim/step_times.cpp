@@ -5,6 +5,8 @@
 #include <span>
 #include <tuple>
 
+#include "traces/schema/sort_rows.h"
+
 namespace shardscope::trainer::sim {
 
 namespace {
@@ -87,8 +89,8 @@ std::vector<UnitExposure> StepTimes::exposures() const {
     std::vector<UnitExposure> result;
     result.reserve(found.size());
     for (const auto& [key, exposure] : found) result.push_back(exposure);
-    std::stable_sort(result.begin(), result.end(),
-                     [](const UnitExposure& a, const UnitExposure& b) { return a.exposed_s > b.exposed_s; });
+    traces::sort_rows(result,
+                      [](const UnitExposure& a, const UnitExposure& b) { return a.exposed_s > b.exposed_s; });
     return result;
 }
 

@@ -1,6 +1,6 @@
 #include "trainer/world/own_launcher.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/world/proof.h"
 

@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/world/node_list.h"
 #include "trainer/world/own_launcher.h"

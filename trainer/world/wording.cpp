@@ -1,6 +1,6 @@
 #include "trainer/world/wording.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace shardscope::trainer {
 

@@ -2,7 +2,7 @@
 #include <exception>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/world/wording.h"
 #include "trainer/world/world_impl.h"

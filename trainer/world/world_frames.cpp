@@ -1,6 +1,6 @@
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/world/world_impl.h"
 

@@ -8,7 +8,7 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr double kZoomStep = 0.75;  // of the visible range
+constexpr double kTimelineZoomStep = 0.75;  // of the visible range
 constexpr double kPanStep = 0.12;
 
 TimeSpan whole_of(const traces::Trace& trace) {
@@ -73,9 +73,9 @@ std::vector<Action> timeline_actions() {
     constexpr bool kRepeats = true, kCtrl = true, kShift = true;
     return {
         view(
-            "zoom_in", "Zoom in", {{Key::w}}, [](Program& p) { zoom(p, kZoomStep); }, kRepeats),
+            "zoom_in", "Zoom in", {{Key::w}}, [](Program& p) { zoom(p, kTimelineZoomStep); }, kRepeats),
         view(
-            "zoom_out", "Zoom out", {{Key::s}}, [](Program& p) { zoom(p, 1 / kZoomStep); }, kRepeats),
+            "zoom_out", "Zoom out", {{Key::s}}, [](Program& p) { zoom(p, 1 / kTimelineZoomStep); }, kRepeats),
         view(
             "earlier", "Move to earlier", {{Key::a}, {Key::left}}, [](Program& p) { pan(p, -kPanStep); },
             kRepeats),

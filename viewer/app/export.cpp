@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/export/text_output.h"
 #include "viewer/backend/png.h"

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <imgui.h>
 #include <imgui_stdlib.h>
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "shardscope/version.h"
 #include "traces/schema/schema.h"

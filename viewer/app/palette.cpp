@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <imgui.h>
 #include <imgui_stdlib.h>
 
+#include "traces/schema/sort_rows.h"
 #include "viewer/app/actions.h"
 #include "viewer/app/fuzzy.h"
 #include "viewer/app/theme.h"
@@ -47,8 +48,7 @@ std::vector<CommandPalette::Entry> CommandPalette::matches(const Program& progra
         if (score) scored.emplace_back(*score, std::move(entry));
     }
     if (!typed_.empty()) {
-        std::stable_sort(scored.begin(), scored.end(),
-                         [](const auto& a, const auto& b) { return a.first > b.first; });
+        traces::sort_rows(scored, [](const auto& a, const auto& b) { return a.first > b.first; });
     }
     std::vector<Entry> best;
     for (auto& [score, entry] : scored) {

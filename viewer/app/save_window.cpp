@@ -5,7 +5,7 @@
 #include <exception>
 #include <filesystem>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <imgui.h>
 #include <imgui_stdlib.h>
 

@@ -13,11 +13,12 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "traces/schema/json_text.h"
 #include "viewer/timeline/time_view.h"
 
 namespace shardscope::viewer {
@@ -110,12 +111,12 @@ std::string to_json(const SavedState& state) {
         json["tables"][id] = {
             {"sorted_by", table.sorted_by}, {"descending", table.descending}, {"hidden", table.hidden}};
     }
-    return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+    return traces::dump_json(json, 1) + "\n";
 }
 
 SavedState parse_state(std::string_view text) {
     try {
-        const Json json = Json::parse(text);
+        const Json json = traces::parse_ordered_json(text, traces::BadJson::throws);
         if (!json.is_object()) throw std::runtime_error("it is no JSON object");
         SavedState state;
         if (const auto it = json.find("traces"); it != json.end()) {

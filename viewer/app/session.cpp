@@ -8,7 +8,7 @@
 #include <future>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/import/open.h"
 #include "viewer/app/file_stamp.h"

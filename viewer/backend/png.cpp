@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <png.h>
 #include <unistd.h>
 

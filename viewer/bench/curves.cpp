@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viewer/bench/measure.h"
 #include "viewer/draw/fold.h"

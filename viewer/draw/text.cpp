@@ -7,7 +7,7 @@
 #include <cstring>
 #include <unordered_map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viewer/draw/format.h"
 #include "viewer/draw/short_name.h"

@@ -6,8 +6,9 @@
 #include <cmath>
 #include <numeric>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
+#include "traces/schema/sort_rows.h"
 #include "viewer/draw/format.h"
 
 namespace shardscope::viewer {
@@ -77,7 +78,7 @@ std::string figure_text(const traces::AdviceFigure& figure) {
 std::vector<std::size_t> by_weight(const traces::AdviceReport& report) {
     std::vector<std::size_t> order(report.findings.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    traces::sort_rows(order, [&](std::size_t a, std::size_t b) {
         return report.findings[a].weight < report.findings[b].weight;
     });
     return order;

@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
+#include "traces/schema/joined.h"
 #include "traces/store/number_list.h"
 #include "viewer/draw/format.h"
+#include "viewer/panels/columns.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -17,7 +18,6 @@ using Cell = CellTable::Cell;
 using Kind = TableColumn::Kind;
 using traces::Operation;
 
-constexpr char kMicro[] = "\u00b5s";
 constexpr char kTransferHelp[] =
     "The shortest duration among the ranks: what the wires and the algorithm take.";
 constexpr char kWaitingHelp[] = "Duration less transfer: in it for another rank that came later.";
@@ -45,14 +45,6 @@ Cell known_count(std::int64_t count) {
 
 Color communication() {
     return kind_color(traces::DeviceKind::communication);
-}
-
-TableColumn text_column(const char* id, const char* title, float width, int priority = 10) {
-    return {id, title, "", Kind::text, width, priority, 0, {}};
-}
-TableColumn number_column(const char* id, const char* title, const char* unit, float width, int priority,
-                          Color bar = 0, const char* help = "") {
-    return {id, title, unit, Kind::number, width, priority, bar, help};
 }
 
 }  // namespace
@@ -269,9 +261,8 @@ std::shared_ptr<const CellTable> host_table(const traces::HostsReport& report) {
         }
         table->add({text_cell(host.name.empty() ? "unknown" : host.name),
                     text_cell(traces::number_list(ranks)),
-                    text_cell(cpus.empty() ? "-" : fmt::format("{}", fmt::join(cpus, " | "))),
-                    count_cell(host.collectives), count_cell(host.last),
-                    host.collectives > 0 ? ns_cell(host.median_late_ns) : no_cell()});
+                    text_cell(cpus.empty() ? "-" : traces::joined(cpus, " | ")), count_cell(host.collectives),
+                    count_cell(host.last), host.collectives > 0 ? ns_cell(host.median_late_ns) : no_cell()});
     }
     return table;
 }

@@ -5,19 +5,18 @@
 #include <array>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/store/trace.h"
 #include "viewer/draw/format.h"
 #include "viewer/panels/collective_rows.h"
+#include "viewer/panels/columns.h"
 
 namespace shardscope::viewer {
 namespace {
 
 using Kind = TableColumn::Kind;
 using traces::CollectiveTimes;
-
-constexpr char kMicro[] = "\u00b5s";
 
 enum : std::size_t {
     kCollective,
@@ -36,14 +35,6 @@ enum : std::size_t {
     kAlgbw,
     kBusbw
 };
-
-TableColumn text_column(const char* id, const char* title, float width, int priority = 10) {
-    return {id, title, "", Kind::text, width, priority, 0, {}};
-}
-TableColumn number_column(const char* id, const char* title, const char* unit, float width, int priority,
-                          Color bar = 0, const char* help = "") {
-    return {id, title, unit, Kind::number, width, priority, bar, help};
-}
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // See compare_legend.h.
 #include "viewer/panels/compare_legend.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <imgui.h>
 
 #include "viewer/app/theme.h"

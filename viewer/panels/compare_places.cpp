@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/analysis/matching.h"
 #include "traces/analysis/module_join.h"

@@ -8,8 +8,9 @@
 #include <limits>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
+#include "traces/schema/sort_rows.h"
 #include "viewer/draw/format.h"
 
 namespace shardscope::viewer {
@@ -99,8 +100,8 @@ std::string title_of(const RunColumn& run, const Jobs& jobs) {
         if (is_setting(key) && applies(key) && !value.empty() && jobs.differ_in(key))
             settings.emplace_back(key, value);
     }
-    std::stable_sort(settings.begin(), settings.end(),
-                     [](const auto& a, const auto& b) { return rank_of(a.first) < rank_of(b.first); });
+    traces::sort_rows(settings,
+                      [](const auto& a, const auto& b) { return rank_of(a.first) < rank_of(b.first); });
     std::string title;
     for (std::size_t i = 0; i < std::min(settings.size(), kTitleSettings); ++i) {
         const std::string_view key = settings[i].first;
@@ -206,8 +207,7 @@ void add_settings(const Comparison& comparison, RowBuilder& rows) {
         }
     }
     if (keys.empty()) return;
-    std::stable_sort(keys.begin(), keys.end(),
-                     [](const auto& a, const auto& b) { return rank_of(a) < rank_of(b); });
+    traces::sort_rows(keys, [](const auto& a, const auto& b) { return rank_of(a) < rank_of(b); });
     rows.heading("Settings that differ");
     for (const std::string& key : keys) {
         rows.text(key, [&](const RunColumn& run) {
@@ -352,7 +352,7 @@ const traces::StepSummary* steady_step(const traces::RankSummary& rank) {
     std::vector<const traces::StepSummary*> steps;
     for (const traces::StepSummary& step : rank.steps) steps.push_back(&step);
     if (steps.size() > 1) steps.erase(steps.begin());  // the first step pays for warm-up
-    std::stable_sort(steps.begin(), steps.end(), [](const auto* a, const auto* b) {
+    traces::sort_rows(steps, [](const auto* a, const auto* b) {
         return a->window_end - a->window_start < b->window_end - b->window_start;
     });
     return steps[(steps.size() - 1) / 2];

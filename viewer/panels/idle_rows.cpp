@@ -3,10 +3,11 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viewer/app/theme.h"
 #include "viewer/draw/format.h"
+#include "viewer/panels/columns.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -14,10 +15,6 @@ namespace {
 using traces::GapKind;
 using traces::StreamIdle;
 using Kind = TableColumn::Kind;
-
-double us(std::int64_t ns) {
-    return static_cast<double>(ns) * 1e-3;
-}
 
 double percent(std::int64_t part, std::int64_t whole) {
     return whole > 0 ? 100 * static_cast<double>(part) / static_cast<double>(whole) : kNoNumber;

@@ -2,7 +2,7 @@
 // with which launch sizes; and the copies.
 #include <array>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <imgui.h>
 
 #include "traces/store/grouped.h"

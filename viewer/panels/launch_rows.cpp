@@ -5,8 +5,9 @@
 #include <array>
 #include <variant>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
+#include "traces/schema/sort_rows.h"
 #include "traces/store/names.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/short_name.h"
@@ -44,7 +45,7 @@ int rank_of(const traces::Trace& trace, std::int64_t device, std::int64_t pid) {
 
 template <class Row>
 void sort_by_time(std::vector<Row>& rows) {
-    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.ns > b.ns; });
+    traces::sort_rows(rows, [](const Row& a, const Row& b) { return a.ns > b.ns; });
 }
 
 std::string memory_kind(const QueryValue& value) {

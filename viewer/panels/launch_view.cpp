@@ -1,7 +1,7 @@
 // See launch_view.h.
 #include "viewer/panels/launch_view.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <imgui.h>
 
 #include "viewer/draw/items.h"

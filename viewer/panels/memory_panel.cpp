@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <imgui.h>
 
+#include "traces/schema/sort_rows.h"
 #include "traces/store/grouped.h"
 #include "viewer/app/session.h"
 #include "viewer/app/theme.h"
@@ -222,7 +223,7 @@ class MemoryPanel final : public Panel {
     void add_ranks(Session& session, const MemoryFacts& facts, std::vector<MemoryLine>& lines) {
         std::vector<const RankMemory*> ranks;
         for (const RankMemory& rank : facts.report->ranks) ranks.push_back(&rank);
-        std::stable_sort(ranks.begin(), ranks.end(), [&](const RankMemory* a, const RankMemory* b) {
+        traces::sort_rows(ranks, [&](const RankMemory* a, const RankMemory* b) {
             if ((a == facts.memory) != (b == facts.memory)) return a == facts.memory;
             return a->peak_bytes > b->peak_bytes;
         });

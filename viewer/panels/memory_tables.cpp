@@ -5,8 +5,9 @@
 #include <map>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
+#include "traces/schema/sort_rows.h"
 #include "viewer/draw/format.h"
 
 namespace shardscope::viewer {
@@ -330,7 +331,7 @@ ModelPtr compared_holders(const RankMemory& here, const RankMemory& there, Holde
     for (const MemoryHolder& holder : holders_of(there, kind)) joined[holder.name].second += holder.bytes;
     std::vector<std::pair<std::string, std::pair<std::int64_t, std::int64_t>>> rows(joined.begin(),
                                                                                     joined.end());
-    std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {  // what differs most first
+    traces::sort_rows(rows, [](const auto& a, const auto& b) {  // what differs most first
         const auto off = [](const auto& row) { return std::abs(row.second.first - row.second.second); };
         return off(a) > off(b);
     });

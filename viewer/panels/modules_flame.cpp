@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "traces/schema/sort_rows.h"
 #include "viewer/draw/strip.h"
 
 namespace shardscope::viewer {
@@ -81,8 +82,7 @@ void add_runtime_calls(const Trace& trace, const InCall& call, FlameChart& chart
         if (call.holds(calls.range[i]))
             bars.push_back({calls.start[i], calls.end[i], static_cast<std::int32_t>(i)});
     }
-    std::stable_sort(bars.begin(), bars.end(),
-                     [](const FlameBar& a, const FlameBar& b) { return a.start < b.start; });
+    traces::sort_rows(bars, [](const FlameBar& a, const FlameBar& b) { return a.start < b.start; });
     std::vector<FlameLane> lanes;
     for (const FlameBar& bar : bars) put(lanes, 0, bar, EventKind::runtime);
     take(chart, std::move(lanes), "runtime calls");
@@ -166,7 +166,7 @@ std::optional<std::size_t> median_call(const Trace& trace, const std::vector<std
     if (calls.empty()) return std::nullopt;
     std::vector<std::size_t> order(calls.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    traces::sort_rows(order, [&](std::size_t a, std::size_t b) {
         return length(trace, calls[a]) < length(trace, calls[b]);
     });
     return order[(order.size() - 1) / 2];

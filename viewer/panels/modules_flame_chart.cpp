@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viewer/app/theme.h"
 #include "viewer/draw/axis.h"

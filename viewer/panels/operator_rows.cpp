@@ -5,10 +5,11 @@
 #include <array>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viewer/app/theme.h"
 #include "viewer/draw/short_name.h"
+#include "viewer/panels/columns.h"
 #include "viewer/timeline/color_modes.h"
 
 namespace shardscope::viewer {
@@ -17,10 +18,6 @@ namespace {
 using Kind = TableColumn::Kind;
 
 constexpr float kNameWidth = 24;  // font sizes: what most names of functions have room in
-
-double us(std::int64_t ns) {
-    return static_cast<double>(ns) * 1e-3;
-}
 
 // Of the first rows, as the timeline paints them by name: a name has its colour in every panel. Where two
 // names meet in a hue the later one takes the next that is free.

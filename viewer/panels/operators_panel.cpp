@@ -1,5 +1,5 @@
 // Operators: what the host program calls, what each costs on the host and on the device.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <imgui.h>
 
 #include "traces/store/grouped.h"

@@ -5,10 +5,11 @@
 #include <map>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viewer/app/theme.h"
 #include "viewer/draw/format.h"
+#include "viewer/panels/columns.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -17,10 +18,6 @@ using traces::PathKind;
 using traces::PathPiece;
 using traces::RankPath;
 using Kind = TableColumn::Kind;
-
-double us(std::int64_t ns) {
-    return static_cast<double>(ns) * 1e-3;
-}
 
 CellTable::Cell step_percent(const RankPath& path, double part_us) {
     return path.average_step_us > 0 ? percent_cell(100 * part_us / path.average_step_us) : no_cell();

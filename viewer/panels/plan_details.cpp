@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <imgui.h>
 
 #include "viewer/app/theme.h"
@@ -23,7 +23,7 @@ namespace {
 using traces::PlanPart;
 using traces::PlanRow;
 
-void dim(std::string_view t) {
+void dim_text(std::string_view t) {
     ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
     text(t);
     ImGui::PopStyleColor();
@@ -82,7 +82,7 @@ void draw_facts_table(const char* id, const std::vector<PlanFact>& facts) {
     if (facts.empty() || !ImGui::BeginTable(id, pairs * 2, ImGuiTableFlags_SizingStretchSame)) return;
     for (const PlanFact& fact : facts) {
         ImGui::TableNextColumn();
-        dim(fact.label);
+        dim_text(fact.label);
         ImGui::TableNextColumn();
         text_fit(fact.value);
         if (items::kept()) items::mark("plan.value." + fact.label, fact.value);
@@ -131,12 +131,12 @@ void draw_peak(const PlanRow& row) {
     }
     const auto most = [](const char* what, const std::string& name, std::int64_t bytes) {
         if (!name.empty() && bytes > 0)
-            dim(fmt::format("Most of a {}: {}, {}", what, name, format_mb(bytes)));
+            dim_text(fmt::format("Most of a {}: {}, {}", what, name, format_mb(bytes)));
     };
     ImGui::PushTextWrapPos(0);
     most("unit", row.peak_unit, row.peak_unit_bytes);
     most("module", row.peak_module, row.peak_module_bytes);
-    if (!row.moment.empty()) dim("Reached in: " + row.moment);
+    if (!row.moment.empty()) dim_text("Reached in: " + row.moment);
     ImGui::PopTextWrapPos();
 }
 
@@ -150,9 +150,10 @@ void draw_anatomy(const std::vector<PlanPart>& parts) {
     const PlanPart& head = parts.front();
     heading("Memory by formula, beside the simulated peak");
     ImGui::PushTextWrapPos(0);
-    dim(fmt::format("{} parameters over {} device{}, ZeRO stage {}{}; MB = 2^20 bytes",
-                    format_count(head.parameters), format_count(head.devices), head.devices == 1 ? "" : "s",
-                    head.stage, head.offloaded ? ", offloaded to the host" : ""));
+    dim_text(fmt::format("{} parameters over {} device{}, ZeRO stage {}{}; MB = 2^20 bytes",
+                         format_count(head.parameters), format_count(head.devices),
+                         head.devices == 1 ? "" : "s", head.stage,
+                         head.offloaded ? ", offloaded to the host" : ""));
     ImGui::PopTextWrapPos();
     constexpr std::array<const char*, 7> kTitles = {"MB",      "stage 0", "stage 1",  "stage 2",
                                                     "stage 3", "formula", "simulated"};
@@ -161,7 +162,7 @@ void draw_anatomy(const std::vector<PlanPart>& parts) {
         return;
     for (const char* title : kTitles) {
         ImGui::TableNextColumn();
-        title == kTitles.front() ? dim(title) : text_right_dim(title);
+        title == kTitles.front() ? dim_text(title) : text_right_dim(title);
     }
     const auto line = [](const std::string& name, const std::array<double, traces::kZeroStages>& stages,
                          int stage, double here, double simulated, bool known) {

@@ -8,10 +8,12 @@
 #include <functional>
 #include <tuple>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "traces/schema/joined.h"
+#include "traces/schema/json_text.h"
+#include "traces/schema/sort_rows.h"
 #include "viewer/draw/format.h"
 
 namespace shardscope::viewer {
@@ -36,10 +38,10 @@ bool before(const PlanItem& a, const PlanItem& b) {
 
 PlanSettings settings_of(const PlanRow& row) {
     PlanSettings settings;
-    const auto json = nlohmann::ordered_json::parse(row.settings, nullptr, false);
+    const auto json = traces::parse_ordered_json(row.settings);
     if (!json.is_object()) return settings;
     for (const auto& [key, value] : json.items())
-        settings.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
+        settings.emplace_back(key, value.is_string() ? value.get<std::string>() : traces::dump_json(value));
     return settings;
 }
 
@@ -280,7 +282,7 @@ PlanList plan_list(std::shared_ptr<const traces::Trace> trace) {
         if (samples == 0) samples = own;
         list.same_batch = list.same_batch && std::abs(own - samples) <= samples * 1e-6;
     }
-    std::stable_sort(list.items.begin(), list.items.end(), before);
+    traces::sort_rows(list.items, before);
     list.choices = choices_of(list.items);
     list.trace = std::move(trace);
     return list;
@@ -357,7 +359,7 @@ PlanTable plan_table(const PlanList& list, PlanShow show, bool repeated) {
             alike.push_back(fmt::format("{} {}", choice.id, first));
         }
     }
-    table.alike = fmt::format("{}", fmt::join(alike, ", "));
+    table.alike = traces::joined(alike, ", ");
 
     std::vector<TableColumn> columns = {
         {.id = "row",

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "traces/schema/json_text.h"
+
 namespace shardscope::viewer {
 
 void QueryHistory::add(std::string sql) {
@@ -22,11 +24,11 @@ std::string QueryHistory::to_text() const {
         if (bytes > kMostBytes) break;
         array.push_back(sql);
     }
-    return array.empty() ? "" : array.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return array.empty() ? "" : traces::dump_json(array);
 }
 
 void QueryHistory::from_text(std::string_view text) {
-    const auto array = nlohmann::json::parse(text, nullptr, false);
+    const auto array = traces::parse_json(text);
     if (!array.is_array()) return;
     std::vector<std::string> read;
     for (const auto& sql : array) {

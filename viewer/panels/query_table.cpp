@@ -7,8 +7,9 @@
 #include <set>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
+#include "traces/schema/sort_rows.h"
 #include "viewer/draw/format.h"
 
 namespace shardscope::viewer {
@@ -243,7 +244,7 @@ PlotRange plot_range(std::span<const PlotPoint> points) {
 
 std::vector<PlotColumn> fold_plot(std::span<const PlotPoint> points, const PlotRange& range, int columns) {
     std::vector<PlotPoint> sorted(points.begin(), points.end());
-    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
+    traces::sort_rows(sorted, [](const auto& a, const auto& b) { return a.x < b.x; });
     std::vector<PlotColumn> folded;
     const double width = range.x_high - range.x_low;
     for (const PlotPoint& point : sorted) {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/analysis/shown_ranks.h"
 #include "viewer/app/theme.h"

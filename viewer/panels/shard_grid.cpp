@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/store/trace.h"
 #include "viewer/app/theme.h"

@@ -7,10 +7,11 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/store/trace.h"
 #include "viewer/draw/format.h"
+#include "viewer/panels/columns.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -19,8 +20,6 @@ using Cell = CellTable::Cell;
 using Kind = TableColumn::Kind;
 using traces::UnitCosts;
 using traces::UnitPhase;
-
-constexpr char kMicro[] = "\u00b5s";
 
 Cell time_of(std::int64_t ns, std::int64_t steps) {
     return steps > 0 ? us_cell(static_cast<double>(ns) * 1e-3 / static_cast<double>(steps)) : no_cell();

@@ -6,7 +6,7 @@
 #include <regex>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace shardscope::viewer::script {
 namespace {

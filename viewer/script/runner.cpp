@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viewer/app/actions.h"
 #include "viewer/app/export.h"

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "traces/schema/sort_rows.h"
+
 namespace shardscope::viewer::script {
 namespace {
 
@@ -92,8 +94,7 @@ std::vector<std::string> nearest_names(std::string_view wanted, const std::vecto
             found.emplace_back(d, name);
         }
     }
-    std::stable_sort(found.begin(), found.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    traces::sort_rows(found, [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<std::string> nearest;
     for (std::size_t i = 0; i < std::min(most, found.size()); ++i) nearest.emplace_back(found[i].second);
     return nearest;

@@ -4,9 +4,10 @@
 #include <cmath>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "traces/schema/json_text.h"
 #include "viewer/draw/format.h"
 
 namespace shardscope::viewer {
@@ -111,7 +112,7 @@ std::string table_json(const TableModel& model, const std::vector<std::uint32_t>
         }
         all.push_back(std::move(object));
     }
-    return all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    return traces::dump_json(all, 1) + "\n";
 }
 
 }  // namespace shardscope::viewer

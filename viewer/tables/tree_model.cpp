@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "traces/schema/sort_rows.h"
+
 namespace shardscope::viewer {
 namespace {
 
@@ -72,7 +74,7 @@ class Walk {
     void put_in_order(std::vector<std::size_t>& siblings) const {
         const auto column = static_cast<std::size_t>(view_.sort.column);
         const bool by_name = column == 0;
-        std::stable_sort(siblings.begin(), siblings.end(), [&](std::size_t a, std::size_t b) {
+        traces::sort_rows(siblings, [&](std::size_t a, std::size_t b) {
             if (by_name) {
                 if (view_.sort.descending) std::swap(a, b);
                 return model_.node(a).name < model_.node(b).name;

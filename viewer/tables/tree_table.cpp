@@ -5,9 +5,10 @@
 #include <numeric>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <imgui_stdlib.h>
 
+#include "traces/schema/sort_rows.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/tables/number_cell.h"
@@ -26,8 +27,7 @@ std::vector<std::size_t> columns_that_fit(const TreeModel& model, const TreeStat
     const auto& columns = model.columns();
     std::vector<std::size_t> by_priority(columns.size() - 1);
     std::iota(by_priority.begin(), by_priority.end(), std::size_t{1});
-    std::stable_sort(by_priority.begin(), by_priority.end(),
-                     [&](auto a, auto b) { return columns[a].priority > columns[b].priority; });
+    traces::sort_rows(by_priority, [&](auto a, auto b) { return columns[a].priority > columns[b].priority; });
     const float font = ImGui::GetFontSize(), padding = 2 * ImGui::GetStyle().CellPadding.x + 1;
     float used = kNameWidth * font;
     std::vector<std::size_t> fit;

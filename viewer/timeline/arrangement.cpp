@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "traces/schema/json_text.h"
+
 namespace shardscope::viewer {
 namespace {
 
@@ -71,12 +73,12 @@ std::string to_json(const RowArrangement& a) {
                        {"order", a.order},
                        {"filter", a.filter}};
     // Labels may hold bytes that are no UTF-8.
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return traces::dump_json(json);
 }
 
 RowArrangement arrangement_from_json(std::string_view text) {
     RowArrangement a;
-    const Json json = Json::parse(text, nullptr, false);
+    const Json json = traces::parse_json(text);
     if (!json.is_object()) return a;
     if (json.value("grouping", Json()) == "kind") a.grouping = RowArrangement::Grouping::kind;
     take_strings(json, "collapsed", a.collapsed);

@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/analysis/matching.h"
+#include "traces/schema/sort_rows.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -38,7 +39,7 @@ std::vector<Joined> join(const traces::Trace& trace) {
         }
         if (parts >= 2) joined.push_back(one);
     }
-    std::stable_sort(joined.begin(), joined.end(), [](const Joined& a, const Joined& b) {
+    traces::sort_rows(joined, [](const Joined& a, const Joined& b) {
         return a.first_arrival != b.first_arrival ? a.first_arrival < b.first_arrival : a.end > b.end;
     });
     return joined;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "traces/analysis/unit_ranges.h"
+#include "traces/schema/sort_rows.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -139,8 +140,7 @@ class Naming {
 };
 
 void sort_legend(std::vector<PaintName>& legend) {
-    std::stable_sort(legend.begin(), legend.end(),
-                     [](const PaintName& a, const PaintName& b) { return a.busy_ns > b.busy_ns; });
+    traces::sort_rows(legend, [](const PaintName& a, const PaintName& b) { return a.busy_ns > b.busy_ns; });
     if (legend.size() > kInLegend) legend.resize(kInLegend);
 }
 

@@ -5,10 +5,11 @@
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/analysis/collectives.h"
+#include "traces/schema/json_text.h"
 #include "traces/store/names.h"
 #include "viewer/draw/format.h"
 #include "viewer/timeline/measure.h"
@@ -127,12 +128,10 @@ void put_device(const Trace& trace, std::size_t i, const FieldSources& sources, 
 // {"Input Dims":[[2,3]]}: a field for each key.
 void put_source_fields(std::string_view detail, Fields& fields) {
     if (detail.empty()) return;
-    const auto json = nlohmann::ordered_json::parse(detail, nullptr, false);
+    const auto json = traces::parse_ordered_json(detail);
     if (!json.is_object()) return fields.put("detail", std::string(detail));
     for (const auto& [key, value] : json.items()) {
-        fields.put(key, value.is_string()
-                            ? value.get<std::string>()
-                            : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+        fields.put(key, value.is_string() ? value.get<std::string>() : traces::dump_json(value));
     }
 }
 

@@ -1,7 +1,7 @@
 // See event_views.h.
 #include "viewer/timeline/event_views.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viewer/app/theme.h"
 #include "viewer/draw/fold.h"

@@ -17,7 +17,7 @@ using traces::Trace;
 
 constexpr std::size_t kLookUp = 4096;  // strings or events between looks at `cancel`
 
-char lower(char c) {
+char lower_case(char c) {
     return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
 }
 
@@ -25,10 +25,10 @@ char lower(char c) {
 class Needle {
   public:
     explicit Needle(std::string_view text) {
-        for (const char c : text) lower_ += lower(c);
+        for (const char c : text) lower_ += lower_case(c);
     }
     bool in(std::string_view hay) const {
-        const auto same = [](char h, char n) { return lower(h) == n; };
+        const auto same = [](char h, char n) { return lower_case(h) == n; };
         return std::search(hay.begin(), hay.end(), lower_.begin(), lower_.end(), same) != hay.end();
     }
 

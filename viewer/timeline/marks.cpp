@@ -5,7 +5,9 @@
 #include <tuple>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
+
+#include "traces/schema/sort_rows.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -18,7 +20,7 @@ bool earlier(const Mark& a, const Mark& b) {
 
 MarkBook::MarkBook(std::vector<Mark> marks) : marks_(std::move(marks)) {
     for (Mark& mark : marks_) mark.to = std::max(mark.from, mark.to);
-    std::stable_sort(marks_.begin(), marks_.end(), earlier);
+    traces::sort_rows(marks_, earlier);
 }
 
 std::size_t MarkBook::add(Mark mark) {

@@ -10,16 +10,17 @@
 #include <system_error>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "traces/schema/json_text.h"
 #include "viewer/timeline/time_view.h"
 
 namespace shardscope::viewer {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
 constexpr std::uintmax_t kLargest = 16U << 20;  // bytes; a file of marks is a few hundred
@@ -74,26 +75,27 @@ std::string read_text(const std::string& path) {
 }  // namespace
 
 std::string marks_json(const MarkBook& marks, const std::string& trace_path) {
-    Json list = Json::array();
+    OrderedJson list = OrderedJson::array();
     for (const Mark& mark : marks.all()) {
-        Json one = {{"from_ns", mark.from}};
+        OrderedJson one = {{"from_ns", mark.from}};
         if (mark.is_range()) one["to_ns"] = mark.to;
         one["text"] = mark.text;
         list.push_back(std::move(one));
     }
-    const Json file = {{"shardscope_marks", kVersion}, {"trace", trace_path}, {"marks", std::move(list)}};
-    return file.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    const OrderedJson file = {
+        {"shardscope_marks", kVersion}, {"trace", trace_path}, {"marks", std::move(list)}};
+    return traces::dump_json(file, 2) + "\n";
 }
 
 MarkBook parse_marks(std::string_view json) {
     try {
-        const Json file = Json::parse(json);
+        const OrderedJson file = traces::parse_ordered_json(json, traces::BadJson::throws);
         if (!file.is_object() || !file.contains("shardscope_marks"))
             throw std::runtime_error("it has no key shardscope_marks");
         if (file.at("shardscope_marks").get<int>() > kVersion)
             throw std::runtime_error("a newer version of shardscope-view wrote it");
         std::vector<Mark> marks;
-        for (const Json& one : file.at("marks")) {
+        for (const OrderedJson& one : file.at("marks")) {
             Mark mark;
             mark.from = one.at("from_ns").get<std::int64_t>();
             mark.to = one.value("to_ns", mark.from);

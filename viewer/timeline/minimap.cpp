@@ -41,9 +41,9 @@ class Slices {
 };
 
 // The union of the events of each rank, as they come by start.
-class Union {
+class BusyTimes {
   public:
-    explicit Union(std::size_t ranks) : until_(ranks, INT64_MIN) {}
+    explicit BusyTimes(std::size_t ranks) : until_(ranks, INT64_MIN) {}
     void add(Slices& slices, std::size_t rank, std::int64_t start, std::int64_t end) {
         if (rank >= until_.size()) return;
         slices.add(std::max(start, until_[rank]), end);
@@ -76,7 +76,7 @@ Minimap make_minimap(const traces::Trace& trace, int count) {
     map.of_devices = trace.device.size() > 0;
     Slices all(map.whole, count), work(map.whole, count), kernels(map.whole, count);
     if (map.of_devices) {
-        Union any(trace.ranks.size()), working(trace.ranks.size()), computing(trace.ranks.size());
+        BusyTimes any(trace.ranks.size()), working(trace.ranks.size()), computing(trace.ranks.size());
         const traces::DeviceEvents& d = trace.device;
         for (std::size_t i = 0; i < d.size(); ++i) {
             any.add(all, d.rank[i], d.start[i], d.end[i]);
@@ -88,7 +88,7 @@ Minimap make_minimap(const traces::Trace& trace, int count) {
         fill(map, all, work, kernels, trace.ranks.size());
         return map;
     }
-    Union any(trace.threads.size());
+    BusyTimes any(trace.threads.size());
     const traces::HostRanges& r = trace.ranges;
     std::vector<bool> used(trace.threads.size());
     for (std::size_t i = 0; i < r.size(); ++i) {

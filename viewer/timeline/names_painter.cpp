@@ -1,5 +1,5 @@
 // The column of row names at the left of the timeline. See painter.h.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viewer/app/theme.h"
 #include "viewer/draw/format.h"

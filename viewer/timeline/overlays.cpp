@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viewer/app/theme.h"
 #include "viewer/draw/chart.h"

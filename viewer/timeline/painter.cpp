@@ -130,8 +130,8 @@ class RowPainter : private Canvas {
         const float room = x1 - x0 - font_ * 0.5F;
         if (room < font_ * 1.5F) return;
         std::string text = bar_label(p_.trace, event);
-        constexpr std::size_t kMost = 400;  // bytes: more than any screen has room for
-        if (text.size() > kMost) text.resize(kMost);
+        constexpr std::size_t kMostLetters = 400;  // bytes: more than any screen has room for
+        if (text.size() > kMostLetters) text.resize(kMost);
         if (width_of(text) > room) {
             if (room < font_ * 5) return;  // two letters and dots say nothing
             text = fit_text(text, room);

@@ -6,7 +6,9 @@
 #include <map>
 #include <unordered_map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
+
+#include "traces/schema/sort_rows.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -233,11 +235,11 @@ RowLayout layout_rows(const traces::Trace& trace, const Tracks& tracks, const Ro
     RowLayout layout;
     std::vector<CandidateGroup> groups = Rows(trace, tracks, arrangement).groups();
     const Order order(arrangement.order);
-    std::stable_sort(groups.begin(), groups.end(), [&](const CandidateGroup& a, const CandidateGroup& b) {
+    traces::sort_rows(groups, [&](const CandidateGroup& a, const CandidateGroup& b) {
         return order(a.group.key) < order(b.group.key);
     });
     for (CandidateGroup& group : groups) {
-        std::stable_sort(group.rows.begin(), group.rows.end(), [&](const Candidate& a, const Candidate& b) {
+        traces::sort_rows(group.rows, [&](const Candidate& a, const Candidate& b) {
             return order(a.entry.key) < order(b.entry.key);
         });
         group.group.collapsed = arrangement.collapsed.contains(group.group.key);

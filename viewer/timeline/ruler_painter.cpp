@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viewer/app/rank_steps.h"
 #include "viewer/app/theme.h"

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viewer/draw/items.h"
 #include "viewer/timeline/details.h"

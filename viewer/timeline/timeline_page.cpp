@@ -10,7 +10,7 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr double kFar = 1e5;  // pixels: beyond this a screen coordinate says only "outside"
+constexpr double kAnyTime = 1e5;  // pixels: beyond this a screen coordinate says only "outside"
 
 TimeSpan span_of(const OpenTrace& entry) {
     return {entry.visible.from, entry.visible.to};
@@ -30,7 +30,8 @@ TimeView TimelinePage::view(const OpenTrace& entry) const {
 }
 
 float TimelinePage::x_of(const TimeView& view, std::int64_t time) const {
-    return static_cast<float>(std::clamp(static_cast<double>(area.left()) + view.pixel(time), -kFar, kFar));
+    return static_cast<float>(
+        std::clamp(static_cast<double>(area.left()) + view.pixel(time), -kAnyTime, kAnyTime));
 }
 
 float TimelinePage::y_of(const Row& row) const {

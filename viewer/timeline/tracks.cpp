@@ -6,8 +6,9 @@
 #include <map>
 #include <tuple>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
+#include "traces/schema/sort_rows.h"
 #include "viewer/timeline/collective_tracks.h"
 #include "viewer/timeline/lane_plan.h"
 #include "viewer/timeline/thread_titles.h"
@@ -177,7 +178,7 @@ std::vector<CounterTrack> counter_tracks(const traces::Trace& trace) {
         track.points.shrink_to_fit();
         track.index = index_of(track.points);
     }
-    std::stable_sort(tracks.begin(), tracks.end(), [](const CounterTrack& a, const CounterTrack& b) {
+    traces::sort_rows(tracks, [](const CounterTrack& a, const CounterTrack& b) {
         return static_cast<unsigned>(a.rank) < static_cast<unsigned>(b.rank);
     });
     return tracks;
@@ -250,7 +251,7 @@ Tracks make_tracks(const traces::Trace& trace) {
     take(thread_tracks(trace, titles));
     take(wait_tracks(trace));
     take(mark_tracks(trace, titles));
-    std::stable_sort(result.tracks.begin(), result.tracks.end(), [](const Track& a, const Track& b) {
+    traces::sort_rows(result.tracks, [](const Track& a, const Track& b) {
         const bool a_joined = a.kind == Track::Kind::collectives,
                    b_joined = b.kind == Track::Kind::collectives;
         if (a_joined || b_joined) return a_joined && !b_joined;

@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <simdjson.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -5,7 +5,7 @@
 #include <climits>
 #include <cstdint>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <mpi.h>
 
 #include "trainer/comm/mpi/mpi_wire.h"
