@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <numeric>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sqlite3.h>
 #include <unistd.h>
 

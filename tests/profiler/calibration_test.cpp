@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 namespace shardscope::profiler {
-namespace {
+namespace TEST_FILE {
 
 TEST(Ticks, never_run_backwards_on_a_thread) {
     std::uint64_t last = ticks();
@@ -93,5 +93,5 @@ TEST_F(GivenAnchors, are_thinned_but_stay_true) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::profiler

@@ -10,7 +10,7 @@
 #include "profiler/thread_log.h"
 
 namespace shardscope::profiler {
-namespace {
+namespace TEST_FILE {
 
 class Reading : public ::testing::Test {
   protected:
@@ -80,5 +80,5 @@ TEST_F(Reading, goes_on_where_a_part_ended) {
     EXPECT_EQ(next_, recorded_ + 1);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::profiler

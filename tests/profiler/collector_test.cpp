@@ -17,7 +17,7 @@
 #include "tests/profiler/memory_sink.h"
 
 namespace shardscope::profiler {
-namespace {
+namespace TEST_FILE {
 
 using testing::MemorySink;
 using testing::Received;
@@ -175,5 +175,5 @@ TEST_F(Collected, takes_threads_that_are_called_ranks_for_the_ranks_of_a_process
     EXPECT_EQ(got_.ranks.back().global_tid & traces::kPidMask, got_.ranks.back().global_pid);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::profiler

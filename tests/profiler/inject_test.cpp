@@ -29,7 +29,7 @@
 #include "tests/profiler/memory_sink.h"
 
 namespace shardscope::profiler {
-namespace {
+namespace TEST_FILE {
 
 using namespace std::chrono_literals;
 using testing::MemorySink;
@@ -711,5 +711,5 @@ TEST(Text, is_cut_between_characters) {
     EXPECT_EQ(std::string(wide.data, wide.size), "a??\u20ac");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::profiler

@@ -12,7 +12,7 @@
 #include "tests/profiler/memory_sink.h"
 
 namespace shardscope::profiler {
-namespace {
+namespace TEST_FILE {
 
 using testing::MemorySink;
 using testing::Received;
@@ -122,5 +122,5 @@ TEST_F(NcclHandler, a_record_that_is_cut_short_is_damage) {
     EXPECT_TRUE(closed().empty());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::profiler

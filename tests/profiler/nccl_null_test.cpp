@@ -13,7 +13,7 @@
 #include "traces/store/sqlite.h"
 
 namespace shardscope {
-namespace {
+namespace TEST_FILE {
 
 // Little-endian bytes in hexadecimal, as SQLite's hex() gives them.
 std::uint64_t little_endian(const std::string& hex) {
@@ -77,5 +77,5 @@ TEST(NcclWithoutCommunicator, leaves_its_ranges_with_their_bytes) {
     std::filesystem::remove(output);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope

@@ -16,7 +16,7 @@
 #include "tests/profiler/memory_sink.h"
 
 namespace shardscope::profiler {
-namespace {
+namespace TEST_FILE {
 
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
@@ -188,5 +188,5 @@ TEST_P(NcclPlugin, wants_nothing_where_nccl_is_not_to_be_recorded) {
 INSTANTIATE_TEST_SUITE_P(Versions, NcclPlugin, ::testing::Values("v1", "v2", "v3", "v4", "v5", "v6"),
                          [](const auto& version) { return version.param; });
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::profiler

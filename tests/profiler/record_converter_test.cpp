@@ -10,7 +10,7 @@
 #include "tests/profiler/memory_sink.h"
 
 namespace shardscope::profiler {
-namespace {
+namespace TEST_FILE {
 
 constexpr std::uint32_t kPid = 100, kTid = 107;
 constexpr std::int64_t kOrigin = 1000;
@@ -312,5 +312,5 @@ TEST_F(Conversion, of_any_bytes_never_crashes) {
     EXPECT_GT(converter_.damaged(), 0);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::profiler

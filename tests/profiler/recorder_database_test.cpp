@@ -14,7 +14,7 @@
 #include "traces/store/writer.h"
 
 namespace shardscope::profiler {
-namespace {
+namespace TEST_FILE {
 
 class RecorderOnDisk : public ::testing::Test {
   protected:
@@ -102,5 +102,5 @@ TEST_F(RecorderOnDisk, is_readable_while_it_records) {
     recorder->finish();
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::profiler

@@ -16,7 +16,7 @@
 #include "tests/profiler/memory_sink.h"
 
 namespace shardscope::profiler {
-namespace {
+namespace TEST_FILE {
 
 using namespace std::chrono_literals;
 using testing::MemorySink;
@@ -511,5 +511,5 @@ TEST_F(Recording, reports_a_failure_of_the_last_step) {
     EXPECT_TRUE(recorder.failed());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::profiler

@@ -15,7 +15,7 @@
 #include "traces/store/sqlite.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
@@ -418,5 +418,5 @@ TEST_F(GlooJob, IsCheckedAsAFolder) {
     EXPECT_EQ(tool({"check", "--finalize", job_}).status, 2);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -22,7 +22,7 @@
 extern char** environ;
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -169,5 +169,5 @@ TEST_F(Finalize, RefusesWhatIsNotOurs) {
     EXPECT_EQ(run_command({SHARDSCOPE_TRACE, "check", "--finalize", folder_ / "none"}).status, 2);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -8,7 +8,7 @@
 #include "tests/tools/run_command.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
@@ -90,5 +90,5 @@ TEST_F(Installed, TheViewerRuns) {
 }
 #endif
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -12,7 +12,7 @@
 #include "traces/store/sqlite.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -208,5 +208,5 @@ TEST_F(MergeTool, GivesARealRunBack) {
 }
 #endif
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

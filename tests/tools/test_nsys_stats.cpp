@@ -13,7 +13,7 @@
 #include "traces/store/writer.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -114,5 +114,5 @@ TEST_F(NsysStats, TheAnswersAreOurFigures) {
     EXPECT_FALSE(in_ranges.cell("sgemm(float*, int)", "Total Time (ns)").empty());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -13,7 +13,7 @@
 #include "traces/store/writer.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -147,5 +147,5 @@ TEST_F(RefusedFiles, WhatAKilledProcessUnpackedIsRemovedByTheNext) {
     EXPECT_TRUE(fs::exists(scratch() + "/shardscope-unpacked-fresh1")) << "its process may live";
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -9,7 +9,7 @@
 #include "traces/schema/schema.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using nlohmann::json;
 
@@ -90,5 +90,5 @@ TEST(TraceOfTheFirstSchema, OpensInEveryVerb) {
 
 INSTANTIATE_TEST_SUITE_P(Shipped, SampleTrace, ::testing::Values("mlp-root.sqlite", "mlp-linear.sqlite"));
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

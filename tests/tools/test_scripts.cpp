@@ -11,7 +11,7 @@
 #include "tests/tools/run_command.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::EndsWith;
@@ -141,5 +141,5 @@ TEST(Quickstart, ExplainsItselfAndRefusesWhatItDoesNotKnow) {
     EXPECT_EQ(wrong.err, "quickstart.sh: \"--noview\" is no option; use --no-view or nothing.\n");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -14,7 +14,7 @@
 #include "traces/store/writer.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -434,5 +434,5 @@ TEST_F(TraceTool, TellsWhenStandardOutputIsFull) {
     EXPECT_THAT(outcome.err, HasSubstr("standard output cannot be written"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -10,7 +10,7 @@
 #include "tests/traces/run_builder.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -803,5 +803,5 @@ TEST(Advice, SaysThatKernelsLeaveMostOfTheDeviceEmptyOnlyBelowAQuarter) {
     EXPECT_THAT(std::string(rule->title), Not(HasSubstr("half")));  // it fires below 25 %
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -9,7 +9,7 @@
 #include "traces/report/report.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -78,5 +78,5 @@ TEST(AllocationsReport, PrintsInThreeFormats) {
     EXPECT_THAT(render(allocations_report(*trace, {.rank = 9}), Format::table), HasSubstr("No rank"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -12,7 +12,7 @@
 #include "traces/analysis/row_counts.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -165,5 +165,5 @@ TEST(PoolCurves, AreTheCountersOfTheirNamesAndEmptyWithoutThem) {
     EXPECT_THAT(pool_curves(*trace, 1).reserved.bytes, ElementsAre(1));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -5,7 +5,7 @@
 #include "kineto_text.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 TEST(ChromeTrace, beginsAndEndsNestOnTheirThread) {
     // outer 10..50 us with inner 20..30 us.
@@ -80,5 +80,5 @@ TEST(ChromeTrace, countersAndMarksKeepTheirNames) {
     EXPECT_EQ(read.trace->threads.at(read.trace->marks.thread[0]).name, "main");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -6,7 +6,7 @@
 #include "traces/merge/part_clocks.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 constexpr std::int64_t kMs = 1'000'000, kSecond = 1'000'000'000;
 
@@ -162,5 +162,5 @@ TEST(Clocks, ThatAreSharedStayWhereTheEndsAgreeWithinTheirSpread) {
     EXPECT_EQ(align_clocks({a, b}).parts[1].clock(0), -3 * kMs - 100);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

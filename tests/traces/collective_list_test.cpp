@@ -8,7 +8,7 @@
 #include "traces/analysis/distributed.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -104,5 +104,5 @@ TEST(RankSkew, NamesTheRankThatOthersWaitForAndTheOneThatComputesLongest) {
     EXPECT_EQ(rank_skew(report).waited_for, -1) << "one rank has nobody to wait for";
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -9,7 +9,7 @@
 #include "tests/traces/run_builder.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -161,5 +161,5 @@ TEST(Collectives, OneWithoutADeviceEventCountsButHasNoTime) {
     EXPECT_THAT(collectives_report(*trace, {.from_ns = 0}).ranks[0].operations, IsEmpty());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

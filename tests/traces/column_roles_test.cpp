@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 ColumnRole role(std::string_view table, std::string_view name) {
     for (const SchemaColumn& column : find_table(table)->columns) {
@@ -51,5 +51,5 @@ TEST(TableRoles, TellEventsFromFacts) {
     EXPECT_EQ(table_role(*find_table("SHARD_ENUM_PHASE")), TableRole::made);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -10,7 +10,7 @@
 #include "tests/traces/sample_run.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -325,5 +325,5 @@ TEST(ColumnSink, OfNothingIsAnEmptyTrace) {
     EXPECT_THAT(trace->ranks, IsEmpty());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

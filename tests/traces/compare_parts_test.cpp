@@ -9,7 +9,7 @@
 #include "tests/traces/run_builder.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 const ComparedPart& part(const PartsComparison& comparison, std::string_view name) {
     const auto at = std::find_if(comparison.parts.begin(), comparison.parts.end(),
@@ -251,5 +251,5 @@ TEST(CompareParts, KnowsItsNames) {
     EXPECT_FALSE(compare_by("rank").has_value());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

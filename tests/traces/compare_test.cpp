@@ -7,7 +7,7 @@
 #include "tests/traces/run_builder.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::Pair;
@@ -134,5 +134,5 @@ TEST(Compare, ARunWithoutAnythingIsAllZeros) {
     EXPECT_EQ(column.peak_bytes, 0);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -10,7 +10,7 @@
 #include "traces/analysis/step_graph.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -521,5 +521,5 @@ TEST(CriticalPath, ItsPiecesFollowEachOtherAndSumToTheStep) {
     EXPECT_TRUE(critical_path(*trace).ranks.front().pieces.empty());  // only where they are asked for
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -21,7 +21,7 @@
 #include "traces/store/writer.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -352,5 +352,5 @@ TEST_F(Damage, AQuerySaysWhereItIsWrong) {
     EXPECT_THAT(run_query(path, "SELECT 1; ; SELECT NULL, 2.5, 'a', x'00FF';"), ::testing::SizeIs(2));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -12,7 +12,7 @@
 #include "traces/store/names.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -297,5 +297,5 @@ TEST(Scaling, WithoutABatchThereIsNoSpeedUp) {
     EXPECT_DOUBLE_EQ(report.runs[1].grew_us, 0.25);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

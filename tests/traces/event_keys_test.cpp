@@ -9,7 +9,7 @@
 #include "traces/import/trace_event.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 constexpr std::string_view kTexts[] = {"ph",
                                        "cat",
@@ -86,5 +86,5 @@ TEST(EventKeys, whiteSpaceIsNoPartOfAKey) {
     EXPECT_EQ(device.start[2], 50'000);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -27,7 +27,7 @@
 #include "traces/store/writer.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using nlohmann::json;
 using ::testing::ElementsAre;
@@ -318,5 +318,5 @@ TEST_F(Export, ReadsNoComputedRowsInPlaceOfRecordedOnes) {
     EXPECT_THAT(text_of(folder_ / "csv/steps.csv"), HasSubstr("0,0,0,1000000,"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -23,7 +23,7 @@
 #include "traces/store/writer.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -386,5 +386,5 @@ TEST_F(Finalize, ADamagedFileStaysAsItIs) {
     EXPECT_THAT(answer("SELECT count(*) FROM NVTX_EVENTS"), ElementsAre("20001"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -12,7 +12,7 @@
 #include "traces/store/error.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using pickled::Bytes;
 using ::testing::ElementsAre;
@@ -303,5 +303,5 @@ TEST(FlightRecorder, EveryFormatSaysTheSame) {
     EXPECT_THAT(render(report, Format::table), HasSubstr(report.verdict[0]));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -11,7 +11,7 @@
 #include "traces/store/writer.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 constexpr std::int64_t kPid = global_pid(7), kTid = global_tid(7, 7), kAutograd = global_tid(7, 8);
 
@@ -265,5 +265,5 @@ TEST(MemoryOrigin, SaysNothingOfOrdinaryOperators) {
     EXPECT_EQ(category_of_origin("aten::empty"), MemoryCategory::other);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

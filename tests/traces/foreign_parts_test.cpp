@@ -9,7 +9,7 @@
 #include "traces/store/writer.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
@@ -142,5 +142,5 @@ TEST_F(ForeignParts, AnEventThatReachesIntoASliceKeepsItsDetails) {
     EXPECT_EQ(trace->device.occupancy, (std::vector<float>{1}));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

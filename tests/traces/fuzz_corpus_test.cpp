@@ -8,7 +8,7 @@
 #include "kineto_text.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 TEST(FuzzCorpus, everySeedAndEveryCutOfItIsATraceOrASentence) {
     int seeds = 0;
@@ -33,5 +33,5 @@ TEST(FuzzCorpus, everySeedAndEveryCutOfItIsATraceOrASentence) {
     EXPECT_GE(seeds, 7);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

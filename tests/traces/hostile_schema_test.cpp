@@ -15,7 +15,7 @@
 #include "traces/store/writer.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -184,5 +184,5 @@ TEST_F(HostileSchema, EveryPageDamaged) {
     EXPECT_EQ(loaded + refused, 150);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

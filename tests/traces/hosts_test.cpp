@@ -14,7 +14,7 @@
 #include "traces/report/report.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -171,5 +171,5 @@ TEST(Hosts, AreToldAsTableAndJson) {
     EXPECT_THAT(render(distributed_report(*one.take()), Format::table), Not(HasSubstr("Hosts")));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -18,7 +18,7 @@
 #include "traces/report/reported_run.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -262,5 +262,5 @@ TEST(HtmlReport, ShowsHostileNamesAsTextInABrowser) {
     for (std::string line; std::getline(lines, line);) EXPECT_THAT(line, Not(HasSubstr("CONSOLE"))) << line;
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -6,7 +6,7 @@
 #include "traces/analysis/idle_details.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::SizeIs;
 
@@ -212,5 +212,5 @@ TEST(IdleDetails, TheQueuesTimeAtEachLengthSumsToTheReportsMean) {
     EXPECT_EQ(details.delays[length_bin(19)], 2);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

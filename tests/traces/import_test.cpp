@@ -17,7 +17,7 @@
 #include "traces/import/read_file.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
@@ -236,5 +236,5 @@ TEST(Import, whatIsNoTraceIsSaid) {
     EXPECT_THROW(open_any({folder / "missing"}), StoreError);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

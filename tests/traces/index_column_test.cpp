@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using testing::ElementsAre;
 
@@ -36,5 +36,5 @@ TEST(IndexColumn, HasARowForEachRowOfItsTable) {
     EXPECT_THAT(column.all(), ElementsAre(-1));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -7,7 +7,7 @@
 #include "tests/traces/run_builder.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::Contains;
@@ -186,5 +186,5 @@ TEST(Check, NamesPartsOfAPredictionThatDoNotSumToIt) {
                                                  HasSubstr("10 bytes, but its steps reach 11.")));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -95,5 +95,5 @@ TEST(Intervals, LengthInsideWindowsAgreesWithABitmap) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -7,7 +7,7 @@
 #include "tests/traces/run_builder.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -84,5 +84,5 @@ TEST(Kernels, AtMostAsManyRowsAsAskedForButTotalsOfAll) {
     EXPECT_THAT(kernels_report(*trace, {.rank = 1, .from_ns = 50}).ranks.at(0).kernels, IsEmpty());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -1,5 +1,5 @@
 // One process and its devices: which rank the kernels, the memory and the steps of a file belong to.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "traces/analysis/summary.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -116,5 +116,5 @@ TEST(KinetoDevices, EachDevicesAllocatorHasATotalOfItsOwn) {
     EXPECT_EQ(memory_report(*read.trace, {.from_ns = 0, .to_ns = 8'000}).ranks.at(0).peak_bytes, 1000);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -10,7 +10,7 @@
 #include "traces/store/names.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 
@@ -206,5 +206,5 @@ TEST(KinetoModules, FramesThatOverlapTakeTheirParentsTimeOnce) {
     EXPECT_DOUBLE_EQ(net.host_self_us, us(100 - 80));  // without 10..90
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -1,5 +1,5 @@
 // What no JSON reader takes, and what is damaged: read as far as it can be understood, and said.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -10,7 +10,7 @@
 #include "traces/import/scalar_values.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -330,5 +330,5 @@ TEST(ScalarValues, wholeNumbersMayBeWrittenInAnyWay) {
     EXPECT_EQ(address_of({JsonKind::string, "0x7fc7357f8000"}), 0x7fc7357f8000ULL);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

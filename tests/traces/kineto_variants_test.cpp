@@ -1,11 +1,11 @@
 // Kineto traces as PyTorch wrote them over the years, each with the numbers that it must come to.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "kineto_text.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 std::string_view name(const Trace& trace, StringId id) {
     return trace.strings[id];
@@ -326,5 +326,5 @@ TEST(KinetoVariants, severalDevicesOfOneProcessAreOneRank) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

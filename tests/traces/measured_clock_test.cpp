@@ -9,7 +9,7 @@
 #include "traces/merge/part_clocks.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 constexpr std::int64_t kUs = 1000, kMs = 1'000'000, kSecond = 1'000'000'000;
 
@@ -209,5 +209,5 @@ TEST(MeasuredClocks, MayBeGivenInAnyOrder) {
     EXPECT_NEAR(static_cast<double>(alignment.parts[1].uncertainty_ns), 20 * kUs, 5);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

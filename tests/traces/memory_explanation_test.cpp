@@ -8,7 +8,7 @@
 #include "traces/analysis/compare.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -279,5 +279,5 @@ TEST(MemoryExplanation, ARunWithoutStepsHasNoStepsAndNoPool) {
     EXPECT_THAT(explain_memory(*ColumnSink().take()).ranks, IsEmpty());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

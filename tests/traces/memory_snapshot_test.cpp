@@ -22,7 +22,7 @@
 #include "traces/store/stack_text.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using pickled::Bytes;
 using ::testing::ElementsAre;
@@ -597,5 +597,5 @@ TEST(MemoryOrigin, ThePageHasEveryRule) {
         expect("| " + part(rule.file) + " | " + part(rule.name) + rest(rule));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -11,7 +11,7 @@
 #include "traces/analysis/peak_index.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 
@@ -222,5 +222,5 @@ TEST(Memory, ThePeakIndexAgreesWithASearchThroughTheCurve) {
     EXPECT_EQ(PeakIndex(*trace, 1).most(0, 100), 0);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

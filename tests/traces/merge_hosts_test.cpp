@@ -23,7 +23,7 @@
 #include "traces/store/sqlite.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
@@ -282,5 +282,5 @@ TEST_F(KilledPart, StaysWhereAMergeFails) {
     EXPECT_FALSE(fs::exists(out()));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -24,7 +24,7 @@
 #include "traces/store/sqlite.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -481,5 +481,5 @@ INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100, 200, 0, 1, 7, 1, 28147501026
     EXPECT_EQ(trace->streams[1].id, 1'000'007);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -8,7 +8,7 @@
 #include "tests/traces/run_builder.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -322,5 +322,5 @@ TEST(Modules, TheCallsOfARowAreItsRangesInOrder) {
     EXPECT_THAT(selected[0].modules[2].calls, SizeIs(1)) << "of three calls one starts after 500 ns";
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -7,7 +7,7 @@
 #include "traces/store/names.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 
@@ -131,5 +131,5 @@ TEST(Names, ReadTheStepsNumber) {
     EXPECT_EQ(profiler_step("Step#1"), std::nullopt);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

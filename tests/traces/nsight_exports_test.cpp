@@ -12,7 +12,7 @@
 #include "traces/store/sqlite.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 class NsightExports : public ::testing::Test {
   protected:
@@ -234,5 +234,5 @@ TEST(NvtxNames, Modules) {
         EXPECT_FALSE(read_nvtx_name(text).is_module) << text;
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -14,7 +14,7 @@
 #include "traces/store/writer.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -421,5 +421,5 @@ TEST_F(NsightIdioms, WaitingByKind) {
                 ElementsAre("4294967295"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <iterator>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "tests/traces/sample_run.h"
@@ -16,7 +16,7 @@
 #include "traces/store/writer.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 class OldSchema : public ::testing::TestWithParam<int> {
   protected:
@@ -82,5 +82,5 @@ TEST_P(OldSchema, EveryDocumentedTableAndViewAnswers) {
 
 INSTANTIATE_TEST_SUITE_P(Versions, OldSchema, ::testing::Range(1, kSchemaVersion + 1));
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

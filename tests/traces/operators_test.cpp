@@ -9,7 +9,7 @@
 #include "traces/store/names.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -150,5 +150,5 @@ TEST(OperatorNames, ShapesAreAWholeListOrNothing) {
     EXPECT_EQ(input_shapes(""), "");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

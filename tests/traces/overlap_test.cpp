@@ -8,7 +8,7 @@
 #include "traces/analysis/temporal.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::SizeIs;
 
@@ -151,5 +151,5 @@ TEST(Temporal, ARankWithoutDeviceWorkHasNoTime) {
     EXPECT_THAT(rank.steps, SizeIs(0));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

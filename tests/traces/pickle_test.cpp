@@ -7,7 +7,7 @@
 #include "tests/traces/pickle_writer.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -209,5 +209,5 @@ TEST(Pickle, NestingIsBounded) {
     EXPECT_EQ(complaint(std::string(900, '(') + std::string(900, 't') + "."), "");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -13,7 +13,7 @@
 #include "traces/store/writer.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 class PlanParts : public testing::Test {
   protected:
@@ -76,5 +76,5 @@ TEST_F(PlanParts, AFileThatIsNotThereIsRefused) {
     EXPECT_THROW(store_plan_parts(folder_ / "gone.sqlite", {}), StoreError);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -15,7 +15,7 @@
 #include "traces/store/writer.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -150,5 +150,5 @@ TEST_F(Query, StopsOnDemandAndAtItsTimeLimit) {
     EXPECT_THROW(run_query(path_, endless, {.time_limit = std::chrono::milliseconds(1)}), QueryStopped);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -24,7 +24,7 @@
 #include "traces/store/writer.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -230,5 +230,5 @@ TEST_F(ReadOnly, AChangeThatWasCutShortIsRolledBack) {
     EXPECT_FALSE(fs::exists(path + "-journal"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

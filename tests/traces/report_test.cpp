@@ -13,7 +13,7 @@
 #include "traces/analysis/units.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -537,5 +537,5 @@ TEST(Reports, SayOneInTheSingular) {
     EXPECT_THAT(render(path, Format::table), HasSubstr("2 collectives do not overlap"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -17,7 +17,7 @@
 #include "traces/store/writer.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
@@ -407,5 +407,5 @@ TEST(Writer, WritesMoreRowsThanABatchHolds) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

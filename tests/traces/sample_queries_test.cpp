@@ -12,7 +12,7 @@
 #include "traces/store/writer.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -155,5 +155,5 @@ TEST_F(SampleQueries, Stragglers) {
                                                                 chars("root"), whole(0), real(0))));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -17,7 +17,7 @@
 #include "traces/store/writer.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -199,5 +199,5 @@ TEST(SchemaPage, SaysWhatTheSchemaSays) {
         << "docs/schema.md is out of date: run this test with SHARDSCOPE_UPDATE_DOCS=1 and commit the page";
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -14,7 +14,7 @@
 #include "traces/store/loader.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using enum ShardState;
 using ::testing::ElementsAre;
@@ -268,5 +268,5 @@ TEST(ShardStates, OfTheSampleRunsObeyTheLimiter) {
     EXPECT_EQ(most("mlp-root.sqlite", false), 1);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -11,7 +11,7 @@
 #include <set>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -34,7 +34,7 @@
 #include "traces/store/trace.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -397,5 +397,5 @@ TEST_F(SharedTraces, PeakOfAnFsdp2Snapshot) {
     check_invariants(*trace);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -13,7 +13,7 @@
 #include "traces/store/column_sink.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -73,5 +73,5 @@ TEST(ShownRanks, AGroupOfAllRanksIsWholeWithThoseThatAreShown) {
     EXPECT_EQ(unmatched(1024, false), 2) << "of a real run the others' parts lie elsewhere";
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -18,7 +18,7 @@
 #include "traces/store/sqlite.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -254,5 +254,5 @@ TEST_F(SliceTest, OfDifferentTimesAreNotMerged) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/store/sqlite.h"
 

@@ -10,7 +10,7 @@
 #include "traces/report/report.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -239,5 +239,5 @@ TEST(Steps, OfAProcessAreThoseOfEachOfItsDevices) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -12,7 +12,7 @@
 #include "traces/report/report.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::Contains;
@@ -171,5 +171,5 @@ TEST(Stopped, IsToldByEveryToolThatNamesTheRun) {
     EXPECT_THAT(check_notes(*trace), Contains(sentence));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -10,7 +10,7 @@
 #include "tests/traces/run_builder.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 std::int64_t ns(const StepSummary& step, TimeCategory c) {
     return step.ns[static_cast<std::size_t>(c)];
@@ -246,5 +246,5 @@ TEST(Summary, TheSplitAgreesWithOneByNanosecondAndSumsToTheWindowOnRandomRuns) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

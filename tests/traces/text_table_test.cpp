@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 constexpr const char* kReplaced = "\xEF\xBF\xBD";
 
@@ -151,5 +151,5 @@ TEST(TextTable, RoundsHalvesAwayFromZeroWhetherBinaryHasThemOrNot) {
     EXPECT_EQ(grouped(999.95, 1), "1,000.0");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -11,7 +11,7 @@
 #include "traces/store/names.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -131,5 +131,5 @@ TEST(TimeInvariants, HoldOnRealTraces) {
     EXPECT_GT(opened, 0);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

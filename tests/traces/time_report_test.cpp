@@ -17,7 +17,7 @@
 #include "traces/report/report.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -116,5 +116,5 @@ TEST(TimeReport, KernelNamesLoseReturnTypeAndParametersBeforeTheirMiddle) {
     EXPECT_LE(kernel_label(std::string(1000, 'x'), 40).size(), 40u + 2);  // "…" takes three bytes
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -17,7 +17,7 @@
 #include "traces/store/names.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -435,5 +435,5 @@ TEST(Units, ATraceWithoutAnySaysSo) {
     EXPECT_FALSE(units_report(*run.take()).any_unit);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -19,7 +19,7 @@
 #include "traces/store/temporary_file.h"
 
 namespace shardscope::traces {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -577,5 +577,5 @@ TEST(Rows, MoreThanTheirNumbersCanHoldAreRefused) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -7,7 +7,7 @@
 #include <map>
 #include <mutex>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/data/synthetic.h"
 #include "trainer/executor/ranks.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trace_testing.h"
 #include "traces/analysis/summary.h"

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <mpi.h>
 
 #include "trainer/comm/mpi_module.h"

@@ -4,7 +4,7 @@
 #include "jobs.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 std::vector<Job> jobs(const testing::SampleText& text) {
     std::vector<Job> all = {testing::with_wrap(testing::mlp_job(4, 24, 3, 4), "root"),
@@ -43,5 +43,5 @@ TEST(Account, AgreesWithTheAllocatorOfARealRun) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

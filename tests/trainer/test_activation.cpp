@@ -10,7 +10,7 @@
 #include "trainer/kernels/vectorize.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace testing;
 
@@ -208,5 +208,5 @@ TEST(Gelu, AnyCutGivesTheSameBits) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

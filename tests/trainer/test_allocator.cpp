@@ -9,7 +9,7 @@
 #include "trainer/executor/cpu_device.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 class AllocatorTest : public ::testing::Test {
   protected:
@@ -180,5 +180,5 @@ TEST_F(AllocatorTest, PoisonsAFreedBlockOnceItsLastUseIsOver) {
     EXPECT_EQ(allocator.allocate(512, MemorySpace::device, Stream::unshard), block);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -5,7 +5,7 @@
 #include "trainer/kernels/attention.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace testing;
 
@@ -92,5 +92,5 @@ TEST(AttentionGradient, AgreesWithFiniteDifferences) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

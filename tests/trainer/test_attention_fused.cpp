@@ -7,7 +7,7 @@
 #include "trainer/kernels/attention_fused.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace testing;
 using kernels::AttentionShape;
@@ -103,5 +103,5 @@ TEST(FusedAttentionRange, HandsANanOn) {
     EXPECT_FALSE(std::isnan(out[static_cast<std::size_t>(s.width)]));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

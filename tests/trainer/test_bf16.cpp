@@ -13,7 +13,7 @@
 #include "trainer/kernels/onednn.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace testing;
 using kernels::Bf16;
@@ -166,5 +166,5 @@ TEST(Bf16ProductWay, IsNamed) {
     RecordProperty("way", kernels::bf16_product_way());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

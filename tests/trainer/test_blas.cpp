@@ -9,7 +9,7 @@
 #include "trainer/kernels/blas.h"
 
 namespace shardscope::trainer::kernels {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -97,5 +97,5 @@ TEST(Blas, SgemmIsRowMajorWithStridesAlphaAndBeta) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer::kernels

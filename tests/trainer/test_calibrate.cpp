@@ -14,7 +14,7 @@
 #include "trainer/sim/simulator.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using calibrate::Calibration;
 using calibrate::CalibrationError;
@@ -319,5 +319,5 @@ TEST(Calibrate, RefusesMixedMachinesAndAnotherKindOfBase) {
               HasSubstr("a model is of one machine")));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -11,7 +11,7 @@
 #include "trainer/checkpoint/error.h"
 
 namespace shardscope::trainer::testing {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -327,5 +327,5 @@ TEST_F(OtherOptimizer, StateThatOneParameterMissesIsNamed) {
                 HasSubstr("element 0 of exp_avg of net.0.bias is not stored"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer::testing

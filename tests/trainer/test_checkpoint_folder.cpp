@@ -16,7 +16,7 @@
 #include "trainer/checkpoint/open_files.h"
 
 namespace shardscope::trainer::testing {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -302,5 +302,5 @@ TEST(FindCheckpoint, SaysWhatIsMissing) {
     EXPECT_THAT(found(folder.string()), AllOf(HasSubstr("latest"), HasSubstr("cannot be read")));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer::testing

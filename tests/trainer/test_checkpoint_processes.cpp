@@ -14,7 +14,7 @@
 #include "trainer/world/hello.h"
 
 namespace shardscope::trainer::testing {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -271,5 +271,5 @@ TEST_F(SavedTogether, EachProcessChecksWhatItReads) {
     EXPECT_THAT(refusal(std::nullopt), AllOf(HasSubstr("rank-00001.bin"), HasSubstr("damaged")));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer::testing

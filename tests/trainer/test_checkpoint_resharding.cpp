@@ -7,7 +7,7 @@
 #include "tests/trainer/checkpoint_testing.h"
 
 namespace shardscope::trainer::testing {
-namespace {
+namespace TEST_FILE {
 
 std::vector<std::pair<std::string, RunLayout>> all_layouts(const Shapes& shapes) {
     std::vector<std::pair<std::string, RunLayout>> layouts;
@@ -169,5 +169,5 @@ TEST(Loading, TheVocabularyComesWithTheCheckpoint) {
     EXPECT_EQ(StoredCheckpoint(folder / "bytes").tokenizer(), "");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer::testing

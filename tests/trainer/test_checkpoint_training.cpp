@@ -15,7 +15,7 @@
 #include "trainer/executor/training_run.h"
 
 namespace shardscope::trainer::testing {
-namespace {
+namespace TEST_FILE {
 
 constexpr std::int64_t kSaved = 3, kEnd = 6;
 
@@ -220,5 +220,5 @@ TEST_F(GoingOn, AnotherModelIsRefusedBeforeTheFirstStep) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer::testing

@@ -13,7 +13,7 @@
 #include "trainer/comm/message_tag.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace testing;  // NOLINT(google-build-using-namespace)
 
@@ -280,5 +280,5 @@ TEST_F(CollectiveFailure, StopWaitsForAFailureWhereARankDoesNotCome) {
     EXPECT_EQ(error_of(alone), "interrupted");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -13,7 +13,7 @@
 #include "trainer/comm/ring_order.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace testing;  // NOLINT(google-build-using-namespace)
 
@@ -288,5 +288,5 @@ TEST(RingOrder, SendsOnEachSegmentInTheRoundAfterItCame) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

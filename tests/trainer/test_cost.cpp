@@ -4,7 +4,7 @@
 #include "trainer/kernels/cost.h"
 
 namespace shardscope::trainer::kernels {
-namespace {
+namespace TEST_FILE {
 
 // 8 rows, 16 in, 32 out: each of the 256 outputs takes 16 multiplications and 16 additions, and one for its
 // bias.
@@ -59,5 +59,5 @@ TEST(Cost, OfASumOverRanks) {
     EXPECT_EQ(cost.bytes, 4 * 5 * 10);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer::kernels

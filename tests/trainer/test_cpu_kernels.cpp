@@ -11,7 +11,7 @@
 #include "trainer/kernels/reductions.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace testing;
 using kernels::Bf16;
@@ -385,5 +385,5 @@ TEST(RunKernel, RefusesAKernelThatItDoesNotKnow) {
     EXPECT_THROW(Call(static_cast<Kernel>(250), DType::fp32, {}).arg(y).run(), std::logic_error);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -10,7 +10,7 @@
 #endif
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace cuda_testing;
 using kernels::AttentionShape;
@@ -200,5 +200,5 @@ TEST_F(CudaTest, FusedAttentionGivesTheSameBitsAgain) {
 }
 #endif
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

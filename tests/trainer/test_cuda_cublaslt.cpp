@@ -55,7 +55,7 @@ template void launch_gelu(const Bf16*, Bf16*, std::size_t, cudaStream_t);
 
 }  // namespace cuda
 
-namespace {
+namespace TEST_FILE {
 
 using namespace testing;
 using kernels::Bf16;
@@ -307,5 +307,5 @@ TEST_F(CublasLt, AsksForNoActivationWhoseSumItCannotKeep) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

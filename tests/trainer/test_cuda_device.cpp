@@ -15,7 +15,7 @@
 #include "trainer/kernels/bf16.h"
 
 namespace shardscope::trainer::cuda {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -212,5 +212,5 @@ TEST(LocalKernels, RoundBFloat16Once) {
     EXPECT_EQ(kernels::to_float(out[0]), 1.0078125F);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer::cuda

@@ -3,7 +3,7 @@
 #include "tests/trainer/cuda_testing.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace cuda_testing;
 
@@ -248,5 +248,5 @@ TEST_F(CudaCast, KeepsANaN) {
     EXPECT_TRUE(std::isnan(kernels::to_float(cast.cuda<Bf16>(0)[0])));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -2,7 +2,7 @@
 #include "tests/trainer/cuda_testing.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace cuda_testing;
 using testing::Tokens;
@@ -167,5 +167,5 @@ TYPED_TEST(CudaRotary, Table) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

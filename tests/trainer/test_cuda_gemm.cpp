@@ -4,7 +4,7 @@
 #include "tests/trainer/cuda_testing.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace cuda_testing;
 
@@ -242,5 +242,5 @@ TYPED_TEST(CudaGemm, BackwardBias) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

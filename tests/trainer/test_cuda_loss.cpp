@@ -2,7 +2,7 @@
 #include "tests/trainer/cuda_testing.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace cuda_testing;
 using testing::tokens;
@@ -195,5 +195,5 @@ TEST_F(CudaLoss, FindsALossThatIsNotFinite) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

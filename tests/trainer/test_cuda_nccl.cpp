@@ -13,7 +13,7 @@
 #include "trainer/cuda/nccl_group.h"
 
 namespace shardscope::trainer::cuda {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -190,5 +190,5 @@ TEST(NcclLibraries, AMissingOneIsSaid) {
     ::unsetenv("SHARDSCOPE_NCCL");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer::cuda

@@ -3,7 +3,7 @@
 #include "tests/trainer/cuda_testing.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace cuda_testing;
 
@@ -145,5 +145,5 @@ TYPED_TEST(CudaNorm, LeavesOutTheParametersThatNobodyWants) {
     norm.template expect_near<T>(0);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

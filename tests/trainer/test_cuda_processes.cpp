@@ -15,7 +15,7 @@
 #include "trainer/cuda/roll_call.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace std::chrono_literals;
 using ::testing::AllOf;
@@ -461,5 +461,5 @@ TEST(RollCalls, FindWhatDoesNotFit) {
     EXPECT_THAT(told({one(0, "a"), one(2, "b")}), HasSubstr("no process is rank 1 of 2"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

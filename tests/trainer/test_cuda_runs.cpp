@@ -13,7 +13,7 @@
 #include "trainer/executor/rank_runner.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using testing::PlayedMachine;
@@ -206,5 +206,5 @@ TEST(CudaRuns, GoOnFromWhatWasReadOutOfTheDevice) {
     EXPECT_EQ(run_played(job, loading).losses, std::vector<double>(whole.begin() + 2, whole.end()));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -3,7 +3,7 @@
 #include "tests/trainer/cuda_testing.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace cuda_testing;
 
@@ -274,5 +274,5 @@ TEST_F(CudaCopies, RefuseAPlanThatDoesNotSayWhereThePiecesAre) {
     EXPECT_THROW(cat.run(), std::logic_error);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -16,7 +16,7 @@
 #include "world_helpers.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace std::chrono_literals;
 using ::testing::Each;
@@ -121,5 +121,5 @@ TEST(CudaWorld, TwoProcessesOnOneGpuAreRefused) {
     EXPECT_THAT(outcome.errors, Each(HasSubstr("ranks 0 and 1 share GPU 0 of host ")));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -25,7 +25,7 @@
 #include "trainer/kernels/optimizer.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using testing::Floats;
@@ -367,5 +367,5 @@ TEST_F(TextData, AJobsDataIsOpenedAndItsFaultsHaveAPlace) {
     EXPECT_EQ(open_data(job).tokenizer, nullptr);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

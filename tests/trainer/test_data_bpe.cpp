@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@
 #include "trainer/kernels/random.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
@@ -357,5 +357,5 @@ TEST_F(BpeFile, AVocabularyThatTheTextCannotGiveIsRefused) {
                   "smaller");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

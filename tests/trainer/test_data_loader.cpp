@@ -17,7 +17,7 @@
 #include "trainer/data/synthetic.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace std::chrono_literals;
 using Numbers = std::vector<std::int64_t>;
@@ -232,5 +232,5 @@ TEST(DataLoader, WorkersDoNotChangeTheSamples) {
     for (std::thread& rank : ranks) rank.join();
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -10,7 +10,7 @@
 #include "trainer/job/masking.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 constexpr int kContext = 40, kText = 50;  // tokens of a sample; different ones in the text
 constexpr std::int32_t kMask = kText;
@@ -104,5 +104,5 @@ TEST(Masked, WantsSamplesOfItsContext) {
                  std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

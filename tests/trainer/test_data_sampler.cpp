@@ -14,7 +14,7 @@
 #include "trainer/data/sampler.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using Order = std::vector<std::int64_t>;
 
@@ -143,5 +143,5 @@ TEST(Sampler, HugeTextsWork) {
     EXPECT_THROW(Permutation((std::int64_t{1} << 62) + 1, 1, 1), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

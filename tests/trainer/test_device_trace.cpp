@@ -17,7 +17,7 @@
 #include "trainer/executor/device_trace.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using profiler::testing::Environment;
 using profiler::testing::FakeLibrary;
@@ -190,5 +190,5 @@ TEST(DeviceTraceTest, AsksForNothingWithoutATrace) {
     trace.finish();
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

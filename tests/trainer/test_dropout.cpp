@@ -5,7 +5,7 @@
 #include "trainer/kernels/dropout.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace testing;
 using kernels::Bf16;
@@ -66,5 +66,5 @@ TEST(Dropout, InBf16DropsTheSameAndRoundsTheRest) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

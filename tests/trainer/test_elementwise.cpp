@@ -10,7 +10,7 @@
 #include "trainer/kernels/streaming.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace testing;
 using kernels::Bf16;
@@ -147,5 +147,5 @@ TEST(Elementwise, InBf16EachResultIsRoundedOnce) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

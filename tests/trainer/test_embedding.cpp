@@ -5,7 +5,7 @@
 #include "trainer/kernels/embedding.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace testing;
 
@@ -94,5 +94,5 @@ TEST(PositionEmbedding, IsTheEmbeddingOfThePositions) {
     EXPECT_EQ(dtable, gradient);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

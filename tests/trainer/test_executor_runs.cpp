@@ -17,7 +17,7 @@
 #include "trainer/executor/rank_runner.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using Losses = std::vector<double>;
 
@@ -280,5 +280,5 @@ TEST(ExecutorTrace, TellsTheGroupsOfCollectives) {
     EXPECT_EQ(groups, expected);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -12,7 +12,7 @@
 #include "tests/trainer/model_testing.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using testing::Pass;
 using testing::PassOptions;
@@ -248,5 +248,5 @@ TEST(FusedActivation, IsInTheMemoryAccount) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

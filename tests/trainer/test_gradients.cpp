@@ -17,7 +17,7 @@
 #include "trainer/kernels/random.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using testing::Pass;
 using testing::small_bert;
@@ -360,5 +360,5 @@ TEST(Gradients, NameTheFirstModuleWhoseOutputIsNotFinite) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

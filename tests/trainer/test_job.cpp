@@ -8,7 +8,7 @@
 #include "trainer/job/keys.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -229,5 +229,5 @@ TEST(Samples, HoldTheTalksProportionsAndAGptThatValidatesAndSaves) {
     EXPECT_EQ(text.checkpoint.save, "gpt-text");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -6,7 +6,7 @@
 #include "trainer/job/job.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -137,5 +137,5 @@ TEST(JobChecks, DefaultsFollowOtherKeys) {
     EXPECT_TRUE(of("[fsdp]\nlayout = 'lean'").fsdp.limit_all_gathers);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

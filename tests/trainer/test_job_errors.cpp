@@ -10,7 +10,7 @@
 #include "trainer/job/nearest.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -251,5 +251,5 @@ TEST(Nearest, OffersNothingThatIsTooFar) {
     EXPECT_EQ(nearest("x", {}), "");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

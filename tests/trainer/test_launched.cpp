@@ -6,7 +6,7 @@
 #include "trainer/job/job.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -113,5 +113,5 @@ TEST(Agreed, APathIsSetOnAllRanksOrOnNone) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

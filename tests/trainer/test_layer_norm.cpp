@@ -5,7 +5,7 @@
 #include "trainer/kernels/layer_norm.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace testing;
 
@@ -84,5 +84,5 @@ TEST(LayerNormGradients, AgreeWithFiniteDifferences) {
               kFiniteDifferenceTolerance);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -6,7 +6,7 @@
 #include "trainer/job/learning_rate.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 OptimizerSection base(double lr) {
     OptimizerSection optimizer;
@@ -98,5 +98,5 @@ TEST(LearningRate, TheCosineBeginsAfterTheWarmUp) {
     EXPECT_NEAR(learning_rate(optimizer, 3, 6, 5), 2.0, 1e-15);  // 1 + 2 * 5 / 10
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

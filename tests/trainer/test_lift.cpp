@@ -7,7 +7,7 @@
 #include "tests/traces/temporary_folder.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using testing::gpt_job;
 using ::testing::HasSubstr;
@@ -269,5 +269,5 @@ TEST_F(LiftedRun, ARunWithoutCollectivesIsRefusedWithWhatToDo) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

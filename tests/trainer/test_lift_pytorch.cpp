@@ -8,7 +8,7 @@
 #include "trainer/lift/pytorch_lines.h"
 
 namespace shardscope::trainer::lift {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::Contains;
@@ -313,5 +313,5 @@ TEST(OperatorParameters, OthersHaveNoneAndBrokenShapesTellNone) {
         EXPECT_TRUE(elements("aten::linear", broken).empty()) << broken;
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer::lift

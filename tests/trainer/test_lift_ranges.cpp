@@ -8,7 +8,7 @@
 #include "pytorch_models.h"
 
 namespace shardscope::trainer::lift {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using Json = nlohmann::ordered_json;
@@ -177,5 +177,5 @@ TEST(LiftedStepFault, NamesACallOfAModuleThatIsNotThere) {
     EXPECT_THAT(fault_of(step), HasSubstr("never called"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer::lift

@@ -9,7 +9,7 @@
 #include "trainer/kernels/linear.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace testing;
 
@@ -158,5 +158,5 @@ TEST(LinearThreads, ManyCallersAtOnceGetTheBitsOfOne) {
     EXPECT_EQ(wrong, std::vector<int>(kThreads, 0));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -13,7 +13,7 @@
 #include "trainer/kernels/bf16.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using kernels::Bf16;
 using kernels::to_float;
@@ -255,5 +255,5 @@ TEST(LocalGroups, ThereIsOneForEachCommunicatorOfTheMesh) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

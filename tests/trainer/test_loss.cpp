@@ -8,7 +8,7 @@
 #include "trainer/kernels/vectorize.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace testing;
 
@@ -145,5 +145,5 @@ TEST(MeanSquaredError, GradientAgreesWithFiniteDifferences) {
               kFiniteDifferenceTolerance);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

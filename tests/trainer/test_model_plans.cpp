@@ -11,7 +11,7 @@
 #include "trainer/kernels/random.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::EndsWith;
 using ::testing::Not;
@@ -412,5 +412,5 @@ TEST(ModelPlans, DoNotCheckARecomputation) {
                             [](const Op& op) { return op.checks_output; }));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

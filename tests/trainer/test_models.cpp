@@ -13,7 +13,7 @@
 #include "trainer/model/selection.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using testing::elements;
 using ::testing::ElementsAre;
@@ -258,5 +258,5 @@ TEST(Models, RefuseToTrainNothing) {
     EXPECT_EQ(error_of(job), "train.freeze: module:Linear leaves no parameter to train; name fewer classes");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -10,7 +10,7 @@
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-namespace {
+namespace TEST_FILE {
 
 struct Outcome {
     int status = -1;
@@ -92,4 +92,4 @@ TEST_F(MpiWire, NeedsTheLauncherOfItsMpi) {
     EXPECT_THAT(outcome.text, HasSubstr(" sees this one only; start them by the mpirun of this MPI"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE

@@ -9,7 +9,7 @@
 #include "trainer/planner/nearest.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using planner::nearest_fits;
 using planner::NearestFit;
@@ -124,5 +124,5 @@ TEST(Nearest, NeedsNoClusterThatIsLargeEnough) {
     EXPECT_LT(found.fits.front().peak.bytes, peak_of({}));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

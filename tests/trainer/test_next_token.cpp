@@ -9,7 +9,7 @@
 #include "trainer/cli/next_token.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 // softmax(ln 1, ln 2, ln 5) = 1/8, 2/8, 5/8; the likeliest comes first in [0, 1).
 TEST(NextToken, TakesItsShareOfTheUnitInterval) {
@@ -54,5 +54,5 @@ TEST(NextToken, ALogitThatIsNotFiniteIsTold) {
     EXPECT_EQ(next_token(std::vector<float>{std::numeric_limits<float>::infinity(), 1}, {}, 0.5), -1);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

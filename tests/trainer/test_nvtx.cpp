@@ -11,7 +11,7 @@
 #include "traces/store/sqlite.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -95,5 +95,5 @@ TEST_F(NvtxOfARun, HasEachThreadsRankAndItsStepsOnce) {
     EXPECT_EQ(check.status, 0) << check.out << check.err;
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

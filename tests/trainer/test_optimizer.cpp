@@ -6,7 +6,7 @@
 #include "trainer/kernels/reductions.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace testing;
 
@@ -173,5 +173,5 @@ TEST(Lamb, AgreesWithThePlainFormOverSteps) {
     EXPECT_LE(relative_error(v, plain_v), kFloatTolerance);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

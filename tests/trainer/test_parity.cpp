@@ -8,7 +8,7 @@
 #include "jobs.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using Losses = std::vector<double>;
 
@@ -158,5 +158,5 @@ TEST(Parity, GptLearns) {
     EXPECT_LT(losses.back(), 0.8 * losses.front());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -5,7 +5,7 @@
 #include "parity_testing.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using testing::Point;
 
@@ -62,5 +62,5 @@ TEST_P(ParityFull, EveryPointOfTheGrid) {
 INSTANTIATE_TEST_SUITE_P(Strategies, ParityFull, ::testing::ValuesIn(kStrategies),
                          [](const auto& named) { return named.param.name; });
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -11,7 +11,7 @@
 #include "parity_testing.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using testing::Point;
 
@@ -79,5 +79,5 @@ TEST(ParityGrid, Bf16StaysNearFp32AndAgreesWithItself) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -12,7 +12,7 @@
 #include "trainer/sharding/program.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 constexpr std::int64_t kP = 4;
 
@@ -103,5 +103,5 @@ TEST(MemoryAccount, AStepLeaksNothing) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

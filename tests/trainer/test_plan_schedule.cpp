@@ -12,7 +12,7 @@
 #include "trainer/sharding/program.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
@@ -199,5 +199,5 @@ TEST(Schedule, ThePrintedPlanNamesAllArgsOfAKernel) {
     EXPECT_THAT(lines, ElementsAre(EndsWith("  output.grad, net.0.output, target")));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

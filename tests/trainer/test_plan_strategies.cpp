@@ -12,7 +12,7 @@
 #include "plan_jobs.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using testing::Count;
 using Counts = std::map<std::pair<Operation, Group>, Count>;
@@ -473,5 +473,5 @@ TEST(Account, NoStepLeaksWhateverTheOptions) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -12,7 +12,7 @@
 #include "trainer/planner/search.h"
 
 namespace shardscope::trainer::testing {
-namespace {
+namespace TEST_FILE {
 
 using planner::Given;
 using planner::Outcome;
@@ -286,5 +286,5 @@ TEST(Planner, AnatomyIsThePapers) {
     EXPECT_EQ(optimizer.simulated, 8 * p / 2);  // the fp32 parameters count as parameters there
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer::testing

@@ -12,7 +12,7 @@
 #include "trainer/planner/space.h"
 
 namespace shardscope::trainer::testing {
-namespace {
+namespace TEST_FILE {
 
 using planner::Candidate;
 using ::testing::Contains;
@@ -190,5 +190,5 @@ TEST(PlannerSpace, RefusesWhatNoJobCanBe) {
     EXPECT_THROW(Planned("").candidates({{"run.seed", seeds}}), JobError);  // 50 x 688 > 20,000
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer::testing

@@ -10,7 +10,7 @@
 #include "trainer/cuda/blocks.h"
 
 namespace shardscope::trainer::cuda {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -147,5 +147,5 @@ TEST(PlayedGrid, HandsOnWhatAKernelThrows) {
                  std::runtime_error);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer::cuda

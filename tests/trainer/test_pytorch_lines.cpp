@@ -9,7 +9,7 @@
 #include "trainer/lift/pytorch_lines.h"
 
 namespace shardscope::trainer::lift {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -152,5 +152,5 @@ TEST(PytorchLines, FullyShardHasNoLinesForAnOrderOfGathersThatItHasNot) {
     EXPECT_EQ(lines.front().api, "FSDP1");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer::lift

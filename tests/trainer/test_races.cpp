@@ -6,7 +6,7 @@
 #include "parity_grid.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using testing::Point;
 
@@ -57,5 +57,5 @@ TEST(Races, SlowTransfersChangeNoBit) {
     EXPECT_EQ(testing::run(job, slow).losses, testing::run(job).losses);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

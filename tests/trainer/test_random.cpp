@@ -9,7 +9,7 @@
 #include "trainer/kernels/random.h"
 
 namespace shardscope::trainer::kernels {
-namespace {
+namespace TEST_FILE {
 
 using testing::Floats;
 
@@ -128,5 +128,5 @@ TEST(StreamOf, TellsNamesApartAndStaysAsItIs) {
     EXPECT_EQ(stream_of(""), 0xf52a15e9a9b5e89bu);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer::kernels

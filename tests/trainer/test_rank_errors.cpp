@@ -9,7 +9,7 @@
 #include "trainer/job/job.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -61,5 +61,5 @@ TEST(RankErrors, HaveTheStatusOfTheirKind) {
     EXPECT_EQ(ToldTogether(kWrongUse).status(), kWrongUse);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

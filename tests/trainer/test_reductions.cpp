@@ -7,7 +7,7 @@
 #include "trainer/kernels/reductions.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace testing;
 using kernels::Bf16;
@@ -72,5 +72,5 @@ TEST(AllFinite, FindsInfinityAndNotANumberWhereverTheyStand) {
     EXPECT_TRUE(kernels::all_finite(static_cast<const float*>(nullptr), 0));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

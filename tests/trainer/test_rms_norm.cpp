@@ -5,7 +5,7 @@
 #include "trainer/kernels/rms_norm.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace testing;
 
@@ -75,5 +75,5 @@ TEST(RmsNormGradients, AgreeWithFiniteDifferences) {
               kFiniteDifferenceTolerance);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -5,7 +5,7 @@
 #include "trainer/kernels/rotary.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using namespace testing;
 
@@ -106,5 +106,5 @@ TEST(RotaryHeads, ProductsDependOnTheDistance) {
     EXPECT_GT(std::abs(product(5, 2) - product(5, 3)), 1e-3);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -14,7 +14,7 @@
 #include "trainer/executor/scheduler.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 class Journal {
   public:
@@ -268,5 +268,5 @@ TEST(Waits, OfAStreamTheLatestEventCounts) {
     EXPECT_THROW(waits.add({20, 1}), std::logic_error) << "six streams at most";
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

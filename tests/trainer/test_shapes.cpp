@@ -7,7 +7,7 @@
 #include "trainer/job/shapes.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 Job parse(const std::string& model) {
     return parse_job("[model]\n" + model + "\n[data]\ntype = 'text'\npath = 'x'", "job.toml");
@@ -77,5 +77,5 @@ TEST(Shapes, OfAnotherTypeAreRefused) {
               "job.toml:2: model.name: gpt2 is a gpt, but model.type is another; leave model.type out");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -9,14 +9,14 @@
 #include "trainer/lift/shared_cores.h"
 
 namespace shardscope::trainer::lift {
-namespace {
+namespace TEST_FILE {
 
 using traces::DeviceKind;
 using traces::Interval;
 using traces::IntervalSet;
 
 // Two ranks of one process on two workers.
-class SharedCoresTest : public testing::Test {
+class SharedCoresTest : public ::testing::Test {
   protected:
     SharedCoresTest() {
         trace_.config = {{"run.device", "cpu"}, {"run.ranks", "2"}, {"workers", "2"}};
@@ -94,5 +94,5 @@ TEST_F(SharedCoresTest, AreOfTheCpuDeviceAndOneProcess) {
     EXPECT_EQ(cores().count(), 0);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer::lift

@@ -6,7 +6,7 @@
 #include "trainer/sim/collective_cost.h"
 
 namespace shardscope::trainer::sim {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -313,5 +313,5 @@ TEST(SimRanks, ThatDoNotFitAreRefused) {
                 StartsWith("sim.slow_link: there is no node 1; the 4 ranks fill nodes 0 to 0"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer::sim

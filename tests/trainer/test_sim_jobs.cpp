@@ -12,7 +12,7 @@
 #include "trainer/sim/simulator.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 sim::SimResult simulate(const Job& job, const sim::Cluster& cluster, const sim::SimOptions& options = {}) {
     const Program program(sim::placed_on(job, cluster));
@@ -219,5 +219,5 @@ TEST(SimJobs, AThousandRanksOfA175BillionModelTakeSeconds) {
     EXPECT_LT(took, 5);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

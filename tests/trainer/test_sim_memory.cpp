@@ -8,7 +8,7 @@
 #include "trainer/sim/simulator.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using testing::Point;
 
@@ -106,5 +106,5 @@ TEST(SimMemory, EachStepsPeakIsThatOfTheAccount) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -8,7 +8,7 @@
 #include "trainer/sim/costs.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using testing::Done;
 using ::testing::ElementsAre;
@@ -238,5 +238,5 @@ TEST(SimTimes, AnAllocationBeyondTheLimitWaitsForBlocksOrEndsTheRun) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -14,7 +14,7 @@
 #include "trainer/sim/sim_trace.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -112,5 +112,5 @@ TEST(SimTrace, StatesTheNominalBandwidthOfTheLinksThatTheClusterHas) {
     EXPECT_EQ(stated("laptop", "sim.intra_bandwidth"), "");       // ranks share memory
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -5,7 +5,7 @@
 #include "trainer/cli/sweep_grid.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -122,5 +122,5 @@ TEST(SweepCombinations, HaveNamesOfTheirOwnThatAFileCanBear) {
     EXPECT_THAT(names({{"data.path", long_path + "1," + long_path + "2"}}), ElementsAre("run-1", "run-2"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -8,7 +8,7 @@
 #include "trace_testing.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using traces::DeviceKind;
 using traces::Trace;
@@ -213,5 +213,5 @@ TEST(TraceOrder, OffloadCopiesShardsInAndGradientsOut) {
     EXPECT_EQ(live, 0);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

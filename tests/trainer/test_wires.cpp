@@ -24,7 +24,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-namespace {
+namespace TEST_FILE {
 
 // What the ranks, threads here, say to each other.
 class Room {
@@ -416,4 +416,4 @@ TEST(TcpAddress, IsALineAndBack) {
     EXPECT_THROW(parse_tcp_address("here"), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace TEST_FILE

@@ -13,7 +13,7 @@
 #include "trainer/world/own_addresses.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using testing::Each;
 
@@ -215,5 +215,5 @@ TEST(World, FindsRank0ByAnyOfItsAddresses) {
     EXPECT_THAT(errors, Each(""));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

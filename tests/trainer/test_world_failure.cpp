@@ -13,7 +13,7 @@
 #include "trainer/world/hello.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using testing::Each;
 using Clock = std::chrono::steady_clock;
@@ -266,5 +266,5 @@ TEST(WorldFailure, OneThatDiesWhileOthersLeaveIsStillLost) {
     EXPECT_EQ(rank_1.result(), "failed");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -17,7 +17,7 @@
 #include "trainer/world/wording.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using testing::AllOf;
 using testing::Each;
@@ -372,5 +372,5 @@ TEST(WorldJoining, FramesSurviveTheirEncoding) {
     EXPECT_THROW(FrameReader(too_long).small_number(), FrameError);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

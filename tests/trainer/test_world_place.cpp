@@ -12,7 +12,7 @@
 #include "trainer/world/place.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using Variables = std::map<std::string, std::string>;
 
@@ -278,5 +278,5 @@ TEST(WorldPlace, TasksOfANode) {
         EXPECT_FALSE(tasks_on_node(wrong, 1)) << wrong;
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

@@ -8,7 +8,7 @@
 #include "trainer/sharding/program.h"
 
 namespace shardscope::trainer {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 
@@ -96,5 +96,5 @@ TEST(Wrap, PadsUnevenUnits) {
     EXPECT_EQ(program.units()[0].padded_elements, 32);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::trainer

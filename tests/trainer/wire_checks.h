@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "trainer/comm/wire.h"
 

@@ -9,7 +9,7 @@
 #include "viewer/panels/advice_rows.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -93,5 +93,5 @@ TEST(AdviceRows, EveryRuleHasAPanelOfItsSubject) {
     EXPECT_EQ(configuration, 4);  // those that are about how the run was set up
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

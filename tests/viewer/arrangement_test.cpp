@@ -13,7 +13,7 @@
 #include "viewer/timeline/rows.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using testing::Contains;
 using testing::Each;
@@ -174,5 +174,5 @@ TEST_F(ArrangementTest, JoinsTheRanksOfACollectiveInOneRow) {
     EXPECT_EQ(transfers * 2, parts);  // of two ranks each
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

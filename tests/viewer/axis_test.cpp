@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 std::vector<std::string> labels(const std::vector<Tick>& ticks) {
     std::vector<std::string> texts;
@@ -120,5 +120,5 @@ TEST(Ticks, OfTimesBeyondTwoToThe53AreFewAndInOrder) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

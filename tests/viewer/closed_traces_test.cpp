@@ -18,7 +18,7 @@
 #include "viewer/app/shell.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 class ClosedTraces : public PanelsTest {
   protected:
@@ -168,5 +168,5 @@ TEST_F(ClosedTraces, OneThatIsReadAgainStaysInSightUntilItsSuccessorCanBeDrawn) 
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

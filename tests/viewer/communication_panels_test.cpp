@@ -13,7 +13,7 @@
 #include "viewer/draw/format.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -281,5 +281,5 @@ TEST_F(CommunicationPanels, SurviveAnySizeAndAMouseThatClicksEverywhere) {
     EXPECT_LT(session_.active, session_.open.size());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

@@ -10,7 +10,7 @@
 #include "viewer/panels/unit_rows.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -141,5 +141,5 @@ TEST(RankTable, HoldsMeansOfAStep) {
     EXPECT_EQ(text(*table, 0, "mb"), "-");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

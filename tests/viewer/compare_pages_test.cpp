@@ -13,7 +13,7 @@
 #include "viewer/panels/compare_spread.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using testing::DoubleEq;
 using testing::ElementsAre;
@@ -180,5 +180,5 @@ TEST(Places, AreTheLongestEventOfThePart) {
     EXPECT_FALSE(longest_of_part(*trace, CompareBy::kernel, "no such kernel", {}).found);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

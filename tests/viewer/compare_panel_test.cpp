@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include "viewer/tables/table.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -193,5 +193,5 @@ TEST_F(ComparePanelTest, EveryPageDrawsInAnySizeAndStaysCheap) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

@@ -11,7 +11,7 @@
 #include "viewer/app/theme.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using traces::CompareBy;
 using traces::ComparedPart;
@@ -160,5 +160,5 @@ TEST(Change, IsInPercentOfTheFirst) {
     EXPECT_EQ(change_text(false, 0, false, 0, false), "-");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using testing::ElementsAre;
 using traces::Comparison;
@@ -184,5 +184,5 @@ TEST(FileTitle, IsTheNameWithoutFoldersAndSuffix) {
     EXPECT_EQ(file_title(".gz"), ".gz");  // nothing would be left
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

@@ -18,7 +18,7 @@
 #include "viewer/timeline/memory_rows.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using traces::DeviceKind;
 
@@ -291,5 +291,5 @@ TEST(FoldedRows, NeverDrawsMoreThanAFrameCanHold) {
     EXPECT_EQ(rows.find(2, 0)->lane.columns, 2000);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

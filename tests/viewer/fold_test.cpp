@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using traces::MemoryPoint;
 
@@ -231,5 +231,5 @@ TEST(Fold, ThePointAtAnInstantIsTheLastOneUpToIt) {
     EXPECT_EQ(point_at(curve, 500)->total, 3);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 TEST(Format, CountsAreGroupedByThousands) {
     EXPECT_EQ(format_count(0), "0");
@@ -95,5 +95,5 @@ TEST(Format, NoCharacterIsCutInTwo) {
     EXPECT_EQ(first_character(""), 0U);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

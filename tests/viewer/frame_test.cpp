@@ -19,7 +19,7 @@
 #include "viewer/draw/items.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 constexpr int kWidth = 1200, kHeight = 700;
 
@@ -227,5 +227,5 @@ TEST_F(TimelineTest, ShowsWhatIsWrongInsteadOfAPanel) {
     picture();
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

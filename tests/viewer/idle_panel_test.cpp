@@ -11,7 +11,7 @@
 #include "viewer/panels/path_rows.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -147,5 +147,5 @@ TEST(IdleRows, AHistogramReachesFromTheFirstToTheLastBinThatHoldsSomething) {
     EXPECT_TRUE(queue_histogram(stream).empty());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

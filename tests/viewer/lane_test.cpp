@@ -20,7 +20,7 @@
 #include "viewer/timeline/tracks.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using namespace traces;
 
@@ -434,5 +434,5 @@ TEST(FoldCounter, KeepsTheExtremesOfEveryColumn) {
                 testing::ElementsAre(CounterRun{1, 2, 5, 5}, CounterRun{3, 1, 5, 9}, CounterRun{4, 6, 5, 5}));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

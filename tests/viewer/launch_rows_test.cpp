@@ -12,7 +12,7 @@
 #include "traces/store/writer.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -197,5 +197,5 @@ TEST_F(LaunchPanelTest, WhatIsNoDatabaseIsImportedOnlyWhenAsked) {
     EXPECT_THAT(clipboard_, ::testing::HasSubstr("/nowhere/trace.json"));  // the reason
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

@@ -7,7 +7,7 @@
 #include "tests/viewer/panel_fixture.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -138,5 +138,5 @@ TEST_F(MemoryPanelTest, WithoutAllocationsItSaysHowToRecordThem) {
     EXPECT_THAT(draw(*make_memory_panel()), AllOf(HasSubstr("no allocations"), HasSubstr("profile_memory")));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

@@ -16,7 +16,7 @@
 #include "viewer/panels/summary_rows.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using testing::ElementsAre;
 using traces::MemoryPoint;
@@ -300,5 +300,5 @@ TEST(RunsRows, ARunIsGreenOnlyWhileItGoesOn) {
     EXPECT_EQ(runs_table({run})->ink(0, kState), 0U);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

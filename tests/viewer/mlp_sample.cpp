@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/store/column_sink.h"
 
@@ -141,7 +141,7 @@ class RankWriter {
 
     void memory(std::string_view name, std::int64_t bytes, MemoryCategory category, Phase phase, int unit,
                 int module) {
-        MemoryRow row;
+        traces::MemoryRow row;
         row.time = host_;
         row.rank = rank_;
         row.address = bytes > 0 ? live_[std::string(name)] = next_address_ : live_[std::string(name)];

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using testing::ElementsAre;
 using traces::ModuleNode;
@@ -129,5 +129,5 @@ TEST(ModuleRows, TheCompactTreeSaysWhatItLeavesOut) {
     EXPECT_EQ(lines.back().text, "... 3 more");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

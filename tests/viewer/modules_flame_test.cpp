@@ -10,7 +10,7 @@
 #include "tests/traces/run_builder.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using testing::ElementsAre;
 using traces::RunBuilder;
@@ -167,5 +167,5 @@ TEST(Calls, ForwardAndBackwardAreApart) {
     EXPECT_THAT(calls_in(module, CallDirection::backward), ElementsAre(7));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

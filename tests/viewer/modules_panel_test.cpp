@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "viewer/tables/table.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -125,5 +125,5 @@ TEST_F(ModulesPanelTest, ManyCallsStayCheap) {
     EXPECT_LT(commands(), 100);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

@@ -16,7 +16,7 @@
 #include "viewer/timeline/tracks.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using namespace traces;
 
@@ -195,5 +195,5 @@ TEST_F(OddTraces, OfTenThousandRows) {
     EXPECT_TRUE(items::find("timeline.row.rank 0/stream 9999"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

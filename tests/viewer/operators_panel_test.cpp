@@ -8,7 +8,7 @@
 #include "viewer/panels/operator_rows.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -118,5 +118,5 @@ TEST(OperatorRows, OccupancyHasAColumnOnlyWhereItIsKnown) {
     EXPECT_EQ(table->text(0, 10), "37.5");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

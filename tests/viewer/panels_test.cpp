@@ -19,7 +19,7 @@
 #include "viewer/panels/panel.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -210,5 +210,5 @@ TEST_F(PanelsTest, HoveringAndClickingEverywhereIsSafe) {
     EXPECT_LT(session_.active, session_.open.size());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

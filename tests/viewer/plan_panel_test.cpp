@@ -12,7 +12,7 @@
 #include "tests/viewer/plan_sample.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -212,5 +212,5 @@ TEST_F(PlanPanelTest, HoveringAndClickingEverywhereIsSafe) {
     EXPECT_FALSE(session_.simulation.busy());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

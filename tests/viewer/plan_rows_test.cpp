@@ -13,7 +13,7 @@
 #include "viewer/panels/plan_picture.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using testing::AllOf;
 using testing::DoubleNear;
@@ -291,5 +291,5 @@ TEST(PlanOdd, ARowThatFitsWithoutAPeakIsNotKnown) {
     EXPECT_EQ(fate_of(row), PlanFate::not_run);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

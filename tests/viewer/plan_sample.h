@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/store/column_sink.h"
 #include "traces/store/rows.h"

@@ -22,7 +22,7 @@
 #include "viewer/timeline/color_modes.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -490,5 +490,5 @@ TEST(Theme, HasColoursForRunsThatNothingElseHas) {
     EXPECT_EQ(runs.size(), 8U);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

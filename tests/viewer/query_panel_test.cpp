@@ -15,7 +15,7 @@
 #include "viewer/panels/query_table.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -371,5 +371,5 @@ TEST_F(QueryPanelTest, ItsDatabaseTellsTimesAsTheTraceDoes) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

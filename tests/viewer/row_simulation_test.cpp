@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using testing::AllOf;
@@ -139,5 +139,5 @@ TEST_F(RowSimulationTest, ManyLinesDoNotStopTheTool) {
     EXPECT_THAT(simulation.error(), HasSubstr("line 19999"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

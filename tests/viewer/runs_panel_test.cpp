@@ -9,7 +9,7 @@
 #include "viewer/draw/format.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -94,5 +94,5 @@ TEST_F(RunsPanelTest, ForeignTracesSayThatTheyNameNoConfiguration) {
                 AllOf(HasSubstr("name no configuration"), HasSubstr("shardscope-train")));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

@@ -13,7 +13,7 @@
 #include "viewer/script/words.h"
 
 namespace shardscope::viewer::script {
-namespace {
+namespace TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -161,5 +161,5 @@ TEST(Fuzzy, PrefersBeginningsOfWordsAndLettersInARow) {
     EXPECT_TRUE(fuzzy_score("", "anything"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer::script

@@ -9,7 +9,7 @@
 #include "viewer/panels/shard_view.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using enum traces::ShardState;
 using testing::ElementsAre;
@@ -182,5 +182,5 @@ TEST(ShardView, FindsTheStepInTheMiddle) {
     EXPECT_EQ(view.step_at(400), nullptr);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

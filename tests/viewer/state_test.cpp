@@ -20,7 +20,7 @@
 #include "viewer/app/theme.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -363,5 +363,5 @@ TEST(Colours, OfTextAreLegibleInBothAppearances) {
     theme::set_appearance(Appearance::dark);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

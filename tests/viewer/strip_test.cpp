@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using traces::DeviceKind;
 using traces::Trace;
@@ -72,5 +72,5 @@ TEST_F(StripTest, NothingIsDrawnOfNothing) {
     EXPECT_TRUE(fold_streams(trace, 0, 0, 10, 0).empty());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

@@ -7,7 +7,7 @@
 #include "viewer/draw/format.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -87,5 +87,5 @@ TEST_F(SummaryPanelTest, ObeysTheLimitRange) {
     EXPECT_LT(part.ranks[0].steps.size(), whole.ranks[0].steps.size());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

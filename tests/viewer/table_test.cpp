@@ -7,7 +7,7 @@
 #include "viewer/tables/table_memory.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -295,5 +295,5 @@ TEST_F(TableTest, ANameOfAMegabyteCostsWhatItsCellHolds) {
     EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 100'000);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

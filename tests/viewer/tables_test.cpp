@@ -12,7 +12,7 @@
 #include "viewer/tables/table_order.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using testing::ElementsAre;
 
@@ -128,5 +128,5 @@ TEST(TableExport, KeepsCountsWhole) {
     EXPECT_THAT(json, testing::HasSubstr("\"us\": 5.5\n"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 TEST(TimeView, MapsItsEndsToItsEdges) {
     const TimeView view{1000, 3000, 500};  // 4 ns a pixel
@@ -67,5 +67,5 @@ TEST(Frame, LeavesAirAroundItsTarget) {
     EXPECT_EQ(framed({1000, 1000}, {0, 5000}), (TimeSpan{975, 1125}));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

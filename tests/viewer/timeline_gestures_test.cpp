@@ -30,7 +30,7 @@
 #include "viewer/timeline/tracks.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 constexpr int kWidth = 1200, kHeight = 800;
 
@@ -636,5 +636,5 @@ TEST_F(ActionsChange, EveryTimelineActionDoesSomethingSomewhere) {
     EXPECT_EQ(dead, std::set<std::string_view>{});
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

@@ -31,7 +31,7 @@
 #include "viewer/timeline/zoom_history.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -491,5 +491,5 @@ TEST(Minimap, OfAnEmptyTraceHoldsNothing) {
     for (const MinimapSlice& slice : map.slices) EXPECT_EQ(slice, MinimapSlice());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

@@ -18,7 +18,7 @@
 #include "viewer/timeline/thread_titles.h"
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using namespace traces;
 using testing::ElementsAre;
@@ -89,7 +89,7 @@ std::unique_ptr<Trace> small_trace() {
     };
     kernel("sgemm", 300, 800, 5);
     kernel("overlapping", 400, 600, 6);
-    MemoryRow memory;
+    traces::MemoryRow memory;
     memory.bytes = 100;
     sink.add(memory);
     return sink.take();
@@ -272,5 +272,5 @@ TEST(Rows, AreFoundByWhatAWindowShows) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

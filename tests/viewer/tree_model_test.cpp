@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 namespace shardscope::viewer {
-namespace {
+namespace TEST_FILE {
 
 using testing::ElementsAre;
 
@@ -150,5 +150,5 @@ TEST(TreeState, RevealsARowByOpeningWhatIsAboveIt) {
                             "      ReLU_0", "      FSDP_2"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::viewer

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace shardscope::profiler {
-namespace {
+namespace TEST_FILE {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kEpoch = 1'700'000'000 * kSecond;  // the realtime at trace time 0
@@ -58,5 +58,5 @@ TEST(CudaClock, stays_small_and_right_over_days) {
     EXPECT_EQ(clock.to_trace(kEpoch + 100'000 * kSecond + 17), 100'000 * kSecond + 17);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::profiler

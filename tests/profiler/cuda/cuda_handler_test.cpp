@@ -12,7 +12,7 @@
 #include "tests/profiler/memory_sink.h"
 
 namespace shardscope::profiler {
-namespace {
+namespace TEST_FILE {
 
 constexpr std::int64_t kEpoch = 1'700'000'000'000'000'000;  // CLOCK_REALTIME at trace time 0
 
@@ -125,5 +125,5 @@ TEST_F(CudaHandlerTest, survives_any_bytes) {
     for (const auto& kernel : got_.kernels) EXPECT_LE(kernel.start, kernel.end);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::profiler

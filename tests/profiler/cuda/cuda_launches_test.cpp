@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace shardscope::profiler::inject {
-namespace {
+namespace TEST_FILE {
 
 using Verdict = CudaLaunches::Verdict;
 
@@ -80,5 +80,5 @@ TEST(CudaLaunches, forgets_the_oldest_of_many_turns) {
     EXPECT_EQ(launches.of_launch(9995), Verdict::drop);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::profiler::inject

@@ -19,7 +19,7 @@
 #include "traces/store/sqlite.h"
 
 namespace shardscope::profiler {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -418,5 +418,5 @@ TEST_F(CudaRecording, tells_the_devices_of_one_process_apart) {
                             "1|GPU-10111213-1415-1617-1819-1a1b1c1d1e1f"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::profiler

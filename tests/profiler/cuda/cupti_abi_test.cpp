@@ -6,7 +6,7 @@
 
 namespace cupti = shardscope::profiler::cupti;
 
-namespace {
+namespace TEST_FILE {
 
 #define SAME(ours, our_field, theirs, their_field)                                    \
     static_assert(offsetof(cupti::ours, our_field) == offsetof(theirs, their_field)); \
@@ -242,4 +242,4 @@ TEST(CuptiAbi, has_the_toolkits_numbers) {
     EXPECT_EQ(cupti::kApiExit, CUPTI_API_EXIT);
 }
 
-}  // namespace
+}  // namespace TEST_FILE

@@ -17,7 +17,7 @@
 #include "traces/store/grouped.h"
 
 namespace shardscope::profiler {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using testing::Environment;
@@ -403,5 +403,5 @@ TEST(WorkPlaceTest, refuses_what_does_not_fit) {
     EXPECT_THROW(WorkPlace::pack(work_of(WorkPlace::kMostDevices, 0, 1)), std::logic_error);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::profiler

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace shardscope::profiler {
-namespace {
+namespace TEST_FILE {
 
 TEST(DeviceMap, gives_a_rank_its_own_number) {
     DeviceMap map;
@@ -32,5 +32,5 @@ TEST(DeviceMap, counts_devices_of_processes_without_ranks) {
     EXPECT_EQ(map.id(200, 0, -1), 2);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::profiler

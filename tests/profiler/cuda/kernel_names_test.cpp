@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace shardscope::profiler {
-namespace {
+namespace TEST_FILE {
 
 TEST(KernelNames, are_demangled_where_they_are_cpp) {
     EXPECT_EQ(demangle("_ZN2at6native4fillILi4EfEEvif"), "void at::native::fill<4, float>(int, float)");
@@ -37,5 +37,5 @@ TEST(KernelNames, have_a_short_form) {
     for (const auto& [full, base] : cases) EXPECT_EQ(base_name(full), base) << full;
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::profiler

@@ -8,7 +8,7 @@
 #include <signal.h>
 
 namespace shardscope::profiler {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::Pair;
@@ -71,5 +71,5 @@ TEST(Signals, are_those_for_free_use) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::profiler

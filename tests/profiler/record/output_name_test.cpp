@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace shardscope::profiler {
-namespace {
+namespace TEST_FILE {
 
 Environment having(std::map<std::string, std::string> variables) {
     return [variables = std::move(variables)](const std::string& name) -> std::optional<std::string> {
@@ -66,5 +66,5 @@ TEST(LaunchedRank, needs_a_rank_and_a_size) {
     EXPECT_EQ(launched_rank(having({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}))->ranks, 2);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::profiler

@@ -9,7 +9,7 @@
 #include "traces/store/column_sink.h"
 
 namespace shardscope::profiler {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -153,5 +153,5 @@ TEST(RecentRows, may_be_written_twice) {
     EXPECT_THAT(written(rows), ElementsAre("a", "b"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::profiler

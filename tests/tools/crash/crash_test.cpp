@@ -25,7 +25,7 @@
 extern char** environ;
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using traces::Database;
@@ -239,5 +239,5 @@ TEST_F(CrashTest, AKilledRecordingToolLosesOnlyWhatItsCommandDidSinceTheLastComm
     });
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -4,7 +4,7 @@
 #include "tests/tools/record/record_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 class Counters : public RecordTool {
   protected:
@@ -72,5 +72,5 @@ TEST_F(Counters, of_gpus_go_to_the_rank_that_uses_them) {
     EXPECT_EQ(run_command({kTrace, "info", out_}).status, 0);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

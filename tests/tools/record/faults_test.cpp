@@ -10,7 +10,7 @@
 #include "tests/tools/record/record_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
@@ -195,5 +195,5 @@ TEST_F(Faults, a_size_that_is_reached_ends_the_recording_alone) {
     EXPECT_LT(std::filesystem::file_size(out_), 8u << 20);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -4,7 +4,7 @@
 #include "tests/tools/record/record_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -141,5 +141,5 @@ TEST_F(KeepLastOnASmallDisk, says_that_nothing_fits) {
     EXPECT_FALSE(exists("kept.sqlite"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -5,7 +5,7 @@
 #include "tests/tools/record/record_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -103,5 +103,5 @@ TEST_F(Variables, are_those_of_what_is_recorded) {
               "2\n");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

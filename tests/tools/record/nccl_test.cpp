@@ -10,7 +10,7 @@
 #include "tests/tools/run_command.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -76,5 +76,5 @@ TEST_F(NcclFile, HoldsNothingOfNcclWhereThatIsNotWanted) {
     EXPECT_THAT(rows("SELECT count(*) FROM SHARD_NCCL_OPERATIONS"), ElementsAre("0"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

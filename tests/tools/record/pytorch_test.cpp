@@ -13,7 +13,7 @@
 #include "tests/tools/run_command.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using Json = nlohmann::json;
 using ::testing::ElementsAre;
@@ -284,5 +284,5 @@ TEST_P(ShardedSample, ShowsEveryRanksModulesAndSteps) {
 INSTANTIATE_TEST_SUITE_P(Of, ShardedSample, ::testing::Values("ddp", "fsdp1", "fsdp2"),
                          [](const auto& script) { return std::string(script.param); });
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

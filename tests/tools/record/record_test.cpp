@@ -17,7 +17,7 @@
 #include "traces/store/loader.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
@@ -252,5 +252,5 @@ std::string program_name(const ::testing::TestParamInfo<std::string>& tested) {
 INSTANTIATE_TEST_SUITE_P(Programs, NvtxProgram, ::testing::ValuesIn(std::vector<std::string>{NVTX_PROGRAMS}),
                          program_name);
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -11,7 +11,7 @@
 #include "tests/tools/record/record_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
@@ -162,5 +162,5 @@ TEST_F(Toggle, that_never_comes_leaves_an_empty_trace) {
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS"), "0");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -9,7 +9,7 @@
 #include "tests/tools/train/train_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::IsSubsetOf;
 
@@ -248,5 +248,5 @@ TEST(Analyses, CompareSetsWrapsSideBySide) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -11,7 +11,7 @@
 #include "tests/tools/train/train_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
@@ -166,5 +166,5 @@ TEST_F(BadInput, ADryRunTouchesNoTrace) {
     EXPECT_TRUE(files() == before);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

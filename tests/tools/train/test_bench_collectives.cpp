@@ -9,7 +9,7 @@
 #include "tests/tools/train/train_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -83,5 +83,5 @@ TEST(BenchCollectives, AreRefusedWhereThereIsNothingToMeasure) {
     EXPECT_THAT(simulated.err, HasSubstr("measures what is there"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

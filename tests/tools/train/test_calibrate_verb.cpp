@@ -8,7 +8,7 @@
 #include "tests/tools/train/train_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -80,5 +80,5 @@ TEST_F(CalibrateVerb, RefusesWhatItCannotUse) {
     EXPECT_FALSE(fs::exists(model));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -5,7 +5,7 @@
 #include "tests/tools/train/train_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -108,5 +108,5 @@ TEST_F(Checkpoints, DamagedOnesAreRefusedByName) {
     EXPECT_THAT(outcome.err, AllOf(HasSubstr("rank-00002.bin"), HasSubstr("damaged")));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -9,7 +9,7 @@
 #include "traces/schema/schema.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::Contains;
@@ -176,5 +176,5 @@ TEST(CommandLine, ADryRunPrintsThePlanAndItsPeak) {
     EXPECT_NE(train(arguments).out, outcome.out) << "the last word counts";
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

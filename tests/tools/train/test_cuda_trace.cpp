@@ -21,7 +21,7 @@
 #include "trainer/job/job.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 namespace trainer = shardscope::trainer;
 namespace fs = std::filesystem;
@@ -221,5 +221,5 @@ TEST_F(CudaTrace, OpensInEveryPanel) {
 }
 #endif
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -10,7 +10,7 @@
 #include "tests/tools/train/train_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -73,5 +73,5 @@ INSTANTIATE_TEST_SUITE_P(Learn, Lesson,
                          ::testing::Values("1-wrap.md", "2-prefetch.md", "3-limiter.md", "4-offload.md",
                                            "5-strategies.md", "6-checkpointing.md"));
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

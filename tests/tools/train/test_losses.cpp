@@ -9,7 +9,7 @@
 #include "tests/tools/train/train_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -107,5 +107,5 @@ TEST(Losses, DoNotChangeWithAnInheritedCoreType) {
     EXPECT_EQ(clean.err.find("OPENBLAS_CORETYPE"), std::string::npos) << clean.err;
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

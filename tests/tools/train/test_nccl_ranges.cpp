@@ -12,7 +12,7 @@
 #include "traces/store/sqlite.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::Not;
@@ -122,5 +122,5 @@ TEST_P(NcclJoin, FindsTheTrainersCollectivesAgain) {
 INSTANTIATE_TEST_SUITE_P(Ways, NcclJoin, ::testing::Values(Way::root, Way::per_layer, Way::ddp, Way::gpt),
                          [](const auto& way) { return to_string(way.param); });
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

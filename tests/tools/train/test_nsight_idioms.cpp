@@ -9,7 +9,7 @@
 #include "tests/traces/sql_rows.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -161,5 +161,5 @@ TEST_F(RunInNsightsLanguage, NsysStatsAnswers) {
     EXPECT_EQ(answered, 15);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -19,7 +19,7 @@
 extern char** environ;
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -243,5 +243,5 @@ TEST(OutputFaults, TheFileOfAKilledRunIsReplacedWhereAsked) {
         << "the trace and what the first said";
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

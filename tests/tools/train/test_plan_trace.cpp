@@ -10,7 +10,7 @@
 #include "traces/store/trace.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -145,5 +145,5 @@ TEST_F(PlanTrace, AWrongCommandLineIsStatusTwo) {
     expect_refused({"plan", sample("mlp.toml"), "--bandwidth", "3"}, 2, {"--bandwidth", "traces"});
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

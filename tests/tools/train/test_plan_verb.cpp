@@ -11,7 +11,7 @@
 #include "traces/store/trace.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -311,5 +311,5 @@ TEST_F(PlanVerb, CtrlCKeepsWhatIsDone) {
     EXPECT_FALSE(plan.at("front").empty());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -10,7 +10,7 @@
 #include "tests/tools/train/train_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -238,5 +238,5 @@ TEST_F(ProcessCheckpoints, ASaveThatFailsIsTheFailureOfAll) {
     EXPECT_EQ(names_in(save()), Words{".lock"});
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -12,7 +12,7 @@
 #include "traces/store/error.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -436,5 +436,5 @@ TEST_F(ProcessFailures, AskedTwiceTheParentLeavesNoStoppedRank) {
     EXPECT_THAT(read_file(err), HasSubstr("rank 1 (process "));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

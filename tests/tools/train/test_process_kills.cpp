@@ -18,7 +18,7 @@
 #include "tests/tools/train/train_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -161,5 +161,5 @@ TEST_F(KilledWhileSaving, TheNewestCheckpointGoesOnBitForBit) {
     EXPECT_GT(killed_in_a_save_, kKills / 6);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -6,7 +6,7 @@
 #include "tests/tools/train/process_parity.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 class ProcessParity : public ::testing::TestWithParam<Grid> {
   protected:
@@ -31,5 +31,5 @@ INSTANTIATE_TEST_SUITE_P(OverMpi, ProcessParity,
                          name_of);
 #endif
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

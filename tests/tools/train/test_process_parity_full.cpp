@@ -4,7 +4,7 @@
 #include "tests/tools/train/process_parity.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 class ProcessParityFull : public ::testing::TestWithParam<Grid> {
   protected:
@@ -32,5 +32,5 @@ INSTANTIATE_TEST_SUITE_P(OverMpi, ProcessParityFull,
                          ::testing::Values(Grid{"mpi", 2, "grid"}, Grid{"mpi", 4, "grid"}), name_of);
 #endif
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

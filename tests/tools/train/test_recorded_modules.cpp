@@ -9,7 +9,7 @@
 #include "tests/tools/train/train_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 // The paths of the rows: "GPT_0/Block_0".
 void add_paths(const Json& modules, const std::string& above, std::set<std::string>& paths) {
@@ -44,5 +44,5 @@ TEST(RecordedModules, AreThoseOfTheTrainersOwnTrace) {
     EXPECT_EQ(module_paths(recorded), expected) << "FSDP's own ranges are no modules";
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -8,7 +8,7 @@
 #include "tests/tools/train/train_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -165,5 +165,5 @@ TEST(Simulation, NeedsNoDataAndSaysWhatItLeavesOut) {
                                    HasSubstr("data.validation: a simulation opens no data")));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -7,7 +7,7 @@
 #include "tests/tools/train/train_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -124,5 +124,5 @@ TEST_F(Stop, NothingIsLeftToTrainIsSaid) {
     EXPECT_THAT(outcome.err, AllOf(HasSubstr("command line: run.steps"), HasSubstr("after step 3")));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -9,7 +9,7 @@
 #include "tests/tools/train/train_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -215,5 +215,5 @@ TEST(SweepHelp, SaysHowValuesAreSeparated) {
     EXPECT_THAT(train({"--help"}).out, HasSubstr("shardscope-train sweep --help"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

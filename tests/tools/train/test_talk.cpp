@@ -8,7 +8,7 @@
 #include "tests/tools/train/train_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 constexpr std::int64_t kW = 4 * (1024 * 1024 + 1024);  // bytes of a layer
 constexpr std::int64_t kA = 4 * 512 * 1024;            // bytes of a rank's activation
@@ -80,5 +80,5 @@ TEST(Talk, WithoutShardingEverythingIsThereThrice) {
     expect_peak({"--fsdp.sharding_strategy=NO_SHARD"}, kNoShard);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

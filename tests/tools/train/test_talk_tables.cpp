@@ -2,14 +2,14 @@
 // tables.
 #include <filesystem>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/tools/train/train_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
@@ -87,5 +87,5 @@ TEST(TalkTables, TheScriptRefusesWhatItDoesNotKnow) {
     EXPECT_THAT(outcome.err, AllOf(HasSubstr("\"--fast\" is no option"), HasSubstr("-o FOLDER")));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

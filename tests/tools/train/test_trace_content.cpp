@@ -8,7 +8,7 @@
 #include "tests/tools/train/train_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::Contains;
@@ -231,5 +231,5 @@ TEST(TraceContent, IsWrittenWhereTheJobFileSays) {
     EXPECT_EQ(files, 2) << "the job and the trace, nothing beside";
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

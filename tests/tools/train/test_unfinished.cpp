@@ -18,7 +18,7 @@
 extern char** environ;
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -132,5 +132,5 @@ TEST(Unfinished, ADiskThatIsFullFromTheStartLeavesAnOlderTraceAlone) {
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1) << "nothing beside it";
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -12,7 +12,7 @@
 #include "tests/tools/train/train_tool.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
@@ -166,5 +166,5 @@ TEST(EqualErrors, UnderMpirunArePrintedOnce) {
     EXPECT_THAT(failed.err, HasSubstr("(on all 3 ranks)"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

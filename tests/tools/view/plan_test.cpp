@@ -5,7 +5,7 @@
 #include <sstream>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -14,7 +14,7 @@
 #include "tests/tools/view/picture.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using nlohmann::json;
 using testing::HasSubstr;
@@ -164,5 +164,5 @@ TEST_F(PlanInViewer, ARowsJobFileGivesItsFigures) {
     EXPECT_EQ(json::parse(run.out).at("average_step_us"), row(fastest).at("average_step_us"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

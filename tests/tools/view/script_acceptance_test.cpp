@@ -20,7 +20,7 @@
 #include "viewer/app/panel_list.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using nlohmann::json;
 
@@ -227,5 +227,5 @@ TEST_F(ViewScripts, EveryPanelHasAPicture) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -19,7 +19,7 @@
 #include "traces/store/writer.h"
 
 namespace shardscope::tools {
-namespace {
+namespace TEST_FILE {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -181,5 +181,5 @@ TEST_F(ViewTest, OpensAWindowUnderXvfb) {
     EXPECT_THAT(outcome.err, Not(HasSubstr("shardscope-view:")));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace shardscope::tools
