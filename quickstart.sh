@@ -30,7 +30,7 @@ say "Packages"
 scripts/packages.sh build view
 
 say "Build"
-scripts/build.sh release shardscope-train shardscope-record shardscope-trace shardscope-view
+scripts/build.sh release tools
 bin=build/release/bin
 out=quickstart-out
 mkdir -p "$out"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Layout, scripts, names of types and code are checked: clang-format, shellcheck, type_names.sh, clang-tidy.
+# Layout, scripts, names of types, heavy headers and code are checked: clang-format, shellcheck, type_names.sh,
+# heavy_headers.sh, clang-tidy.
 #
 #   scripts/lint.sh [--quick] [BASE [MOST]]
 #
@@ -30,6 +31,8 @@ shellcheck "${scripts[@]}"
 
 echo "-- type_names.sh: ${#sources[@]} files"
 scripts/type_names.sh "${sources[@]}"
+echo "-- heavy_headers.sh"
+scripts/heavy_headers.sh
 
 # A tree of its own: each source by itself.
 tree=build/lint

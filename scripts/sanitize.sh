@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Builds and runs tests under a sanitizer.
 #
-#   scripts/sanitize.sh address|thread [LABELS [CTEST-OPTION ...]]
+#   scripts/sanitize.sh address|thread [ROOM [LABELS [CTEST-OPTION ...]]]
 #
 # address (with undefined behaviour): the recorder's, the store's and the importers' tests; thread: those that run
-# several threads. LABELS, a pattern such as trainer or 'viewer|report', makes it others. What is labelled slow is left
-# to the optimized build.
+# several threads. ROOM, such as traces or 'profiler|trainer': only those of these rooms. LABELS, a pattern such as trainer
+# or 'viewer|report', makes it others (with "" as ROOM). What is labelled slow is left to the optimized build.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -18,7 +18,9 @@ case ${1:-} in
         ;;
 esac
 shift
-chosen=${1:-}
+room=${1:-}
+shift || true
+labels=${1:-$labels}
 shift || true
 
 # The thread sanitizer needs the address space where it expects it: no randomization, where that may be had.
@@ -28,6 +30,6 @@ if setarch "$(uname -m)" --addr-no-randomize true 2>/dev/null; then
 fi
 # Warnings are the optimized build's business: with sanitizers GCC warns of much that is not so.
 scripts/build.sh "$preset" -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=OFF -DSHARDSCOPE_BUILD_VIEWER=OFF \
-    -DSHARDSCOPE_SANITIZED_LABELS="$chosen" sanitized_tests
+    -DSHARDSCOPE_SANITIZED_LABELS="$labels" -DSHARDSCOPE_SANITIZED_ROOMS="$room" sanitized_tests
 "${fixed[@]}" ctest --test-dir "build/$preset" --output-on-failure --no-tests=error -j "$(nproc)" \
-    -L "${chosen:-$labels}" -LE slow "$@"
+    -L "$labels" ${room:+-L "$room"} -LE slow "$@"

@@ -5,8 +5,8 @@
 #   scripts/type_names.sh [FILE ...]
 #
 # Prints each class, struct, union and enumeration of C and C++ that two of the files (default: all of the
-# repository) define under one qualified name, with both places, and then fails. Types of anonymous namespaces and
-# of functions are their own, and a file that defines a type twice does so under conditions that exclude each other.
+# repository) define under one qualified name, with both places, and then fails. Types of anonymous namespaces (and
+# TEST_FILE, of tests) and of functions are their own, and a file that defines a type twice does so under conditions that exclude each other.
 set -euo pipefail
 if (($# == 0)); then
     cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -29,7 +29,7 @@ done
 types=$(printf '%s\n' "${files[@]}" | ctags -L - --languages=C,C++ --langmap=C++:+.cu --kinds-C=sgu --kinds-C++=csgu \
     -x --_xformat='%{scope}|%{scopeKind}|%N|%F:%n')
 if ! awk -F '|' '
-    $1 ~ /__anon/ || $3 ~ /^__anon/ || $2 == "function" { next }
+    $1 ~ /__anon|TEST_FILE/ || $3 ~ /^__anon/ || $2 == "function" { next }
     {
         name = ($1 == "" ? "" : $1 "::") $3
         file = $4

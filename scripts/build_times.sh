@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# What building and testing cost, on a machine that does nothing else.
+#
+#   scripts/build_times.sh [--build-only]
+#
+# Builds what quickstart.sh builds, then the tests, then changes one line of a source and of a header, each in a build
+# folder of its own that is removed again; runs the tests (not with --build-only). Prints processor seconds (of all
+# compilers and linkers) and the time on the clock, the ten most expensive sources, and the ten headers of other
+# projects and of the standard library that cost most: how long each takes alone, times the sources that read it.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+# As the compiler's launcher: runs it, and writes its processor seconds and what it makes.
+if [[ ${1:-} == --compile ]]; then
+    shift
+    made=""
+    for ((i = 1; i < $#; ++i)); do
+        [[ ${!i} != -o ]] || { next=$((i + 1)); made=${!next}; }
+    done
+    times=$(mktemp)
+    trap 'rm -f "$times"' EXIT
+    status=0
+    TIMEFORMAT='%U %S'
+    { time "$@" 2>&3; } 3>&2 2>"$times" || status=$?
+    awk -v made="$made" 'END { printf "%.2f %s\n", $1 + $2, made }' "$times" >>"$SHARDSCOPE_COMPILE_LOG"
+    exit "$status"
+fi
+
+build_only=false
+case ${1:-} in
+    "") ;;
+    --build-only) build_only=true ;;
+    *)
+        echo "build_times.sh: \"$1\" is no option; use --build-only or nothing." >&2
+        exit 2
+        ;;
+esac
+
+cd "$here"
+folder=$(mktemp -d)
+changed=()
+put_back() {
+    for file in "${changed[@]}"; do
+        [[ ! -f $folder/${file//\//_} ]] || cp -p "$folder/${file//\//_}" "$file"
+    done
+    rm -rf "$folder"
+}
+trap put_back EXIT
+export SHARDSCOPE_COMPILE_LOG=$folder/compiles
+: >"$SHARDSCOPE_COMPILE_LOG"
+
+row() { printf '%-46s %14s %14s\n' "$@"; }
+# NAME COMMAND ...: runs it and prints a row; the processor seconds are those of all its children.
+timed() {
+    local name=$1
+    shift
+    local real user system
+    TIMEFORMAT='%R %U %S'
+    if ! { time "$@" >"$folder/log" 2>&1; } 2>"$folder/time"; then
+        tail -n 40 "$folder/log" >&2
+        echo "build_times.sh: $name failed; the lines above say why." >&2
+        exit 1
+    fi
+    read -r real user system <"$folder/time"
+    row "$name" "$(awk "BEGIN { printf \"%.1f\", $user + $system }")" "$real"
+}
+configure() { # FOLDER OPTION ...
+    local into=$1
+    shift
+    cmake -S . -B "$into" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSHARDSCOPE_CUDA_ARCHITECTURES=90 \
+        -DSHARDSCOPE_PCH=ON -DSHARDSCOPE_UNITY=ON \
+        "-DCMAKE_CXX_COMPILER_LAUNCHER=$here/scripts/build_times.sh;--compile" "$@"
+}
+build() { ninja -C "$@"; }
+change() { # FILE: one more line, which changes what is compiled
+    cp -p "$1" "$folder/${1//\//_}"
+    changed+=("$1")
+    printf '\nnamespace shardscope { [[maybe_unused]] inline int g_build_times_%s = 0; }\n' "$RANDOM" >>"$1"
+}
+
+echo "$(date -u +%Y-%m-%d), $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, $(c++ --version | head -n 1)"
+row "" "processor s" "clock s"
+timed "configure" configure "$folder/tools" -DSHARDSCOPE_BUILD_TESTS=OFF
+timed "the four tools (quickstart.sh)" build "$folder/tools" tools
+cp "$SHARDSCOPE_COMPILE_LOG" "$folder/tools_compiles"
+configure "$folder/tests" -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=ON >"$folder/log" 2>&1
+timed "everything with its tests (run_tests.sh)" build "$folder/tests"
+if ! $build_only; then
+    timed "the tests" ctest --test-dir "$folder/tests" -j "$(nproc)"
+fi
+test_one() { build "$folder/tests" analysis_test && "$folder/tests/bin/analysis_test" >"$folder/one"; }
+change traces/analysis/summary.cpp
+timed "a line of summary.cpp, and its test" test_one
+change trainer/plan/plan.h
+timed "a line of plan.h" build "$folder/tests"
+
+echo
+echo "Sources that take longest, of the tools:"
+sort -rn "$folder/tools_compiles" | head -n 10 | awk '{ printf "%8.1f s  %s\n", $1, $2 }'
+
+echo
+echo "Headers that cost most, of the tools: alone, times the compilations that read it"
+ninja -C "$folder/tools" -t deps | awk '
+    /^[^ ].*: #deps/ { for (h in seen) ++readers[h]; delete seen; next }
+    /^    \/usr\/include\// { seen[$1] }
+    END { for (h in seen) ++readers[h]; for (h in readers) print readers[h], h }' >"$folder/readers"
+# What our own sources name.
+git grep -hoE '^#include <[A-Za-z0-9_/.+]+>' -- traces profiler trainer viewer | sed 's/#include <//; s/>//' | sort -u |
+    while read -r header; do
+        readers=$(awk -v name="/$header" 'substr($2, length($2) - length(name) + 1) == name { print $1; exit }' "$folder/readers")
+        [[ -n $readers ]] || continue
+        printf '#include <%s>\n' "$header" >"$folder/one.cpp"
+        TIMEFORMAT='%U'
+        seconds=$({ time c++ -std=c++20 -I/usr/include/imgui -I/usr/include/stb -fsyntax-only "$folder/one.cpp" \
+            >"$folder/log" 2>&1; } 2>&1) || continue
+        awk -v s="$seconds" -v n="$readers" -v h="$header" 'BEGIN { printf "%8.1f s  %5.2f s x %3d  %s\n", s * n, s, n, h }'
+    done | sort -rn | head -n 10
