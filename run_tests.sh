@@ -17,4 +17,5 @@ say "Optimized build"
 # One architecture of GPUs is enough to see that all compiles.
 scripts/build.sh release -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=ON -DSHARDSCOPE_CUDA_ARCHITECTURES=90
 say "Tests"
-ctest --test-dir build/release --output-on-failure --no-tests=error -j "$(nproc)" "$@"
+# One more at a time than there are cores: some wait for others.
+ctest --test-dir build/release --output-on-failure --no-tests=error -j $(($(nproc) + 1)) "$@"

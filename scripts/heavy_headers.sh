@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # HEADER ; PLACES (patterns) ; what does it elsewhere
 table='
-fmt/(format|ranges|args|color|compile|std|os)\.h ; ^$ ; fmt/core.h, and joined() of traces/schema/joined.h
+fmt/(format|ranges|args|color|compile|std|os)\.h ; ^traces/schema/formatting\.cpp$ ; fmt/core.h, and joined() of traces/schema/joined.h
 fmt/chrono\.h ; ^traces/analysis/info\.cpp$ ; iso_8601() of that source
 CLI/.* ; ^(traces/cli/main|trainer/cli/main|profiler/record/command_line|viewer/app/options)\.cpp$ ; the command line of the tool
 asio(/.*)?\.hpp ; ^trainer/world/ ; the wires of trainer/comm and World of trainer/world/world.h

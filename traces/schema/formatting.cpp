@@ -1,0 +1,8 @@
+// What fmt::format_to() calls. libfmt has it as GCC names it; clang has another name for it.
+#ifdef __clang__
+#include <fmt/format.h>
+
+template void fmt::detail::vformat_to<char>(fmt::detail::buffer<char>&, fmt::basic_string_view<char>,
+                                            fmt::basic_format_args<fmt::buffer_context<char>>,
+                                            fmt::detail::locale_ref);
+#endif
