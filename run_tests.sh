@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds everything and runs every test.
+# Installs what is missing, builds everything and runs every test but the soak runs.
 #
 #   ./run_tests.sh [CTEST-OPTION ...]
 #
-# With options for CTest (such as -R job or -L viewer) only those tests run. Sanitizers and fuzzing are apart:
-# scripts/sanitize.sh and scripts/fuzz.sh.
+# With options for CTest (such as -R job or -L viewer) these choose the tests instead. Soak runs (-L soak) are every point
+# of grids whose pairs are among the tests. Sanitizers and fuzzing are apart: scripts/sanitize.sh and scripts/fuzz.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -18,4 +18,5 @@ say "Optimized build"
 scripts/build.sh release -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=ON -DSHARDSCOPE_CUDA_ARCHITECTURES=90
 say "Tests"
 # One more at a time than there are cores: some wait for others.
+(($#)) || set -- -LE soak
 ctest --test-dir build/release --output-on-failure --no-tests=error -j $(($(nproc) + 1)) "$@"
