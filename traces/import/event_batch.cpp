@@ -52,7 +52,7 @@ bool read_scalar(od::value& value, JsonScalar& into) {
             const std::string_view text = value.raw_json_token();  // and what white space follows
             std::size_t size = 0;
             while (size < text.size() && kOfNumbers[static_cast<unsigned char>(text[size])]) ++size;
-            if (trimmed(text.substr(size)) != "") return false;
+            if (!trimmed(text.substr(size)).empty()) return false;
             into = {JsonKind::number, text.substr(0, size)};
             return true;
         }
