@@ -86,13 +86,16 @@ cp "$SHARDSCOPE_COMPILE_LOG" "$folder/tools_compiles"
 configure "$folder/tests" -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=ON >"$folder/log" 2>&1
 timed "everything with its tests (run_tests.sh)" build "$folder/tests"
 if ! $build_only; then
-    timed "the tests" ctest --test-dir "$folder/tests" -j "$(nproc)"
+    timed "the tests" ctest --test-dir "$folder/tests" -j $(($(nproc) + 1)) -LE 'soak|perf'
 fi
-test_one() { build "$folder/tests" analysis_test && "$folder/tests/bin/analysis_test" >"$folder/one"; }
+test_one() { # PROGRAM TARGET ...: builds it and the targets, and runs it
+    build "$folder/tests" "$@" && "$folder/tests/bin/$1" >"$folder/one"
+}
 change traces/analysis/summary.cpp
-timed "a line of summary.cpp, and its test" test_one
+timed "a line of summary.cpp: its test" test_one analysis_test
 change trainer/plan/plan.h
-timed "a line of plan.h" build "$folder/tests"
+timed "a line of plan.h: the tools and its test" test_one test_plan tools
+timed "and every other test that includes it" build "$folder/tests"
 
 echo
 echo "Sources that take longest, of the tools:"

@@ -298,7 +298,7 @@ void end() {
 }
 
 // CUDA does not work in a forked child, and neither do CUPTI and the worker.
-void after_fork_in_child() {
+void forget_cuda_in_child() {
     if (cuda.started.load(std::memory_order_relaxed)) cuda.dead.store(true, std::memory_order_relaxed);
 }
 
@@ -333,7 +333,7 @@ void start() {
     enable_callback(cupti::kDomainDriver, cuda.driver_start);
     enable_callback(cupti::kDomainDriver, cuda.driver_stop);
     enable_callback(cupti::kDomainResource, cupti::kContextDestroyStarting);
-    ::pthread_atfork(nullptr, nullptr, &after_fork_in_child);
+    ::pthread_atfork(nullptr, nullptr, &forget_cuda_in_child);
     // A recording that is to begin later costs nothing until then. A window that the program opens has to
     // find everything running.
     if (tool_records()) enable();

@@ -176,6 +176,7 @@ TEST_F(Finalize, DoesNothingToAFinishedFile) {
     EXPECT_THAT(answer("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE '%killed%'"), ElementsAre("1"));
 }
 
+// Stops at every report that it makes, and so at every table: a file that is half sorted must stay whole.
 TEST_F(Finalize, StopsWhereverItIsToldTo) {
     record(70'000);
     const auto before = content();
@@ -200,6 +201,7 @@ TEST_F(Finalize, StopsWhereverItIsToldTo) {
     EXPECT_EQ(content(), before);
 }
 
+// Six kills, each in another part of the work, and each followed by the whole of it.
 TEST_F(Finalize, AKillLeavesAFileThatIsFinalizedLater) {
     record(60'000);
     const auto before = content();

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
-#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -144,7 +144,14 @@ inline std::vector<Point> every_pair() {
         state = state * 6364136223846793005ULL + 1442695040888963407ULL;
         return static_cast<int>((state >> 33) % static_cast<std::uint64_t>(values));
     };
-    std::set<Pair> seen;
+    std::bitset<kFactors * kFactors * 64> seen;  // a search asks a million times
+    const auto place = [](const Pair& pair) {
+        const auto [f, value_f, g, value_g] = pair;
+        return ((static_cast<std::size_t>(f) * kFactors + static_cast<std::size_t>(g)) * 8 +
+                static_cast<std::size_t>(value_f)) *
+                   8 +
+               static_cast<std::size_t>(value_g);
+    };
     std::vector<Point> points;
     for (int barren = 0; barren < 150;) {
         Point best{};
@@ -154,7 +161,7 @@ inline std::vector<Point> every_pair() {
             for (std::size_t f = 0; f < kFactors; ++f) p[f] = draw(kValues[f]);
             if (!possible(p)) continue;
             int fresh = 0;
-            for_each_pair(p, [&](const Pair& pair) { fresh += !seen.contains(pair); });
+            for_each_pair(p, [&](const Pair& pair) { fresh += !seen[place(pair)]; });
             if (fresh <= gain) continue;
             gain = fresh;
             best = p;
@@ -165,7 +172,7 @@ inline std::vector<Point> every_pair() {
         }
         barren = 0;
         points.push_back(best);
-        for_each_pair(best, [&](const Pair& pair) { seen.insert(pair); });
+        for_each_pair(best, [&](const Pair& pair) { seen.set(place(pair)); });
     }
     return points;
 }

@@ -38,6 +38,8 @@ void expect_near(const std::vector<double>& losses, const std::vector<double>& e
     }
 }
 
+// These runs take seconds, as each thread of a GPU is played. They are what compares the device as a whole
+// with the CPU where there is no GPU.
 TEST(CudaRuns, GiveTheLossesAndTheMemoryOfTheCpu) {
     const testing::SampleText text;
     const std::vector<Point> points = testing::every_pair();

@@ -187,6 +187,8 @@ TEST_F(PlanPanelTest, LargeAndOddPlansStayCheap) {
     for (const float size : {1.0F, 300.0F}) draw(*panel_, size, size);
 }
 
+// The mouse goes over the whole panel in small steps, as no list of its parts could be trusted to stay
+// complete.
 TEST_F(PlanPanelTest, HoveringAndClickingEverywhereIsSafe) {
     open_plan();
     for (const float width : {1600.0F, 700.0F}) {

@@ -13,9 +13,9 @@
 namespace shardscope::viewer {
 namespace {
 
-class Rows {
+class DetailList {
   public:
-    explicit Rows(std::vector<Detail>& rows) : rows_(rows) {}
+    explicit DetailList(std::vector<Detail>& rows) : rows_(rows) {}
     void put(std::string label, std::string value) {
         if (!value.empty()) rows_.push_back({std::move(label), std::move(value)});
     }
@@ -84,7 +84,7 @@ std::string copy_rate(std::int64_t bytes, std::int64_t ns) {
     return format_decimal(static_cast<double>(bytes) / static_cast<double>(ns), 2) + " GB/s";
 }
 
-void describe_collective(const traces::Trace& trace, std::size_t i, std::int64_t ns, Rows& rows) {
+void describe_collective(const traces::Trace& trace, std::size_t i, std::int64_t ns, DetailList& rows) {
     const traces::Collectives& c = trace.collectives;
     rows.put("operation", std::string(traces::name(c.operation[i])));
     if (c.bytes[i] > 0) rows.put("bytes", both_sizes(c.bytes[i]));  // 0: not known, or a barrier
@@ -102,7 +102,7 @@ void describe_device(const traces::Trace& trace, std::size_t i, EventDetails& ou
     const traces::DeviceEvents& d = trace.device;
     const std::int64_t ns = d.end[i] - d.start[i];
     out.title = trace.strings[d.name[i]];
-    Rows rows(out.rows);
+    DetailList rows(out.rows);
     rows.put("kind", std::string(traces::kDeviceKindNames[static_cast<std::size_t>(d.kind[i])]));
     rows.put("start", instant(d.start[i]));
     rows.put("duration", format_duration(static_cast<double>(ns)));
@@ -160,7 +160,7 @@ std::string_view range_kind_text(traces::RangeKind kind) {
 void describe_range(const traces::Trace& trace, std::size_t i, EventDetails& out) {
     const traces::HostRanges& r = trace.ranges;
     out.title = trace.strings[r.name[i]];
-    Rows rows(out.rows);
+    DetailList rows(out.rows);
     rows.put("kind", std::string(range_kind_text(r.kind[i])));
     rows.put("start", instant(r.start[i]));
     rows.put("duration", format_duration(static_cast<double>(r.end[i] - r.start[i])));
@@ -177,7 +177,7 @@ void describe_range(const traces::Trace& trace, std::size_t i, EventDetails& out
 void describe_call(const traces::Trace& trace, std::size_t i, EventDetails& out) {
     const traces::RuntimeCalls& c = trace.runtime;
     out.title = trace.strings[c.name[i]];
-    Rows rows(out.rows);
+    DetailList rows(out.rows);
     rows.put("kind", "Runtime call");
     rows.put("start", instant(c.start[i]));
     rows.put("duration", format_duration(static_cast<double>(c.end[i] - c.start[i])));
@@ -213,7 +213,7 @@ std::string_view wait_text(std::uint8_t type) {
 void describe_wait(const traces::Trace& trace, std::size_t i, EventDetails& out) {
     const traces::Synchronizations& s = trace.synchronizations;
     out.title = wait_text(s.type[i]);
-    Rows rows(out.rows);
+    DetailList rows(out.rows);
     rows.put("kind", "Synchronization");
     rows.put("start", instant(s.start[i]));
     rows.put("duration", format_duration(static_cast<double>(s.end[i] - s.start[i])));
@@ -232,7 +232,7 @@ void describe_wait(const traces::Trace& trace, std::size_t i, EventDetails& out)
 void describe_mark(const traces::Trace& trace, std::size_t i, EventDetails& out) {
     const traces::Marks& m = trace.marks;
     out.title = trace.strings[m.name[i]];
-    Rows rows(out.rows);
+    DetailList rows(out.rows);
     rows.put("kind", "Mark");
     rows.put("time", instant(m.time[i]));
     rows.put("thread", thread_text(trace, m.thread[i]));

@@ -227,6 +227,8 @@ class CrashTest : public ::testing::Test {
     std::vector<double> ages_;
 };
 
+// A kill may come at any moment of a second between commits, so that many moments are tried, each in a
+// process.
 TEST_F(CrashTest, AKilledJobLosesOnlyWhatItDidSinceItsLastCommit) {
     kill_at_random_moments(kRecorderMoments, kCalls, [](const std::string& trace, const std::string& marks) {
         return std::vector<std::string>{CRASH_JOB, "recorder", marks, trace};

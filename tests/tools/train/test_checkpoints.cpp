@@ -68,6 +68,8 @@ TEST_F(Checkpoints, OfAnotherRunAreNotOverwrittenUnasked) {
     EXPECT_EQ(train(overwriting).status, 0);
 }
 
+// Trains until the model knows a text by heart: nothing less shows that training, saving, loading and
+// sampling agree.
 TEST_F(Checkpoints, TextIsGeneratedThatTheModelHasSeen) {
     for (const Words& vocabulary : {Words{}, Words{"--model.vocabulary=270"}}) {
         Words training =

@@ -113,6 +113,7 @@ class SmallDisk : public ::testing::Test {
     TemporaryFolder folder_;
 };
 
+// The disk must be filled by a trace, whose smallest size is given by what a run writes in seconds.
 TEST_F(SmallDisk, ThatIsFullStopsTheTraceAndNotTheTraining) {
     // 1500 steps of 4 ranks are some 40 MB; the first commits, each half a second, fit.
     run("20m", R"(

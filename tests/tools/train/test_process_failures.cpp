@@ -151,6 +151,8 @@ TEST_F(ProcessFailures, AKilledRankZeroEndsAll) {
     expect_waiting(stopped_of_merged(), 0, 3);
 }
 
+// Waits out run.timeout twice: rank 0, which the others wait with, and another rank are found in different
+// ways.
 TEST_F(ProcessFailures, AStoppedRankEndsAllInTime) {
     for (const int stopped : {1, 0}) {
         SCOPED_TRACE(stopped);
@@ -414,6 +416,8 @@ std::string with_parent(const Words& words, const std::string& err, const std::s
            "exit $status";
 }
 
+// Waits out run.timeout and then the time that the parent gives, for rank 0 and for another: no job may hang
+// for ever.
 TEST_F(ProcessFailures, AStoppedRankIsKilledByTheParent) {
     for (const char* stopped : {"$1", "$3"}) {
         const std::string err = folder_ / "err";

@@ -131,6 +131,7 @@ class KilledWhileSaving : public ::testing::Test {
     int killed_in_a_save_ = 0;
 };
 
+// Most kills must hit a save, which is short; each try is a job of processes that loads, trains and saves.
 TEST_F(KilledWhileSaving, TheNewestCheckpointGoesOnBitForBit) {
     std::map<int, Json> further;  // the loss of the step after each that was found
     int before = 0;

@@ -74,6 +74,7 @@ TEST_F(Stop, SavesWhereASaveIsAskedForAndTheRunCanGoOn) {
     EXPECT_EQ(further["losses"].back(), whole.at("losses").back());
 }
 
+// A step of seconds: in shorter ones, the first signal would end the run before the second is sent.
 TEST_F(Stop, TheSecondSignalEndsItAtOnce) {
     // Steps of a second or more: 4 layers of 2048 with 2048 rows are 4 * 6 * 2048^3 = 2e11 operations.
     const Outcome outcome = interrupted(
@@ -85,6 +86,7 @@ TEST_F(Stop, TheSecondSignalEndsItAtOnce) {
     EXPECT_EQ(trace_tool({"info", trace()}).status, 0) << "what was committed can be read";
 }
 
+// Three seconds of rows: sorting fewer would be over before the second signal is sent.
 TEST_F(Stop, TheSecondSignalSaysWhatIsLeftOfTheTrace) {
     const Outcome outcome = interrupted("--model.width=8 --run.steps=100000000 --overwrite",
                                         "sleep 3; kill -INT $p; for i in $(seq 4000); do [ -e '" + trace() +

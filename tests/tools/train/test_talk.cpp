@@ -1,6 +1,7 @@
 // The FSDP talk at laptop scale: 8 Linear layers of W = 1024 * 1024 + 1024 parameters, 8 ranks of batch 512,
 // fp32 and plain SGD. Peak bytes of a rank, derived by hand; the memory account foretells them, and the run
-// has them.
+// has them. A step of each configuration takes seconds: of this size the talk says which is larger, and by
+// how much.
 #include <numeric>
 
 #include <gtest/gtest.h>
