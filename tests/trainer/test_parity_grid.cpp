@@ -3,6 +3,7 @@
 // one rank that does all ranks' micro-batches in turn: bit for bit, or within 1e-6 where sums are in another
 // order (HYBRID_SHARD, accumulation).
 #include <cmath>
+#include <set>
 
 #include <gtest/gtest.h>
 
