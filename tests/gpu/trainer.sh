@@ -167,7 +167,13 @@ if apart "FULL_SHARD" 2 "$grid" "${keys[@]}"; then
     [[ -n $second ]] && kill -KILL "$second"
     wait "$waiting"
     check "a process that is killed ends the job: exit status" 1 $?
-    says "it is named" "$work/killed.err" "rank 1 (process $second on host " "has ended"
+    # By its process, or by the connection that it leaves behind, whichever is seen first.
+    named=$(grep -oE "rank 1 \(process $second on host [^)]*\) (has ended|is lost in )" "$work/killed.err" | head -n 1)
+    if [[ -n $named ]]; then
+        passed "it is named" "$named"
+    else
+        failed "it is named" "$(tail -n 1 "$work/killed.err")"
+    fi
 fi
 
 # --- what CUPTI saw ----------------------------------------------------------------------------------------
