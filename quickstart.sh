@@ -36,10 +36,10 @@ out=quickstart-out
 mkdir -p "$out"
 
 say "Train a GPT with 4 ranks under FULL_SHARD, one FSDP unit per block"
-"$bin/shardscope-train" samples/gpt.toml --trace "$out/gpt-block.sqlite" --overwrite
+"$bin/shardscope-train" samples/gpt.toml --run.steps=50 --trace "$out/gpt-block.sqlite" --overwrite
 
 say "The same with the whole model as one unit"
-"$bin/shardscope-train" samples/gpt.toml --fsdp.wrap=root --trace "$out/gpt-root.sqlite" --overwrite
+"$bin/shardscope-train" samples/gpt.toml --run.steps=50 --fsdp.wrap=root --trace "$out/gpt-root.sqlite" --overwrite
 
 say "Both compared"
 "$bin/shardscope-trace" compare "$out/gpt-block.sqlite" "$out/gpt-root.sqlite"
