@@ -6,7 +6,8 @@
 #
 # Prints each class, struct, union and enumeration of C and C++ that two of the files (default: all of the
 # repository) define under one qualified name, with both places, and then fails. Types of anonymous namespaces (and
-# TEST_FILE, of tests) and of functions are their own, and a file that defines a type twice does so under conditions that exclude each other.
+# TEST_FILE, of tests) and of functions are their own, and a file that defines a type twice does so under conditions that
+# exclude each other.
 set -euo pipefail
 if (($# == 0)); then
     cd "$(dirname "${BASH_SOURCE[0]}")/.."
