@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The Debian packages that Shardscope needs, by purpose, and their installation.
 #
-#   scripts/packages.sh [--list] PURPOSE ...      PURPOSE: build, mpi, view, test, lint, fuzz or package
+#   scripts/packages.sh [--list] PURPOSE ...      PURPOSE: build, mpi, view, test, lint, sanitize or package
 #
 # Installs those that are missing, and only those, with apt-get and without questions (by sudo where the user is
 # not root). --list prints the names instead. Where that cannot be done it names what is missing and stops.
@@ -21,12 +21,12 @@ packages_of() {
         # To build and run the tests; a display that is only memory for the viewer's window, its mouse and keys.
         test) echo libgtest-dev libgmock-dev sqlite3 xvfb xauth xdotool iproute2 universal-ctags ;;
         lint) echo clang-format clang-tidy shellcheck universal-ctags git ;;
-        # To fuzz the readers of foreign files: a compiler with libFuzzer and the sanitizers.
-        fuzz) echo clang libclang-rt-14-dev ;;
+        # To test under sanitizers and to fuzz the readers of foreign files: a compiler with these and libFuzzer.
+        sanitize) echo clang libclang-rt-14-dev lld ;;
         # For cpack: it asks these what a .deb depends on.
         package) echo dpkg-dev file ;;
         *)
-            echo "packages.sh: there is no purpose \"$1\"; use build, mpi, view, test, lint, fuzz or package." >&2
+            echo "packages.sh: there is no purpose \"$1\"; use build, mpi, view, test, lint, sanitize or package." >&2
             exit 2
             ;;
     esac
@@ -38,7 +38,7 @@ if [[ ${1:-} == --list ]]; then
     shift
 fi
 if (($# == 0)); then
-    echo "packages.sh: say what for; use build, mpi, view, test, lint, fuzz or package." >&2
+    echo "packages.sh: say what for; use build, mpi, view, test, lint, sanitize or package." >&2
     exit 2
 fi
 

@@ -19,7 +19,7 @@
 
 #include "tests/profiler/nvtx_calls.h"
 
-#ifdef __SANITIZE_THREAD__
+#ifdef SHARDSCOPE_SANITIZED_THREAD
 // NVTX's own header reads the state of its initialization plainly while another thread may set it.
 extern "C" const char*
 __tsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier): the sanitizer's name

@@ -1,6 +1,11 @@
 // How ranges of a thread nest. Written as: thread, start, end.
 #include "traces/store/nesting.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -83,6 +88,43 @@ TEST(Nesting, InstantsFindTheInnermostRangeOfTheirThread) {
     const Nesting n = nest_of({{0, 0, 100}, {0, 10, 50}, {1, 10, 20}},
                               {{0, 0}, {0, 10}, {1, 15}, {0, 49}, {0, 50}, {2, 60}, {0, 100}});
     EXPECT_THAT(n.innermost, ElementsAre(0, 1, 2, 1, 0, -1, -1));
+}
+
+// The latest of those before that are open where it starts and end no earlier; each of a few hundred overlaps
+// many.
+TEST(Nesting, IsThatOfTheDefinitionHoweverRangesOverlap) {
+    std::mt19937 random(5);
+    std::vector<std::int64_t> start, end, times;
+    for (int i = 0; i < 400; ++i) {
+        start.push_back(i / 3);
+        end.push_back(start.back() + static_cast<int>(random() % 40));
+        times.push_back(i / 2);
+    }
+    const std::vector<std::uint16_t> one(start.size(), 0);
+    const Nesting n = nest(start, end, one, times, one);
+    const auto latest = [&](std::size_t before, std::int64_t time, std::int64_t until) {
+        while (before > 0 && (end[before - 1] <= time || end[before - 1] < until)) --before;
+        return static_cast<std::int32_t>(before) - 1;
+    };
+    for (std::size_t i = 0; i < start.size(); ++i) {
+        EXPECT_EQ(n.parent[i], latest(i, start[i], end[i])) << i;
+        const auto begun = std::upper_bound(start.begin(), start.end(), times[i]) - start.begin();
+        EXPECT_EQ(n.innermost[i], latest(static_cast<std::size_t>(begun), times[i], times[i])) << i;
+    }
+}
+
+// Each begins before the last one ends, as those of a loader that is always busy do: looking at all that came
+// before would take minutes.
+TEST(Nesting, OfAChainOfManyRangesIsFoundAtOnce) {
+    std::vector<std::int64_t> start, end;
+    for (int i = 0; i < 1'000'000; ++i) {
+        start.push_back(10 * i);
+        end.push_back(10 * i + 15);
+    }
+    const std::vector<std::uint16_t> one(start.size(), 0);
+    const Nesting n = nest(start, end, one, {}, {});
+    EXPECT_EQ(n.parent, std::vector<std::int32_t>(start.size(), -1));
+    EXPECT_EQ(*std::max_element(n.depth.begin(), n.depth.end()), 1);
 }
 
 TEST(Nesting, OfNothingIsNothing) {

@@ -150,7 +150,7 @@ TEST_F(AllocatorTest, GivesCachedBlocksBackBeforeItGrowsBeyondItsLimit) {
 }
 
 TEST_F(AllocatorTest, ARequestThatNoSystemCanMeetIsRefused) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef SHARDSCOPE_SANITIZED
     GTEST_SKIP() << "sanitizers end the program at such a request";
 #endif
     Allocator allocator(device_, 0, streams_);

@@ -77,7 +77,7 @@ using Product = void (*)(const kernels::ProductShape&, const Bf16*, const Bf16*,
 }
 std::vector<Product> ways() {
     std::vector<Product> found = {&kernels::bf16_product, &kernels::bf16_product_by_conversion};
-#ifndef __SANITIZE_ADDRESS__  // now and then its leak check dies on threads of libraries like this
+#ifndef SHARDSCOPE_SANITIZED_ADDRESS  // now and then its leak check dies on threads of libraries like this
     if (kernels::OneDnn::get().usable()) found.push_back(&by_onednn);
 #endif
     return found;

@@ -18,7 +18,7 @@ namespace TEST_FILE {
 using namespace testing;  // NOLINT(google-build-using-namespace)
 
 // Several blocks for each of five members; fewer where a sanitizer takes its time.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#ifdef SHARDSCOPE_SANITIZED
 constexpr std::int64_t kLarge = 150001;
 #else
 constexpr std::int64_t kLarge = 1000003;
@@ -87,7 +87,7 @@ TEST_P(CollectiveGroupTest, GivesThemHoweverMessagesAreDelayed) {
 }
 
 TEST_P(CollectiveGroupTest, RoundsBf16Once) {
-    check<Bf16>(Sums::ordered, 12, {0, 1, 7, 200001});
+    check<Bf16>(Sums::ordered, 12, {0, 1, 7, kMiddle});
 }
 
 TEST_P(CollectiveGroupTest, SumsFp64InFp64) {
@@ -96,7 +96,7 @@ TEST_P(CollectiveGroupTest, SumsFp64InFp64) {
 
 TEST_P(CollectiveGroupTest, SumsAlongARing) {
     check<float>(Sums::ring, 14, {0, 1, 7, kLarge});
-    check<Bf16>(Sums::ring, 15, {0, 1, 7, 200001});
+    check<Bf16>(Sums::ring, 15, {0, 1, 7, kMiddle});
     check<double>(Sums::ring, 0, {1, 7, 100001});
 }
 

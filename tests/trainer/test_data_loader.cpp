@@ -195,7 +195,7 @@ TEST(DataLoader, WhatTheAnnouncementThrowsReachesNext) {
 }
 
 TEST(DataLoader, SaysWhenTheMemoryDoesNotSuffice) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef SHARDSCOPE_SANITIZED
     GTEST_SKIP() << "the sanitizers end the process instead";
 #endif
     const SyntheticDataset data(1, 1 << 20);  // samples of 8 MB

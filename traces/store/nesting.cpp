@@ -13,16 +13,15 @@ class OpenRanges {
     OpenRanges(std::span<const std::int64_t> end, std::vector<std::uint16_t>& depth)
         : end_(end), depth_(depth) {}
 
-    // Drops what has ended by `time`. Ended ranges below an open one stay until it ends too.
+    // Drops what has ended by `time`.
     void advance(std::int64_t time) {
         while (!stack_.empty() && end_of(stack_.back()) <= time) stack_.pop_back();
     }
-    // The innermost open range that ends at or after `end` and is still open at `time`.
-    std::int32_t enclosing(std::int64_t time, std::int64_t end) const {
-        for (auto it = stack_.rbegin(); it != stack_.rend(); ++it) {
-            if (end_of(*it) >= end && end_of(*it) > time) return *it;
-        }
-        return -1;
+    // The innermost open range around one that opens now and lasts until `end`. Those that end earlier are
+    // dropped: the new range encloses whatever they would.
+    std::int32_t enclosing(std::int64_t end) {
+        while (!stack_.empty() && end_of(stack_.back()) < end) stack_.pop_back();
+        return innermost();
     }
     std::int32_t innermost() const { return stack_.empty() ? -1 : stack_.back(); }
     // In the first row below its parent's that no open range takes: ranges that outlast those around them
@@ -43,7 +42,7 @@ class OpenRanges {
 
     std::span<const std::int64_t> end_;
     std::vector<std::uint16_t>& depth_;
-    std::vector<std::int32_t> stack_;
+    std::vector<std::int32_t> stack_;        // none ends after one below it
     std::vector<std::int64_t> taken_until_;  // by row
 };
 
@@ -73,7 +72,7 @@ Nesting nest(std::span<const std::int64_t> start, std::span<const std::int64_t> 
         while (next_instant < instants.size() && instants[next_instant] < start[r]) answer(next_instant++);
         OpenRanges& stack = open[thread[r]];
         stack.advance(start[r]);
-        result.parent[r] = stack.enclosing(start[r], end[r]);
+        result.parent[r] = stack.enclosing(end[r]);
         stack.open(static_cast<std::int32_t>(r), start[r], result.parent[r]);
     }
     while (next_instant < instants.size()) answer(next_instant++);

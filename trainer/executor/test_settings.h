@@ -5,7 +5,7 @@
 
 namespace shardscope::trainer {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef SHARDSCOPE_SANITIZED
 inline constexpr bool kPoisonByDefault = true;
 #else
 inline constexpr bool kPoisonByDefault = false;

@@ -13,7 +13,7 @@
 
 // The loader picks the clone for the processor (ifunc). Sanitizers start too late for ifunc resolvers.
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    !defined(SHARDSCOPE_SANITIZED)
 #define SHARDSCOPE_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define SHARDSCOPE_VECTOR_CLONES

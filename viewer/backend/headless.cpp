@@ -43,7 +43,7 @@ struct HeadlessCanvas::Impl {
             eglMakeCurrent(display, EGL_NO_SURFACE, EGL_NO_SURFACE, EGL_NO_CONTEXT);
             eglDestroyContext(display, context);
         }
-#if !defined(__SANITIZE_ADDRESS__)
+#ifndef SHARDSCOPE_SANITIZED_ADDRESS
         // It unloads Mesa's driver, which forgets a few hundred bytes; loaded, the leak sanitizer sees them
         // in use.
         if (display != EGL_NO_DISPLAY) eglTerminate(display);
