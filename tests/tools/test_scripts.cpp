@@ -86,7 +86,7 @@ TEST_F(Packages, AreForAPurposeThatIsKnown) {
     for (const std::vector<std::string>& wrong : {std::vector<std::string>{}, {"biuld"}, {"--list"}}) {
         const Outcome outcome = run(wrong);
         EXPECT_EQ(outcome.status, 2);
-        EXPECT_THAT(outcome.err, HasSubstr("use build, mpi, view, test, lint, fuzz or package"));
+        EXPECT_THAT(outcome.err, HasSubstr("use build, mpi, view, test, lint, sanitize or package"));
         EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
     }
 }
