@@ -3,9 +3,9 @@
 #
 #   scripts/sanitize.sh address|thread [ROOM [LABELS [CTEST-OPTION ...]]]
 #
-# address (with undefined behaviour): the recorder's, the store's and the importers' tests; thread: those that run
-# several threads. ROOM, such as traces or 'profiler|trainer': only those of these rooms. LABELS, a pattern such as trainer
-# or 'viewer|report', makes it others (with "" as ROOM). What is labelled slow is left to the optimized build.
+# address (with undefined behaviour): the recorder's, the store's and the importers' tests; thread: those of what
+# runs several threads. ROOM, such as traces or 'profiler|trainer': only those of these rooms. LABELS, a pattern such
+# as trainer or 'viewer|report', makes it others (with "" as ROOM). What is labelled slow is left to the optimized build.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

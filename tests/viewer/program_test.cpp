@@ -3,6 +3,8 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
@@ -156,6 +158,36 @@ TEST(AnalysisCache, AnswersWhenItIsDoneAndKeepsTheAnswer) {
     EXPECT_EQ(cache.summary(trace, part), nullptr);  // another question
     cache.forget(trace);
     EXPECT_EQ(cache.summary(trace), nullptr);  // asked anew
+}
+
+// The window is closed: the trace that the analysis reads stays until it ends, and nothing waits for that.
+TEST(AnalysisCache, AnAnalysisThatIsAbandonedHoldsNobodyUp) {
+    struct Steps {
+        std::promise<void> begun, may_end, ended;
+    };
+    const auto steps = std::make_shared<Steps>();
+    {
+        AnalysisCache cache;
+        const auto slow = [steps](const std::vector<TracePtr>& traces) {
+            steps->begun.set_value();
+            steps->may_end.get_future().wait();
+            EXPECT_EQ(traces.front()->ranks.size(), 2U);
+            steps->ended.set_value();
+            return 1;
+        };
+        EXPECT_EQ(cache.get<int>("slow", {mlp_sample({}, "run")}, slow), nullptr);
+        steps->begun.get_future().wait();
+        EXPECT_TRUE(cache.abandon());
+    }
+    steps->may_end.set_value();
+    steps->ended.get_future().wait();
+}
+
+TEST(AnalysisCache, WhereNoneRunsNothingIsAbandoned) {
+    AnalysisCache cache;
+    ASSERT_NE(wait_for(cache, [trace = mlp_sample({}, "run"), &cache] { return cache.summary(trace); }),
+              nullptr);
+    EXPECT_FALSE(cache.abandon());
 }
 
 TEST(AnalysisCache, SaysWhichAnalysisFailedAndGoesOn) {

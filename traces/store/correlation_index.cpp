@@ -68,11 +68,11 @@ CorrelationIndex::Place CorrelationIndex::place(std::int64_t process) const {
         return it != processes_.end() ? it->second : -1;
     };
     if (process == 0) {
-        if (!all_) {
+        std::call_once(all_once_, [&] {
             const std::vector<std::uint32_t> one_owner(correlation_.size(), 0);
             constexpr std::int64_t kOneProcess[] = {1};
             all_ = std::make_unique<CorrelationIndex>(correlation_, one_owner, kOneProcess);
-        }
+        });
         return {.everywhere = true};
     }
     return {.own = number(process), .unknown = number(0)};

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -45,6 +46,7 @@ class CorrelationIndex {
     void each_table(const Place& place, Visit visit) const;
 
     std::span<const std::int64_t> correlation_;
+    mutable std::once_flag all_once_;
     mutable std::unique_ptr<CorrelationIndex> all_;  // as of one process; made when it is first needed
     std::unordered_map<std::int64_t, int> processes_;
     std::vector<Table> tables_;

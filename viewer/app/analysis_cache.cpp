@@ -51,15 +51,13 @@ struct AnalysisCache::Impl {
     std::uint64_t questions = 0;
     std::uint64_t frame_before = 0, frame_now = 0;  // `questions` when the frame began
     bool stop = false;
-    std::thread worker{[this] { work(); }};
+    bool running = false;  // an analysis; its entry may be forgotten
+    std::thread worker;
 
-    ~Impl() {
-        {
-            const std::lock_guard lock(mutex);
-            stop = true;
-        }
+    void end() {
+        const std::lock_guard lock(mutex);
+        stop = true;
         changed.notify_all();
-        worker.join();
     }
 
     std::shared_ptr<Entry> next() const {
@@ -77,6 +75,7 @@ struct AnalysisCache::Impl {
             changed.wait(lock, [&] { return stop || (entry = next()) != nullptr; });
             if (stop) return;
             entry->state = State::running;
+            running = true;
             lock.unlock();
             Result<void> value;
             std::string error;
@@ -86,6 +85,7 @@ struct AnalysisCache::Impl {
                 error = e.what();
             }
             lock.lock();
+            running = false;
             entry->value = std::move(value);
             if (!entry->renewable) entry->make = nullptr;
             entry->state = State::done;
@@ -134,8 +134,21 @@ std::string AnalysisCache::key_of(std::string_view analysis, const traces::Selec
                        text_of(s.first_step), text_of(s.last_step), text_of(s.from_ns), text_of(s.to_ns));
 }
 
-AnalysisCache::AnalysisCache() : impl_(std::make_unique<Impl>()) {}
-AnalysisCache::~AnalysisCache() = default;
+AnalysisCache::AnalysisCache() : impl_(std::make_shared<Impl>()) {
+    impl_->worker = std::thread([impl = impl_] { impl->work(); });
+}
+
+AnalysisCache::~AnalysisCache() {
+    impl_->end();
+    if (impl_->worker.joinable()) impl_->worker.join();
+}
+
+bool AnalysisCache::abandon() {
+    impl_->end();
+    const std::lock_guard lock(impl_->mutex);
+    if (impl_->running) impl_->worker.detach();
+    return impl_->running;
+}
 
 AnalysisCache::Result<void> AnalysisCache::find_or_start(const std::string& name,
                                                          const std::vector<TracePtr>& traces,

@@ -29,7 +29,7 @@ class AnalysisCache {
     using Result = std::shared_ptr<const T>;
 
     AnalysisCache();
-    ~AnalysisCache();  // waits for the analysis that is running
+    ~AnalysisCache();  // waits for the analysis that is running, unless it was abandoned
     AnalysisCache(const AnalysisCache&) = delete;
     AnalysisCache& operator=(const AnalysisCache&) = delete;
 
@@ -81,6 +81,9 @@ class AnalysisCache {
     bool failed_with(const TracePtr& trace) const;  // an analysis of this trace did
     // Forgets everything about a trace that was closed.
     void forget(const TracePtr& trace);
+    // The last call: the analysis that is running goes on, and nobody waits for it. True: there is one, and
+    // the process must end without taking apart what it may use (std::_Exit).
+    bool abandon();
     // Asks of `after` what the latest frame asked of `before`: a trace that was read again is shown when the
     // answers are there.
     void renew(const TracePtr& before, const TracePtr& after);
@@ -100,7 +103,7 @@ class AnalysisCache {
     Result<void> find_or_start(const std::string& name, const std::vector<TracePtr>& traces,
                                const Maker& make, bool renewable);
     struct Impl;
-    std::unique_ptr<Impl> impl_;
+    std::shared_ptr<Impl> impl_;  // the worker's, too
 };
 
 }  // namespace shardscope::viewer

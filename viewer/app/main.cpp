@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -29,6 +30,9 @@ namespace shardscope::viewer {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// Set where an analysis still runs that nobody waits for: a window that is closed is gone at once.
+bool g_ends_at_once = false;
 
 struct ImGuiOwner {
     ImGuiOwner() {
@@ -194,6 +198,7 @@ int run(int argc, char** argv) {
         const std::string failure = write_state(state_path(), state_of(program));
         if (!failure.empty()) fmt::print(stderr, "shardscope-view: {}\n", failure);
     }
+    g_ends_at_once = program.session.analyses.abandon();
     return status;
 }
 
@@ -202,7 +207,12 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
     try {
-        return shardscope::viewer::run(argc, argv);
+        const int status = shardscope::viewer::run(argc, argv);
+        if (shardscope::viewer::g_ends_at_once) {
+            std::fflush(nullptr);
+            std::_Exit(status);
+        }
+        return status;
     } catch (const std::exception& error) {
         fmt::print(stderr, "shardscope-view: {}\n", shardscope::traces::printable(error.what()));
         return 1;

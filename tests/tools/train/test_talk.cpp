@@ -1,8 +1,10 @@
 // The FSDP talk at laptop scale: 8 Linear layers of W = 1024 * 1024 + 1024 parameters, 8 ranks of batch 512,
 // fp32 and plain SGD. Peak bytes of a rank, derived by hand; the memory account foretells them, and the run
-// has them. A step of each configuration takes seconds: of this size the talk says which is larger, and by
-// how much.
+// has them. A step of 512 rows takes seconds: of this size the talk says which is larger, and by how much.
+// One configuration is trained with all of them, the others with 128, with which the peak is at the same
+// moment.
 #include <numeric>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -12,21 +14,32 @@ namespace shardscope::tools {
 namespace TEST_FILE {
 
 constexpr std::int64_t kW = 4 * (1024 * 1024 + 1024);  // bytes of a layer
-constexpr std::int64_t kA = 4 * 512 * 1024;            // bytes of a rank's activation
+constexpr int kRows = 512, kFewRows = 128;
+constexpr std::int64_t activation(int rows) {
+    return std::int64_t{4} * rows * 1024;
+}
 // At the root's flat gradient: the shards, then parameters, their gradients and the flat gradient, all whole;
 // of activations input, target, output, and the storage behind the loss's scalar.
-constexpr std::int64_t kRoot = 8 * kW / 8 + 3 * 8 * kW + 4 * kA;
-static_assert(kRoot == 113'348'608);
+constexpr std::int64_t root_wrap(int rows) {
+    return 8 * kW / 8 + 3 * 8 * kW + 4 * activation(rows);
+}
+static_assert(root_wrap(kRows) == 113'348'608);
 // At the last layer's: the shards; its parameters and those of the layer before, prefetched; its gradients
 // twice; the same four, 7 ReLU outputs, and the gradient on its way to the layer before.
-constexpr std::int64_t kPerLayer = 8 * kW / 8 + 4 * kW + (4 + 7 + 1) * kA;
-static_assert(kPerLayer == 46'157'824);
+constexpr std::int64_t layer_wrap(int rows) {
+    return 8 * kW / 8 + 4 * kW + (4 + 7 + 1) * activation(rows);
+}
+static_assert(layer_wrap(kRows) == 46'157'824);
 // With CPU offload the same without the shards: they live on the host.
-constexpr std::int64_t kOffload = 4 * kW + (4 + 7 + 1) * kA;
-static_assert(kOffload == 41'959'424);
+constexpr std::int64_t offload(int rows) {
+    return layer_wrap(rows) - 8 * kW / 8;
+}
+static_assert(offload(kRows) == 41'959'424);
 // NO_SHARD: parameters and gradients whole on every rank, and the flat gradient.
-constexpr std::int64_t kNoShard = 3 * 8 * kW + 4 * kA;
-static_assert(kNoShard == 109'150'208);
+constexpr std::int64_t no_shard(int rows) {
+    return 3 * 8 * kW + 4 * activation(rows);
+}
+static_assert(no_shard(kRows) == 109'150'208);
 constexpr std::int64_t kTolerance = 8 * 1024;
 
 std::int64_t sum(const Json& categories) {
@@ -35,10 +48,10 @@ std::int64_t sum(const Json& categories) {
     return total;
 }
 
-void expect_peak(const Words& settings, std::int64_t expected) {
+void expect_peak(const Words& settings, int rows, std::int64_t expected) {
     const TemporaryFolder folder;
     const std::string trace = folder / "talk.sqlite";
-    Words job = {sample("talk/talk.toml"), "--run.steps=2"};
+    Words job = {sample("talk/talk.toml"), "--run.steps=2", "--data.batch=" + std::to_string(rows)};
     job.insert(job.end(), settings.begin(), settings.end());
     Words dry = job, real = job;
     dry.emplace_back("--dry-run");
@@ -66,19 +79,19 @@ void expect_peak(const Words& settings, std::int64_t expected) {
 }
 
 TEST(Talk, RootWrapPeaksAtEverythingThrice) {
-    expect_peak({"--fsdp.wrap=root"}, kRoot);
+    expect_peak({"--fsdp.wrap=root"}, kFewRows, root_wrap(kFewRows));
 }
 
 TEST(Talk, LayerWrapPeaksAtFourLayers) {
-    expect_peak({"--fsdp.wrap=module:Linear"}, kPerLayer);
+    expect_peak({"--fsdp.wrap=module:Linear"}, kRows, layer_wrap(kRows));
 }
 
 TEST(Talk, OffloadTakesTheShardsAway) {
-    expect_peak({"--fsdp.wrap=module:Linear", "--fsdp.cpu_offload=true"}, kOffload);
+    expect_peak({"--fsdp.wrap=module:Linear", "--fsdp.cpu_offload=true"}, kFewRows, offload(kFewRows));
 }
 
 TEST(Talk, WithoutShardingEverythingIsThereThrice) {
-    expect_peak({"--fsdp.sharding_strategy=NO_SHARD"}, kNoShard);
+    expect_peak({"--fsdp.sharding_strategy=NO_SHARD"}, kFewRows, no_shard(kFewRows));
 }
 
 }  // namespace TEST_FILE
