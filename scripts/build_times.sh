@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # What building and testing cost, on a machine that does nothing else.
 #
-#   scripts/build_times.sh [--build-only]
+#   scripts/build_times.sh [--tools]
 #
-# Builds what quickstart.sh builds, then the tests, then changes one line of a source and of a header, each in a build
-# folder of its own that is removed again; runs the tests (not with --build-only). Prints processor seconds (of all
-# compilers and linkers) and the time on the clock, the ten most expensive sources, and the ten headers of other
-# projects and of the standard library that cost most: how long each takes alone, times the sources that read it.
+# Builds what quickstart.sh builds; then (not with --tools) the tests, which it runs, and again after a line is changed
+# in a source and in a header; all of it in folders that are removed again. Prints processor seconds (of all compilers
+# and linkers) and the time on the clock, the ten most expensive sources, and of the headers of other projects and of
+# the standard library that are not compiled once for all the ten that cost most: how long each takes alone, times the
+# compilations that read it.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -26,12 +27,12 @@ if [[ ${1:-} == --compile ]]; then
     exit "$status"
 fi
 
-build_only=false
+tools_only=false
 case ${1:-} in
     "") ;;
-    --build-only) build_only=true ;;
+    --tools) tools_only=true ;;
     *)
-        echo "build_times.sh: \"$1\" is no option; use --build-only or nothing." >&2
+        echo "build_times.sh: \"$1\" is no option; use --tools or nothing." >&2
         exit 2
         ;;
 esac
@@ -83,26 +84,26 @@ row "" "processor s" "clock s"
 timed "configure" configure "$folder/tools" -DSHARDSCOPE_BUILD_TESTS=OFF
 timed "the four tools (quickstart.sh)" build "$folder/tools" tools
 cp "$SHARDSCOPE_COMPILE_LOG" "$folder/tools_compiles"
-configure "$folder/tests" -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=ON >"$folder/log" 2>&1
-timed "everything with its tests (run_tests.sh)" build "$folder/tests"
-if ! $build_only; then
-    timed "the tests" ctest --test-dir "$folder/tests" -j $(($(nproc) + 1)) -LE 'soak|perf'
-fi
 test_one() { # PROGRAM TARGET ...: builds it and the targets, and runs it
     build "$folder/tests" "$@" && "$folder/tests/bin/$1" >"$folder/one"
 }
-change traces/analysis/summary.cpp
-timed "a line of summary.cpp: its test" test_one analysis_test
-change trainer/plan/plan.h
-timed "a line of plan.h: the tools and its test" test_one test_plan tools
-timed "and every other test that includes it" build "$folder/tests"
+if ! $tools_only; then
+    configure "$folder/tests" -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=ON >"$folder/log" 2>&1
+    timed "everything with its tests (run_tests.sh)" build "$folder/tests"
+    timed "the tests" ctest --test-dir "$folder/tests" -j $(($(nproc) + 1)) -LE 'soak|perf'
+    change traces/analysis/summary.cpp
+    timed "a line of summary.cpp: its test" test_one analysis_test
+    change trainer/plan/plan.h
+    timed "a line of plan.h: the tools and its test" test_one test_plan tools
+    timed "and every other test that includes it" build "$folder/tests"
+fi
 
 echo
 echo "Sources that take longest, of the tools:"
 sort -rn "$folder/tools_compiles" | head -n 10 | awk '{ printf "%8.1f s  %s\n", $1, $2 }'
 
 echo
-echo "Headers that cost most, of the tools: alone, times the compilations that read it"
+echo "Headers that cost most, of the tools (but for those that are compiled once): alone, times the compilations that read it"
 ninja -C "$folder/tools" -t deps | awk '
     /^[^ ].*: #deps/ { for (h in seen) ++readers[h]; delete seen; next }
     /^    \/usr\/include\// { seen[$1] }
@@ -110,6 +111,7 @@ ninja -C "$folder/tools" -t deps | awk '
 # What our own sources name.
 git grep -hoE '^#include <[A-Za-z0-9_/.+]+>' -- traces profiler trainer viewer | sed 's/#include <//; s/>//' | sort -u |
     while read -r header; do
+        ! grep -qF "<$header>" cmake/ShardscopeBuild.cmake || continue
         readers=$(awk -v name="/$header" 'substr($2, length($2) - length(name) + 1) == name { print $1; exit }' "$folder/readers")
         [[ -n $readers ]] || continue
         printf '#include <%s>\n' "$header" >"$folder/one.cpp"
