@@ -24,7 +24,8 @@ if ! command -v clang++ >/dev/null; then
     echo "fuzz.sh: there is no clang++; install the packages of scripts/packages.sh --list sanitize" >&2
     exit 1
 fi
-if [[ ! -f $folder/CMakeCache.txt ]]; then
+# The sanitizer's tests keep how they were configured; the other folder is the fuzz targets' own.
+if [[ $folder == build/fuzz || ! -f $folder/CMakeCache.txt ]]; then
     cmake --preset asan -B "$folder" -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="$optimize -g1" -DSHARDSCOPE_BUILD_TESTS=OFF \
         -DSHARDSCOPE_BUILD_PROFILER=OFF -DSHARDSCOPE_BUILD_TRAINER=OFF -DSHARDSCOPE_BUILD_VIEWER=OFF >/dev/null
 fi

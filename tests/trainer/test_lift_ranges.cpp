@@ -122,11 +122,7 @@ TEST(LiftedRanges, ShakenRangesAreLiftedWholeOrRefusedWithASentence) {
     const Json plain = Json::parse(fully_shard_json({.steps = 3, .norms = true})),
                own_ranges = Json::parse(fully_shard_json({.steps = 3, .own_ranges = true}));
     int whole = 0;
-#ifdef SHARDSCOPE_SANITIZED
-    constexpr unsigned kSeeds = 30;
-#else
     constexpr unsigned kSeeds = 300;
-#endif
     for (unsigned seed = 0; seed < kSeeds; ++seed) {
         SCOPED_TRACE(seed);
         try {
