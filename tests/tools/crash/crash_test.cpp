@@ -33,15 +33,16 @@ using traces::Statement;
 namespace fs = std::filesystem;
 
 constexpr int kAtOnce = 4;
-// Under a sanitizer everything takes several times as long.
+// How old the last commit may be, in seconds. Under a sanitizer everything, the writing of a commit too,
+// takes several times as long.
 #ifdef SHARDSCOPE_SANITIZED
 constexpr int kRecorderMoments = 6, kToolMoments = 2;
+constexpr double kUsualAge = 5, kLargestAge = 15;
 #else
 constexpr int kRecorderMoments = 50, kToolMoments = 8;
+constexpr double kUsualAge = 1.5, kLargestAge = 5;
 #endif
-
-constexpr double kUsualAge = 1.5, kLargestAge = 5;  // seconds
-constexpr int kMayBeOlder = 2;                      // of 50
+constexpr int kMayBeOlder = 2;  // of 50
 
 // A program with its output thrown away.
 class Running {
